@@ -1,0 +1,1 @@
+# Filled by the packaging part: install rules, find_package(vcompress), pkg-config.

@@ -1,0 +1,21 @@
+# vcompress_option(NAME "text"): a three-way option VCOMPRESS_NAME.
+# vcompress_find(NAME Package): honours it; sets VCOMPRESS_HAVE_NAME and defines it as a macro of the library.
+function(vcompress_option name text)
+  set(VCOMPRESS_${name} AUTO CACHE STRING "${text}: AUTO, ON or OFF")
+  set_property(CACHE VCOMPRESS_${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT VCOMPRESS_${name} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "VCOMPRESS_${name} is ${VCOMPRESS_${name}}; it can be AUTO, ON or OFF")
+  endif()
+endfunction()
+
+macro(vcompress_find name package)
+  set(VCOMPRESS_HAVE_${name} OFF)
+  if(NOT VCOMPRESS_${name} STREQUAL "OFF")
+    find_package(${package} QUIET)
+    if(${package}_FOUND)
+      set(VCOMPRESS_HAVE_${name} ON)
+    elseif(VCOMPRESS_${name} STREQUAL "ON")
+      message(FATAL_ERROR "VCOMPRESS_${name}=ON, but ${package} was not found")
+    endif()
+  endif()
+endmacro()

@@ -1,0 +1,10 @@
+# What was found, at the end of configure.
+message(STATUS "vcompress ${PROJECT_VERSION}")
+foreach(name CUDA ISAL LIBDEFLATE TESTS)
+  if(VCOMPRESS_HAVE_${name})
+    set(found yes)
+  else()
+    set(found no)
+  endif()
+  message(STATUS "  ${name}: ${found} (VCOMPRESS_${name}=${VCOMPRESS_${name}})")
+endforeach()

@@ -1,0 +1,61 @@
+/* pool.h - all memory of the library: tagged, counted, limited, reused.
+ *
+ * Blocks of at least VC_POOL_REUSE_MIN bytes go to a free list when they are freed and are handed out again, because
+ * the first touch of fresh pages costs ten times a touch of reused ones. Thread-safe. */
+#ifndef VC_CORE_POOL_H
+#define VC_CORE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct vc_ctx;
+
+/* What a block is for; vc_ctx_print_memory shows one line each. */
+enum vc_tag {
+    VC_TAG_MISC = 0,
+    VC_TAG_NAMES,   /* tensor tables, names, headers */
+    VC_TAG_TILES,   /* tile buffers of the workers */
+    VC_TAG_SCALES,  /* scales and zero points held in memory */
+    VC_TAG_SCRATCH, /* statistics and temporaries of the kernels */
+    VC_TAG_IO,      /* inflate, deflate and copy buffers */
+    VC_TAG_REPORT,
+    VC_TAG_DEVICE,  /* device memory and pinned staging, counted apart */
+    VC_TAG_COUNT
+};
+
+#define VC_POOL_REUSE_MIN ((size_t)64 << 10)
+#define VC_POOL_ALIGN 64
+
+struct vc_pool;
+
+struct vc_pool *vc_pool_create(void); /* NULL: no memory */
+void vc_pool_destroy(struct vc_pool *pool);
+
+/* Aligned to VC_POOL_ALIGN, contents undefined; size 0 gives a valid pointer. NULL when out of memory or beyond the
+ * limit. Prefer vc_alloc, which sets the error. */
+void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size);
+void vc_pool_free(struct vc_pool *pool, void *p); /* accepts NULL */
+
+void vc_pool_set_limit(struct vc_pool *pool, uint64_t bytes);
+uint64_t vc_pool_limit(const struct vc_pool *pool);
+uint64_t vc_pool_in_use(const struct vc_pool *pool);
+uint64_t vc_pool_peak(const struct vc_pool *pool); /* of bytes in use and kept for reuse together */
+
+/* Memory that is not the pool's own but counts in its summary (device memory): adds or, negative, takes away. */
+void vc_pool_account(struct vc_pool *pool, enum vc_tag tag, int64_t bytes);
+
+/* Tests: the n-th allocation from now on fails (1 = the next), and with `forever` all after it; 0 = none. */
+void vc_pool_fail_at(struct vc_pool *pool, uint64_t n, int forever);
+uint64_t vc_pool_alloc_count(const struct vc_pool *pool);
+
+void vc_pool_print(const struct vc_pool *pool, FILE *to);
+
+/* As above, with the error sentence set in ctx: "cannot allocate N bytes for tiles ...". */
+void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size);
+void *vc_alloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size); /* overflow-checked */
+void *vc_calloc_array(struct vc_ctx *ctx, enum vc_tag tag, size_t n, size_t size);
+char *vc_strdup(struct vc_ctx *ctx, enum vc_tag tag, const char *s);
+void vc_free(struct vc_ctx *ctx, void *p);
+
+#endif

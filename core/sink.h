@@ -1,0 +1,82 @@
+/* sink.h - the writing side of a format.
+ *
+ * Calls in this order: layout (once; sizes from headers) -> begin (opens a temporary file) -> pack + emit for every
+ * piece of every output tensor -> finish (directory, fsync; nothing visible yet) -> commit (rename), or abort at any
+ * point after create. free ends it.
+ *
+ * pack is the part that may run on many threads at once (checksum, compression); emit stores the result. An `ordered`
+ * sink (compressed output) gets emit calls one at a time, in the order of the job's tiles; within an output tensor the
+ * pieces then come front to back, while pieces of the item's companions (scales) come between them. Other sinks take
+ * emit calls from any thread in any order. Every byte of every output tensor is given exactly once. */
+#ifndef VC_CORE_SINK_H
+#define VC_CORE_SINK_H
+
+#include <vcompress/job.h>
+
+#include "core/source.h"
+
+struct vc_out_tensor {
+    const char *name; /* borrowed until the sink is freed */
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t size_bytes;     /* of the form below */
+    enum vc_form form;       /* RAW: the bytes of source tensor `source`, header included */
+    size_t source;           /* source tensor it comes from */
+    size_t item;             /* outputs of one item are neighbours: its main tensor, then its companions */
+    bool companion;          /* scale or zero point of the main tensor before it */
+    struct vc_quant quant;   /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
+    enum vc_dtype source_dtype; /* what it was in the source */
+};
+
+struct vc_recipe_entry {
+    const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
+};
+
+struct vc_out_list {
+    size_t n;
+    const struct vc_out_tensor *tensors;
+    size_t n_recipe;
+    const struct vc_recipe_entry *recipe;
+};
+
+struct vc_packet {
+    size_t out;          /* output tensor */
+    uint64_t offset;     /* of the piece in it, uncompressed */
+    const void *data;    /* what emit stores: the caller's bytes, or `buffer` after compression */
+    size_t n_bytes;
+    size_t n_plain;      /* bytes of the piece before compression */
+    uint64_t check;      /* the sink's own (a CRC) */
+    void *buffer;        /* room of pack_bound(n_plain) bytes, the executor's; NULL if that is 0 */
+    size_t buffer_bytes;
+};
+
+struct vc_sink_ops {
+    enum vc_status (*layout)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                             uint64_t *file_bytes); /* 0 = not known before compression */
+    enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_sink *sink);
+    size_t (*pack_bound)(const struct vc_sink *sink, size_t n_bytes);
+    /* Fills packet from (out, offset, data, n). The first piece of a tensor may decide things for the rest of it:
+     * pack of a later piece waits for that inside the sink, which is safe because tiles start in order. */
+    enum vc_status (*pack)(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                           size_t n_bytes, struct vc_packet *packet);
+    enum vc_status (*emit)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet);
+    enum vc_status (*finish)(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes);
+    enum vc_status (*commit)(struct vc_ctx *ctx, struct vc_sink *sink);
+    /* Wakes whoever waits inside pack; called when another worker failed. */
+    void (*interrupt)(struct vc_sink *sink);
+    void (*free)(struct vc_ctx *ctx, struct vc_sink *sink); /* removes what was not committed */
+    /* False when the format cannot hold that dtype (the executor then refuses, naming the tensor). */
+    bool (*can_hold)(const struct vc_sink *sink, enum vc_dtype dtype);
+};
+
+struct vc_sink {
+    const struct vc_sink_ops *ops;
+    void *self;
+    const char *format;
+    bool ordered;
+    bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
+    size_t memory_bytes; /* what it takes beside packets, for the plan */
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* context.h - what every call shares: the last error, memory, threads, the device, progress and cancelling.
+ *
+ * A context belongs to one thread at a time. Only vc_ctx_cancel may be called from elsewhere (a signal handler too).
+ * Two contexts are independent of each other. */
+#ifndef VCOMPRESS_CONTEXT_H
+#define VCOMPRESS_CONTEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <vcompress/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vc_ctx;
+
+/* Creates a context with the defaults: all processors this process may use, a quarter of the free memory, device
+ * "auto", every CPU level that this processor has (or what the environment variable VC_CPU_MASK allows). On failure
+ * *out is NULL (no memory) or a context that holds the sentence (VC_CPU_MASK names no level); free it either way. */
+VC_API enum vc_status vc_ctx_create(struct vc_ctx **out);
+VC_API void vc_ctx_free(struct vc_ctx *ctx); /* accepts NULL */
+
+/* The sentence of the last failure: names file, tensor, what was found and what was expected. "" after success.
+ * Borrowed; valid until the next call with this context. */
+VC_API const char *vc_ctx_message(const struct vc_ctx *ctx);
+
+/* 0 = every processor this process may use (affinity and cgroup quota respected). At most 256. */
+VC_API enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads);
+VC_API unsigned vc_ctx_threads(const struct vc_ctx *ctx);
+
+/* Upper bound in bytes for all memory the library takes; 0 = a quarter of the memory free at that moment. */
+VC_API enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes);
+VC_API uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
+
+/* Highest CPU level to use: "ref", "base", "avx2", "avx512", "neon" or "all". The output never depends on it. */
+VC_API enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level);
+VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in use */
+
+/* "auto", "cpu", "cuda" or "cuda:N". "auto" takes a CUDA device only where that is expected to be faster; today that
+ * is never for plain passes, because moving the weights costs more than converting them (docs/performance.md).
+ * "cuda" fails with VC_E_DEVICE and the reason at the first use. The output never depends on it. */
+VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
+VC_API const char *vc_ctx_device(const struct vc_ctx *ctx);
+
+struct vc_progress {
+    const char *what;     /* "quantize", "verify", ... */
+    const char *tensor;   /* name of a tensor in work */
+    uint64_t done, total; /* bytes of source weights */
+};
+
+/* Called from the thread that called into the library, at most some 10 times a second. */
+VC_API void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress),
+                                void *user);
+
+/* Ends the running call with VC_E_CANCELLED at its next tile. Safe in a signal handler and from any thread. */
+VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
+
+/* Prints what the memory pool holds and held at its peak, by purpose, on host and device. */
+VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
+VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
+
+/* "0.1.0" */
+VC_API const char *vc_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

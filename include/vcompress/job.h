@@ -1,0 +1,50 @@
+/* job.h - passes over a model, planned from the headers, then run tile by tile into a new file.
+ *
+ *     vc_model_open -> vc_job_create -> vc_job_add_... -> vc_job_plan -> (look at vc_job_report) -> vc_job_run
+ *
+ * The input is never changed. The output appears whole or not at all. */
+#ifndef VCOMPRESS_JOB_H
+#define VCOMPRESS_JOB_H
+
+#include <vcompress/model.h>
+#include <vcompress/report.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vc_job;
+
+enum vc_deflate {
+    VC_DEFLATE_NONE = 0, /* stored members, aligned to 64 bytes: the default, readable in place */
+    VC_DEFLATE_ZLIB,     /* per tensor the best of three zlib strategies, tried on a sample */
+    VC_DEFLATE_ISAL      /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
+};
+
+struct vc_write_options {
+    const char *path;     /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
+    bool force;           /* replace an existing file (never the input) */
+    enum vc_deflate deflate;
+    bool dry_run;         /* vc_job_run must not be called; path is only reported */
+    uint64_t max_bytes;   /* gate: size of the output file; 0 = none */
+    double min_sqnr_db;   /* gate: every changed tensor reaches this; 0 = none */
+};
+
+/* The model and the context must outlive the job. */
+VC_API enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out);
+VC_API void vc_job_free(struct vc_job *job); /* accepts NULL */
+
+/* Decides from the headers what happens to every tensor, how large the output is, and whether memory and disk
+ * suffice. Everything that can be refused without reading weights is refused here. */
+VC_API enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options);
+
+/* Does it. VC_E_GATE: a gate was missed, the report is complete, nothing was written. */
+VC_API enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job);
+
+/* Borrowed; filled by vc_job_plan, completed by vc_job_run. */
+VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* measure.h - looks at values without writing: statistics of one checkpoint, the difference of two. */
+#ifndef VCOMPRESS_MEASURE_H
+#define VCOMPRESS_MEASURE_H
+
+#include <vcompress/job.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VC_HISTOGRAM_BINS 256
+
+/* Values of one tensor as the weights they stand for (codes are decoded). Only float and quantized tensors have them;
+ * others have valid == false. */
+struct vc_value_stats {
+    bool valid;
+    uint64_t n_elems, nans, infs, zeros, subnormals;
+    double min, max, absmax, mean, rms; /* over the finite values */
+    /* Finite values by the 8 exponent bits of the value rounded to f32: bin 0 holds zeros and subnormals, bin e the
+     * magnitudes in [2^(e-127), 2^(e-126)). */
+    uint64_t histogram[VC_HISTOGRAM_BINS];
+};
+
+/* Fills stats[i] for every tensor i of the model; n must be its tensor count. */
+VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
+                                     size_t n);
+
+enum vc_diff_kind {
+    VC_DIFF_SAME = 0, /* equal values */
+    VC_DIFF_VALUES,   /* same shape, other values */
+    VC_DIFF_SHAPE,
+    VC_DIFF_ONLY_A,
+    VC_DIFF_ONLY_B
+};
+
+struct vc_diff_row {
+    const char *name;
+    enum vc_diff_kind kind;
+    enum vc_dtype dtype_a, dtype_b; /* as stored; VC_DTYPE_COUNT where absent */
+    uint64_t n_elems;
+    bool numeric;                  /* the figures below are valid */
+    double max_abs_error, sqnr_db, cosine; /* of b against a; SQNR INFINITY when equal */
+    double sum_x2, sum_e2;
+};
+
+struct vc_diff {
+    size_t n_rows;
+    const struct vc_diff_row *rows; /* order of a, then those only in b; companions are left out */
+    double max_abs_error, sqnr_db;  /* over all numeric rows */
+    size_t n_different;             /* rows of another kind than VC_DIFF_SAME */
+};
+
+/* Compares the weights that two checkpoints stand for, tensor by tensor; quantized tensors are decoded first. The
+ * result is freed with vc_diff_free. */
+VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                                     struct vc_diff **out);
+VC_API void vc_diff_free(struct vc_diff *diff);
+
+/* Runs every kernel variant of this machine against the reference on small inputs, and a round trip through a
+ * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; freed with vc_text_free. */
+VC_API enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* model.h - a checkpoint: an ordered list of named tensors.
+ *
+ * Opening reads headers only; values are read on request, by range. Names, shapes and descriptions that these calls
+ * return are borrowed from the model and valid until vc_model_close. A model may be read from several threads. */
+#ifndef VCOMPRESS_MODEL_H
+#define VCOMPRESS_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vcompress/context.h>
+#include <vcompress/dtype.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VC_MAX_DIMS 64
+#define VC_NO_TENSOR ((size_t)-1)
+
+enum vc_granularity {
+    VC_GRANULARITY_TENSOR = 0, /* one scale */
+    VC_GRANULARITY_CHANNEL,    /* one scale per index of `axis` */
+    VC_GRANULARITY_GROUP       /* one per `group_size` consecutive elements of an index of axis 0; the last may be short */
+};
+
+enum vc_scheme {
+    VC_SCHEME_NONE = 0,
+    VC_SCHEME_INT8 /* value = (float)(code - zero_point) * scale; docs/numerics.md */
+};
+
+/* How a quantized tensor's codes become values. */
+struct vc_quant {
+    enum vc_scheme scheme;
+    enum vc_granularity granularity;
+    unsigned axis;
+    uint64_t group_size;
+    bool symmetric;
+    enum vc_dtype source_dtype; /* what the weights were before; VC_DTYPE_F32 where the file does not tell */
+    size_t scale;               /* index of the f32 tensor of scales */
+    size_t zero_point;          /* index of the i8 tensor of zero points; VC_NO_TENSOR when symmetric */
+};
+
+struct vc_tensor {
+    const char *name; /* UTF-8, unique in the model */
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    uint64_t size_bytes;          /* of the values, uncompressed */
+    uint64_t file_bytes;          /* what it takes in the file: its compressed bytes and its own headers */
+    bool compressed;              /* in the file */
+    const struct vc_quant *quant; /* NULL: the values are the weights */
+    size_t companion_of;          /* scales and zero points: the tensor they belong to; else VC_NO_TENSOR */
+};
+
+struct vc_model;
+
+struct vc_open_options {
+    enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
+};
+
+/* Opens the checkpoint at `path`; "-" reads standard input into an unnamed temporary file first. The format is found
+ * by content. options may be NULL. Errors: VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
+VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                                    struct vc_model **out);
+VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
+
+VC_API const char *vc_model_path(const struct vc_model *model);
+VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
+VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
+VC_API size_t vc_model_tensor_count(const struct vc_model *model);
+VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
+
+/* Index of the tensor with that name, or VC_NO_TENSOR. */
+VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
+
+/* Copies n_elems values from element `first` on (C order, little-endian, as stored: codes if quantized) to dst, which
+ * holds capacity_bytes. A whole stored or compressed member that is read is checked against its checksum. */
+VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
+                                    uint64_t n_elems, void *dst, size_t capacity_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

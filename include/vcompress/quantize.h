@@ -1,0 +1,81 @@
+/* quantize.h - fewer bits per weight, and back. Definitions: docs/numerics.md. */
+#ifndef VCOMPRESS_QUANTIZE_H
+#define VCOMPRESS_QUANTIZE_H
+
+#include <vcompress/job.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vc_nonfinite {
+    VC_NONFINITE_ERROR = 0, /* stop; name the tensor, the count and the first index */
+    VC_NONFINITE_KEEP,      /* keep that tensor as it is (reads all weights once more, before the run) */
+    VC_NONFINITE_ZERO       /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target type) */
+};
+
+enum vc_overflow {
+    VC_OVERFLOW_ERROR = 0, /* a finite value beyond the largest of the target type stops the run */
+    VC_OVERFLOW_INF,       /* IEEE: becomes +-Inf */
+    VC_OVERFLOW_SATURATE   /* becomes the largest finite value */
+};
+
+enum vc_target {
+    VC_TARGET_INT8 = 0, /* codes i8 in [-127, 127] and f32 scales (asymmetric: [-128, 127] and i8 zero points) */
+    VC_TARGET_F16,
+    VC_TARGET_BF16,
+    VC_TARGET_F32 /* dequantize only */
+};
+
+/* One entry of the selection; the last rule whose glob matches a tensor's name decides. `*` matches any run of
+ * characters, `?` one, `[a-z]` a set. */
+struct vc_rule {
+    const char *glob;
+    bool include; /* false: keep the tensor. true: work on it although a default rule would skip it */
+};
+
+#define VC_DEFAULT_MIN_ELEMS 4096
+#define VC_DEFAULT_MIN_ROW 32
+
+struct vc_quantize_options {
+    enum vc_target target;
+    enum vc_granularity granularity;
+    int axis;            /* channel axis; negative counts from the end; default 0 */
+    uint64_t group_size; /* VC_GRANULARITY_GROUP */
+    bool asymmetric;
+    enum vc_nonfinite nonfinite;
+    enum vc_overflow overflow; /* casts */
+    const struct vc_rule *rules;
+    size_t n_rules;
+    uint64_t min_elems; /* tensors with fewer elements are kept */
+    uint64_t min_row;   /* ... and those whose rows (one index of the channel axis, the rest flattened) are shorter */
+    bool requantize;    /* accept input that is quantized already: it is dequantized first */
+};
+
+/* int8, per channel of axis 0, symmetric, the default skips, everything else off. */
+VC_API void vc_quantize_defaults(struct vc_quantize_options *options);
+VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
+                                          const struct vc_quantize_options *options);
+
+struct vc_dequantize_options {
+    enum vc_target target;     /* F32, F16 or BF16 */
+    bool source_dtype;         /* back to the type each tensor had before (target is then ignored) */
+    bool casts;                /* f16 and bf16 tensors become the target as well */
+    enum vc_overflow overflow;
+    const struct vc_rule *rules;
+    size_t n_rules;
+};
+
+VC_API void vc_dequantize_defaults(struct vc_dequantize_options *options);
+VC_API enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
+                                            const struct vc_dequantize_options *options);
+
+/* Reads one tensor whole as f32, through its scales if it is quantized: the convenient way for small programs.
+ * dst holds n_elems floats, exactly those of the tensor. */
+VC_API enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                                         size_t n_elems);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* vcompress.h - the library in one include.
+ *
+ * vcompress makes model checkpoints smaller and says what that cost:
+ *
+ *     struct vc_ctx *ctx;
+ *     struct vc_model *model;
+ *     struct vc_job *job;
+ *     struct vc_quantize_options q;
+ *     struct vc_write_options w = {.path = "out.npz"};
+ *
+ *     vc_ctx_create(&ctx);
+ *     vc_model_open(ctx, "in.npz", NULL, &model);     headers only
+ *     vc_job_create(ctx, model, &job);
+ *     vc_quantize_defaults(&q);
+ *     vc_job_add_quantize(ctx, job, &q);
+ *     vc_job_plan(ctx, job, &w);                       sizes are known from here on
+ *     vc_job_run(ctx, job);
+ *     vc_job_report(job)->totals.file_after ...
+ *
+ * Rules that hold everywhere: every fallible function takes the context first and returns a vc_status; on failure the
+ * sentence is vc_ctx_message(ctx). The library never prints, exits or aborts. Output bytes depend on the input and the
+ * options alone: not on threads, CPU, device or memory limit. examples/ has complete programs. */
+#ifndef VCOMPRESS_VCOMPRESS_H
+#define VCOMPRESS_VCOMPRESS_H
+
+#include <vcompress/context.h>
+#include <vcompress/dtype.h>
+#include <vcompress/job.h>
+#include <vcompress/measure.h>
+#include <vcompress/model.h>
+#include <vcompress/quantize.h>
+#include <vcompress/report.h>
+#include <vcompress/status.h>
+
+#endif

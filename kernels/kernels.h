@@ -1,0 +1,108 @@
+/* kernels.h - arrays to arrays: the table of kernels that passes call. Knows no model and no file.
+ *
+ * Every entry has a plain reference loop (kernel_ref.c), which is its definition; every other variant gives the same
+ * bits. All return 0, except the CUDA variants, which return a nonzero code when the device failed (vc_kernels_error
+ * tells the sentence). Inputs are never changed; inputs and outputs do not overlap.
+ *
+ * Shapes
+ *   A tile is n_rows x row_len elements, contiguous. *_rows kernels have one scale per `group` consecutive elements of
+ *   a row (group == row_len: one per row; the last group of a row may be short), so n_rows * ceil(row_len / group)
+ *   scales in row order. group >= 1; with row_len == 0 or n_rows == 0 nothing happens.
+ *   *_axis kernels take the scale of channel (map->first + i) / map->inner % map->n_channels for element i.
+ *
+ * absmax_rows    bits[g] = max over the group of (bits of x) & 0x7fffffff; 0 for an empty group. Overwrites.
+ * absmax_axis    bits[channel] = max(bits[channel], ...). Accumulates: the caller clears.
+ * range_rows     pos[g], neg[g]: the same maximum over the elements with sign bit 0 and 1. Overwrites; 0 if none.
+ * range_axis     accumulates.
+ * int8_rows      absmax, scale (vc_int8_scale), codes (vc_int8_encode) and statistics of each group, in one pass over
+ *                the data. bits as absmax_rows. Where a group is not finite (bits[g] >= 0x7f800000) its scale is 1, its
+ *                codes and the statistics of its chunks are unspecified: the caller looks at bits first.
+ * int8_rows_given, int8_axis_given
+ *                codes for given scales, and zero points if zero != NULL (vc_int8_encode_asym); statistics. x finite.
+ * int8_decode_*  y = vc_int8_decode(q, scale, zero or 0).
+ * cast_*         h = the conversion of arith.h; statistics. NaN and Inf are converted, and left out of the sums.
+ * f64_to_f32     y = (float)x, round to nearest even.
+ *
+ * Statistics (struct vc_tile_stats, core/tile.h), with y the decoded output, all in f64:
+ *   chunk_sums     per chunk of up to 4096 elements of a row (chunks in row order): the sum of x*x, then of e*e,
+ *                  e = x - y, by the fixed tree below. For int8 from f64 weights x is the f32 that was quantized.
+ *   max_abs_error  max |e|; 0 for an empty tile
+ *   zeros_before   x == 0;  zeros_after  y == 0
+ *   clipped        int8: codes that the clamp changed (rint(x / s) [+ zero] outside the range). casts: finite x whose
+ *                  result is Inf.
+ *   Every field is overwritten. An element whose x or y is not finite adds +0 to the sums and nothing to the maximum.
+ *   stats may be NULL: then no statistics.
+ *
+ * The tree: 64 lanes; lane l adds elements l, l + 64, l + 128, ... of the chunk in ascending order (acc = acc + v, from
+ * +0.0; a missing element adds nothing); then for k = 32, 16, 8, 4, 2, 1: lane[l] = lane[l] + lane[l + k] for l < k.
+ * lane[0] is the sum. Products are rounded before they are added (no fused multiply-add).
+ *
+ * diff_*         chunk_sums per chunk: sum x*x, e*e, y*y, x*y (tree), e = x - y in f64; max |e|; and `different`, the
+ *                number of elements whose bits differ with NaN == NaN and +0 == -0 counted as equal. Pairs where either
+ *                is not finite are left out of sums and maximum unless both are equal; they count in `different`, and
+ *                in nonfinite_pairs when they are not equal.
+ * values_*       counts by class, minimum and maximum over the finite values, histogram of the exponent bits of
+ *                (float)x for finite x, chunk_sums: sum x and sum x*x over the finite values (tree). */
+#ifndef VC_KERNELS_KERNELS_H
+#define VC_KERNELS_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/ctx.h"
+#include "core/tile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vc_axis_map {
+    uint64_t first;      /* flat index of element 0 in its tensor */
+    uint64_t inner;      /* elements of one channel that follow each other: product of the dimensions after the axis */
+    uint64_t n_channels;
+};
+
+struct vc_diff_sums {
+    double *chunk_sums; /* 4 per chunk */
+    double max_abs_error;
+    uint64_t different;
+    uint64_t nonfinite_pairs;
+};
+
+struct vc_value_counts {
+    double *chunk_sums; /* 2 per chunk */
+    uint64_t nans, infs, zeros, subnormals;
+    double min, max;    /* over the finite values; +Inf and -Inf when there are none */
+    uint64_t histogram[256];
+};
+
+struct vc_kernels {
+    const char *device; /* "cpu" or "cuda:0 NAME" */
+#define VC_KERNEL(name, result, params) result (*name) params;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+};
+
+/* The table of this context: CPU variants up to its level, or the CUDA plug-in's where the device says so. NULL with
+ * VC_E_DEVICE set when CUDA was asked for and cannot be had. Owned by the context. */
+const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
+
+/* Turns a nonzero result of a kernel into a status with its sentence. */
+enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result);
+
+/* The CPU table of exactly that level (levels without an own variant of a kernel inherit the one below); for tests. */
+void vc_kernels_fill(struct vc_kernels *table, enum vc_cpu_level level);
+
+#define VC_KERNEL_TRY(call)                                       \
+    do {                                                          \
+        int vc_result = (call);                                   \
+        if (vc_result != 0) {                                     \
+            status = vc_kernels_error(ctx, vc_result);            \
+            goto out;                                             \
+        }                                                         \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
