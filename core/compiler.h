@@ -3,8 +3,8 @@
 #define VC_CORE_COMPILER_H
 
 #define VC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define VC_UNUSED __attribute__((unused))
-#define VC_LIKELY(x) __builtin_expect(!!(x), 1)
-#define VC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define VC_UNUSED            __attribute__((unused))
+#define VC_LIKELY(x)         __builtin_expect(!!(x), 1)
+#define VC_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "core/ctx.h"
 
-enum vc_cpu_level vc_cpu_best(void);               /* of the processor and the operating system */
+enum vc_cpu_level vc_cpu_best(void); /* of the processor and the operating system */
 bool vc_cpu_has(enum vc_cpu_level level);
 const char *vc_cpu_level_name(enum vc_cpu_level level);
 bool vc_cpu_level_parse(const char *name, enum vc_cpu_level *out); /* "all" is vc_cpu_best() */

@@ -30,17 +30,17 @@ enum vc_cpu_level {
 
 struct vc_shared {
     struct vc_pool *pool;
-    unsigned n_threads;           /* 0: all */
-    uint64_t max_memory;          /* 0: default */
-    enum vc_cpu_level cpu_level;  /* highest one allowed and present */
-    char device[32];              /* "auto", "cpu", "cuda", "cuda:N" */
+    unsigned n_threads;          /* 0: all */
+    uint64_t max_memory;         /* 0: default */
+    enum vc_cpu_level cpu_level; /* highest one allowed and present */
+    char device[32];             /* "auto", "cpu", "cuda", "cuda:N" */
     void (*progress)(void *user, const struct vc_progress *progress);
     void *progress_user;
     atomic_int cancelled;
     /* The kernel table chosen for this context; owned by kernels/, which sets it at first use. */
     void *kernels;
     void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
-    char device_name[128];        /* what the report says: "cpu (avx2)" */
+    char device_name[128]; /* what the report says: "cpu (avx2)" */
 };
 
 struct vc_ctx {
@@ -68,21 +68,21 @@ enum vc_status vc_check_cancelled(struct vc_ctx *ctx);
 void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
 
 /* Goes to `out` when expr is not VC_OK, keeping the value in `status`, which the function declares. */
-#define VC_TRY(expr)              \
-    do {                          \
-        status = (expr);          \
-        if (status != VC_OK) {    \
-            goto out;             \
-        }                         \
+#define VC_TRY(expr)           \
+    do {                       \
+        status = (expr);       \
+        if (status != VC_OK) { \
+            goto out;          \
+        }                      \
     } while (0)
 
 /* What VC_TRY does for a NULL from vc_alloc and friends. */
-#define VC_TRY_ALLOC(p)           \
-    do {                          \
-        if ((p) == NULL) {        \
-            status = VC_E_NOMEM;  \
-            goto out;             \
-        }                         \
+#define VC_TRY_ALLOC(p)          \
+    do {                         \
+        if ((p) == NULL) {       \
+            status = VC_E_NOMEM; \
+            goto out;            \
+        }                        \
     } while (0)
 
 #endif

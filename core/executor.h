@@ -33,9 +33,9 @@ struct vc_exec {
     const size_t *first_out;        /* per item: its main output tensor; with sink */
     const struct vc_out_tensor *outs;
     const struct vc_exec_visitor *visitor; /* may be NULL */
-    bool survey;                    /* run ops->survey over the items that want it, nothing else */
-    const char *what;               /* for progress */
-    unsigned threads_used;          /* set by vc_exec_run */
+    bool survey;                           /* run ops->survey over the items that want it, nothing else */
+    const char *what;                      /* for progress */
+    unsigned threads_used;                 /* set by vc_exec_run */
 };
 
 /* Fails with VC_E_NOMEM when not even one worker fits under the limit; vc_exec_check tells that from the plan. */

@@ -15,7 +15,7 @@
 #include "core/source.h"
 #include "core/tile.h"
 
-#define VC_MAX_STAGES 4
+#define VC_MAX_STAGES     4
 #define VC_MAX_COMPANIONS 2
 
 struct vc_pass;
@@ -40,13 +40,13 @@ struct vc_companion {
 /* One pass at work on one item. */
 struct vc_stage {
     struct vc_pass *pass;
-    void *state;           /* the pass's own, from plan to job_free; freed by ops->forget */
+    void *state; /* the pass's own, from plan to job_free; freed by ops->forget */
     struct vc_desc in;
     struct vc_desc out;
-    bool scan;             /* has to see all tiles of the tensor before apply */
-    size_t scratch_bytes;  /* per worker, for apply or scan of the largest tile */
-    size_t state_bytes;    /* what begin will allocate, for the plan */
-    const char *scheme;    /* for the report, "int8/channel" */
+    bool scan;            /* has to see all tiles of the tensor before apply */
+    size_t scratch_bytes; /* per worker, for apply or scan of the largest tile */
+    size_t state_bytes;   /* what begin will allocate, for the plan */
+    const char *scheme;   /* for the report, "int8/channel" */
     enum vc_action action;
     size_t n_companions;
     struct vc_companion companions[VC_MAX_COMPANIONS];
@@ -56,25 +56,25 @@ struct vc_stage {
 /* One source tensor's way through the job. */
 struct vc_item {
     const struct vc_model *model;
-    size_t source;              /* tensor in the model */
-    struct vc_desc desc;        /* after the stages planned so far */
-    size_t n_stages;            /* 0: kept */
+    size_t source;       /* tensor in the model */
+    struct vc_desc desc; /* after the stages planned so far */
+    size_t n_stages;     /* 0: kept */
     struct vc_stage stages[VC_MAX_STAGES];
-    const char *reason;         /* why the last pass kept it; owned by the job */
-    bool merged;                /* a companion that went into its tensor: not written */
+    const char *reason; /* why the last pass kept it; owned by the job */
+    bool merged;        /* a companion that went into its tensor: not written */
 };
 
 /* Where apply puts its results. */
 struct vc_tile_out {
-    void *data;                 /* room for the tile in the output's dtype */
+    void *data; /* room for the tile in the output's dtype */
     struct {
-        const void *data;       /* in scratch, or longer-lived; NULL: nothing from this tile */
+        const void *data; /* in scratch, or longer-lived; NULL: nothing from this tile */
         uint64_t offset_bytes;
         size_t n_bytes;
     } companion[VC_MAX_COMPANIONS];
     struct vc_tile_stats *stats;
-    bool measured;              /* apply sets it when it filled stats */
-    uint64_t nonfinite;         /* values replaced */
+    bool measured;      /* apply sets it when it filled stats */
+    uint64_t nonfinite; /* values replaced */
 };
 
 struct vc_pass_ops {
@@ -90,8 +90,8 @@ struct vc_pass_ops {
     /* Survey, before the layout is fixed: returns true in *wanted for items whose data decides their plan. survey sees
      * every tile of the source values of such an item; survey_end may turn the item into a kept one. May be NULL. */
     bool (*survey_wanted)(const struct vc_pass *pass, const struct vc_item *item);
-    enum vc_status (*survey)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
-                             const struct vc_tile *tile, const void *in, void *scratch);
+    enum vc_status (*survey)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item, const struct vc_tile *tile,
+                             const void *in, void *scratch);
     enum vc_status (*survey_end)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);
 
     enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
@@ -109,7 +109,7 @@ struct vc_pass_ops {
 struct vc_pass {
     const struct vc_pass_ops *ops;
     void *self;
-    const char *command;              /* "quantize --int8 --granularity channel": no paths */
+    const char *command; /* "quantize --int8 --granularity channel": no paths */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };

@@ -20,12 +20,12 @@ enum vc_tag {
     VC_TAG_SCRATCH, /* statistics and temporaries of the kernels */
     VC_TAG_IO,      /* inflate, deflate and copy buffers */
     VC_TAG_REPORT,
-    VC_TAG_DEVICE,  /* device memory and pinned staging, counted apart */
+    VC_TAG_DEVICE, /* device memory and pinned staging, counted apart */
     VC_TAG_COUNT
 };
 
 #define VC_POOL_REUSE_MIN ((size_t)64 << 10)
-#define VC_POOL_ALIGN 64
+#define VC_POOL_ALIGN     64
 
 struct vc_pool;
 

@@ -20,12 +20,12 @@ struct vc_out_tensor {
     enum vc_dtype dtype;
     unsigned n_dims;
     const uint64_t *shape;
-    uint64_t size_bytes;     /* of the form below */
-    enum vc_form form;       /* RAW: the bytes of source tensor `source`, header included */
-    size_t source;           /* source tensor it comes from */
-    size_t item;             /* outputs of one item are neighbours: its main tensor, then its companions */
-    bool companion;          /* scale or zero point of the main tensor before it */
-    struct vc_quant quant;   /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
+    uint64_t size_bytes;        /* of the form below */
+    enum vc_form form;          /* RAW: the bytes of source tensor `source`, header included */
+    size_t source;              /* source tensor it comes from */
+    size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
+    bool companion;             /* scale or zero point of the main tensor before it */
+    struct vc_quant quant;      /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
     enum vc_dtype source_dtype; /* what it was in the source */
 };
 
@@ -41,13 +41,13 @@ struct vc_out_list {
 };
 
 struct vc_packet {
-    size_t out;          /* output tensor */
-    uint64_t offset;     /* of the piece in it, uncompressed */
-    const void *data;    /* what emit stores: the caller's bytes, or `buffer` after compression */
+    size_t out;       /* output tensor */
+    uint64_t offset;  /* of the piece in it, uncompressed */
+    const void *data; /* what emit stores: the caller's bytes, or `buffer` after compression */
     size_t n_bytes;
-    size_t n_plain;      /* bytes of the piece before compression */
-    uint64_t check;      /* the sink's own (a CRC) */
-    void *buffer;        /* room of pack_bound(n_plain) bytes, the executor's; NULL if that is 0 */
+    size_t n_plain; /* bytes of the piece before compression */
+    uint64_t check; /* the sink's own (a CRC) */
+    void *buffer;   /* room of pack_bound(n_plain) bytes, the executor's; NULL if that is 0 */
     size_t buffer_bytes;
 };
 

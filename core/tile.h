@@ -16,18 +16,18 @@
 
 struct vc_tensor;
 
-#define VC_TILE_ELEMS ((size_t)1 << 18)
+#define VC_TILE_ELEMS  ((size_t)1 << 18)
 #define VC_CHUNK_ELEMS ((size_t)4096)
 
 struct vc_tile {
-    uint64_t index;    /* of the tile in its tensor */
-    uint64_t first;    /* flat index of its first element */
-    uint64_t row0;     /* first row */
-    uint64_t col0;     /* first column; not 0 only in pieces of long rows */
-    size_t n_rows;     /* 1 for a piece */
-    size_t row_len;    /* elements of each row inside the tile */
-    size_t n_elems;    /* n_rows * row_len */
-    bool whole_rows;   /* row_len is the tensor's row length */
+    uint64_t index;  /* of the tile in its tensor */
+    uint64_t first;  /* flat index of its first element */
+    uint64_t row0;   /* first row */
+    uint64_t col0;   /* first column; not 0 only in pieces of long rows */
+    size_t n_rows;   /* 1 for a piece */
+    size_t row_len;  /* elements of each row inside the tile */
+    size_t n_elems;  /* n_rows * row_len */
+    bool whole_rows; /* row_len is the tensor's row length */
 };
 
 /* Rows and row length of a tensor; a tensor without elements has 0 tiles. */

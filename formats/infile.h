@@ -1,6 +1,7 @@
 /* infile.h - an input file: opened once, read by range, never mapped, never changed.
  *
- * A short read (the file was truncated while it was open) is VC_E_FORMAT and names the offset. Thread-safe after open. */
+ * A short read (the file was truncated while it was open) is VC_E_FORMAT and names the offset. Thread-safe after open.
+ */
 #ifndef VC_FORMATS_INFILE_H
 #define VC_FORMATS_INFILE_H
 

@@ -18,8 +18,8 @@
 #define VC_HD static inline
 #endif
 
-#define VC_F32_ABS_MASK 0x7fffffffu
-#define VC_F32_INF_BITS 0x7f800000u
+#define VC_F32_ABS_MASK        0x7fffffffu
+#define VC_F32_INF_BITS        0x7f800000u
 #define VC_F32_MIN_NORMAL_BITS 0x00800000u
 
 VC_HD uint32_t vc_f32_bits(float x)
@@ -76,7 +76,8 @@ VC_HD int vc_int8_scale_is_tiny(uint32_t absmax_bits)
 }
 
 /* Symmetric int8: clamp(rint(x / s), -127, 127), ties to even; x finite or +-Inf, s > 0. NaN gives -127 (min and max
- * by comparison), so callers refuse or replace NaN before. With the tiny-scale rule (s = 1, |x| < 2^-118) it gives 0. */
+ * by comparison), so callers refuse or replace NaN before. With the tiny-scale rule (s = 1, |x| < 2^-118) it gives 0.
+ */
 VC_HD int8_t vc_int8_encode(float x, float s)
 {
     float t = rintf(x / s);
@@ -223,7 +224,7 @@ VC_HD float vc_bf16_to_f32(uint16_t h)
 }
 
 /* Largest finite values of the targets, for --overflow=sat and --nonfinite=zero. */
-#define VC_F16_MAX_BITS 0x7bffu
+#define VC_F16_MAX_BITS  0x7bffu
 #define VC_BF16_MAX_BITS 0x7f7fu
 
 #endif

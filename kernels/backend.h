@@ -13,21 +13,21 @@
 extern "C" {
 #endif
 
-#define VC_BACKEND_ABI 1
+#define VC_BACKEND_ABI    1
 #define VC_BACKEND_SYMBOL "vc_backend_entry"
-#define VC_BACKEND_FILE "vcompress_cuda.so"
+#define VC_BACKEND_FILE   "vcompress_cuda.so"
 
 struct vc_backend_device {
     char name[96];
-    int major, minor;        /* compute capability */
+    int major, minor; /* compute capability */
     uint64_t total_bytes, free_bytes;
-    int usable;              /* this build has code for it */
+    int usable; /* this build has code for it */
 };
 
 struct vc_backend {
     uint32_t abi;
     uint32_t struct_size;
-    const char *runtime;     /* "CUDA runtime 13.0" */
+    const char *runtime; /* "CUDA runtime 13.0" */
 
     /* Number of devices, or -1 with the reason in `why` ("no NVIDIA driver", "driver 12.4 < runtime 13.0"). */
     int (*device_count)(char *why, size_t why_bytes);

@@ -49,16 +49,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/ctx.h"
+#include <vcompress/status.h>
+
 #include "core/tile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct vc_ctx;
+
 struct vc_axis_map {
-    uint64_t first;      /* flat index of element 0 in its tensor */
-    uint64_t inner;      /* elements of one channel that follow each other: product of the dimensions after the axis */
+    uint64_t first; /* flat index of element 0 in its tensor */
+    uint64_t inner; /* elements of one channel that follow each other: product of the dimensions after the axis */
     uint64_t n_channels;
 };
 
@@ -72,13 +75,13 @@ struct vc_diff_sums {
 struct vc_value_counts {
     double *chunk_sums; /* 2 per chunk */
     uint64_t nans, infs, zeros, subnormals;
-    double min, max;    /* over the finite values; +Inf and -Inf when there are none */
+    double min, max; /* over the finite values; +Inf and -Inf when there are none */
     uint64_t histogram[256];
 };
 
 struct vc_kernels {
     const char *device; /* "cpu" or "cuda:0 NAME" */
-#define VC_KERNEL(name, result, params) result (*name) params;
+#define VC_KERNEL(name, result, params) result(*name) params;
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 };
@@ -90,16 +93,17 @@ const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
 /* Turns a nonzero result of a kernel into a status with its sentence. */
 enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result);
 
-/* The CPU table of exactly that level (levels without an own variant of a kernel inherit the one below); for tests. */
-void vc_kernels_fill(struct vc_kernels *table, enum vc_cpu_level level);
+/* The CPU table of exactly that enum vc_cpu_level (levels without an own variant of a kernel inherit the one below);
+ * for tests. */
+void vc_kernels_fill(struct vc_kernels *table, int level);
 
-#define VC_KERNEL_TRY(call)                                       \
-    do {                                                          \
-        int vc_result = (call);                                   \
-        if (vc_result != 0) {                                     \
-            status = vc_kernels_error(ctx, vc_result);            \
-            goto out;                                             \
-        }                                                         \
+#define VC_KERNEL_TRY(call)                            \
+    do {                                               \
+        int vc_result = (call);                        \
+        if (vc_result != 0) {                          \
+            status = vc_kernels_error(ctx, vc_result); \
+            goto out;                                  \
+        }                                              \
     } while (0)
 
 #ifdef __cplusplus

@@ -22,12 +22,12 @@ enum vc_deflate {
 };
 
 struct vc_write_options {
-    const char *path;     /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
-    bool force;           /* replace an existing file (never the input) */
+    const char *path; /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
+    bool force;       /* replace an existing file (never the input) */
     enum vc_deflate deflate;
-    bool dry_run;         /* vc_job_run must not be called; path is only reported */
-    uint64_t max_bytes;   /* gate: size of the output file; 0 = none */
-    double min_sqnr_db;   /* gate: every changed tensor reaches this; 0 = none */
+    bool dry_run;       /* vc_job_run must not be called; path is only reported */
+    uint64_t max_bytes; /* gate: size of the output file; 0 = none */
+    double min_sqnr_db; /* gate: every changed tensor reaches this; 0 = none */
 };
 
 /* The model and the context must outlive the job. */

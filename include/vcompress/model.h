@@ -16,13 +16,13 @@
 extern "C" {
 #endif
 
-#define VC_MAX_DIMS 64
+#define VC_MAX_DIMS  64
 #define VC_NO_TENSOR ((size_t)-1)
 
 enum vc_granularity {
     VC_GRANULARITY_TENSOR = 0, /* one scale */
     VC_GRANULARITY_CHANNEL,    /* one scale per index of `axis` */
-    VC_GRANULARITY_GROUP       /* one per `group_size` consecutive elements of an index of axis 0; the last may be short */
+    VC_GRANULARITY_GROUP /* one per `group_size` consecutive elements of an index of axis 0; the last may be short */
 };
 
 enum vc_scheme {

@@ -11,7 +11,7 @@ extern "C" {
 enum vc_nonfinite {
     VC_NONFINITE_ERROR = 0, /* stop; name the tensor, the count and the first index */
     VC_NONFINITE_KEEP,      /* keep that tensor as it is (reads all weights once more, before the run) */
-    VC_NONFINITE_ZERO       /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target type) */
+    VC_NONFINITE_ZERO /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target type) */
 };
 
 enum vc_overflow {
@@ -35,7 +35,7 @@ struct vc_rule {
 };
 
 #define VC_DEFAULT_MIN_ELEMS 4096
-#define VC_DEFAULT_MIN_ROW 32
+#define VC_DEFAULT_MIN_ROW   32
 
 struct vc_quantize_options {
     enum vc_target target;
@@ -58,9 +58,9 @@ VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job
                                           const struct vc_quantize_options *options);
 
 struct vc_dequantize_options {
-    enum vc_target target;     /* F32, F16 or BF16 */
-    bool source_dtype;         /* back to the type each tensor had before (target is then ignored) */
-    bool casts;                /* f16 and bf16 tensors become the target as well */
+    enum vc_target target; /* F32, F16 or BF16 */
+    bool source_dtype;     /* back to the type each tensor had before (target is then ignored) */
+    bool casts;            /* f16 and bf16 tensors become the target as well */
     enum vc_overflow overflow;
     const struct vc_rule *rules;
     size_t n_rules;

@@ -28,21 +28,21 @@ struct vc_report_row {
     unsigned n_dims;
     const uint64_t *shape;
     uint64_t n_elems;
-    uint64_t bytes_before;       /* values in the source: codes with their scales where it was quantized already */
-    uint64_t bytes_after;        /* values in the output: codes with their scales and zero points */
-    uint64_t scale_bytes;        /* the part of bytes_after that is scales and zero points */
-    uint64_t file_bytes_before;  /* with the format's own headers, compressed */
-    uint64_t dequantized_bytes;  /* device bytes with a loader that turns codes back into the source's type */
+    uint64_t bytes_before;      /* values in the source: codes with their scales where it was quantized already */
+    uint64_t bytes_after;       /* values in the output: codes with their scales and zero points */
+    uint64_t scale_bytes;       /* the part of bytes_after that is scales and zero points */
+    uint64_t file_bytes_before; /* with the format's own headers, compressed */
+    uint64_t dequantized_bytes; /* device bytes with a loader that turns codes back into the source's type */
     uint64_t n_scales;
 
-    bool measured;               /* the fields below are valid (after a run, for tensors that changed) */
-    double sum_x2, sum_e2;       /* sums of squares of the source values and of the errors: docs/numerics.md */
-    double sqnr_db;              /* 10 log10(sum_x2 / sum_e2); INFINITY when there is no error */
+    bool measured;         /* the fields below are valid (after a run, for tensors that changed) */
+    double sum_x2, sum_e2; /* sums of squares of the source values and of the errors: docs/numerics.md */
+    double sqnr_db;        /* 10 log10(sum_x2 / sum_e2); INFINITY when there is no error */
     double max_abs_error;
-    uint64_t zeros_before;       /* values equal to zero in the source */
-    uint64_t zeros_after;        /* ... and in the output */
-    uint64_t clipped;            /* values outside the range of the target */
-    uint64_t nonfinite;          /* NaN and Inf replaced under the policy "zero" */
+    uint64_t zeros_before; /* values equal to zero in the source */
+    uint64_t zeros_after;  /* ... and in the output */
+    uint64_t clipped;      /* values outside the range of the target */
+    uint64_t nonfinite;    /* NaN and Inf replaced under the policy "zero" */
 };
 
 struct vc_report_totals {
@@ -53,27 +53,27 @@ struct vc_report_totals {
     uint64_t device_native;              /* ... with kernels that compute on codes (= host_after) */
     uint64_t device_dequantized;         /* ... with a loader that turns codes back into the source's type */
     uint64_t scale_bytes;
-    double bits_per_weight;              /* 8 * host_after / n_params */
+    double bits_per_weight; /* 8 * host_after / n_params */
     bool measured;
-    double sqnr_db;                      /* over all tensors that changed */
-    size_t worst;                        /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */
+    double sqnr_db; /* over all tensors that changed */
+    size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */
 };
 
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
     const char *input, *output; /* paths as given; output "" when nothing is written */
     const char *input_format, *output_format;
-    bool input_compressed;      /* at least one tensor is compressed in the input */
+    bool input_compressed; /* at least one tensor is compressed in the input */
     bool dry_run, written;
     size_t n_rows;
     const struct vc_report_row *rows;
     struct vc_report_totals totals;
-    const char *gate_missed;    /* sentence; "" when every gate was met */
+    const char *gate_missed; /* sentence; "" when every gate was met */
     double seconds;
     unsigned threads;
-    const char *device;         /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
-    uint64_t peak_pool_bytes;   /* of the library's own pool */
-    uint64_t peak_rss_bytes;    /* of the process, as the kernel counts */
+    const char *device;       /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
+    uint64_t peak_pool_bytes; /* of the library's own pool */
+    uint64_t peak_rss_bytes;  /* of the process, as the kernel counts */
 };
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
