@@ -1,0 +1,267 @@
+/* context.c - creating a context, its settings, and the one error it holds. */
+#include "core/ctx.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cpu.h"
+
+#define MAX_THREADS 256
+
+static enum vc_status shared_create(struct vc_shared **out)
+{
+    struct vc_shared *shared = calloc(1, sizeof *shared);
+
+    if (shared == NULL) {
+        return VC_E_NOMEM;
+    }
+    shared->pool = vc_pool_create();
+    if (shared->pool == NULL) {
+        free(shared);
+        return VC_E_NOMEM;
+    }
+    shared->cpu_level = vc_cpu_best();
+    memcpy(shared->device, "auto", sizeof "auto");
+    atomic_init(&shared->cancelled, 0);
+    *out = shared;
+    return VC_OK;
+}
+
+enum vc_status vc_ctx_create(struct vc_ctx **out)
+{
+    struct vc_ctx *ctx = calloc(1, sizeof *ctx);
+    const char *mask = getenv("VC_CPU_MASK");
+
+    *out = NULL;
+    if (ctx == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (shared_create(&ctx->shared) != VC_OK) {
+        free(ctx);
+        return VC_E_NOMEM;
+    }
+    *out = ctx;
+    if (mask != NULL && mask[0] != '\0' && vc_ctx_set_cpu_mask(ctx, mask) != VC_OK) {
+        return vc_context(ctx, "VC_CPU_MASK");
+    }
+    return VC_OK;
+}
+
+static void forget_kernels(struct vc_ctx *ctx)
+{
+    struct vc_shared *shared = ctx->shared;
+
+    if (shared->kernels != NULL && shared->kernels_free != NULL) {
+        shared->kernels_free(ctx, shared->kernels);
+    }
+    shared->kernels = NULL;
+    shared->kernels_free = NULL;
+    shared->device_name[0] = '\0';
+}
+
+void vc_ctx_free(struct vc_ctx *ctx)
+{
+    if (ctx == NULL) {
+        return;
+    }
+    forget_kernels(ctx);
+    vc_pool_destroy(ctx->shared->pool);
+    free(ctx->shared);
+    free(ctx);
+}
+
+void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child)
+{
+    child->shared = parent->shared;
+    child->status = VC_OK;
+    child->message[0] = '\0';
+}
+
+const char *vc_ctx_message(const struct vc_ctx *ctx)
+{
+    return ctx->message;
+}
+
+enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads)
+{
+    if (n_threads > MAX_THREADS) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%u threads: at most %d are possible", n_threads, MAX_THREADS);
+    }
+    ctx->shared->n_threads = n_threads;
+    return VC_OK;
+}
+
+unsigned vc_ctx_threads(const struct vc_ctx *ctx)
+{
+    unsigned n = ctx->shared->n_threads != 0 ? ctx->shared->n_threads : vc_cpu_threads();
+
+    return n < MAX_THREADS ? n : MAX_THREADS;
+}
+
+enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes)
+{
+    ctx->shared->max_memory = bytes;
+    vc_pool_set_limit(ctx->shared->pool, bytes);
+    return VC_OK;
+}
+
+uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
+{
+    return ctx->shared->max_memory != 0 ? ctx->shared->max_memory : vc_default_max_memory();
+}
+
+enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level)
+{
+    enum vc_cpu_level parsed;
+
+    if (!vc_cpu_level_parse(level, &parsed)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "'%s' is no CPU level: ref, base, avx2, avx512, neon or all", level);
+    }
+    if (!vc_cpu_has(parsed)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "this processor has no %s", level);
+    }
+    forget_kernels(ctx);
+    ctx->shared->cpu_level = parsed;
+    return VC_OK;
+}
+
+const char *vc_ctx_cpu_level(const struct vc_ctx *ctx)
+{
+    return vc_cpu_level_name(ctx->shared->cpu_level);
+}
+
+/* "auto", "cpu", "cuda", "cuda:N" with N of at most four digits. */
+static bool device_is_valid(const char *s)
+{
+    if (strcmp(s, "auto") == 0 || strcmp(s, "cpu") == 0 || strcmp(s, "cuda") == 0) {
+        return true;
+    }
+    return strncmp(s, "cuda:", 5) == 0 && s[5] != '\0' && strlen(s + 5) <= 4 &&
+           strspn(s + 5, "0123456789") == strlen(s + 5);
+}
+
+enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device)
+{
+    if (!device_is_valid(device)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "'%s' is no device: auto, cpu, cuda or cuda:N", device);
+    }
+    forget_kernels(ctx);
+    memcpy(ctx->shared->device, device, strlen(device) + 1);
+    return VC_OK;
+}
+
+const char *vc_ctx_device(const struct vc_ctx *ctx)
+{
+    return ctx->shared->device;
+}
+
+void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress), void *user)
+{
+    ctx->shared->progress = fn;
+    ctx->shared->progress_user = user;
+}
+
+void vc_ctx_cancel(struct vc_ctx *ctx)
+{
+    atomic_store(&ctx->shared->cancelled, 1);
+}
+
+void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to)
+{
+    vc_pool_print(ctx->shared->pool, to);
+}
+
+uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx)
+{
+    return vc_pool_peak(ctx->shared->pool);
+}
+
+const char *vc_version(void)
+{
+    return VC_VERSION_STRING;
+}
+
+/* Sentences are one line, whatever names contain. */
+static void clean(char *s)
+{
+    for (; *s != '\0'; s++) {
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+            *s = '?';
+        }
+    }
+}
+
+static void set_message(struct vc_ctx *ctx, const char *format, va_list args)
+{
+    (void)vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    clean(ctx->message);
+}
+
+enum vc_status vc_fail(struct vc_ctx *ctx, enum vc_status status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    set_message(ctx, format, args);
+    va_end(args);
+    ctx->status = status;
+    return status;
+}
+
+enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *format, ...)
+{
+    va_list args;
+    char reason[128];
+    size_t n;
+
+    va_start(args, format);
+    set_message(ctx, format, args);
+    va_end(args);
+    if (strerror_r(error_number, reason, sizeof reason) != 0) {
+        (void)snprintf(reason, sizeof reason, "error %d", error_number);
+    }
+    n = strlen(ctx->message);
+    (void)snprintf(ctx->message + n, sizeof ctx->message - n, ": %s", reason);
+    ctx->status = error_number == ENOMEM ? VC_E_NOMEM : VC_E_IO;
+    return ctx->status;
+}
+
+enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...)
+{
+    char prefix[VC_MESSAGE_BYTES];
+    size_t n_prefix;
+    size_t n_message;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(prefix, sizeof prefix - 3, format, args);
+    va_end(args);
+    clean(prefix);
+    n_prefix = strlen(prefix);
+    memcpy(prefix + n_prefix, ": ", 3);
+    n_prefix += 2;
+    n_message = strlen(ctx->message);
+    if (n_message > sizeof ctx->message - 1 - n_prefix) {
+        n_message = sizeof ctx->message - 1 - n_prefix;
+    }
+    memmove(ctx->message + n_prefix, ctx->message, n_message);
+    memcpy(ctx->message, prefix, n_prefix);
+    ctx->message[n_prefix + n_message] = '\0';
+    return ctx->status;
+}
+
+void vc_clear_error(struct vc_ctx *ctx)
+{
+    ctx->status = VC_OK;
+    ctx->message[0] = '\0';
+}
+
+enum vc_status vc_check_cancelled(struct vc_ctx *ctx)
+{
+    if (VC_UNLIKELY(atomic_load_explicit(&ctx->shared->cancelled, memory_order_relaxed) != 0)) {
+        return vc_fail(ctx, VC_E_CANCELLED, "interrupted");
+    }
+    return VC_OK;
+}
