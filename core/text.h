@@ -22,6 +22,9 @@ void vc_text_add_json_string(struct vc_text *text, const char *s);
 /* A number with the fewest digits that read back the same; null for NaN and infinities. Locale-independent. */
 void vc_text_add_json_number(struct vc_text *text, double x);
 
+/* A copy of the text made with malloc, for vc_text_free; releases the text. NULL, with text->status telling why. */
+char *vc_text_detach(struct vc_text *text);
+
 /* True when the n bytes are valid UTF-8 without NUL. */
 bool vc_utf8_valid(const char *s, size_t n);
 
