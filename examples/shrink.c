@@ -1,0 +1,60 @@
+/* shrink.c - the library in one page: quantizes a checkpoint to int8 and says what that cost.
+ *
+ *     shrink IN.npz OUT.npz
+ *
+ * The same as `vcompress quantize --int8 IN.npz -o OUT.npz`, with two figures for a report. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <vcompress/vcompress.h>
+
+static enum vc_status shrink(struct vc_ctx *ctx, const char *in, const char *out)
+{
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    struct vc_quantize_options quantize;
+    struct vc_write_options write = {.path = out, .force = true};
+    enum vc_status status = vc_model_open(ctx, in, NULL, &model); /* headers only */
+
+    vc_quantize_defaults(&quantize); /* int8, one scale per output channel */
+    if (status == VC_OK) {
+        status = vc_job_create(ctx, model, &job);
+    }
+    if (status == VC_OK) {
+        status = vc_job_add_quantize(ctx, job, &quantize);
+    }
+    if (status == VC_OK) {
+        status = vc_job_plan(ctx, job, &write); /* from here on all sizes are known */
+    }
+    if (status == VC_OK) {
+        status = vc_job_run(ctx, job); /* OUT appears whole, or not at all */
+    }
+    if (status == VC_OK) {
+        const struct vc_report_totals *t = &vc_job_report(job)->totals;
+
+        printf("%s: %" PRIu64 " -> %" PRIu64 " bytes, %.1f dB\n", out, t->file_before, t->file_after, t->sqnr_db);
+    }
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct vc_ctx *ctx = NULL;
+    enum vc_status status;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: shrink IN.npz OUT.npz\n");
+        return 2;
+    }
+    status = vc_ctx_create(&ctx);
+    if (status == VC_OK) {
+        status = shrink(ctx, argv[1], argv[2]);
+    }
+    if (status != VC_OK) {
+        fprintf(stderr, "shrink: %s\n", ctx == NULL ? "no memory" : vc_ctx_message(ctx));
+    }
+    vc_ctx_free(ctx);
+    return status == VC_OK ? 0 : 1;
+}
