@@ -32,6 +32,11 @@ struct vc_source_ops {
     enum vc_status (*stream_read)(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
     enum vc_status (*stream_close)(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
 
+    /* Forgets which bytes were read with `check` so far. Called before a run, so that one that was broken off cannot
+     * spoil the next; not while other threads read. Between two comparisons every byte of a form must be read with
+     * `check` once at most. May be NULL. */
+    void (*check_reset)(struct vc_model *model);
+
     /* Memory one open stream takes, for the plan. */
     size_t (*stream_bytes)(const struct vc_model *model, size_t tensor);
 
