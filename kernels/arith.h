@@ -75,7 +75,7 @@ VC_HD int vc_int8_scale_is_tiny(uint32_t absmax_bits)
     return vc_f32_bits(vc_bits_f32(absmax_bits) / 127.0f) < VC_F32_MIN_NORMAL_BITS;
 }
 
-/* Symmetric int8: clamp(rint(x / s), -127, 127), ties to even; x finite or +-Inf, s > 0. NaN gives -127 (min and max
+/* Symmetric int8: clamp(rint(x / s), -127, 127), ties to even; x finite or +-Inf, s > 0. NaN gives 127 (min and max
  * by comparison), so callers refuse or replace NaN before. With the tiny-scale rule (s = 1, |x| < 2^-118) it gives 0.
  */
 VC_HD int8_t vc_int8_encode(float x, float s)
@@ -162,12 +162,24 @@ VC_HD uint16_t vc_f32_to_bf16(float x)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
+/* f64 -> f32, round to nearest even; NaN keeps sign and upper payload and becomes quiet (processors agree, GPUs do not:
+ * so it is spelled out). */
+VC_HD float vc_f64_to_f32(double x)
+{
+    uint64_t u = vc_f64_bits(x);
+
+    if ((u & 0x7fffffffffffffffu) > 0x7ff0000000000000u) {
+        return vc_bits_f32((uint32_t)(u >> 32 & 0x80000000u) | 0x7fc00000u | (uint32_t)(u >> 29 & 0x3fffffu));
+    }
+    return (float)x;
+}
+
 /* f64 -> f32 that keeps what a later rounding to fewer bits needs: round to odd (the last bit is set when anything was
  * cut off). vc_f32_to_f16 and vc_f32_to_bf16 of it equal the single rounding of the f64, because f32 has at least two
  * bits more than either. Overflow becomes the largest finite value with its odd last bit, or Inf for Inf. */
 VC_HD float vc_f64_to_f32_odd(double x)
 {
-    float r = (float)x;
+    float r = vc_f64_to_f32(x);
     uint32_t u = vc_f32_bits(r);
     double back = (double)r;
 

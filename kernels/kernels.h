@@ -21,7 +21,9 @@
  *                codes for given scales, and zero points if zero != NULL (vc_int8_encode_asym); statistics. x finite.
  * int8_decode_*  y = vc_int8_decode(q, scale, zero or 0).
  * cast_*         h = the conversion of arith.h; statistics. NaN and Inf are converted, and left out of the sums.
- * f64_to_f32     y = (float)x, round to nearest even.
+ * f64_to_f32     y = vc_f64_to_f32(x): round to nearest even.
+ * given kernels  need s > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too;
+ *                chunk_sums is aligned.
  *
  * Statistics (struct vc_tile_stats, core/tile.h), with y the decoded output, all in f64:
  *   chunk_sums     per chunk of up to 4096 elements of a row (chunks in row order): the sum of x*x, then of e*e,
@@ -39,10 +41,14 @@
  *
  * diff_*         chunk_sums per chunk: sum x*x, e*e, y*y, x*y (tree), e = x - y in f64; max |e|; and `different`, the
  *                number of elements whose bits differ with NaN == NaN and +0 == -0 counted as equal. Pairs where either
- *                is not finite are left out of sums and maximum unless both are equal; they count in `different`, and
- *                in nonfinite_pairs when they are not equal.
- * values_*       counts by class, minimum and maximum over the finite values, histogram of the exponent bits of
- *                (float)x for finite x, chunk_sums: sum x and sum x*x over the finite values (tree). */
+ *                is not finite are left out of sums and maximum; unless both are equal they count in `different` and in
+ *                nonfinite_pairs.
+ * values_*       counts by class (subnormals of x's own type), minimum and maximum over the finite values (a zero is
+ *                +0), histogram of the exponent bits of (float)x for finite x (an f64 beyond f32: bin 255),
+ *                chunk_sums: sum x and sum x*x over the finite values (tree).
+ *                Every field is overwritten. Sums over f64 may overflow to Inf or NaN: callers look.
+ *
+ * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
 #ifndef VC_KERNELS_KERNELS_H
 #define VC_KERNELS_KERNELS_H
 
