@@ -24,6 +24,7 @@
 #define VCOMPRESS_VCOMPRESS_H
 
 #include <vcompress/context.h>
+#include <vcompress/device.h>
 #include <vcompress/dtype.h>
 #include <vcompress/job.h>
 #include <vcompress/measure.h>
