@@ -1,1 +1,81 @@
-# Filled by the packaging part: install rules, find_package(vcompress), pkg-config.
+# What `cmake --install` puts where, find_package(vcompress), pkg-config, and packages by cpack. Components: runtime (the
+# program, its manual, completions, schema; the library when shared), development, cuda (the plug-in).
+include(CMakePackageConfigHelpers)
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vcompress)
+get_target_property(library_type vcompress TYPE)
+
+install(TARGETS vcompress EXPORT vcompressTargets
+  RUNTIME COMPONENT runtime
+  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
+  ARCHIVE COMPONENT development)
+if(TARGET vcompress_program)
+  install(TARGETS vcompress_program RUNTIME COMPONENT runtime)
+endif()
+install(DIRECTORY include/vcompress DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+
+# The plug-in is looked up beside the library's own folder, never in the current directory.
+if(TARGET vcompress_cuda)
+  install(TARGETS vcompress_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vcompress COMPONENT cuda)
+endif()
+
+# find_package(vcompress): a static library needs what it was linked with, a shared one nothing.
+set(VCOMPRESS_CONFIG_MODULES "")
+set(VCOMPRESS_CONFIG_DEPENDENCIES "")
+set(VCOMPRESS_PC_REQUIRES "zlib jansson")
+if(VCOMPRESS_HAVE_LIBDEFLATE)
+  string(APPEND VCOMPRESS_PC_REQUIRES " libdeflate")
+endif()
+if(VCOMPRESS_HAVE_ISAL)
+  string(APPEND VCOMPRESS_PC_REQUIRES " libisal")
+endif()
+set(VCOMPRESS_PC_LIBS "-lpthread -lm")
+if(CMAKE_DL_LIBS)
+  string(APPEND VCOMPRESS_PC_LIBS " -l${CMAKE_DL_LIBS}")
+endif()
+if(library_type STREQUAL "STATIC_LIBRARY")
+  set(VCOMPRESS_PC_PRIVATE "")
+  set(VCOMPRESS_PC_LIBS_PUBLIC " ${VCOMPRESS_PC_LIBS}")
+  set(VCOMPRESS_CONFIG_MODULES Jansson)
+  string(APPEND VCOMPRESS_CONFIG_DEPENDENCIES
+    "find_dependency(Threads)\nfind_dependency(ZLIB 1.2.12)\nfind_dependency(Jansson)\n")
+  foreach(package Libdeflate Isal)
+    string(TOUPPER ${package} name)
+    if(VCOMPRESS_HAVE_${name})
+      list(APPEND VCOMPRESS_CONFIG_MODULES ${package})
+      string(APPEND VCOMPRESS_CONFIG_DEPENDENCIES "find_dependency(${package})\n")
+    endif()
+  endforeach()
+else()
+  set(VCOMPRESS_PC_PRIVATE ".private")
+  set(VCOMPRESS_PC_LIBS_PUBLIC "")
+endif()
+
+# Folders of the .pc file follow its own place, so that an installed tree can be moved.
+string(REGEX REPLACE "[^/]+" ".." VCOMPRESS_PC_UP ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/vcompress.pc.in vcompress.pc @ONLY)
+configure_package_config_file(cmake/vcompressConfig.cmake.in vcompressConfig.cmake INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(vcompressConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+
+install(EXPORT vcompressTargets NAMESPACE vcompress:: DESTINATION ${config_dir} COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/vcompressConfig.cmake ${PROJECT_BINARY_DIR}/vcompressConfigVersion.cmake
+  DESTINATION ${config_dir} COMPONENT development)
+foreach(package ${VCOMPRESS_CONFIG_MODULES})
+  install(FILES cmake/Find${package}.cmake DESTINATION ${config_dir} COMPONENT development)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/vcompress.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# cpack -G TGZ or DEB
+set(CPACK_PACKAGE_VENDOR "The vcompress authors")
+set(CPACK_PACKAGE_CONTACT "The vcompress authors")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF) # cuBLAS comes from no Debian package
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_STRIP_FILES ON)
+include(CPack)

@@ -1,0 +1,67 @@
+#!/bin/sh
+# check_install.sh BUILD SOURCE CMAKE CC [SANITIZERS] - installs the build into a temporary folder, moves that folder,
+# and builds and runs other people's programs against it: C and C++ by find_package, C by pkg-config.
+set -eu
+build=$1
+source=$2
+cmake=$3
+cc=$4
+sanitizers=${5:-}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+model=$source/examples/digits/digits.npz
+want="vcompress $(sed -n 's/^project(vcompress VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt"): 22 tensors"
+
+expect() { # WHAT COMMAND... prints the line that is wanted
+    what=$1
+    shift
+    got=$("$@")
+    if [ "$got" != "$want" ]; then
+        echo "$what printed '$got', not '$want'"
+        exit 1
+    fi
+    echo "$what: ok"
+}
+
+"$cmake" --install "$build" --prefix "$dir/first" >"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+mv "$dir/first" "$dir/root"
+lib=$(dirname "$(find "$dir/root" -name 'libvcompress.*' -print | head -n 1)")
+LD_LIBRARY_PATH=$lib
+export LD_LIBRARY_PATH
+
+"$dir/root/bin/vcompress" --version >/dev/null
+for file in include/vcompress/vcompress.h share/doc/vcompress/LICENSE share/vcompress/report-1.schema.json \
+    share/man/man1/vcompress.1 share/bash-completion/completions/vcompress share/zsh/site-functions/_vcompress \
+    share/fish/vendor_completions.d/vcompress.fish; do
+    if [ ! -s "$dir/root/$file" ]; then
+        echo "not installed: $file"
+        exit 1
+    fi
+done
+if grep -rlI "$dir/first\|$source" "$dir/root"; then
+    echo "these installed files name folders of the build machine"
+    exit 1
+fi
+
+flags=""
+if [ -n "$sanitizers" ]; then
+    flags="-fsanitize=$sanitizers"
+fi
+if ! "$cmake" -S "$source/tests/package/consumer" -B "$dir/consumer" -DCMAKE_PREFIX_PATH="$dir/root" \
+    -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" >"$dir/log" 2>&1 ||
+    ! "$cmake" --build "$dir/consumer" >>"$dir/log" 2>&1; then
+    cat "$dir/log"
+    exit 1
+fi
+expect "find_package, C" "$dir/consumer/consumer_c" "$model"
+expect "find_package, C++" "$dir/consumer/consumer_cpp" "$model"
+
+if command -v pkg-config >/dev/null 2>&1; then
+    PKG_CONFIG_PATH=$lib/pkgconfig
+    export PKG_CONFIG_PATH
+    # shellcheck disable=SC2046,SC2086
+    "$cc" $flags "$source/tests/package/consumer/main.c" $(pkg-config --cflags --libs vcompress) -o "$dir/consumer_pc"
+    expect "pkg-config" "$dir/consumer_pc" "$model"
+else
+    echo "pkg-config: not found, not tried"
+fi

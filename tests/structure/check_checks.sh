@@ -1,0 +1,51 @@
+#!/bin/sh
+# check_checks.sh ROOT - breaks a copy of the tree in one way after the other and wants the check that is meant for it
+# to fail, and to pass before.
+set -eu
+root=$1
+here=$root/tests/structure
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+copy() { # a fresh copy of the sources
+    rm -rf "$dir/tree"
+    mkdir "$dir/tree"
+    (cd "$root" && tar cf - --exclude=.git --exclude='build*' --exclude='*.npz' .) | (cd "$dir/tree" && tar xf -)
+}
+
+expect_failure() { # WHAT SCRIPT
+    if sh "$here/$2" "$dir/tree" >"$dir/log" 2>&1; then
+        echo "$2 does not notice: $1"
+        failed=1
+    fi
+}
+
+copy
+sh "$here/check_includes.sh" "$dir/tree" >/dev/null
+sh "$here/check_style.sh" "$dir/tree" >/dev/null
+
+for edge in "core/pool.c formats/npy.h" "kernels/kernel_ref.c core/pass.h" "quantize/int8.c formats/npy.h" \
+    "quantize/int8.c zlib.h" "formats/npy.c kernels/kernels.h" "tools/main.c core/ctx.h" "examples/shrink.c core/ctx.h" \
+    "include/vcompress/model.h core/ctx.h"; do
+    file=${edge% *}
+    echo "#include \"${edge#* }\"" >>"$dir/tree/$file"
+    expect_failure "$edge" check_includes.sh
+    cp "$root/$file" "$dir/tree/$file" 2>/dev/null || rm -f "$dir/tree/$file"
+done
+
+cp "$root/core/pool.c" "$dir/tree/formats/pool.c"
+expect_failure "two files of one name" check_includes.sh
+rm "$dir/tree/formats/pool.c"
+
+for flaw in '\t/* tab */' '/* blank at the end */ ' '/* n\303\244ch */' '/* ends without newline */\c' \
+    '/* /home/somebody */'; do
+    # shellcheck disable=SC2059
+    printf "${flaw%\\c}" >>"$dir/tree/core/pool.c"
+    case $flaw in *'\c') ;; *) echo >>"$dir/tree/core/pool.c" ;; esac
+    expect_failure "$flaw" check_style.sh
+    cp "$root/core/pool.c" "$dir/tree/core/pool.c"
+done
+yes "/* long */" | head -n 801 >"$dir/tree/core/long.c"
+expect_failure "801 lines" check_style.sh
+exit "$failed"

@@ -1,0 +1,41 @@
+#!/bin/sh
+# check_headers.sh ROOT CC CXX - every public header compiles alone, twice in one file, as C11 and as C++17; every
+# internal header compiles alone as C11. CXX may be empty: then the C++ half is not done and says so.
+set -eu
+root=$1
+cc=$2
+cxx=$3
+cd "$root"
+flags="-fsyntax-only -Iinclude -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L"
+n=0
+failed=0
+
+compile() { # COMPILER LANGUAGE STANDARD HEADER MORE...
+    compiler=$1 language=$2 standard=$3 header=$4
+    shift 4
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    if ! printf '#include <%s>\n#include <%s>\nextern int nothing;\n' "$header" "$header" |
+        "$compiler" -x "$language" -std="$standard" $flags "$@" -; then
+        echo "$header does not compile alone as $standard"
+        failed=1
+    fi
+}
+
+for header in include/vcompress/*.h; do
+    compile "$cc" c c11 "${header#include/}"
+    if [ -n "$cxx" ]; then
+        compile "$cxx" c++ c++17 "${header#include/}"
+    fi
+done
+for header in core/*.h formats/*.h kernels/*.h quantize/*.h measure/*.h memory/*.h tools/*.h; do
+    case $header in
+    *'*'* | kernels/*loop* | kernels/*impl*) continue ;; # a folder without headers; templates that others include
+    esac
+    compile "$cc" c c11 "$header" -I.
+done
+echo "$n compilations"
+if [ -z "$cxx" ]; then
+    echo "no C++ compiler: C++17 was not tried"
+fi
+exit "$failed"

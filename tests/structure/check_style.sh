@@ -1,0 +1,44 @@
+#!/bin/sh
+# check_style.sh ROOT - the text of the tree: no tabs, no blanks at the end of a line, a newline at the end of a file,
+# ASCII in code, no file of code over 800 lines, no path of somebody's machine. No file name here has a blank in it.
+set -eu
+cd "$1"
+LC_ALL=C
+export LC_ALL
+
+code=$(find CMakeLists.txt cmake core formats kernels prune quantize distill measure memory tools examples tests bench \
+    scripts include quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
+    -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
+text=$(find README.md CONTRIBUTING.md CHANGELOG.md docs examples -type f -name '*.md' 2>/dev/null | sort)
+tab=$(printf '\t')
+n=$(printf '%s\n' "$code" | wc -l)
+if [ "$n" -lt 50 ]; then
+    echo "only $n files of code found: is this the root of the tree?"
+    exit 1
+fi
+
+label() { # puts WHAT before every line of standard input
+    sed "s|^|$1: |"
+}
+
+# shellcheck disable=SC2046,SC2086
+findings=$(
+    grep -n "$tab" $code | label "tab"
+    grep -nE ' +$' $code $text | label "blank at the end of a line"
+    # What the command prints and what tests feed it may hold other characters.
+    grep -nP '[^\x00-\x7f]' $(printf '%s\n' $code | grep -vE '^(tools|tests)/') | label "not ASCII"
+    grep -nE '(^|[^.[:alnum:]])/(work|farm|home|Users)/' $code $text | grep -v '^tests/structure/' |
+        label "path of one machine"
+    for file in $code $text; do
+        if [ -n "$(tail -c 1 "$file")" ]; then
+            echo "no newline at the end: $file"
+        fi
+    done
+    wc -l $code | awk '$2 != "total" && $1 > 800 { print "over 800 lines: " $2 " (" $1 ")" }'
+) || true
+if [ -n "$findings" ]; then
+    printf '%s\n' "$findings"
+    exit 1
+fi
+echo "$n files of code in good order"
