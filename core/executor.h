@@ -7,7 +7,7 @@
 #define VC_CORE_EXECUTOR_H
 
 #include "core/exact_sum.h"
-#include "core/pass.h"
+#include "core/stages.h"
 
 /* Figures of an item, complete after the run. */
 struct vc_item_result {
@@ -16,30 +16,30 @@ struct vc_item_result {
     uint64_t zeros_before, zeros_after, clipped, nonfinite;
 };
 
-/* What leaves the last stage of a tile. Called from any worker, in any order; `out` is only valid during the call. */
-struct vc_exec_visitor {
-    enum vc_status (*tile)(struct vc_ctx *ctx, void *user, size_t item, const struct vc_tile *tile, const void *data,
-                           void *scratch);
-    size_t scratch_bytes; /* per worker */
-    void *user;
-};
-
 struct vc_exec {
-    struct vc_model *model;
     struct vc_item *items;
     size_t n_items;
     struct vc_item_result *results; /* n_items; may be NULL */
-    struct vc_sink *sink;           /* may be NULL */
-    const size_t *first_out;        /* per item: its main output tensor; with sink */
+    struct vc_sink *sink;           /* NULL: the results are only measured */
+    const size_t *first_out;        /* with a sink: per item its main output tensor */
     const struct vc_out_tensor *outs;
-    const struct vc_exec_visitor *visitor; /* may be NULL */
-    bool survey;                           /* run ops->survey over the items that want it, nothing else */
-    const char *what;                      /* for progress */
-    unsigned threads_used;                 /* set by vc_exec_run */
+    bool survey;      /* the survey of every item's stages instead, then survey_end */
+    const char *what; /* for progress */
+
+    unsigned threads_used; /* set by vc_exec_run */
+    size_t failed_item;    /* the one whose tile was refused; VC_NO_TENSOR otherwise */
 };
 
-/* Fails with VC_E_NOMEM when not even one worker fits under the limit; vc_exec_check tells that from the plan. */
-enum vc_status vc_exec_check(struct vc_ctx *ctx, const struct vc_exec *exec);
+/* The number of workers that fit under the memory limit; VC_E_NOMEM when not even one does. */
+enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, unsigned *n_workers);
 enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec);
+
+/* Calls fn for every index below n, each by one of several threads, in order of `order` (NULL: ascending), one index at
+ * a time, until all are done or one fails: for work that is one piece per tensor. Every worker gets buffers of `room`.
+ */
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+                            enum vc_status (*fn)(struct vc_ctx *ctx, void *user, size_t index,
+                                                 struct vc_buffers *buffers),
+                            void *user);
 
 #endif

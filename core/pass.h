@@ -10,6 +10,7 @@
 
 #include <vcompress/report.h>
 
+#include "core/arena.h"
 #include "core/ctx.h"
 #include "core/sink.h"
 #include "core/source.h"
@@ -43,7 +44,9 @@ struct vc_stage {
     void *state; /* the pass's own, from plan to job_free; freed by ops->forget */
     struct vc_desc in;
     struct vc_desc out;
+    bool begun;           /* between begin and end */
     bool scan;            /* has to see all tiles of the tensor before apply */
+    bool survey;          /* ... before the layout is fixed */
     size_t scratch_bytes; /* per worker, for apply or scan of the largest tile */
     size_t state_bytes;   /* what begin will allocate, for the plan */
     const char *scheme;   /* for the report, "int8/channel" */
@@ -55,13 +58,14 @@ struct vc_stage {
 
 /* One source tensor's way through the job. */
 struct vc_item {
-    const struct vc_model *model;
-    size_t source;       /* tensor in the model */
-    struct vc_desc desc; /* after the stages planned so far */
-    size_t n_stages;     /* 0: kept */
-    struct vc_stage stages[VC_MAX_STAGES];
-    const char *reason; /* why the last pass kept it; owned by the job */
-    bool merged;        /* a companion that went into its tensor: not written */
+    struct vc_model *model;
+    struct vc_arena *arena;                 /* the job's: for strings and shapes that passes make */
+    size_t source;                          /* tensor in the model */
+    struct vc_desc desc;                    /* after the stages planned so far */
+    size_t n_stages;                        /* 0: kept */
+    struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */
+    const char *reason;                     /* why the last pass left it alone; in the arena */
+    bool merged;                            /* a companion that went into its tensor: not written */
 };
 
 /* Where apply puts its results. */
@@ -87,12 +91,12 @@ struct vc_pass_ops {
     /* After all items: refuses what can only be said about all of them (a glob that matched nothing). May be NULL. */
     enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model);
 
-    /* Survey, before the layout is fixed: returns true in *wanted for items whose data decides their plan. survey sees
-     * every tile of the source values of such an item; survey_end may turn the item into a kept one. May be NULL. */
-    bool (*survey_wanted)(const struct vc_pass *pass, const struct vc_item *item);
-    enum vc_status (*survey)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item, const struct vc_tile *tile,
-                             const void *in, void *scratch);
-    enum vc_status (*survey_end)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);
+    /* Survey: a look at all tiles of the source values by the first stage of an item, where its data decides the plan
+     * (stage->survey) before the layout is fixed, or after apply refused a value, to say which and how many. survey_end
+     * may turn the item into a kept one, or fails with the full sentence. NULL for passes that never ask for it. */
+    enum vc_status (*survey)(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                             const struct vc_tile *tile, const void *in);
+    enum vc_status (*survey_end)(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item);
 
     enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
     enum vc_status (*scan)(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
@@ -120,7 +124,12 @@ struct vc_stage *vc_item_add_stage(struct vc_ctx *ctx, struct vc_item *item, str
 /* Hands the pass to the job, which frees it (also when this fails). */
 enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass);
 
-/* Copies into the job's lifetime. */
+bool vc_item_wants_survey(const struct vc_item *item);
+
+/* Takes stages away again until n_left remain. */
+void vc_item_drop_stages(struct vc_ctx *ctx, struct vc_item *item, size_t n_left);
+
+/* Says why the pass leaves the item alone. */
 enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...) VC_PRINTF(3, 4);
 
 /* `s` matches the glob (`*`, `?`, `[a-z]`, `[!a-z]`, backslash escapes); no recursion. */

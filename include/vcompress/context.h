@@ -64,6 +64,10 @@ VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
 /* "0.1.0" */
 VC_API const char *vc_version(void);
 
+/* What this build and this machine have, one part per line: the codecs with their versions, the CPU levels. Loads
+ * nothing and starts nothing. */
+VC_API const char *vc_features(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,8 @@
 /* report.h - what a job did to every tensor, or will do, and what it costs.
  *
- * Rows come in the order of the source. All sizes are bytes. Everything but the figures marked "measured" is known
- * from the headers and is exact in a dry run too. */
+ * Rows come in the order of the source; scales and zero points are part of the row of the tensor they belong to. All
+ * sizes are bytes. Everything but the figures marked "measured" is known from the headers and is exact in a dry run
+ * too. */
 #ifndef VCOMPRESS_REPORT_H
 #define VCOMPRESS_REPORT_H
 
@@ -12,11 +13,10 @@ extern "C" {
 #endif
 
 enum vc_action {
-    VC_ACTION_KEPT = 0,    /* copied bit for bit */
-    VC_ACTION_QUANTIZED,   /* to codes and scales */
-    VC_ACTION_CAST,        /* to another float type */
-    VC_ACTION_DEQUANTIZED, /* from codes and scales to a float type */
-    VC_ACTION_MERGED       /* scales and zero points that went into a dequantized tensor */
+    VC_ACTION_KEPT = 0,   /* copied bit for bit */
+    VC_ACTION_QUANTIZED,  /* to codes and scales */
+    VC_ACTION_CAST,       /* to another float type */
+    VC_ACTION_DEQUANTIZED /* from codes and scales to a float type */
 };
 
 struct vc_report_row {

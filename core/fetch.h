@@ -1,0 +1,29 @@
+/* fetch.h - the tiles of one item, in order, through its stages, on the calling thread: for reading one tensor, and for
+ * walking two models side by side. Jobs use the executor. */
+#ifndef VC_CORE_FETCH_H
+#define VC_CORE_FETCH_H
+
+#include "core/stages.h"
+
+struct vc_fetch {
+    struct vc_item *item;
+    struct vc_buffers *buffers;
+    struct vc_source_stream *stream;
+    uint64_t n_rows, row_len, n_tiles, next;
+    bool begun;
+};
+
+/* Begins the stages, runs their scans, and stands before tile 0. `buffers` has room for the item. */
+enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
+                             struct vc_fetch *fetch);
+/* The next tile; false in *more when there is none. result->data is valid until the next call. */
+enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct vc_tile *tile,
+                             struct vc_tile_result *result, bool *more);
+/* Also after a failure. */
+void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch);
+
+/* Values of the tile into dst: from the stream if there is one, else by range. */
+enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, struct vc_source_stream *stream,
+                             const struct vc_tile *tile, void *dst);
+
+#endif

@@ -1,0 +1,462 @@
+/* job.c - a job: passes planned over the headers of a model, the output laid out, then run by the executor. */
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "core/checked.h"
+#include "core/cpu.h"
+#include "core/job_state.h"
+
+enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
+{
+    /* Reading advances checksums inside the model, which callers need not see as a change of it. */
+    union {
+        const struct vc_model *c;
+        struct vc_model *m;
+    } access = {.c = model};
+    struct vc_job *job;
+
+    vc_clear_error(ctx);
+    job = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *job);
+    *out = job;
+    if (job == NULL) {
+        return VC_E_NOMEM;
+    }
+    job->ctx = ctx;
+    job->model = access.m;
+    return VC_OK;
+}
+
+static void drop_items(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; job->items != NULL && i < job->model->n_tensors; i++) {
+        vc_item_drop_stages(ctx, &job->items[i], 0);
+    }
+    vc_free(ctx, job->items);
+    job->items = NULL;
+}
+
+void vc_job_free(struct vc_job *job)
+{
+    struct vc_ctx *ctx;
+    size_t i;
+
+    if (job == NULL) {
+        return;
+    }
+    ctx = job->ctx;
+    if (job->sink != NULL) {
+        job->sink->ops->free(ctx, job->sink);
+    }
+    drop_items(ctx, job);
+    for (i = 0; i < job->n_passes; i++) {
+        job->passes[i]->ops->free(ctx, job->passes[i]);
+    }
+    vc_free(ctx, job->results);
+    vc_free(ctx, job->out_tensors);
+    vc_free(ctx, job->first_out);
+    vc_free(ctx, job->recipe);
+    vc_free(ctx, job->rows);
+    vc_free(ctx, job->row_item);
+    vc_arena_release(ctx, &job->arena);
+    vc_free(ctx, job);
+}
+
+enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
+{
+    if (job->n_passes == VC_MAX_PASSES) {
+        pass->ops->free(ctx, pass);
+        return vc_fail(ctx, VC_E_ARGUMENT, "more than %d passes in one job", VC_MAX_PASSES);
+    }
+    job->passes[job->n_passes++] = pass;
+    return VC_OK;
+}
+
+const struct vc_report *vc_job_report(const struct vc_job *job)
+{
+    return &job->report;
+}
+
+/* ---- planning: what happens to every tensor ---- */
+
+static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_model *model = job->model;
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t p;
+
+    job->items = vc_calloc_array(ctx, VC_TAG_MISC, model->n_tensors, sizeof *job->items);
+    VC_TRY_ALLOC(job->items);
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        job->items[i] = (struct vc_item){.model = model,
+                                         .arena = &job->arena,
+                                         .source = i,
+                                         .desc = {.dtype = t->dtype,
+                                                  .n_dims = t->n_dims,
+                                                  .shape = t->shape,
+                                                  .n_elems = t->n_elems,
+                                                  .quant = t->quant},
+                                         .reason = ""};
+    }
+    for (p = 0; p < job->n_passes; p++) {
+        struct vc_pass *pass = job->passes[p];
+
+        for (i = 0; i < model->n_tensors; i++) {
+            if (model->tensors[i].companion_of == VC_NO_TENSOR && pass->ops->plan(ctx, pass, &job->items[i]) != VC_OK) {
+                return vc_context(ctx, "%s", model->tensors[i].name);
+            }
+        }
+        if (pass->ops->plan_end != NULL) {
+            VC_TRY(pass->ops->plan_end(ctx, pass, model));
+        }
+    }
+out:
+    return status;
+}
+
+/* Scales and zero points share the fate of their tensor. */
+static void plan_companions(struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->model->n_tensors; i++) {
+        size_t owner = job->model->tensors[i].companion_of;
+
+        if (owner != VC_NO_TENSOR) {
+            job->items[i].merged = job->items[owner].n_stages != 0;
+        }
+    }
+}
+
+static enum vc_status survey(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_exec exec = {.items = job->items, .n_items = job->model->n_tensors, .survey = true, .what = "survey"};
+    size_t i;
+
+    for (i = 0; i < exec.n_items; i++) {
+        if (vc_item_wants_survey(&job->items[i])) {
+            return vc_exec_run(ctx, &exec);
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- planning: the output ---- */
+
+static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item, size_t *n)
+{
+    const struct vc_stage *last = item->stages[item->n_stages - 1];
+    const struct vc_tensor *tensor = &job->model->tensors[item->source];
+    size_t k;
+
+    for (k = 0; k < last->n_companions; k++) {
+        const struct vc_companion *c = &last->companions[k];
+        char *name = vc_arena_printf(ctx, &job->arena, "%s%s", tensor->name, c->suffix);
+        size_t clash;
+
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        clash = vc_model_find(job->model, name);
+        if (clash != VC_NO_TENSOR && !job->items[clash].merged) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
+                           tensor->name, c->suffix + 1, name);
+        }
+        job->out_tensors[(*n)++] = (struct vc_out_tensor){.name = name,
+                                                          .dtype = c->dtype,
+                                                          .n_dims = c->n_dims,
+                                                          .shape = c->shape,
+                                                          .size_bytes = c->n_elems * vc_dtype_size(c->dtype),
+                                                          .form = VC_FORM_VALUES,
+                                                          .source = item->source,
+                                                          .item = item->source,
+                                                          .companion = true,
+                                                          .source_dtype = c->dtype};
+    }
+    return VC_OK;
+}
+
+/* The quantization an output has: of the stage that made it, or of the kept source tensor. */
+static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item *item)
+{
+    size_t main_out = job->first_out[item->source];
+    struct vc_quant quant = {.scheme = VC_SCHEME_NONE};
+
+    if (item->n_stages != 0) {
+        const struct vc_stage *last = item->stages[item->n_stages - 1];
+
+        quant = last->quant;
+        if (quant.scheme != VC_SCHEME_NONE) {
+            quant.scale += main_out + 1;
+            quant.zero_point += quant.symmetric ? 0 : main_out + 1;
+        }
+    } else if (item->desc.quant != NULL) {
+        quant = *item->desc.quant;
+        quant.scale = job->first_out[quant.scale];
+        quant.zero_point = quant.symmetric ? VC_NO_TENSOR : job->first_out[quant.zero_point];
+    }
+    return quant;
+}
+
+static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t n_tensors = job->model->n_tensors;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
+    VC_TRY_ALLOC(job->first_out);
+    job->out_tensors = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors * (1 + VC_MAX_COMPANIONS), sizeof *job->out_tensors);
+    VC_TRY_ALLOC(job->out_tensors);
+    for (i = 0; i < n_tensors; i++) {
+        const struct vc_item *item = &job->items[i];
+        const struct vc_tensor *t = &job->model->tensors[i];
+        bool raw = item->n_stages == 0 && job->sink->accepts_raw;
+
+        if (item->merged) {
+            continue;
+        }
+        job->first_out[i] = n;
+        job->out_tensors[n++] = (struct vc_out_tensor){
+            .name = t->name,
+            .dtype = item->desc.dtype,
+            .n_dims = item->desc.n_dims,
+            .shape = item->desc.shape,
+            .size_bytes = raw                   ? job->model->io[i].raw_bytes
+                          : item->n_stages == 0 ? t->size_bytes
+                                                : item->desc.n_elems * vc_dtype_size(item->desc.dtype),
+            .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
+            .source = i,
+            .item = i,
+            .source_dtype = t->quant != NULL ? t->quant->source_dtype : t->dtype};
+        if (item->n_stages != 0) {
+            VC_TRY(add_companion_outs(ctx, job, item, &n));
+        } else if (!raw && !job->sink->ops->can_hold(job->sink, t->dtype)) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s", t->name, job->sink->format,
+                           vc_dtype_name(t->dtype)));
+        }
+    }
+    for (i = 0; i < n_tensors; i++) {
+        if (!job->items[i].merged) {
+            job->out_tensors[job->first_out[i]].quant = out_quant(job, &job->items[i]);
+        }
+    }
+    job->outs.n = n;
+    job->outs.tensors = job->out_tensors;
+out:
+    return status;
+}
+
+static enum vc_status join_recipes(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t n = 0;
+    size_t p;
+
+    for (p = 0; p < job->n_passes; p++) {
+        n += job->passes[p]->n_recipe;
+    }
+    job->recipe = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *job->recipe);
+    if (job->recipe == NULL) {
+        return VC_E_NOMEM;
+    }
+    n = 0;
+    for (p = 0; p < job->n_passes; p++) {
+        size_t k;
+
+        for (k = 0; k < job->passes[p]->n_recipe; k++) {
+            job->recipe[n++] = job->passes[p]->recipe[k];
+        }
+    }
+    job->outs.n_recipe = n;
+    job->outs.recipe = job->recipe;
+    return VC_OK;
+}
+
+/* The gate that can be checked from the headers. */
+static enum vc_status check_size_gate(struct vc_ctx *ctx, struct vc_job *job)
+{
+    uint64_t bytes = job->report.totals.file_after;
+
+    if (job->options.max_bytes == 0 || bytes == 0 || bytes <= job->options.max_bytes) {
+        return VC_OK;
+    }
+    job->report.gate_missed = vc_arena_printf(ctx, &job->arena, "the output has %llu bytes, --max-bytes allows %llu",
+                                              (unsigned long long)bytes, (unsigned long long)job->options.max_bytes);
+    if (job->report.gate_missed == NULL) {
+        job->report.gate_missed = "";
+        return VC_E_NOMEM;
+    }
+    return vc_fail(ctx, VC_E_GATE, "%s", job->report.gate_missed);
+}
+
+static struct vc_exec job_exec(struct vc_job *job)
+{
+    return (struct vc_exec){.items = job->items,
+                            .n_items = job->model->n_tensors,
+                            .results = job->results,
+                            .sink = job->sink,
+                            .first_out = job->first_out,
+                            .outs = job->out_tensors,
+                            .what = job->n_passes != 0 ? job->passes[0]->ops->name : "copy"};
+}
+
+static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+    unsigned n_workers = 1;
+    struct vc_exec exec;
+
+    VC_TRY(plan_items(ctx, job));
+    plan_companions(job);
+    VC_TRY(survey(ctx, job));
+    plan_companions(job);
+    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink));
+    VC_TRY(list_outs(ctx, job));
+    VC_TRY(join_recipes(ctx, job));
+    VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &job->report.totals.file_after));
+    job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *job->results);
+    VC_TRY_ALLOC(job->results);
+    VC_TRY(vc_job_report_plan(ctx, job));
+    exec = job_exec(job);
+    VC_TRY(vc_exec_workers(ctx, &exec, &n_workers));
+    job->report.threads = n_workers;
+out:
+    return status;
+}
+
+enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)
+{
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    if (job->items != NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the job is planned already");
+    }
+    if (!vc_cpu_denormals_ok()) {
+        return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
+    }
+    job->options = *options;
+    if (options->path != NULL) {
+        job->options.path = vc_arena_printf(ctx, &job->arena, "%s", options->path);
+        VC_TRY_ALLOC(job->options.path);
+    }
+    status = plan(ctx, job);
+    if (status != VC_OK) {
+        return vc_context(ctx, "%s", job->model->path);
+    }
+    status = check_size_gate(ctx, job);
+out:
+    return status;
+}
+
+/* ---- running ---- */
+
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A stage refused a value it saw in one tile: looks at the whole tensor, so that the message gives count and first
+ * index whatever the threads did. */
+static enum vc_status explain_refusal(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status)
+{
+    struct vc_exec exec = {.items = &job->items[failed], .n_items = 1, .survey = true, .what = "survey"};
+    struct vc_item *item = &job->items[failed];
+
+    if (status != VC_E_UNSUPPORTED || item->n_stages == 0 || item->stages[0]->pass->ops->survey == NULL) {
+        return status;
+    }
+    item->stages[0]->survey = true;
+    exec.items = item;
+    (void)vc_exec_run(ctx, &exec); /* fails with the better sentence; if it cannot, the first one has been replaced */
+    return ctx->status == VC_OK ? vc_fail(ctx, status, "%s: refused", job->model->tensors[failed].name) : ctx->status;
+}
+
+static enum vc_status check_quality_gate(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_report_totals *totals = &job->report.totals;
+    const struct vc_report_row *worst;
+
+    if (!(job->options.min_sqnr_db > 0.0) || !totals->measured) {
+        return VC_OK;
+    }
+    worst = &job->rows[totals->worst];
+    if (worst->sqnr_db >= job->options.min_sqnr_db) {
+        return VC_OK;
+    }
+    job->report.gate_missed =
+        vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, --min-sqnr asks for %.2f dB", worst->name,
+                        worst->sqnr_db, job->options.min_sqnr_db);
+    if (job->report.gate_missed == NULL) {
+        job->report.gate_missed = "";
+        return VC_E_NOMEM;
+    }
+    return vc_fail(ctx, VC_E_GATE, "%s", job->report.gate_missed);
+}
+
+static uint64_t peak_rss_bytes(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_exec exec = job_exec(job);
+    enum vc_status status = VC_OK;
+    uint64_t file_bytes = 0;
+
+    VC_TRY(job->sink->ops->begin(ctx, job->sink));
+    status = vc_exec_run(ctx, &exec);
+    job->report.threads = exec.threads_used != 0 ? exec.threads_used : job->report.threads;
+    if (status != VC_OK) {
+        if (exec.failed_item != VC_NO_TENSOR) {
+            status = explain_refusal(ctx, job, exec.failed_item, status);
+        }
+        goto out;
+    }
+    vc_job_report_results(job);
+    VC_TRY(check_quality_gate(ctx, job));
+    VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
+    job->report.totals.file_after = file_bytes;
+    VC_TRY(check_size_gate(ctx, job));
+    VC_TRY(vc_check_cancelled(ctx));
+    VC_TRY(job->sink->ops->commit(ctx, job->sink));
+    job->report.written = job->options.path != NULL;
+out:
+    return status;
+}
+
+enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job)
+{
+    double start = seconds_now();
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    if (job->results == NULL || job->report.written || job->options.dry_run || job->report.gate_missed[0] != '\0') {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the job is not planned, a dry run, missed a gate, or was run already");
+    }
+    status = run(ctx, job);
+    if (job->sink != NULL) {
+        job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
+        job->sink = NULL;
+    }
+    job->report.seconds = seconds_now() - start;
+    job->report.device = ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu";
+    job->report.peak_pool_bytes = vc_pool_peak(ctx->shared->pool);
+    job->report.peak_rss_bytes = peak_rss_bytes();
+    if (status != VC_OK && status != VC_E_GATE) {
+        (void)vc_context(ctx, "%s", job->model->path);
+    }
+    return status;
+}

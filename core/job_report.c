@@ -1,0 +1,145 @@
+/* job_report.c - the rows of a report, from the plan and from what was measured. */
+#include <string.h>
+
+#include "core/job_state.h"
+#include "core/totals.h"
+
+/* Bytes of the tensor with its scales and zero points as the source has them. */
+static uint64_t source_bytes(const struct vc_model *model, size_t index, uint64_t *file_bytes)
+{
+    const struct vc_tensor *t = &model->tensors[index];
+    uint64_t bytes = t->size_bytes;
+
+    *file_bytes = t->file_bytes;
+    if (t->quant != NULL) {
+        bytes += model->tensors[t->quant->scale].size_bytes;
+        *file_bytes += model->tensors[t->quant->scale].file_bytes;
+        if (t->quant->zero_point != VC_NO_TENSOR) {
+            bytes += model->tensors[t->quant->zero_point].size_bytes;
+            *file_bytes += model->tensors[t->quant->zero_point].file_bytes;
+        }
+    }
+    return bytes;
+}
+
+static void fill_kept(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
+{
+    const struct vc_tensor *t = &model->tensors[item->source];
+
+    row->action = VC_ACTION_KEPT;
+    row->scheme = "";
+    row->reason = item->reason;
+    row->bytes_after = row->bytes_before;
+    row->scale_bytes = row->bytes_before - t->size_bytes;
+    row->dequantized_bytes = t->quant != NULL ? t->n_elems * vc_dtype_size(t->quant->source_dtype) : row->bytes_before;
+    row->n_scales = t->quant != NULL ? model->tensors[t->quant->scale].n_elems : 0;
+}
+
+static void fill_changed(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
+{
+    const struct vc_stage *last = item->stages[item->n_stages - 1];
+    const struct vc_tensor *t = &model->tensors[item->source];
+    size_t k;
+
+    row->action = last->action;
+    row->scheme = last->scheme;
+    row->reason = "";
+    for (k = 0; k < last->n_companions; k++) {
+        row->scale_bytes += last->companions[k].n_elems * vc_dtype_size(last->companions[k].dtype);
+    }
+    row->n_scales = last->n_companions != 0 ? last->companions[0].n_elems : 0;
+    row->bytes_after = item->desc.n_elems * vc_dtype_size(item->desc.dtype) + row->scale_bytes;
+    /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
+    row->dequantized_bytes = last->quant.scheme != VC_SCHEME_NONE
+                                 ? row->n_elems * vc_dtype_size(t->quant != NULL ? t->quant->source_dtype : t->dtype)
+                                 : row->bytes_after;
+}
+
+static void fill_row(const struct vc_job *job, size_t index, struct vc_report_row *row)
+{
+    const struct vc_item *item = &job->items[index];
+    const struct vc_tensor *t = &job->model->tensors[index];
+
+    *row = (struct vc_report_row){.name = t->name,
+                                  .dtype_before = t->dtype,
+                                  .dtype_after = item->desc.dtype,
+                                  .n_dims = t->n_dims,
+                                  .shape = t->shape,
+                                  .n_elems = t->n_elems};
+    row->bytes_before = source_bytes(job->model, index, &row->file_bytes_before);
+    if (item->n_stages == 0) {
+        fill_kept(job->model, item, row);
+    } else {
+        fill_changed(job->model, item, row);
+    }
+}
+
+/* "quantize --int8" of every pass, joined by " + ". */
+static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const char *all = "copy";
+    size_t p;
+
+    for (p = 0; p < job->n_passes && all != NULL; p++) {
+        all = p == 0 ? job->passes[0]->command
+                     : vc_arena_printf(ctx, &job->arena, "%s + %s", all, job->passes[p]->command);
+    }
+    return all;
+}
+
+enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_report *report = &job->report;
+    const struct vc_model *model = job->model;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    job->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *job->rows);
+    VC_TRY_ALLOC(job->rows);
+    job->row_item = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *job->row_item);
+    VC_TRY_ALLOC(job->row_item);
+    for (i = 0; i < model->n_tensors; i++) {
+        report->input_compressed |= model->tensors[i].compressed;
+        if (model->tensors[i].companion_of == VC_NO_TENSOR) {
+            job->row_item[report->n_rows] = i;
+            fill_row(job, i, &job->rows[report->n_rows++]);
+        }
+    }
+    report->rows = job->rows;
+    report->command = join_commands(ctx, job);
+    VC_TRY_ALLOC(report->command);
+    report->input = model->path;
+    report->output = job->options.path != NULL ? job->options.path : "";
+    report->input_format = model->format;
+    report->output_format = job->sink->format;
+    report->dry_run = job->options.dry_run;
+    report->gate_missed = "";
+    report->device = "cpu";
+    report->totals.file_before = model->file_bytes;
+    vc_totals_compute(job->rows, report->n_rows, &report->totals);
+out:
+    return status;
+}
+
+void vc_job_report_results(struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->report.n_rows; i++) {
+        const struct vc_item_result *result = &job->results[job->row_item[i]];
+        struct vc_report_row *row = &job->rows[i];
+
+        row->measured = result->measured;
+        row->nonfinite = result->nonfinite;
+        if (result->measured) {
+            row->sum_x2 = result->sum_x2;
+            row->sum_e2 = result->sum_e2;
+            row->sqnr_db = vc_sqnr_db(result->sum_x2, result->sum_e2);
+            row->max_abs_error = result->max_abs_error;
+            row->zeros_before = result->zeros_before;
+            row->zeros_after = result->zeros_after;
+            row->clipped = result->clipped;
+        }
+    }
+    vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
+}

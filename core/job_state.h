@@ -1,0 +1,35 @@
+/* job_state.h - inside of struct vc_job; shared by job.c (planning, running) and job_report.c (rows). */
+#ifndef VC_CORE_JOB_STATE_H
+#define VC_CORE_JOB_STATE_H
+
+#include "core/executor.h"
+
+#define VC_MAX_PASSES 4
+
+struct vc_job {
+    struct vc_ctx *ctx;
+    struct vc_model *model;
+    struct vc_arena arena;
+    size_t n_passes;
+    struct vc_pass *passes[VC_MAX_PASSES];
+
+    struct vc_write_options options; /* path copied into the arena */
+    struct vc_item *items;           /* one per tensor of the model, same index */
+    struct vc_item_result *results;
+    struct vc_sink *sink;
+    struct vc_out_list outs;
+    struct vc_out_tensor *out_tensors;
+    size_t *first_out; /* per item */
+    struct vc_recipe_entry *recipe;
+
+    struct vc_report_row *rows;
+    size_t *row_item; /* item of each row */
+    struct vc_report report;
+};
+
+/* Builds rows and totals from the plan. */
+enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
+/* Puts what was measured into rows and totals. */
+void vc_job_report_results(struct vc_job *job);
+
+#endif
