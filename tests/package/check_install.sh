@@ -60,7 +60,7 @@ if command -v pkg-config >/dev/null 2>&1; then
     PKG_CONFIG_PATH=$lib/pkgconfig
     export PKG_CONFIG_PATH
     # shellcheck disable=SC2046,SC2086
-    "$cc" $flags "$source/tests/package/consumer/main.c" $(pkg-config --cflags --libs vcompress) -o "$dir/consumer_pc"
+    "$cc" $flags "$source/tests/package/consumer/consumer.c" $(pkg-config --cflags --libs vcompress) -o "$dir/consumer_pc"
     expect "pkg-config" "$dir/consumer_pc" "$model"
 else
     echo "pkg-config: not found, not tried"

@@ -1,4 +1,4 @@
-/* main.c - a program of somebody else: opens a checkpoint and names its tensors. Also compiled as C++. */
+/* consumer.c - a program of somebody else: opens a checkpoint and names its tensors. Also compiled as C++. */
 #include <stdio.h>
 
 #include <vcompress/vcompress.h>
