@@ -1,0 +1,35 @@
+/* cuda_backend.cu - what the plug-in shows to the library: one function and the table behind it (kernels/backend.h).
+ * The only symbol of the plug-in that is visible from outside. */
+#include <stdio.h>
+
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+static char runtime[64];
+
+static void fill(void *handle, struct vc_kernels *table)
+{
+    table->device = vc_cuda_device_label(handle);
+#define VC_KERNEL(name, result, params) table->name = vc_cuda_##name;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+
+static const struct vc_backend backend = {
+    VC_BACKEND_ABI,
+    (uint32_t)sizeof(struct vc_backend),
+    runtime,
+    vc_cuda_device_count,
+    vc_cuda_device_info,
+    vc_cuda_open,
+    vc_cuda_close,
+    fill,
+    vc_cuda_error,
+};
+
+extern "C" VC_API const struct vc_backend *vc_backend_entry(void)
+{
+    (void)snprintf(runtime, sizeof runtime, "%s %d.%d", VC_CUDA_RUNTIME_NAME, CUDART_VERSION / 1000,
+                   CUDART_VERSION % 1000 / 10);
+    return &backend;
+}

@@ -1,0 +1,56 @@
+/* cuda_common.h - the few words of CUDA that the plug-in is written in.
+ *
+ * The sources are C++17 used as C, at the level of CUDA 11.8, in a small subset: grid-stride loops, __syncthreads,
+ * full-mask shuffles, static shared memory, integer atomics, streams and events. No float atomics, cooperative groups,
+ * inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that stands in for
+ * the real one (tests/cuda_emu) and defines the two macros below in its own way. */
+#ifndef VC_CUDA_COMMON_H
+#define VC_CUDA_COMMON_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Starts a kernel; its result is asked with cudaGetLastError. */
+#ifndef VC_CUDA_LAUNCH
+#define VC_CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
+#endif
+
+/* An array of n elements in the block's shared memory; undefined at the start of a block. */
+#ifndef VC_CUDA_SHARED
+#define VC_CUDA_SHARED(type, name, n) __shared__ type name[n]
+#endif
+
+/* Before a loop of fixed length whose arrays must stay in registers. */
+#ifndef VC_CUDA_UNROLL
+#define VC_CUDA_UNROLL _Pragma("unroll")
+#endif
+
+#ifndef VC_CUDA_RUNTIME_NAME
+#define VC_CUDA_RUNTIME_NAME "CUDA runtime"
+#endif
+
+/* Goes to `out` with the code in `result`, which the function declares. */
+#define VC_CUDA_TRY(call)            \
+    do {                             \
+        result = (int)(call);        \
+        if (result != cudaSuccess) { \
+            goto out;                \
+        }                            \
+    } while (0)
+
+/* One half of a call's data on the device, and as much pinned memory: room for all arrays of one unit of work. */
+#ifndef VC_CUDA_ARENA_BYTES
+#define VC_CUDA_ARENA_BYTES (((size_t)2 << 20) + ((size_t)128 << 10))
+#endif
+
+/* Elements of a unit: large enough that 10 us of launching do not show beside the transfer, small enough that a tile
+ * (core/tile.h) makes two of them, whose transfers and kernels then overlap. A multiple of VC_CHUNK_ELEMS. */
+#ifndef VC_CUDA_UNIT_ELEMS
+#define VC_CUDA_UNIT_ELEMS ((size_t)1 << 17)
+#endif
+
+#define VC_CUDA_WARP_MASK 0xffffffffu
+#define VC_CUDA_MAX_GRID  1024u
+
+#endif

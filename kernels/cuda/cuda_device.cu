@@ -1,0 +1,310 @@
+/* cuda_device.cu - finds, opens and closes a device, and lends its slots to calling threads. No kernels here, but one
+ * that does nothing: it tells whether this build has code for a device. */
+#include "kernels/cuda/cuda_device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SLOT_BYTES (VC_CUDA_LANES * VC_CUDA_ARENA_BYTES) /* of device memory, and of pinned memory */
+
+/* backend.h: one handle is open at a time per process, so it needs no heap. */
+struct device {
+    bool open;
+    int index;
+    char label[128];
+    void (*account)(void *user, int64_t bytes);
+    void *user;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t given;
+    unsigned n_slots, max_slots;
+    struct vc_cuda_slot slots[VC_CUDA_MAX_SLOTS];
+};
+
+static struct device the_device;
+
+static __global__ void probe_kernel(void)
+{
+}
+
+const char *vc_cuda_error(int result)
+{
+    if (result == VC_CUDA_NO_DEVICE) {
+        return "no device is open";
+    }
+    return cudaGetErrorString((cudaError_t)result);
+}
+
+static void explain(int result, char *why, size_t why_bytes)
+{
+    int driver = 0;
+
+    if (result == cudaErrorInsufficientDriver) {
+        if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+            (void)snprintf(why, why_bytes, "no NVIDIA driver is installed");
+        } else {
+            (void)snprintf(why, why_bytes, "the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d or newer",
+                           driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        }
+    } else if (result == cudaErrorNoDevice) {
+        (void)snprintf(why, why_bytes, "the NVIDIA driver sees no device");
+    } else {
+        (void)snprintf(why, why_bytes, "%s", cudaGetErrorString((cudaError_t)result));
+    }
+    (void)cudaGetLastError(); /* or the next call that asks would be told of this one */
+}
+
+int vc_cuda_device_count(char *why, size_t why_bytes)
+{
+    int count = 0; /* left untouched by the runtime where there is no driver */
+    cudaError_t result = cudaGetDeviceCount(&count);
+
+    if (result == cudaSuccess && count > 0) {
+        return count;
+    }
+    explain(result == cudaSuccess ? cudaErrorNoDevice : result, why, why_bytes);
+    return -1;
+}
+
+/* Makes the device current and says whether the plug-in holds code that it can run. */
+static int probe(int device, char *why, size_t why_bytes)
+{
+    struct cudaFuncAttributes attributes;
+    cudaError_t result = cudaSetDevice(device);
+
+    if (result == cudaSuccess) {
+        result = cudaFuncGetAttributes(&attributes, (const void *)probe_kernel);
+        if (result == cudaErrorNoKernelImageForDevice || result == cudaErrorInvalidDeviceFunction ||
+            result == cudaErrorUnsupportedPtxVersion) {
+            (void)snprintf(why, why_bytes, "this build has no code for it");
+            (void)cudaGetLastError();
+            return -1;
+        }
+    }
+    if (result != cudaSuccess) {
+        explain(result, why, why_bytes);
+        return -1;
+    }
+    return 0;
+}
+
+int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, size_t why_bytes)
+{
+    struct cudaDeviceProp properties;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    cudaError_t result = cudaGetDeviceProperties(&properties, device);
+
+    memset(info, 0, sizeof *info);
+    if (result != cudaSuccess) {
+        explain(result, why, why_bytes);
+        return -1;
+    }
+    (void)snprintf(info->name, sizeof info->name, "%.95s", properties.name);
+    info->major = properties.major;
+    info->minor = properties.minor;
+    info->total_bytes = properties.totalGlobalMem;
+    if (probe(device, why, why_bytes) != 0) {
+        return 0;
+    }
+    result = cudaMemGetInfo(&free_bytes, &total_bytes);
+    if (result != cudaSuccess) {
+        explain(result, why, why_bytes);
+        return 0;
+    }
+    info->free_bytes = free_bytes;
+    info->usable = 1;
+    return 0;
+}
+
+static void lane_destroy(struct vc_cuda_lane *lane)
+{
+    if (lane->pinned != NULL && cudaFreeHost(lane->pinned) == cudaSuccess) {
+        the_device.account(the_device.user, -(int64_t)VC_CUDA_ARENA_BYTES);
+    }
+    if (lane->device != NULL && cudaFree(lane->device) == cudaSuccess) {
+        the_device.account(the_device.user, -(int64_t)VC_CUDA_ARENA_BYTES);
+    }
+    if (lane->done != NULL) {
+        (void)cudaEventDestroy(lane->done);
+    }
+    if (lane->stream != NULL) {
+        (void)cudaStreamDestroy(lane->stream);
+    }
+    memset(lane, 0, sizeof *lane);
+}
+
+static int lane_create(struct vc_cuda_lane *lane)
+{
+    int result;
+
+    memset(lane, 0, sizeof *lane);
+    VC_CUDA_TRY(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+    /* Waiting spins: a unit takes some 20 us, and being woken up costs as much. */
+    VC_CUDA_TRY(cudaEventCreateWithFlags(&lane->done, cudaEventDisableTiming));
+    VC_CUDA_TRY(cudaMalloc((void **)&lane->device, VC_CUDA_ARENA_BYTES));
+    the_device.account(the_device.user, (int64_t)VC_CUDA_ARENA_BYTES);
+    VC_CUDA_TRY(cudaMallocHost((void **)&lane->pinned, VC_CUDA_ARENA_BYTES));
+    the_device.account(the_device.user, (int64_t)VC_CUDA_ARENA_BYTES);
+out:
+    if (result != cudaSuccess) {
+        (void)cudaGetLastError();
+        lane_destroy(lane);
+    }
+    return result;
+}
+
+static void slot_destroy(struct vc_cuda_slot *slot)
+{
+    unsigned i;
+
+    for (i = 0; i < VC_CUDA_LANES; i++) {
+        lane_destroy(&slot->lanes[i]);
+    }
+}
+
+static int slot_create(struct vc_cuda_slot *slot)
+{
+    unsigned i;
+    int result;
+
+    memset(slot, 0, sizeof *slot);
+    for (i = 0; i < VC_CUDA_LANES; i++) {
+        VC_CUDA_TRY(lane_create(&slot->lanes[i]));
+    }
+out:
+    if (result != cudaSuccess) {
+        slot_destroy(slot);
+    }
+    return result;
+}
+
+static unsigned slots_within(uint64_t limit_bytes)
+{
+    uint64_t n = limit_bytes == 0 ? VC_CUDA_MAX_SLOTS : limit_bytes / SLOT_BYTES;
+
+    return n < VC_CUDA_MAX_SLOTS ? (unsigned)n : VC_CUDA_MAX_SLOTS;
+}
+
+void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
+                   size_t why_bytes)
+{
+    struct vc_backend_device info;
+    int count = vc_cuda_device_count(why, why_bytes);
+    int result;
+
+    if (count < 0) {
+        return NULL;
+    }
+    if (device < 0 || device >= count) {
+        (void)snprintf(why, why_bytes, "there is no device %d: the last one is %d", device, count - 1);
+        return NULL;
+    }
+    if (the_device.open) {
+        (void)snprintf(why, why_bytes, "device %d is open in this process already", the_device.index);
+        return NULL;
+    }
+    if (slots_within(limit_bytes) == 0) {
+        (void)snprintf(why, why_bytes, "needs %zu bytes of device memory, the limit is %llu", (size_t)SLOT_BYTES,
+                       (unsigned long long)limit_bytes);
+        return NULL;
+    }
+    if (vc_cuda_device_info(device, &info, why, why_bytes) != 0 || !info.usable) {
+        return NULL;
+    }
+    memset(&the_device, 0, sizeof the_device);
+    the_device.index = device;
+    the_device.account = account;
+    the_device.user = user;
+    the_device.max_slots = slots_within(limit_bytes);
+    (void)snprintf(the_device.label, sizeof the_device.label, "cuda:%d %s", device, info.name);
+    if (pthread_mutex_init(&the_device.mutex, NULL) != 0 || pthread_cond_init(&the_device.given, NULL) != 0) {
+        (void)snprintf(why, why_bytes, "the system has no room for a lock");
+        return NULL;
+    }
+    /* The first slot now: a card without room is then noticed before any work was done. */
+    result = slot_create(&the_device.slots[0]);
+    if (result != cudaSuccess) {
+        explain(result, why, why_bytes);
+        (void)pthread_cond_destroy(&the_device.given);
+        (void)pthread_mutex_destroy(&the_device.mutex);
+        return NULL;
+    }
+    the_device.n_slots = 1;
+    the_device.open = true;
+    return &the_device;
+}
+
+void vc_cuda_close(void *handle)
+{
+    struct device *device = (struct device *)handle;
+    unsigned i;
+
+    (void)cudaSetDevice(device->index);
+    for (i = 0; i < device->n_slots; i++) {
+        slot_destroy(&device->slots[i]);
+    }
+    (void)pthread_cond_destroy(&device->given);
+    (void)pthread_mutex_destroy(&device->mutex);
+    device->open = false;
+}
+
+const char *vc_cuda_device_label(const void *handle)
+{
+    return ((const struct device *)handle)->label;
+}
+
+/* With the mutex held. NULL when every slot is taken. */
+static struct vc_cuda_slot *free_slot(struct device *device)
+{
+    unsigned i;
+
+    for (i = 0; i < device->n_slots; i++) {
+        if (!device->slots[i].taken) {
+            return &device->slots[i];
+        }
+    }
+    if (device->n_slots < device->max_slots) {
+        if (slot_create(&device->slots[device->n_slots]) == cudaSuccess) {
+            return &device->slots[device->n_slots++];
+        }
+        device->max_slots = device->n_slots; /* the card is full: share the slots there are */
+    }
+    return NULL;
+}
+
+int vc_cuda_slot_take(struct vc_cuda_slot **slot)
+{
+    struct device *device = &the_device;
+    cudaError_t result;
+
+    *slot = NULL;
+    if (!device->open) {
+        return VC_CUDA_NO_DEVICE;
+    }
+    result = cudaSetDevice(device->index);
+    if (result != cudaSuccess) {
+        return (int)result;
+    }
+    (void)pthread_mutex_lock(&device->mutex);
+    for (;;) {
+        *slot = free_slot(device);
+        if (*slot != NULL) {
+            break;
+        }
+        (void)pthread_cond_wait(&device->given, &device->mutex);
+    }
+    (*slot)->taken = true;
+    (void)pthread_mutex_unlock(&device->mutex);
+    return 0;
+}
+
+void vc_cuda_slot_give(struct vc_cuda_slot *slot)
+{
+    struct device *device = &the_device;
+
+    (void)pthread_mutex_lock(&device->mutex);
+    slot->taken = false;
+    (void)pthread_cond_signal(&device->given);
+    (void)pthread_mutex_unlock(&device->mutex);
+}

@@ -1,0 +1,41 @@
+/* cuda_device.h - the open device: its slots, one for each thread that calls kernels at this moment.
+ *
+ * A slot has two lanes, each with a stream, an arena in device memory and one in pinned host memory. Arenas have a
+ * fixed size and are reused by every call, so nothing is allocated while tiles pass through. */
+#ifndef VC_CUDA_DEVICE_H
+#define VC_CUDA_DEVICE_H
+
+#include "kernels/backend.h"
+#include "kernels/cuda/cuda_common.h"
+
+#define VC_CUDA_LANES     2
+#define VC_CUDA_MAX_SLOTS 64
+#define VC_CUDA_NO_DEVICE 1000000 /* result of a kernel that is called while no device is open */
+
+struct vc_cuda_lane {
+    cudaStream_t stream;
+    cudaEvent_t done; /* after the last operation of the unit in this lane */
+    unsigned char *device;
+    unsigned char *pinned;
+};
+
+struct vc_cuda_slot {
+    bool taken;
+    struct vc_cuda_lane lanes[VC_CUDA_LANES];
+};
+
+/* The members of struct vc_backend that are about devices. */
+int vc_cuda_device_count(char *why, size_t why_bytes);
+int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, size_t why_bytes);
+void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
+                   size_t why_bytes);
+void vc_cuda_close(void *handle);
+const char *vc_cuda_error(int result);
+const char *vc_cuda_device_label(const void *handle); /* "cuda:0 NAME" */
+
+/* A free slot of the open device, made current for this thread. Waits when all are taken and no more fit into the
+ * limit or onto the card. */
+int vc_cuda_slot_take(struct vc_cuda_slot **slot);
+void vc_cuda_slot_give(struct vc_cuda_slot *slot);
+
+#endif

@@ -1,0 +1,11 @@
+/* cuda_kernels.h - the plug-in's variant of every kernel of kernels.inc: vc_cuda_<name>. */
+#ifndef VC_CUDA_KERNELS_H
+#define VC_CUDA_KERNELS_H
+
+#include "kernels/kernels.h"
+
+#define VC_KERNEL(name, result, params) result vc_cuda_##name params;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+
+#endif

@@ -1,0 +1,386 @@
+/* cuda_pipeline.cu - the way of a call's data through the device: units, arenas, copies. No kernels.
+ *
+ * An arena (device and pinned alike) holds the unit's part of each array, inputs first: one copy to the device, one
+ * back. The host never touches a lane between handing its unit over and waiting for it. */
+#include "kernels/cuda/cuda_pipeline.h"
+
+#include <string.h>
+
+#include "core/tile.h"
+
+#define ALIGN ((size_t)256)
+
+struct plan {
+    size_t rows;  /* whole rows of a unit; 0: rows are cut */
+    size_t piece; /* elements of a unit of a cut row: a multiple of VC_CHUNK_ELEMS */
+};
+
+struct lane_state {
+    bool busy;
+    struct vc_cuda_unit unit;
+};
+
+static size_t ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+unsigned vc_cuda_grid(size_t needed)
+{
+    if (needed == 0) {
+        return 1;
+    }
+    return needed < VC_CUDA_MAX_GRID ? (unsigned)needed : VC_CUDA_MAX_GRID;
+}
+
+void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per)
+{
+    struct vc_cuda_array *array = &call->arrays[call->n_arrays++];
+
+    array->in = in;
+    array->out = NULL;
+    array->entry_bytes = entry_bytes;
+    array->per = per;
+    array->flow = VC_CUDA_IN;
+}
+
+void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, enum vc_cuda_per per,
+                     enum vc_cuda_flow flow)
+{
+    struct vc_cuda_array *array = &call->arrays[call->n_arrays++];
+
+    array->in = NULL;
+    array->out = out;
+    array->entry_bytes = entry_bytes;
+    array->per = per;
+    array->flow = flow;
+}
+
+static size_t entries(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
+{
+    switch (per) {
+    case VC_CUDA_PER_ELEMENT:
+        return unit->n_elems;
+    case VC_CUDA_PER_GROUP:
+        return unit->n_groups;
+    case VC_CUDA_PER_CHUNK:
+        return unit->n_chunks;
+    case VC_CUDA_PER_CHANNEL:
+        return unit->n_channels;
+    case VC_CUDA_PER_UNIT:
+        break;
+    }
+    return 1;
+}
+
+/* Bytes that a unit of n_rows x row_len can take in an arena wherever it starts. */
+static size_t unit_bytes(const struct vc_cuda_call *call, size_t n_rows, size_t row_len)
+{
+    struct vc_cuda_unit worst;
+    size_t bytes = 0;
+    unsigned i;
+
+    if (row_len != 0 && n_rows > VC_CUDA_ARENA_BYTES / row_len) {
+        return VC_CUDA_ARENA_BYTES + 1; /* does not fit, and products below do not overflow */
+    }
+    memset(&worst, 0, sizeof worst);
+    worst.n_elems = (uint32_t)(n_rows * row_len);
+    worst.n_chunks = n_rows * ceil_div(row_len, VC_CHUNK_ELEMS);
+    if (call->group != 0) {
+        worst.n_groups = n_rows * (row_len / call->group + 2);
+    }
+    if (call->map != NULL) {
+        worst.n_channels = (size_t)(worst.n_elems / call->map->inner) + 2;
+        worst.n_channels = smaller(worst.n_channels, (size_t)call->map->n_channels);
+    }
+    for (i = 0; i < call->n_arrays; i++) {
+        bytes += entries(&worst, call->arrays[i].per) * call->arrays[i].entry_bytes + ALIGN;
+    }
+    return bytes;
+}
+
+static struct plan plan_units(const struct vc_cuda_call *call)
+{
+    struct plan plan = {VC_CUDA_UNIT_ELEMS / call->row_len, VC_CUDA_UNIT_ELEMS};
+
+    if (plan.rows == 0 && call->keep_rows) {
+        plan.rows = 1; /* longer than a unit should be */
+    }
+    while (plan.rows > 0 && unit_bytes(call, plan.rows, call->row_len) > VC_CUDA_ARENA_BYTES) {
+        plan.rows /= 2;
+    }
+    while (plan.piece > VC_CHUNK_ELEMS && unit_bytes(call, 1, plan.piece) > VC_CUDA_ARENA_BYTES) {
+        plan.piece /= 2;
+    }
+    return plan;
+}
+
+bool vc_cuda_rows_fit(const struct vc_cuda_call *call)
+{
+    return plan_units(call).rows > 0;
+}
+
+static uint32_t clamp_u32(uint64_t n)
+{
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static void locate_groups(const struct vc_cuda_call *call, struct vc_cuda_unit *unit)
+{
+    size_t per_row = ceil_div(call->row_len, call->group);
+    size_t shift = unit->col0 % call->group; /* elements of its first group that came before */
+    size_t here = (unit->col0 + unit->row_len - 1) / call->group - unit->col0 / call->group + 1;
+
+    unit->first_group = unit->row0 * per_row + unit->col0 / call->group;
+    unit->n_groups = unit->n_rows * here;
+    unit->index.head = clamp_u32(call->group - shift);
+    unit->index.step = clamp_u32(call->group);
+    unit->index.per_row = (uint32_t)here;
+}
+
+static void locate_channels(const struct vc_axis_map *map, struct vc_cuda_unit *unit)
+{
+    uint64_t flat = map->first + unit->first;
+    uint64_t head = map->inner - flat % map->inner;
+    uint64_t runs = 1;
+
+    if (unit->n_elems > head) {
+        runs += (unit->n_elems - head - 1) / map->inner + 1;
+    }
+    unit->first_channel = (size_t)(flat / map->inner % map->n_channels);
+    unit->n_channels = runs < map->n_channels ? (size_t)runs : (size_t)map->n_channels;
+    unit->index.head = clamp_u32(head);
+    unit->index.step = clamp_u32(map->inner);
+    unit->index.per_row = 0;
+    unit->index.n_channels = (uint32_t)unit->n_channels;
+}
+
+/* The unit that starts at (row, col). */
+static void locate(const struct vc_cuda_call *call, const struct plan *plan, size_t row, size_t col,
+                   struct vc_cuda_unit *unit)
+{
+    size_t chunks_per_row = ceil_div(call->row_len, VC_CHUNK_ELEMS);
+
+    memset(unit, 0, sizeof *unit);
+    unit->row0 = row;
+    unit->col0 = col;
+    unit->first = row * call->row_len + col;
+    if (plan->rows > 0) {
+        unit->n_rows = (uint32_t)smaller(plan->rows, call->n_rows - row);
+        unit->row_len = (uint32_t)call->row_len;
+    } else {
+        unit->n_rows = 1;
+        unit->row_len = (uint32_t)smaller(plan->piece, call->row_len - col);
+    }
+    unit->n_elems = unit->n_rows * unit->row_len;
+    unit->n_chunks = unit->n_rows * ceil_div(unit->row_len, VC_CHUNK_ELEMS);
+    unit->first_chunk = row * chunks_per_row + col / VC_CHUNK_ELEMS;
+    if (call->group != 0) {
+        locate_groups(call, unit);
+    }
+    if (call->map != NULL) {
+        locate_channels(call->map, unit);
+    }
+}
+
+static size_t first_entry(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
+{
+    switch (per) {
+    case VC_CUDA_PER_ELEMENT:
+        return unit->first;
+    case VC_CUDA_PER_GROUP:
+        return unit->first_group;
+    case VC_CUDA_PER_CHUNK:
+        return unit->first_chunk;
+    case VC_CUDA_PER_CHANNEL:
+    case VC_CUDA_PER_UNIT:
+        break;
+    }
+    return 0;
+}
+
+/* Copies the unit's part of an input into pinned memory. Channels that wrap around make two runs. */
+static void copy_in(const struct vc_cuda_call *call, const struct vc_cuda_array *array, struct vc_cuda_unit *unit,
+                    unsigned char *pinned)
+{
+    const unsigned char *in = (const unsigned char *)array->in;
+    size_t n = entries(unit, array->per);
+
+    if (array->per == VC_CUDA_PER_CHANNEL) {
+        size_t before_wrap = smaller(n, (size_t)call->map->n_channels - unit->first_channel);
+
+        memcpy(pinned, in + unit->first_channel * array->entry_bytes, before_wrap * array->entry_bytes);
+        memcpy(pinned + before_wrap * array->entry_bytes, in, (n - before_wrap) * array->entry_bytes);
+    } else {
+        memcpy(pinned, in + first_entry(unit, array->per) * array->entry_bytes, n * array->entry_bytes);
+    }
+}
+
+/* `out` may be unaligned, so its words are copied. */
+static void join_max(unsigned char *out, const uint32_t *pinned, bool overwrite)
+{
+    uint32_t there;
+
+    memcpy(&there, out, sizeof there);
+    if (overwrite || *pinned > there) {
+        memcpy(out, pinned, sizeof there);
+    }
+}
+
+static void copy_out_max(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
+                         const struct vc_cuda_unit *unit, const uint32_t *pinned)
+{
+    unsigned char *out = (unsigned char *)array->out;
+    size_t i;
+
+    if (array->per == VC_CUDA_PER_CHANNEL) {
+        for (i = 0; i < unit->n_channels; i++) {
+            size_t channel = (unit->first_channel + i) % (size_t)call->map->n_channels;
+
+            join_max(out + channel * sizeof *pinned, &pinned[i], false);
+        }
+        return;
+    }
+    for (i = 0; i < unit->n_groups; i++) {
+        bool begins = i > 0 || unit->col0 % call->group == 0;
+
+        join_max(out + (unit->first_group + i) * sizeof *pinned, &pinned[i], begins);
+    }
+}
+
+static void copy_out(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
+                     const struct vc_cuda_unit *unit, const void *pinned)
+{
+    if (array->per == VC_CUDA_PER_UNIT) {
+        call->totals(call->user, pinned);
+    } else if (array->flow == VC_CUDA_OUT_MAX) {
+        copy_out_max(call, array, unit, (const uint32_t *)pinned);
+    } else {
+        memcpy((unsigned char *)array->out + first_entry(unit, array->per) * array->entry_bytes, pinned,
+               entries(unit, array->per) * array->entry_bytes);
+    }
+}
+
+/* Hands a unit to its lane: everything after the host's copying is asynchronous. */
+static int issue(const struct vc_cuda_call *call, struct vc_cuda_lane *lane, struct vc_cuda_unit *unit)
+{
+    size_t in_bytes = 0;
+    size_t bytes = 0;
+    size_t entry_bytes;
+    unsigned i;
+    int result = 0;
+
+    unit->stream = lane->stream;
+    for (i = 0; i < call->n_arrays; i++) {
+        const struct vc_cuda_array *array = &call->arrays[i];
+
+        unit->device[i] = lane->device + bytes;
+        unit->pinned[i] = lane->pinned + bytes;
+        if (array->flow == VC_CUDA_IN) {
+            copy_in(call, array, unit, lane->pinned + bytes);
+        }
+        bytes = (bytes + entries(unit, array->per) * array->entry_bytes + ALIGN - 1) & ~(ALIGN - 1);
+        if (array->flow == VC_CUDA_IN) {
+            in_bytes = bytes;
+        }
+    }
+    VC_CUDA_TRY(cudaMemcpyAsync(lane->device, lane->pinned, in_bytes, cudaMemcpyHostToDevice, lane->stream));
+    for (i = 0; i < call->n_arrays; i++) {
+        const struct vc_cuda_array *array = &call->arrays[i];
+
+        if (array->flow == VC_CUDA_OUT_MAX || array->per == VC_CUDA_PER_UNIT) {
+            entry_bytes = entries(unit, array->per) * array->entry_bytes;
+            VC_CUDA_TRY(cudaMemsetAsync(unit->device[i], 0, entry_bytes, lane->stream));
+        }
+    }
+    call->launch(call, unit);
+    VC_CUDA_TRY(cudaGetLastError());
+    VC_CUDA_TRY(cudaMemcpyAsync(lane->pinned + in_bytes, lane->device + in_bytes, bytes - in_bytes,
+                                cudaMemcpyDeviceToHost, lane->stream));
+    VC_CUDA_TRY(cudaEventRecord(lane->done, lane->stream));
+out:
+    return result;
+}
+
+/* Waits for a lane's unit and takes its results. */
+static int collect(const struct vc_cuda_call *call, struct vc_cuda_lane *lane, struct lane_state *state)
+{
+    unsigned i;
+    int result = 0;
+
+    VC_CUDA_TRY(cudaEventSynchronize(lane->done));
+    state->busy = false;
+    for (i = 0; i < call->n_arrays; i++) {
+        if (call->arrays[i].flow != VC_CUDA_IN) {
+            copy_out(call, &call->arrays[i], &state->unit, state->unit.pinned[i]);
+        }
+    }
+out:
+    return result;
+}
+
+static int run_units(const struct vc_cuda_call *call, struct vc_cuda_slot *slot, struct lane_state *states)
+{
+    struct plan plan = plan_units(call);
+    size_t row = 0;
+    size_t col = 0;
+    unsigned turn = 0;
+    unsigned i;
+    int result = 0;
+
+    while (row < call->n_rows) {
+        struct lane_state *state = &states[turn];
+
+        if (state->busy) {
+            VC_CUDA_TRY(collect(call, &slot->lanes[turn], state));
+        }
+        locate(call, &plan, row, col, &state->unit);
+        state->busy = true;
+        VC_CUDA_TRY(issue(call, &slot->lanes[turn], &state->unit));
+        col += state->unit.row_len;
+        if (col == call->row_len) {
+            row += state->unit.n_rows;
+            col = 0;
+        }
+        turn = (turn + 1) % VC_CUDA_LANES;
+    }
+    for (i = 0; i < VC_CUDA_LANES; i++) {
+        if (states[turn].busy) {
+            VC_CUDA_TRY(collect(call, &slot->lanes[turn], &states[turn]));
+        }
+        turn = (turn + 1) % VC_CUDA_LANES;
+    }
+out:
+    return result;
+}
+
+int vc_cuda_run(const struct vc_cuda_call *call)
+{
+    struct lane_state states[VC_CUDA_LANES];
+    struct vc_cuda_slot *slot;
+    unsigned i;
+    int result;
+
+    if (call->n_rows == 0 || call->row_len == 0) {
+        return 0;
+    }
+    result = vc_cuda_slot_take(&slot);
+    if (result != 0) {
+        return result;
+    }
+    memset(states, 0, sizeof states);
+    result = run_units(call, slot, states);
+    if (result != 0) {
+        for (i = 0; i < VC_CUDA_LANES; i++) {
+            (void)cudaStreamSynchronize(slot->lanes[i].stream); /* or the next call would share its arenas */
+        }
+        (void)cudaGetLastError();
+    }
+    vc_cuda_slot_give(slot);
+    return result;
+}

@@ -1,0 +1,91 @@
+/* cuda_pipeline.h - takes one kernel call with host pointers apart into units of work and moves them through a device.
+ *
+ * A unit is a run of whole rows or, where a row does not fit, a piece of one row that starts at a multiple of
+ * VC_CHUNK_ELEMS. Units go through the two lanes of a slot in turn:
+ *
+ *     host       copy in 0 | copy in 1 | wait 0, copy out 0, copy in 2 | wait 1, copy out 1, copy in 3 | ...
+ *     lane 0               H2D 0, kernel 0, D2H 0                      H2D 2, kernel 2, D2H 2
+ *     lane 1                           H2D 1, kernel 1, D2H 1                      ...
+ *
+ * so that copying on the host, both directions of the bus and the kernels of one call overlap. */
+#ifndef VC_CUDA_PIPELINE_H
+#define VC_CUDA_PIPELINE_H
+
+#include "kernels/cuda/cuda_device.h"
+
+#define VC_CUDA_MAX_ARRAYS 6
+
+/* What one entry of an array belongs to. */
+enum vc_cuda_per {
+    VC_CUDA_PER_ELEMENT,
+    VC_CUDA_PER_GROUP,   /* consecutive elements of a row with one scale */
+    VC_CUDA_PER_CHUNK,   /* VC_CHUNK_ELEMS elements of a row */
+    VC_CUDA_PER_CHANNEL, /* of the axis map; a unit has only the channels that it touches, in the order it meets them */
+    VC_CUDA_PER_UNIT     /* the totals of a unit: call->totals gets each of them */
+};
+
+enum vc_cuda_flow {
+    VC_CUDA_IN,
+    VC_CUDA_OUT,
+    VC_CUDA_OUT_MAX /* uint32_t that grow by a maximum: starts at 0 on the device. Groups that begin in the unit are
+                     * overwritten, groups that go on and channels are joined with what is there */
+};
+
+struct vc_cuda_array {
+    const void *in;
+    void *out;
+    size_t entry_bytes;
+    enum vc_cuda_per per;
+    enum vc_cuda_flow flow;
+};
+
+/* Which scale an element takes. The unit's elements (of a row, or flat for an axis) form runs with one scale each: the
+ * first of `head` elements, all others of `step`. */
+struct vc_cuda_index {
+    uint32_t head, step;
+    uint32_t per_row;    /* groups of a row in the unit; 0: along an axis, elements counted flat */
+    uint32_t n_channels; /* along an axis: after so many runs the channels start again */
+};
+
+struct vc_cuda_unit {
+    size_t first; /* flat index of its first element in the call */
+    size_t row0, col0;
+    uint32_t n_rows, row_len;
+    uint32_t n_elems; /* n_rows * row_len */
+    size_t n_groups, first_group;
+    size_t n_chunks, first_chunk;
+    size_t n_channels, first_channel;
+    struct vc_cuda_index index;
+    void *device[VC_CUDA_MAX_ARRAYS]; /* the unit's part of each array, aligned to 256 bytes */
+    void *pinned[VC_CUDA_MAX_ARRAYS];
+    cudaStream_t stream;
+};
+
+struct vc_cuda_call {
+    size_t n_rows, row_len;
+    size_t group;                  /* elements per group; 0: no array is per group */
+    const struct vc_axis_map *map; /* NULL: no array is per channel */
+    unsigned n_arrays;
+    struct vc_cuda_array arrays[VC_CUDA_MAX_ARRAYS]; /* inputs first */
+    bool keep_rows; /* do not cut rows that could be whole (vc_cuda_rows_fit); otherwise long ones are always cut */
+    /* Starts the kernels of a unit. */
+    void (*launch)(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit);
+    void (*totals)(void *user, const void *unit_totals); /* with PER_UNIT; called in the order of the units */
+    void *user;
+};
+
+/* Appends an array that is read or written by the device; for PER_UNIT pointers are NULL. */
+void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per);
+void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, enum vc_cuda_per per,
+                     enum vc_cuda_flow flow);
+
+/* With keep_rows: whether a row fits into an arena. If not, rows are cut all the same. */
+bool vc_cuda_rows_fit(const struct vc_cuda_call *call);
+
+/* Runs it. 0 or the code of the first failure; nothing is in flight any more when it returns. */
+int vc_cuda_run(const struct vc_cuda_call *call);
+
+/* Blocks for `needed` of them with grid-stride loops; at least 1. */
+unsigned vc_cuda_grid(size_t needed);
+
+#endif
