@@ -7,7 +7,7 @@ static const struct vc_tensor *tensor_of(const struct vc_item *item)
 }
 
 enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, struct vc_source_stream *stream,
-                             const struct vc_tile *tile, void *dst)
+                             struct vc_check *check, const struct vc_tile *tile, void *dst)
 {
     const struct vc_tensor *tensor = tensor_of(item);
     size_t item_bytes = (size_t)(tensor->size_bytes / tensor->n_elems);
@@ -17,7 +17,7 @@ enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, str
         return model->ops->stream_read(ctx, stream, dst, tile->n_elems * item_bytes);
     }
     return model->ops->read(ctx, model, item->source, VC_FORM_VALUES, tile->first * item_bytes, dst,
-                            tile->n_elems * item_bytes, true);
+                            tile->n_elems * item_bytes, check);
 }
 
 /* Starts over at tile 0. */
@@ -52,7 +52,7 @@ static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_fetch *fetch, size_
 
         VC_TRY(vc_check_cancelled(ctx));
         vc_tile_get(fetch->n_rows, fetch->row_len, fetch->next, &tile);
-        VC_TRY(vc_fetch_read(ctx, item, fetch->stream, &tile, fetch->buffers->in));
+        VC_TRY(vc_fetch_read(ctx, item, fetch->stream, &fetch->check, &tile, fetch->buffers->in));
         VC_TRY(vc_stages_apply(ctx, item, k, &tile, fetch->buffers->in, fetch->buffers, &result));
         VC_TRY(stage->pass->ops->scan(ctx, stage, item, &tile, result.data, fetch->buffers->scratch));
     }
@@ -96,7 +96,7 @@ enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct 
     }
     VC_TRY(vc_check_cancelled(ctx));
     vc_tile_get(fetch->n_rows, fetch->row_len, fetch->next++, tile);
-    VC_TRY(vc_fetch_read(ctx, item, fetch->stream, tile, fetch->buffers->in));
+    VC_TRY(vc_fetch_read(ctx, item, fetch->stream, &fetch->check, tile, fetch->buffers->in));
     VC_TRY(vc_stages_apply(ctx, item, item->n_stages, tile, fetch->buffers->in, fetch->buffers, result));
 out:
     return status;

@@ -9,6 +9,7 @@ struct vc_fetch {
     struct vc_item *item;
     struct vc_buffers *buffers;
     struct vc_source_stream *stream;
+    struct vc_check check;
     uint64_t n_rows, row_len, n_tiles, next;
     bool begun;
 };
@@ -24,6 +25,6 @@ void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch);
 
 /* Values of the tile into dst: from the stream if there is one, else by range. */
 enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, struct vc_source_stream *stream,
-                             const struct vc_tile *tile, void *dst);
+                             struct vc_check *check, const struct vc_tile *tile, void *dst);
 
 #endif

@@ -116,10 +116,12 @@ enum vc_status vc_source_read_any(struct vc_ctx *ctx, struct vc_model *model, si
 {
     struct vc_source_stream *stream = NULL;
     uint64_t total = form == VC_FORM_RAW ? model->io[tensor].raw_bytes : model->tensors[tensor].size_bytes;
+    struct vc_check check = {0, 0};
     enum vc_status status = VC_OK;
 
     if (!model->io[tensor].sequential) {
-        return model->ops->read(ctx, model, tensor, form, offset, dst, n_bytes, offset == 0 && n_bytes == total);
+        return model->ops->read(ctx, model, tensor, form, offset, dst, n_bytes,
+                                offset == 0 && n_bytes == total ? &check : NULL);
     }
     VC_TRY(model->ops->stream_open(ctx, model, tensor, form, &stream));
     VC_TRY(skip(ctx, model, stream, offset));

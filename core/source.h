@@ -4,11 +4,12 @@
  *   VC_FORM_VALUES  the tensor's elements in C order, little-endian: what passes work on
  *   VC_FORM_RAW     the member exactly as the file has it, with its own header: how a kept tensor is copied within
  *                   the same format
- * Tensors that are `sequential` (compressed) are read front to back through a stream; others by range, from any
- * thread. Either way the reader keeps track of checksums: once all bytes of a form of a tensor were read with `check`
- * set, it compares and fails with VC_E_FORMAT if they are wrong. */
+ * Tensors that are `sequential` (compressed) are read front to back through a stream, which verifies the checksum at
+ * its end; others by range, from any thread, with a vc_check that collects the checksum piece by piece. */
 #ifndef VC_CORE_SOURCE_H
 #define VC_CORE_SOURCE_H
+
+#include <stdatomic.h>
 
 #include <vcompress/model.h>
 
@@ -20,10 +21,19 @@ struct vc_sink;
 struct vc_write_options;
 struct vc_source_stream;
 
+/* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
+ * a walk that is broken off, or another one at the same time, cannot spoil it. Starts as zeros. */
+struct vc_check {
+    _Atomic uint64_t n_bytes;
+    _Atomic uint32_t crc; /* combined from the pieces in an order-free way */
+};
+
 struct vc_source_ops {
-    /* n_bytes from offset of that form; random access tensors only. */
+    /* n_bytes from offset of that form; random access tensors only. check may be NULL; with it, every byte of the form
+     * must be read exactly once: the read that completes it compares the checksum, fails with VC_E_FORMAT if that is
+     * wrong, and sets *check back to zeros. Sentences start with the tensor's name; the file's is added outside. */
     enum vc_status (*read)(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
-                           uint64_t offset, void *dst, size_t n_bytes, bool check);
+                           uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 
     /* Sequential tensors only. stream_close with `finished` false gives up early; with true everything must have been
      * read, and the end of the compressed data and its checksum are verified. */
@@ -31,11 +41,6 @@ struct vc_source_ops {
                                   struct vc_source_stream **out);
     enum vc_status (*stream_read)(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
     enum vc_status (*stream_close)(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
-
-    /* Forgets which bytes were read with `check` so far. Called before a run, so that one that was broken off cannot
-     * spoil the next; not while other threads read. Between two comparisons every byte of a form must be read with
-     * `check` once at most. May be NULL. */
-    void (*check_reset)(struct vc_model *model);
 
     /* Memory one open stream takes, for the plan. */
     size_t (*stream_bytes)(const struct vc_model *model, size_t tensor);

@@ -190,7 +190,8 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
     if (model->io[item->source].sequential) {
         return read_in_turn(worker, ticket, dst, n);
     }
-    return model->ops->read(&worker->ctx, model, item->source, ticket->live->form, offset, dst, n, true);
+    return model->ops->read(&worker->ctx, model, item->source, ticket->live->form, offset, dst, n,
+                            &ticket->live->check);
 }
 
 /* ---- writing ---- */

@@ -21,6 +21,7 @@ struct vc_live {
     uint64_t done;       /* tiles completed in the current phase */
     uint64_t next_read;  /* tile whose turn it is at the stream */
     struct vc_source_stream *stream;
+    struct vc_check check;
     struct vc_exact_sum sum_x2, sum_e2;
     struct vc_item_result result;
 };
