@@ -1,0 +1,234 @@
+/* formats.c - opens a checkpoint: finds the format by content and hands the file to its reader.
+ *
+ * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
+ * magic". */
+#include "formats/formats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/checked.h"
+
+static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz};
+static const size_t n_formats = sizeof formats / sizeof formats[0];
+
+/* ------------------------------------------------------------------------------------------------ not for us */
+
+struct known {
+    size_t offset;
+    const char *bytes;
+    size_t n;
+    const char *what;
+};
+
+#define VC_KNOWN(offset, bytes, what)          \
+    {                                          \
+        offset, bytes, sizeof(bytes) - 1, what \
+    }
+
+static const struct known knowns[] = {
+    VC_KNOWN(0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run \"git lfs pull\" to fetch it"),
+    VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); npz and npy can be read"),
+    VC_KNOWN(0, "GGUF", "a GGUF file; npz and npy can be read"),
+    VC_KNOWN(0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20", "a PyTorch file of before 1.6; npz and npy can be read"),
+    VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; npz and npy can be read"),
+    VC_KNOWN(0, "\x80\x03", "a Python pickle, which is never run; npz and npy can be read"),
+    VC_KNOWN(0, "\x80\x04", "a Python pickle, which is never run; npz and npy can be read"),
+    VC_KNOWN(0, "\x80\x05", "a Python pickle, which is never run; npz and npy can be read"),
+    VC_KNOWN(0, "7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
+    VC_KNOWN(0, "Rar!\x1a\x07", "a RAR archive; unpack it first"),
+    VC_KNOWN(0, "\x1f\x8b", "a gzip file; unpack it first"),
+    VC_KNOWN(0, "BZh", "a bzip2 file; unpack it first"),
+    VC_KNOWN(0, "\xfd\x37zXZ", "an xz file; unpack it first"),
+    VC_KNOWN(0, "\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
+    VC_KNOWN(257, "ustar", "a tar archive; unpack it first"),
+    VC_KNOWN(4, "TFL3", "a TensorFlow Lite file; npz and npy can be read"),
+    VC_KNOWN(0,
+             "\x7f"
+             "ELF",
+             "a program, not a checkpoint"),
+};
+
+static bool is_html(const unsigned char *head, size_t n)
+{
+    static const char *const starts[] = {"<!doctype", "<html", "<?xml", "<head"};
+    size_t at = 0;
+    size_t i;
+    size_t k;
+
+    while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r'))) {
+        at++;
+    }
+    for (i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        for (k = 0; starts[i][k] != '\0' && at + k < n; k++) {
+            unsigned char c = head[at + k];
+
+            if ((c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c) != starts[i][k]) {
+                break;
+            }
+        }
+        if (starts[i][k] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_safetensors(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    return n > 8 && head[8] == '{' && vc_le64(head) <= 100000000 && vc_le64(head) <= file_bytes - 8;
+}
+
+static bool is_zeros(const unsigned char *head, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && head[i] == 0) {
+        i++;
+    }
+    return i == n;
+}
+
+static bool is_text(const unsigned char *head, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (head[i] >= 0x80 || (head[i] >= ' ' && head[i] != 0x7f) || (head[i] >= '\t' && head[i] <= '\r'))) {
+        i++;
+    }
+    return i == n;
+}
+
+static const char *describe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof knowns / sizeof knowns[0]; i++) {
+        const struct known *k = &knowns[i];
+
+        if (k->offset + k->n <= n && memcmp(head + k->offset, k->bytes, k->n) == 0) {
+            return k->what;
+        }
+    }
+    if (is_safetensors(head, n, file_bytes)) {
+        return "a safetensors file; npz and npy can be read";
+    }
+    if (is_html(head, n)) {
+        return "an HTML page, not a checkpoint; did the download need a login?";
+    }
+    return NULL;
+}
+
+static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    const char *what = describe(head, n, file_bytes);
+    char bytes[3 * 8 + 1] = "";
+    size_t i;
+
+    if (what != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s", what);
+    }
+    if (is_zeros(head, n)) {
+        return vc_fail(ctx, VC_E_FORMAT, "starts with %zu zero bytes: an unfinished download?", n);
+    }
+    if (is_text(head, n)) {
+        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; npz and npy can be read");
+    }
+    for (i = 0; i < 8 && i < n; i++) {
+        snprintf(bytes + 3 * i, 4, " %02x", head[i]);
+    }
+    return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected npz or npy",
+                   bytes);
+}
+
+/* ------------------------------------------------------------------------------------------------ open, close */
+
+static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    const struct vc_format *best = NULL;
+    int confidence = 0;
+    size_t i;
+
+    for (i = 0; i < n_formats; i++) {
+        int c = formats[i]->probe(head, n, file_bytes);
+
+        if (c > confidence) {
+            confidence = c;
+            best = formats[i];
+        }
+    }
+    return best;
+}
+
+/* The file belongs to the model once the format's reader has it. */
+static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
+{
+    unsigned char head[VC_PROBE_BYTES];
+    const struct vc_format *format;
+    struct vc_infile *file = NULL;
+    size_t n;
+    enum vc_status status;
+
+    VC_TRY(vc_infile_open(ctx, model->path, &file));
+    n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
+    VC_TRY(vc_infile_read(ctx, file, 0, head, n));
+    format = find_format(head, n, file->size_bytes);
+    if (format == NULL) {
+        VC_TRY(refuse(ctx, head, n, file->size_bytes));
+    }
+    model->format = format->name;
+    model->file_bytes = file->size_bytes;
+    status = format->open(ctx, file, options, model);
+    if (status == VC_OK && model->by_name == NULL) {
+        status = vc_model_index_names(ctx, model);
+    }
+    return status;
+out:
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                             struct vc_model **out)
+{
+    static const struct vc_open_options defaults = {.void_as = VC_DTYPE_RAW};
+    struct vc_model *model = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    if (options == NULL) {
+        options = &defaults;
+    }
+    if ((unsigned)options->void_as >= VC_DTYPE_COUNT) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
+    }
+    model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
+    VC_TRY_ALLOC(model);
+    model->ctx = ctx;
+    model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
+    VC_TRY_ALLOC(model->path);
+    VC_TRY(open_file(ctx, options, model));
+    *out = model;
+    return VC_OK;
+out:
+    vc_model_close(model);
+    return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+}
+
+void vc_model_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx;
+
+    if (model == NULL) {
+        return;
+    }
+    ctx = model->ctx;
+    if (model->ops != NULL) {
+        model->ops->close(model);
+    }
+    vc_free(ctx, model->by_name);
+    vc_free(ctx, model->path);
+    vc_free(ctx, model);
+}

@@ -1,0 +1,19 @@
+/* zip_internal.h - what zip_read.c and zip_local.c share. */
+#ifndef VC_FORMATS_ZIP_INTERNAL_H
+#define VC_FORMATS_ZIP_INTERNAL_H
+
+#include "formats/zip_read.h"
+
+#define VC_ZIP_EXTRA_64 0x0001
+
+struct vc_zip_extra {
+    unsigned id;
+    size_t n;
+    const unsigned char *data; /* NULL: no more */
+};
+
+/* The next sub-field of an extra field; *at < n moves past it. */
+enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
+                                 struct vc_zip_extra *out);
+
+#endif
