@@ -17,6 +17,7 @@
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
+struct vc_infile;
 struct vc_sink;
 struct vc_write_options;
 struct vc_source_stream;
@@ -56,6 +57,7 @@ struct vc_source_ops {
 struct vc_tensor_io {
     bool sequential;
     uint64_t raw_bytes; /* of VC_FORM_RAW */
+    bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
 };
 
 struct vc_model {
@@ -68,7 +70,9 @@ struct vc_model {
     size_t n_tensors;
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
-    size_t *by_name; /* indices sorted by name (bytewise), for vc_model_find */
+    size_t *by_name;               /* indices sorted by name (bytewise), for vc_model_find */
+    struct vc_quant *quants;       /* what the tensors' `quant` point into; freed by vc_model_close */
+    const struct vc_infile *input; /* the reader's open file, so that a writer knows it again; may be NULL */
 };
 
 /* Sorts by_name; VC_E_FORMAT naming the tensor when a name occurs twice. */
