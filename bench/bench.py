@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""bench.py - how fast vcompress is, as ratios. Method and goals: docs/performance.md.
+
+usage: bench.py VCOMPRESS [--dir /dev/shm/vcompress-bench] [--rounds 7] [--only REGEX] [--wait] [--keep]
+
+Every group of commands runs round robin (A B C, A B C, ...): a warm-up round that does not count, then --rounds of
+them. What is printed is the median over the rounds of the ratio to another command in the same round, so that a slow
+moment of the machine slows both. Wall time, user and system time and peak memory are GNU time's. The output is removed
+before each run; input and output lie in a RAM disk. --wait lets the machine become idle before each command.
+Groups: stored, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's share).
+Needs python3 with NumPy and GNU time (/usr/bin/time).
+"""
+import argparse
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIME = "/usr/bin/time"
+
+
+class Run:
+    """One timed process."""
+
+    def __init__(self, command, log):
+        start = time.perf_counter()
+        self.code = subprocess.call([TIME, "-o", log, "-f", "%U %S %M"] + command, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+        self.wall = time.perf_counter() - start
+        with open(log) as f:
+            user, system, rss = f.read().split()[-3:]
+        self.user, self.system, self.rss_mib = float(user), float(system), int(rss) / 1024
+
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.program = os.path.abspath(args.program)
+        self.results = []
+
+    def path(self, name):
+        return os.path.join(self.args.dir, name)
+
+    def quantize(self, source, *options):
+        return [self.program, "quantize", *options, "-q", "--force", self.path(source), "-o", self.path("out.npz")]
+
+    def numpy(self, job, source, *options):
+        return [self.args.python, os.path.join(HERE, "numpy_script.py"), job, self.path(source),
+                self.path("out.npz"), *options]
+
+    def base(self, source, of_size):
+        """The bytes of the job moved by coreutils: the input read, a file of the output's size written."""
+        return ["sh", "-c", 'cat "$0" >/dev/null && cp "$1" "$2"', self.path(source), self.path(of_size),
+                self.path("out.npz")]
+
+    def make(self, name, *options):
+        if not os.path.exists(self.path(name)):
+            print("making %s" % name, flush=True)
+            subprocess.check_call([self.args.python, os.path.join(HERE, "make_checkpoint.py"), self.path(name),
+                                   *options])
+
+    def remove(self, *names):
+        for n in names:
+            if os.path.exists(self.path(n)):
+                os.unlink(self.path(n))
+
+    def wait_until_idle(self):
+        def busy():
+            def ticks():
+                with open("/proc/stat") as f:
+                    v = [int(x) for x in f.readline().split()[1:9]]
+                return sum(v), v[3] + v[4]
+            a = ticks()
+            time.sleep(0.3)
+            b = ticks()
+            return 1 - (b[1] - a[1]) / max(1, b[0] - a[0])
+        for _ in range(200):
+            if busy() < 0.1:
+                return
+        print("note: the machine did not become idle", flush=True)
+
+    def interleave(self, title, commands, rounds=None):
+        """{name: command} round robin; returns {name: [Run, ...]} without the warm-up."""
+        runs = {n: [] for n in commands}
+        for k in range((rounds or self.args.rounds) + 1):
+            for name, command in commands.items():
+                self.remove("out.npz")
+                if self.args.wait:
+                    self.wait_until_idle()
+                r = Run(command, self.path("time.log"))
+                if r.code != 0:
+                    sys.exit("%s: exit status %d: %s" % (name, r.code, " ".join(command)))
+                if k:
+                    runs[name].append(r)
+        self.remove("out.npz")
+        print("\n%s (%d rounds)\n%-28s %8s %8s %8s %9s" % (title, rounds or self.args.rounds, "", "wall s", "user s",
+                                                        "sys s", "RSS MiB"))
+        for name, rs in runs.items():
+            print("%-28s %8.3f %8.3f %8.3f %9.1f" % (
+                name, statistics.median(r.wall for r in rs), statistics.median(r.user for r in rs),
+                statistics.median(r.system for r in rs), max(r.rss_mib for r in rs)), flush=True)
+        return runs
+
+    def ratio(self, runs, a, b, must, reach, what=None):
+        all_of_them = sorted(x.wall / y.wall for x, y in zip(runs[a], runs[b]))
+        self.goal(what or "%s / %s" % (a, b), statistics.median(all_of_them), must, reach, "%.3f",
+                  " (%.3f to %.3f)" % (all_of_them[0], all_of_them[-1]))
+
+    def goal(self, what, value, must, reach, form="%.3f", note=""):
+        grade = "reach" if value <= reach else "must" if value <= must else "MISSED"
+        line = ("%-52s " + form + "   must %g, reach %g: %s%s") % (what, value, must, reach, grade, note)
+        self.results.append(line)
+        print(line, flush=True)
+
+    # ---- groups -----------------------------------------------------------------------------------------------------
+    def stored(self):
+        self.make("model.npz")
+        for option, name in [("--int8", "size8"), ("--fp16", "size16")]:
+            subprocess.check_call(self.quantize("model.npz", option))
+            os.replace(self.path("out.npz"), self.path(name))
+        runs = self.interleave("int8, stored npz", {
+            "base": self.base("model.npz", "size8"),
+            "int8, 2 threads": self.quantize("model.npz", "--int8", "--threads", "2"),
+            "int8, 1 thread": self.quantize("model.npz", "--int8", "--threads", "1"),
+            "numpy": self.numpy("int8", "model.npz")})
+        self.ratio(runs, "int8, 2 threads", "base", 1.15, 0.80)
+        self.ratio(runs, "int8, 1 thread", "base", 1.7, 1.25)
+        self.ratio(runs, "int8, 2 threads", "numpy", 0.20, 0.10)
+        rss = max(r.rss_mib for r in runs["int8, 2 threads"])
+        runs = self.interleave("fp16, stored npz", {
+            "base": self.base("model.npz", "size16"),
+            "fp16, 2 threads": self.quantize("model.npz", "--fp16", "--threads", "2")})
+        self.ratio(runs, "fp16, 2 threads", "base", 1.15, 0.80)
+        self.goal("peak RSS of int8, 1.47 GB, 2 threads (MiB)", rss, 64, 16, "%.1f")
+        self.remove("size8", "size16")
+
+    def deflated_in(self):
+        self.make("deflated.npz", "--compressed")
+        runs = self.interleave("int8 from a deflated npz", {
+            "int8, 2 threads": self.quantize("deflated.npz", "--int8", "--threads", "2"),
+            "int8, 1 thread": self.quantize("deflated.npz", "--int8", "--threads", "1"),
+            "numpy": self.numpy("int8", "deflated.npz")}, min(5, self.args.rounds))
+        self.ratio(runs, "int8, 2 threads", "numpy", 0.40, 0.22, "deflated in: int8, 2 threads / numpy")
+        self.ratio(runs, "int8, 1 thread", "numpy", 0.75, 0.45, "deflated in: int8, 1 thread / numpy")
+        self.remove("deflated.npz")
+
+    def deflated_out(self):
+        self.make("model.npz")
+        sizes = {}
+        for name, command in [("zlib", self.quantize("model.npz", "--int8", "--deflate")),
+                              ("isal", self.quantize("model.npz", "--int8", "--deflate=isal")),
+                              ("numpy", self.numpy("int8", "model.npz", "--compressed"))]:
+            self.remove("out.npz")
+            if subprocess.call(command, stderr=subprocess.DEVNULL) == 0:
+                sizes[name] = os.path.getsize(self.path("out.npz"))
+        commands = {"--deflate, 2 threads": self.quantize("model.npz", "--int8", "--deflate", "--threads", "2")}
+        if "isal" in sizes:
+            commands["--deflate=isal, 2 threads"] = self.quantize("model.npz", "--int8", "--deflate=isal",
+                                                                  "--threads", "2")
+        commands["numpy"] = self.numpy("int8", "model.npz", "--compressed")
+        runs = self.interleave("int8 into a deflated npz", commands, min(5, self.args.rounds))
+        for name, key in [("--deflate, 2 threads", "zlib"), ("--deflate=isal, 2 threads", "isal")]:
+            if key in sizes:
+                self.ratio(runs, name, "numpy", 0.20, 0.06, "deflated out: %s / numpy" % name)
+                self.goal("deflated out: size with %s / numpy's" % key, sizes[key] / sizes["numpy"], 1.005, 1.0,
+                          "%.4f")
+
+    def memory(self):
+        self.make("model.npz")
+        print()
+        cases = [("1.47 GB", "model.npz", []), ("1.47 GB, --max-memory 64MiB", "model.npz", ["--max-memory", "64MiB"])]
+        for what, source, options in cases:
+            self.peak(what, source, options)
+        self.remove("model.npz")
+        for what, name, option in [("6 GB (sparse)", "six.npz", ["--zeros", "6"]),
+                                   ("one tensor of 4 GB (sparse)", "one.npz", ["--one", "4"])]:
+            self.make(name, *option)
+            for extra in ([], ["--max-memory", "64MiB"]):
+                self.peak(what + "".join(", " + " ".join(extra) for _ in extra[:1]), name, extra)
+            self.remove(name)
+
+    def peak(self, what, source, options):
+        for job in ("--int8", "--fp16"):
+            self.remove("out.npz")
+            r = Run(self.quantize(source, job, "--threads", "2", *options), self.path("time.log"))
+            if r.code != 0:
+                sys.exit("%s: exit status %d" % (what, r.code))
+            self.goal("peak RSS, %s, %s (MiB)" % (job[2:], what), r.rss_mib, 64, 16, "%.1f")
+        self.remove("out.npz")
+
+    def start(self):
+        self.make("model.npz")
+        print()
+        dry = [self.program, "quantize", "--int8", "--dry-run", self.path("model.npz")]
+        for what, command, must, reach in [("--dry-run of 1.47 GB (ms)", dry, 20, 5),
+                                           ("--version (ms)", [self.program, "--version"], 10, 3)]:
+            walls, read = self.spawn(command, 41)
+            self.goal(what, statistics.median(walls) * 1000, must, reach, "%.2f",
+                      " (fastest %.2f)" % (min(walls) * 1000))
+            if "dry" in what:
+                self.goal("--dry-run: bytes read, loader included (MiB)", read / 2 ** 20, 1, 1, "%.3f")
+
+    def spawn(self, command, n):
+        """Wall times without a shell or GNU time in between, and the bytes one run reads (rchar)."""
+        null = os.open(os.devnull, os.O_RDWR)
+        walls, read = [], 0
+        for _ in range(n):
+            before = self.characters_read()
+            t = time.perf_counter()
+            pid = os.posix_spawn(command[0], command, dict(os.environ), file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)])
+            status = os.waitpid(pid, 0)[1]
+            walls.append(time.perf_counter() - t)
+            read = self.characters_read() - before
+            if status != 0:
+                sys.exit("fails: " + " ".join(command))
+        os.close(null)
+        return walls, read
+
+    @staticmethod
+    def characters_read():
+        """Of this process and of all that it waited for; reading the figure itself adds some hundred bytes."""
+        with open("/proc/self/io") as f:
+            return int(f.readline().split()[1])
+
+
+def describe():
+    model = ""
+    try:
+        with open("/proc/cpuinfo") as f:
+            model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "")
+    except OSError:
+        pass
+    print("%s, %d processors usable, Linux %s, load %.2f" % (
+        model or platform.machine(), len(os.sched_getaffinity(0)), platform.release().split("-")[0],
+        os.getloadavg()[0]))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("program")
+    p.add_argument("--dir", default="/dev/shm/vcompress-bench")
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--only", default=".", help="regular expression for the names of groups")
+    p.add_argument("--python", default=sys.executable, help="an interpreter with NumPy")
+    p.add_argument("--wait", action="store_true")
+    p.add_argument("--keep", action="store_true", help="leave the inputs for the next time")
+    a = p.parse_args()
+    if not os.path.exists(TIME):
+        sys.exit("GNU time is missing (Debian: time)")
+    os.makedirs(a.dir, exist_ok=True)
+    b = Bench(a)
+    describe()
+    subprocess.call([b.program, "--version"])
+    try:
+        for name, group in [("stored", b.stored), ("start", b.start), ("deflated-out", b.deflated_out),
+                            ("deflated-in", b.deflated_in), ("memory", b.memory)]:
+            if re.search(a.only, name):
+                group()
+    finally:
+        if not a.keep:
+            shutil.rmtree(a.dir, ignore_errors=True)
+    print("\n" + "\n".join(b.results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,432 @@
+/* test_alloc_faults.c - every allocation and every write fails once, one after the other, until the work succeeds.
+ *
+ * A small model goes through the library (quantize with stored and deflated output, dequantize of deflated input,
+ * inspect, diff) while the n-th request fails. Each time: the right status, a sentence, no file left behind, an older
+ * output untouched, and every byte given back to the pool. Leaks outside the pool are AddressSanitizer's part. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <vcompress/vcompress.h>
+
+#include "core/checked.h"
+#include "core/ctx.h"
+#include "formats/codec.h"
+#include "formats/outfile.h"
+
+#define OLDER "an older output"
+
+static char folder[64];
+static char input[96], packed[96], output[96];
+
+/* ---- an input: an npz of stored members, written by hand ---- */
+
+struct member {
+    const char *name;
+    const char *descr;
+    unsigned rows, cols, item_bytes;
+};
+
+static const struct member members[] = {
+    {"a.weight.npy", "<f4", 96, 64, 4}, {"a.bias.npy", "<f4", 1, 96, 4},   {"b.weight.npy", "<f8", 64, 70, 8},
+    {"c.weight.npy", "<f2", 64, 64, 2}, {"long.npy", "<f4", 2, 300001, 4},
+};
+enum { N_MEMBERS = sizeof members / sizeof members[0] };
+
+/* The bytes of a member: npy header and values that are finite in every type. */
+static unsigned char *member_bytes(const struct member *m, size_t *n)
+{
+    char head[128];
+    size_t n_elems = (size_t)m->rows * m->cols;
+    int used = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%u, %u), }", m->descr,
+                        m->rows, m->cols);
+    unsigned char *bytes;
+
+    *n = 128 + n_elems * m->item_bytes;
+    bytes = malloc(*n);
+    assert_non_null(bytes);
+    memset(bytes, ' ', 128);
+    memcpy(bytes, "\x93NUMPY\1\0", 8);
+    vc_put_le16(bytes + 8, 118);
+    memcpy(bytes + 10, head, (size_t)used);
+    bytes[127] = '\n';
+    for (size_t i = 0; i < n_elems; i++) {
+        double v = (double)(i * 2654435761u % 1000003) / 1e6 - 0.5;
+        float f = (float)v;
+        uint16_t h = (uint16_t)(i * 40503u & 0xbbff); /* finite halves */
+
+        if (m->item_bytes == 8) {
+            memcpy(bytes + 128 + i * 8, &v, 8);
+        } else if (m->item_bytes == 4) {
+            memcpy(bytes + 128 + i * 4, &f, 4);
+        } else {
+            vc_put_le16(bytes + 128 + i * 2, h);
+        }
+    }
+    return bytes;
+}
+
+static void put_common(unsigned char *p, uint32_t crc, size_t n, size_t name_len)
+{
+    memset(p, 0, 20);
+    vc_put_le32(p + 8, crc);
+    vc_put_le32(p + 12, (uint32_t)n);
+    vc_put_le32(p + 16, (uint32_t)n);
+    p[0] = 20;
+    vc_put_le16(p + 6, 33);
+    vc_put_le16(p + 20, (uint16_t)name_len);
+    vc_put_le16(p + 22, 0);
+}
+
+static void write_input(const char *path)
+{
+    unsigned char directory[1024] = {0};
+    size_t n_directory = 0;
+    FILE *f = fopen(path, "wb");
+    long at;
+
+    assert_non_null(f);
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        const struct member *m = &members[i];
+        unsigned char head[30] = {'P', 'K', 3, 4};
+        unsigned char *entry = directory + n_directory;
+        size_t name_len = strlen(m->name);
+        size_t n;
+        unsigned char *bytes = member_bytes(m, &n);
+        uint32_t crc = vc_crc32(0, bytes, n);
+
+        at = ftell(f);
+        put_common(head + 4, crc, n, name_len);
+        memcpy(entry, "PK\1\2\24\0", 6);
+        put_common(entry + 6, crc, n, name_len);
+        vc_put_le32(entry + 42, (uint32_t)at);
+        memcpy(entry + 46, m->name, name_len);
+        n_directory += 46 + name_len;
+        assert_int_equal(fwrite(head, 1, 30, f), 30);
+        assert_int_equal(fwrite(m->name, 1, name_len, f), name_len);
+        assert_int_equal(fwrite(bytes, 1, n, f), n);
+        free(bytes);
+    }
+    at = ftell(f);
+    assert_int_equal(fwrite(directory, 1, n_directory, f), n_directory);
+    memset(directory, 0, 22);
+    memcpy(directory, "PK\5\6", 4);
+    vc_put_le16(directory + 8, N_MEMBERS);
+    vc_put_le16(directory + 10, N_MEMBERS);
+    vc_put_le32(directory + 12, (uint32_t)n_directory);
+    vc_put_le32(directory + 16, (uint32_t)at);
+    assert_int_equal(fwrite(directory, 1, 22, f), 22);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* ---- what is done under faults ---- */
+
+enum work { WORK_STORED, WORK_ASYMMETRIC, WORK_FP16, WORK_DEFLATED, WORK_DEQUANTIZE, WORK_LOOK, N_WORK };
+
+static const char *const work_names[] = {
+    "int8 stored",        "int8 asymmetric, kept tensors surveyed", "fp16", "int8 deflated", "dequantize from deflated",
+    "stats, diff, report"};
+
+static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
+{
+    static const struct vc_rule rules[] = {{"a.*", true}, {"c.*", false}};
+    struct vc_quantize_options q;
+    struct vc_dequantize_options d;
+
+    if (work == WORK_DEQUANTIZE) {
+        vc_dequantize_defaults(&d);
+        return vc_job_add_dequantize(ctx, job, &d);
+    }
+    vc_quantize_defaults(&q);
+    q.min_elems = 1;
+    q.min_row = 1;
+    if (work == WORK_ASYMMETRIC) {
+        q.asymmetric = true;
+        q.granularity = VC_GRANULARITY_GROUP;
+        q.group_size = 48;
+        q.nonfinite = VC_NONFINITE_KEEP;
+        q.rules = rules;
+        q.n_rules = 2;
+    }
+    if (work == WORK_FP16) {
+        q.target = VC_TARGET_F16;
+    }
+    return vc_job_add_quantize(ctx, job, &q);
+}
+
+static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to)
+{
+    struct vc_write_options options = {.path = to, .force = true};
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+    char *json = NULL;
+
+    options.deflate = work == WORK_DEFLATED ? VC_DEFLATE_ZLIB : VC_DEFLATE_NONE;
+    VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE ? packed : input, NULL, &model));
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(add_pass(ctx, job, work));
+    VC_TRY(vc_job_plan(ctx, job, &options));
+    VC_TRY(vc_job_run(ctx, job));
+    VC_TRY(vc_report_json(ctx, vc_job_report(job), &json));
+out:
+    vc_text_free(json);
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+static enum vc_status look(struct vc_ctx *ctx)
+{
+    struct vc_value_stats *stats = calloc(2 * N_MEMBERS + 1, sizeof *stats);
+    struct vc_model *a = NULL;
+    struct vc_model *b = NULL;
+    struct vc_diff *diff = NULL;
+    enum vc_status status;
+
+    assert_non_null(stats);
+    VC_TRY(vc_model_open(ctx, input, NULL, &a));
+    VC_TRY(vc_model_open(ctx, packed, NULL, &b));
+    VC_TRY(vc_model_stats(ctx, a, stats, vc_model_tensor_count(a)));
+    VC_TRY(vc_diff_models(ctx, a, b, &diff));
+out:
+    vc_diff_free(diff);
+    vc_model_close(b);
+    vc_model_close(a);
+    free(stats);
+    return status;
+}
+
+static enum vc_status do_work(struct vc_ctx *ctx, enum work work, const char *to)
+{
+    return work == WORK_LOOK ? look(ctx) : convert(ctx, work, to);
+}
+
+/* ---- what is left ---- */
+
+static char *file_bytes(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+    char *bytes;
+
+    *n = 0;
+    if (f == NULL) {
+        return NULL;
+    }
+    assert_int_equal(fstat(fileno(f), &st), 0);
+    *n = (size_t)st.st_size;
+    bytes = malloc(*n + 1);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *n, f), *n);
+    (void)fclose(f);
+    return bytes;
+}
+
+static size_t files_in_folder(void)
+{
+    DIR *dir = opendir(folder);
+    size_t n = 0;
+
+    assert_non_null(dir);
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        n += entry->d_name[0] != '.' || (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0);
+    }
+    (void)closedir(dir);
+    return n;
+}
+
+static void put_older(bool there)
+{
+    FILE *f;
+
+    (void)unlink(output);
+    if (there) {
+        f = fopen(output, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(OLDER, 1, sizeof OLDER, f), sizeof OLDER);
+        assert_int_equal(fclose(f), 0);
+    }
+}
+
+/* After a failure: the output is what it was, and nothing else appeared. */
+static void check_untouched(bool older)
+{
+    size_t n;
+    char *bytes = file_bytes(output, &n);
+
+    assert_int_equal(bytes != NULL, older);
+    if (older) {
+        assert_int_equal(n, sizeof OLDER);
+        assert_memory_equal(bytes, OLDER, n);
+    }
+    free(bytes);
+    assert_int_equal(files_in_folder(), 2 + (size_t)older);
+}
+
+static void check_same_as(const char *expected, size_t n_expected)
+{
+    size_t n;
+    char *bytes = file_bytes(output, &n);
+
+    assert_non_null(bytes);
+    assert_int_equal(n, n_expected);
+    assert_memory_equal(bytes, expected, n);
+    free(bytes);
+    assert_int_equal(files_in_folder(), 3);
+}
+
+struct undisturbed {
+    uint64_t n_allocs, n_writes;
+    char *bytes; /* of the output; NULL where there is none */
+    size_t n_bytes;
+};
+
+static struct undisturbed run_undisturbed(enum work work)
+{
+    struct undisturbed u = {0};
+    struct vc_ctx *ctx = NULL;
+
+    put_older(false);
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    vc_outfile_fail_at(0, 0);
+    if (do_work(ctx, work, output) != VC_OK) {
+        fail_msg("%s: %s", work_names[work], vc_ctx_message(ctx));
+    }
+    u.n_allocs = vc_pool_alloc_count(ctx->shared->pool);
+    u.n_writes = vc_outfile_write_count();
+    vc_ctx_free(ctx);
+    u.bytes = file_bytes(output, &u.n_bytes);
+    return u;
+}
+
+/* One run with the n-th request of either kind failing. */
+static void run_with_fault(enum work work, uint64_t nth_alloc, bool forever, uint64_t nth_write, unsigned threads,
+                           const struct undisturbed *u)
+{
+    bool older = (nth_alloc + nth_write) % 2 == 1;
+    struct vc_ctx *ctx = NULL;
+    enum vc_status status;
+    uint64_t in_use;
+
+    put_older(older);
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, threads), VC_OK);
+    in_use = vc_pool_in_use(ctx->shared->pool);
+    vc_pool_fail_at(ctx->shared->pool, nth_alloc, forever);
+    vc_outfile_fail_at(nth_write, forever);
+    status = do_work(ctx, work, output);
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    vc_outfile_fail_at(0, 0);
+    if (status == VC_OK) { /* something that was not needed, or fewer requests than with one thread */
+        if (u->bytes != NULL) {
+            check_same_as(u->bytes, u->n_bytes);
+        }
+    } else {
+        if (status != (nth_alloc != 0 ? VC_E_NOMEM : VC_E_IO)) {
+            fail_msg("%s, request %llu: %s: %s", work_names[work], (unsigned long long)(nth_alloc + nth_write),
+                     vc_status_name(status), vc_ctx_message(ctx));
+        }
+        assert_true(strlen(vc_ctx_message(ctx)) > 10);
+        assert_null(strchr(vc_ctx_message(ctx), '\n'));
+        check_untouched(older);
+    }
+    /* The kernel table may stay; it belongs to the context. */
+    assert_true(vc_pool_in_use(ctx->shared->pool) <= in_use + 4096);
+    vc_ctx_free(ctx);
+}
+
+static void every_allocation(void **state)
+{
+    (void)state;
+    for (enum work work = 0; work < N_WORK; work++) {
+        struct undisturbed u = run_undisturbed(work);
+
+        assert_true(u.n_allocs > 10);
+        for (uint64_t n = 1; n <= u.n_allocs; n++) {
+            run_with_fault(work, n, false, 0, 1, &u);
+            run_with_fault(work, n, true, 0, 1 + n % 3, &u);
+        }
+        free(u.bytes);
+    }
+}
+
+static void every_write(void **state)
+{
+    (void)state;
+    for (enum work work = 0; work < WORK_LOOK; work++) {
+        struct undisturbed u = run_undisturbed(work);
+
+        assert_true(u.n_writes > 3);
+        for (uint64_t n = 1; n <= u.n_writes; n++) {
+            run_with_fault(work, 0, false, n, 1, &u);
+            run_with_fault(work, 0, true, n, 1 + n % 3, &u);
+        }
+        free(u.bytes);
+    }
+}
+
+/* With the first allocation of every kind failing there is not even a context. */
+static void no_context(void **state)
+{
+    struct vc_ctx *ctx = NULL;
+
+    (void)state;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    vc_pool_fail_at(ctx->shared->pool, 1, 1);
+    assert_int_equal(do_work(ctx, WORK_STORED, output), VC_E_NOMEM);
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    put_older(false);
+    assert_int_equal(do_work(ctx, WORK_STORED, output), VC_OK); /* the same context works afterwards */
+    vc_ctx_free(ctx);
+}
+
+static int make_folder(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct vc_ctx *ctx = NULL;
+    enum vc_status status;
+
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "%s/vc-faults-XXXXXX", tmp != NULL && strlen(tmp) < 40 ? tmp : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(input, sizeof input, "%s/in.npz", folder);
+    (void)snprintf(packed, sizeof packed, "%s/packed.npz", folder);
+    (void)snprintf(output, sizeof output, "%s/out.npz", folder);
+    write_input(input);
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    status = convert(ctx, WORK_DEFLATED, packed);
+    if (status != VC_OK) {
+        print_error("%s\n", vc_ctx_message(ctx));
+    }
+    vc_ctx_free(ctx);
+    return status == VC_OK ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    (void)unlink(input);
+    (void)unlink(packed);
+    (void)unlink(output);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_context),
+        cmocka_unit_test(every_allocation),
+        cmocka_unit_test(every_write),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
