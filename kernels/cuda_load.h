@@ -3,14 +3,28 @@
  * Where it is looked for, and nowhere else (never the current directory):
  *   1. the file or folder that VCOMPRESS_BACKEND_PATH names (an absolute path); if that is set, only there
  *   2. <libdir>/vcompress/ of the installation this was built for
- *   3. ../lib/vcompress/ beside the folder of the running program
+ *   3. lib/vcompress/ beside the folder of the running program (<prefix>/bin/vcompress: <prefix>/lib/vcompress/)
  *
  * One device is open per process; contexts that ask for the same one share it. */
 #ifndef VC_KERNELS_CUDA_LOAD_H
 #define VC_KERNELS_CUDA_LOAD_H
 
 #include "core/ctx.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
+
+#define VC_CUDA_MAX_PLACES 2
+
+/* The places that were searched and what was found there, up to the one that was loaded. */
+struct vc_cuda_search {
+    unsigned n_places;
+    struct {
+        char path[4096];
+        char outcome[256];
+    } places[VC_CUDA_MAX_PLACES];
+};
+
+/* Loads the plug-in unless it is loaded already; it stays for the life of the process. NULL: *search tells why. */
+const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search);
 
 /* Fills *table with the kernels of that device, none of them NULL; table->device names it ("cuda:0 NAME"). VC_E_DEVICE
  * with the reason and the places that were searched. Each success is paired with one vc_cuda_unload. */

@@ -1,0 +1,345 @@
+/* cuda_load.c - the library's side of the plug-in: search, version check, and the one device that is open. Knows no
+ * CUDA header; device_list.c shows the same to users. */
+#include "kernels/cuda_load.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* <libdir> of the installation, set by the build. */
+#ifndef VC_CUDA_LIBDIR
+#define VC_CUDA_LIBDIR "/usr/local/lib"
+#endif
+
+#define MIN_DEVICE_BYTES ((uint64_t)8 << 20) /* room for one thread's slot, whatever the memory limit */
+#define RESULT_NOMEM     2                   /* cudaErrorMemoryAllocation */
+
+/* A context that uses the device. What the device takes is counted in the pool of the first one. */
+struct user {
+    struct user *next;
+    struct vc_pool *pool;
+};
+
+static struct {
+    pthread_mutex_t mutex; /* guards plug-in and device */
+    const struct vc_backend *backend;
+    char path[4096];
+    void *handle;
+    int device;
+    struct vc_kernels kernels;
+
+    pthread_mutex_t account_mutex; /* guards what follows; taken inside of the other one */
+    struct user *users;
+    int64_t bytes;
+} plugin = {.mutex = PTHREAD_MUTEX_INITIALIZER, .account_mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- search ---- */
+
+static void add_place(struct vc_cuda_search *search, const char *folder, const char *file)
+{
+    unsigned n = search->n_places;
+    int length = snprintf(search->places[n].path, sizeof search->places[n].path, "%s%s%s", folder,
+                          file[0] != '\0' ? "/" : "", file);
+
+    if (length < 0 || (size_t)length >= sizeof search->places[n].path) {
+        return; /* longer than any path the system opens */
+    }
+    if (n > 0 && strcmp(search->places[0].path, search->places[n].path) == 0) {
+        return;
+    }
+    search->places[n].outcome[0] = '\0';
+    search->n_places = n + 1;
+}
+
+static void list_places(struct vc_cuda_search *search)
+{
+    const char *wanted = getenv("VCOMPRESS_BACKEND_PATH");
+    struct stat info;
+    char program[4096];
+    ssize_t length;
+    int up;
+
+    search->n_places = 0;
+    if (wanted != NULL && wanted[0] != '\0') {
+        add_place(search, wanted, stat(wanted, &info) == 0 && S_ISDIR(info.st_mode) ? VC_BACKEND_FILE : "");
+        return;
+    }
+    add_place(search, VC_CUDA_LIBDIR "/vcompress", VC_BACKEND_FILE);
+    length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0) {
+        return;
+    }
+    program[length] = '\0';
+    for (up = 0; up < 2; up++) { /* the program, then its folder */
+        char *slash = strrchr(program, '/');
+
+        if (slash == NULL) {
+            return;
+        }
+        *slash = '\0';
+    }
+    add_place(search, program, "lib/vcompress/" VC_BACKEND_FILE);
+}
+
+/* A reason without line breaks; dlerror repeats the path in front, which the reader has already. */
+static void set_outcome(char outcome[256], const char *path, const char *text)
+{
+    size_t n = strlen(path);
+    size_t i;
+
+    if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0) {
+        text += n + 2;
+    }
+    (void)snprintf(outcome, 256, "%.255s", text);
+    for (i = 0; outcome[i] != '\0'; i++) {
+        if ((unsigned char)outcome[i] < 0x20) {
+            outcome[i] = ' ';
+        }
+    }
+}
+
+static const struct vc_backend *check_entry(void *library, char outcome[256])
+{
+    const struct vc_backend *backend;
+    vc_backend_entry_fn *entry;
+    void *symbol = dlsym(library, VC_BACKEND_SYMBOL);
+
+    if (symbol == NULL) {
+        set_outcome(outcome, "", "it has no function " VC_BACKEND_SYMBOL);
+        return NULL;
+    }
+    memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
+    backend = entry();
+    if (backend == NULL || backend->abi != VC_BACKEND_ABI || backend->struct_size != sizeof *backend) {
+        (void)snprintf(outcome, 256,
+                       "it was made for another version (ABI %u of %u bytes, this program needs %u of %u)",
+                       backend == NULL ? 0 : (unsigned)backend->abi,
+                       backend == NULL ? 0 : (unsigned)backend->struct_size, VC_BACKEND_ABI, (unsigned)sizeof *backend);
+        return NULL;
+    }
+    return backend;
+}
+
+static const struct vc_backend *try_place(const char *path, char outcome[256])
+{
+    const struct vc_backend *backend;
+    const char *reason;
+    void *library;
+
+    if (path[0] != '/') {
+        set_outcome(outcome, path, "VCOMPRESS_BACKEND_PATH must be an absolute path");
+        return NULL;
+    }
+    if (access(path, F_OK) != 0) {
+        set_outcome(outcome, path, errno == ENOENT ? "no such file" : strerror(errno));
+        return NULL;
+    }
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        reason = dlerror();
+        set_outcome(outcome, path, reason != NULL ? reason : "it cannot be loaded");
+        return NULL;
+    }
+    backend = check_entry(library, outcome);
+    if (backend == NULL) {
+        (void)dlclose(library);
+        return NULL;
+    }
+    set_outcome(outcome, path, "loaded");
+    return backend;
+}
+
+/* With the mutex held. */
+static const struct vc_backend *find_plugin(struct vc_cuda_search *search)
+{
+    unsigned i;
+
+    if (plugin.backend != NULL) {
+        search->n_places = 0;
+        add_place(search, plugin.path, "");
+        set_outcome(search->places[0].outcome, plugin.path, "loaded");
+        return plugin.backend;
+    }
+    list_places(search);
+    for (i = 0; i < search->n_places; i++) {
+        plugin.backend = try_place(search->places[i].path, search->places[i].outcome);
+        if (plugin.backend != NULL) {
+            (void)snprintf(plugin.path, sizeof plugin.path, "%s", search->places[i].path);
+            search->n_places = i + 1;
+            return plugin.backend;
+        }
+    }
+    return NULL;
+}
+
+const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search)
+{
+    const struct vc_backend *backend;
+
+    (void)pthread_mutex_lock(&plugin.mutex);
+    backend = find_plugin(search);
+    (void)pthread_mutex_unlock(&plugin.mutex);
+    return backend;
+}
+
+static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_cuda_search *search)
+{
+    unsigned n = search->n_places;
+
+    return vc_fail(ctx, VC_E_DEVICE, "cuda: the plug-in " VC_BACKEND_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
+                   n > 0 ? search->places[0].path : "VCOMPRESS_BACKEND_PATH",
+                   n > 0 ? search->places[0].outcome : "too long", n > 1 ? ", " : "",
+                   n > 1 ? search->places[1].path : "", n > 1 ? " (" : "", n > 1 ? search->places[1].outcome : "",
+                   n > 1 ? ")" : "");
+}
+
+/* ---- accounting ---- */
+
+static void account(void *unused, int64_t bytes)
+{
+    (void)unused;
+    (void)pthread_mutex_lock(&plugin.account_mutex);
+    plugin.bytes += bytes;
+    if (plugin.users != NULL) {
+        vc_pool_account(plugin.users->pool, VC_TAG_DEVICE, bytes);
+    }
+    (void)pthread_mutex_unlock(&plugin.account_mutex);
+}
+
+static void attach(struct user *user, struct vc_pool *pool)
+{
+    struct user **at = &plugin.users;
+
+    user->next = NULL;
+    user->pool = pool;
+    (void)pthread_mutex_lock(&plugin.account_mutex);
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = user;
+    (void)pthread_mutex_unlock(&plugin.account_mutex);
+}
+
+/* Takes a user of that pool out of the list; if it was the one who counts, the next one takes over. */
+static struct user *detach(struct vc_pool *pool)
+{
+    struct user **at = &plugin.users;
+    struct user *user;
+
+    (void)pthread_mutex_lock(&plugin.account_mutex);
+    while (*at != NULL && (*at)->pool != pool) {
+        at = &(*at)->next;
+    }
+    user = *at;
+    if (user != NULL) {
+        bool counted = user == plugin.users;
+
+        *at = user->next;
+        if (counted) {
+            vc_pool_account(pool, VC_TAG_DEVICE, -plugin.bytes);
+            if (plugin.users != NULL) {
+                vc_pool_account(plugin.users->pool, VC_TAG_DEVICE, plugin.bytes);
+            }
+        }
+    }
+    (void)pthread_mutex_unlock(&plugin.account_mutex);
+    return user;
+}
+
+/* ---- the device ---- */
+
+static bool table_complete(const struct vc_kernels *table)
+{
+    bool complete = table->device != NULL;
+
+#define VC_KERNEL(name, result, params) complete = complete && table->name != NULL;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+    return complete;
+}
+
+/* With the mutex held and the caller attached. */
+static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct vc_backend *backend)
+{
+    uint64_t limit = vc_ctx_max_memory(ctx) / 4;
+    char why[256] = "unknown reason";
+
+    if (plugin.handle != NULL) {
+        if (plugin.device == device) {
+            return VC_OK;
+        }
+        return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: cuda:%d is in use by this process, and one device at a time is all",
+                       device, plugin.device);
+    }
+    limit = limit < MIN_DEVICE_BYTES ? MIN_DEVICE_BYTES : limit;
+    plugin.handle = backend->open(device, limit, account, NULL, why, sizeof why);
+    if (plugin.handle == NULL) {
+        return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: %s", device, why);
+    }
+    plugin.device = device;
+    memset(&plugin.kernels, 0, sizeof plugin.kernels);
+    backend->fill(plugin.handle, &plugin.kernels);
+    if (!table_complete(&plugin.kernels)) {
+        backend->close(plugin.handle);
+        plugin.handle = NULL;
+        return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: %s lacks a kernel", device, plugin.path);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table)
+{
+    struct vc_cuda_search *search = vc_alloc(ctx, VC_TAG_MISC, sizeof *search);
+    struct user *user = vc_alloc(ctx, VC_TAG_MISC, sizeof *user);
+    const struct vc_backend *backend;
+    enum vc_status status = VC_OK;
+
+    (void)pthread_mutex_lock(&plugin.mutex);
+    VC_TRY_ALLOC(search);
+    VC_TRY_ALLOC(user);
+    backend = find_plugin(search);
+    if (backend == NULL) {
+        status = fail_search(ctx, search);
+        goto out;
+    }
+    attach(user, ctx->shared->pool);
+    user = NULL; /* the list has it */
+    status = open_device(ctx, device, backend);
+    if (status != VC_OK) {
+        user = detach(ctx->shared->pool);
+        goto out;
+    }
+    *table = plugin.kernels;
+out:
+    (void)pthread_mutex_unlock(&plugin.mutex);
+    vc_free(ctx, user);
+    vc_free(ctx, search);
+    return status;
+}
+
+void vc_cuda_unload(struct vc_ctx *ctx)
+{
+    struct user *user;
+
+    (void)pthread_mutex_lock(&plugin.mutex);
+    if (plugin.users != NULL && plugin.users->next == NULL && plugin.handle != NULL) {
+        plugin.backend->close(plugin.handle);
+        plugin.handle = NULL;
+    }
+    user = detach(ctx->shared->pool);
+    (void)pthread_mutex_unlock(&plugin.mutex);
+    vc_free(ctx, user);
+}
+
+enum vc_status vc_cuda_fail(struct vc_ctx *ctx, int result)
+{
+    enum vc_status status = result == RESULT_NOMEM ? VC_E_NOMEM : VC_E_DEVICE;
+
+    return vc_fail(ctx, status, "%s: %s", plugin.kernels.device != NULL ? plugin.kernels.device : "cuda",
+                   plugin.backend != NULL ? plugin.backend->error(result) : "no device is open");
+}
