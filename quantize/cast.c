@@ -1,0 +1,244 @@
+/* cast.c - to f16 and bf16 by one rounding to nearest even. What does not fit is decided by policy, never by the
+ * conversion: a tile whose result holds an infinity or NaN is looked at value by value. */
+#include "quantize/cast.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
+
+/* Largest magnitudes that do not round to Inf. */
+static double cast_limit(enum vc_dtype target)
+{
+    switch (target) {
+    case VC_DTYPE_F16:
+        return 65519.99999999999; /* below the tie at 65520, which goes to Inf */
+    case VC_DTYPE_BF16:
+        return 3.3961775292304957e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
+    default:
+        return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
+    }
+}
+
+static size_t tile_elems(const struct vc_stage *stage)
+{
+    return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
+}
+
+static bool needs_widening(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item, enum vc_dtype target,
+                           enum vc_nonfinite nonfinite, enum vc_overflow overflow, enum vc_action action)
+{
+    struct vc_cast_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_stage *stage;
+    enum vc_status status;
+
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    *s = (struct vc_cast_state){.target = target, .nonfinite = nonfinite, .overflow = overflow};
+    status = vc_finding_init(ctx, &s->finding, cast_limit(target));
+    stage = status == VC_OK ? vc_item_add_stage(ctx, item, pass) : NULL;
+    if (stage == NULL) {
+        if (status == VC_OK) {
+            vc_finding_release(&s->finding);
+        }
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    stage->state = s;
+    stage->action = action;
+    stage->scheme = vc_dtype_name(target);
+    stage->survey = nonfinite == VC_NONFINITE_KEEP;
+    stage->out.dtype = target;
+    stage->scratch_bytes = needs_widening(stage->in.dtype) ? tile_elems(stage) * sizeof(float) + 64 : 0;
+    if (overflow == VC_OVERFLOW_SATURATE) {
+        stage->scratch_bytes += 2 * VC_CHUNK_ELEMS * sizeof(double);
+    }
+    item->desc = stage->out;
+    return VC_OK;
+}
+
+/* The tile as f32 or f64; *scratch moves behind what that took. */
+static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_stage *stage,
+                            const struct vc_tile *tile, const void *in, char **scratch, const void **x)
+{
+    enum vc_status status = VC_OK;
+    float *f = (float *)(void *)*scratch;
+
+    *x = in;
+    if (needs_widening(stage->in.dtype)) {
+        if (stage->in.dtype == VC_DTYPE_F16) {
+            VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, f));
+        } else {
+            VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, f));
+        }
+        *x = f;
+        *scratch += (tile_elems(stage) * sizeof(float) + 63) & ~(size_t)63;
+    }
+out:
+    return status;
+}
+
+static enum vc_status convert(struct vc_ctx *ctx, const struct vc_kernels *k, bool is_f64, enum vc_dtype target,
+                              const struct vc_tile *tile, const void *x, struct vc_tile_out *out)
+{
+    enum vc_status status = VC_OK;
+    size_t r = tile->n_rows;
+    size_t c = tile->row_len;
+
+    if (target == VC_DTYPE_F32) {
+        VC_KERNEL_TRY(k->cast_f64_f32(x, r, c, out->data, out->stats));
+    } else if (target == VC_DTYPE_F16) {
+        VC_KERNEL_TRY(is_f64 ? k->cast_f64_f16(x, r, c, out->data, out->stats)
+                             : k->cast_f32_f16(x, r, c, out->data, out->stats));
+    } else {
+        VC_KERNEL_TRY(is_f64 ? k->cast_f64_bf16(x, r, c, out->data, out->stats)
+                             : k->cast_f32_bf16(x, r, c, out->data, out->stats));
+    }
+out:
+    return status;
+}
+
+static double value_at(const void *x, bool is_f64, size_t i)
+{
+    float f;
+    double d;
+
+    if (is_f64) {
+        memcpy(&d, (const char *)x + 8 * i, sizeof d);
+        return d;
+    }
+    memcpy(&f, (const char *)x + 4 * i, sizeof f);
+    return (double)f;
+}
+
+static void put_largest(void *y, enum vc_dtype target, size_t i, bool negative)
+{
+    uint16_t h = (uint16_t)((negative ? 0x8000u : 0u) | (target == VC_DTYPE_F16 ? VC_F16_MAX_BITS : VC_BF16_MAX_BITS));
+    uint32_t u = (negative ? 0x80000000u : 0u) | 0x7f7fffffu;
+
+    if (target == VC_DTYPE_F32) {
+        memcpy((char *)y + 4 * i, &u, sizeof u);
+    } else {
+        memcpy((char *)y + 2 * i, &h, sizeof h);
+    }
+}
+
+static void put_zero(void *y, enum vc_dtype target, size_t i)
+{
+    memset((char *)y + i * vc_dtype_size(target), 0, vc_dtype_size(target));
+}
+
+/* Applies the policies to a converted tile that holds NaN or Inf. Returns false when they say no. */
+static bool settle(const struct vc_cast_state *s, const struct vc_tile *tile, const void *x, bool is_f64,
+                   struct vc_tile_out *out)
+{
+    double limit = cast_limit(s->target);
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        double v = value_at(x, is_f64, i);
+
+        if (isnan(v) || isinf(v)) {
+            if (s->nonfinite != VC_NONFINITE_ZERO) {
+                return false;
+            }
+            out->nonfinite++;
+            if (isnan(v)) {
+                put_zero(out->data, s->target, i);
+                out->stats->zeros_after++;
+            } else {
+                put_largest(out->data, s->target, i, v < 0);
+            }
+        } else if (fabs(v) > limit) {
+            if (s->overflow == VC_OVERFLOW_ERROR) {
+                return false;
+            }
+            if (s->overflow == VC_OVERFLOW_SATURATE) {
+                put_largest(out->data, s->target, i, v < 0);
+            }
+        }
+    }
+    return true;
+}
+
+static double result_at(const void *y, enum vc_dtype target, size_t i)
+{
+    uint16_t h;
+
+    if (target == VC_DTYPE_F32) {
+        return value_at(y, false, i);
+    }
+    memcpy(&h, (const char *)y + 2 * i, sizeof h);
+    return (double)(target == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h));
+}
+
+/* The error with saturated values counted in: measured again from the output, chunk by chunk, in f64. */
+static enum vc_status measure_again(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
+                                    const void *x, bool is_f64, enum vc_dtype target, double *scratch,
+                                    struct vc_tile_out *out)
+{
+    double *wide_x = scratch;
+    double *wide_y = scratch + VC_CHUNK_ELEMS;
+    enum vc_status status = VC_OK;
+    size_t chunk = 0;
+    size_t row;
+    size_t col;
+
+    out->stats->max_abs_error = 0.0;
+    for (row = 0; row < tile->n_rows; row++) {
+        for (col = 0; col < tile->row_len; col += VC_CHUNK_ELEMS, chunk++) {
+            size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - col);
+            double four[4];
+            struct vc_diff_sums sums = {.chunk_sums = four};
+            size_t i;
+
+            for (i = 0; i < n; i++) {
+                wide_x[i] = value_at(x, is_f64, row * tile->row_len + col + i);
+                wide_y[i] = result_at(out->data, target, row * tile->row_len + col + i);
+            }
+            VC_KERNEL_TRY(k->diff_f64(wide_x, wide_y, 1, n, &sums));
+            out->stats->chunk_sums[2 * chunk] = four[0];
+            out->stats->chunk_sums[2 * chunk + 1] = four[1];
+            out->stats->max_abs_error = fmax(out->stats->max_abs_error, sums.max_abs_error);
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_cast_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+{
+    const struct vc_cast_state *s = stage->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    bool is_f64 = stage->in.dtype == VC_DTYPE_F64;
+    char *room = scratch;
+    const void *x;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(widen(ctx, k, stage, tile, in, &room, &x));
+    VC_TRY(convert(ctx, k, is_f64, s->target, tile, x, out));
+    out->measured = true;
+    if (vc_has_nonfinite(s->target, out->data, tile->n_elems)) {
+        if (!settle(s, tile, x, is_f64, out)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit %s", vc_dtype_name(s->target));
+        }
+        if (s->overflow == VC_OVERFLOW_SATURATE && out->stats->clipped != 0) {
+            VC_TRY(measure_again(ctx, k, tile, x, is_f64, s->target, (double *)(void *)room, out));
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,16 @@
+/* decode.h - the stage that turns any float or quantized tensor into plain floats: the one way to read values. */
+#ifndef VC_QUANTIZE_DECODE_H
+#define VC_QUANTIZE_DECODE_H
+
+#include "core/pass.h"
+
+/* Adds a stage that gives f32: codes through their scales, f16 and bf16 exactly, f64 rounded to nearest even if
+ * `narrow`. Nothing is added for f32, nor for f64 otherwise. item->desc is plain f32 (or f64) afterwards. Other types:
+ * VC_E_INTERNAL; ask vc_decode_can first. */
+enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow);
+bool vc_decode_can(const struct vc_desc *desc);
+
+/* f32 to f64, exactly: for weights that were f64 before they were quantized. */
+enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item);
+
+#endif

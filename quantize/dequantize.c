@@ -1,0 +1,137 @@
+/* dequantize.c - the pass behind `vcompress dequantize`: codes become floats again; casts too where asked for. */
+#include "kernels/kernels.h"
+#include "quantize/cast.h"
+#include "quantize/decode.h"
+#include "quantize/select.h"
+
+struct dequantize {
+    struct vc_pass pass;
+    struct vc_arena arena;
+    struct vc_dequantize_options options;
+    struct vc_recipe_entry recipe[2];
+};
+
+void vc_dequantize_defaults(struct vc_dequantize_options *options)
+{
+    *options = (struct vc_dequantize_options){.target = VC_TARGET_F32};
+}
+
+static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item *item)
+{
+    static const enum vc_dtype targets[] = {
+        [VC_TARGET_F16] = VC_DTYPE_F16, [VC_TARGET_BF16] = VC_DTYPE_BF16, [VC_TARGET_F32] = VC_DTYPE_F32};
+
+    if (d->options.source_dtype && item->desc.quant != NULL) {
+        return item->desc.quant->source_dtype;
+    }
+    return targets[d->options.target];
+}
+
+static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, struct vc_item *item, bool *kept)
+{
+    const struct vc_desc *desc = &item->desc;
+    bool cast = desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16;
+    const char *glob = NULL;
+
+    *kept = true;
+    if (desc->quant == NULL && !(cast && d->options.casts)) {
+        return vc_item_keep(ctx, item, "not quantized");
+    }
+    if (desc->quant == NULL && desc->dtype == target_of(d, item)) {
+        return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
+    }
+    if (vc_rules_choose(d->options.rules, d->options.n_rules, item->model->tensors[item->source].name, &glob) ==
+        VC_CHOICE_EXCLUDE) {
+        return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+    }
+    *kept = false;
+    return VC_OK;
+}
+
+static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    const struct dequantize *d = pass->self;
+    enum vc_status status = VC_OK;
+    enum vc_dtype target;
+    bool kept = false;
+
+    VC_TRY(choose(ctx, d, item, &kept));
+    if (kept) {
+        return VC_OK;
+    }
+    target = target_of(d, item);
+    VC_TRY(vc_decode_add(ctx, item, false));
+    if (target == VC_DTYPE_F64) {
+        VC_TRY(vc_decode_add_f64(ctx, item));
+    } else if (target != VC_DTYPE_F32) {
+        VC_TRY(vc_cast_add(ctx, pass, item, target, VC_NONFINITE_ERROR, d->options.overflow, VC_ACTION_DEQUANTIZED));
+    }
+out:
+    return status;
+}
+
+static void dequantize_forget(struct vc_ctx *ctx, struct vc_stage *stage)
+{
+    struct vc_cast_state *s = stage->state;
+
+    vc_finding_release(&s->finding);
+    vc_free(ctx, s);
+    stage->state = NULL;
+}
+
+static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct dequantize *d = pass->self;
+
+    vc_arena_release(ctx, &d->arena);
+    vc_free(ctx, d);
+}
+
+static const struct vc_pass_ops dequantize_ops = {.name = "dequantize",
+                                                  .plan = dequantize_plan,
+                                                  .apply = vc_cast_apply,
+                                                  .forget = dequantize_forget,
+                                                  .free = dequantize_free};
+
+static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
+{
+    static const char *const names[] = {
+        [VC_TARGET_INT8] = "", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16", [VC_TARGET_F32] = "f32"};
+    const char *target = d->options.source_dtype ? "source-dtype" : names[d->options.target];
+
+    d->recipe[0] = (struct vc_recipe_entry){"dequantize", target};
+    d->recipe[1] =
+        (struct vc_recipe_entry){"rules", vc_rules_text(ctx, &d->arena, d->options.rules, d->options.n_rules)};
+    d->pass.recipe = d->recipe;
+    d->pass.n_recipe = 2;
+    d->pass.command = vc_arena_printf(ctx, &d->arena, "dequantize --%s", target);
+    return d->recipe[1].value != NULL && d->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
+                                     const struct vc_dequantize_options *options)
+{
+    struct dequantize *d = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    if (options->target == VC_TARGET_INT8 || (unsigned)options->target > VC_TARGET_F32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "dequantize makes f32, f16 or bf16");
+    }
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
+    VC_TRY_ALLOC(d);
+    d->pass.ops = &dequantize_ops;
+    d->pass.self = d;
+    d->options = *options;
+    VC_TRY(vc_rules_copy(ctx, &d->arena, options->rules, options->n_rules, &d->options.rules));
+    VC_TRY(describe(ctx, d));
+    return vc_job_add_pass(ctx, job, &d->pass);
+out:
+    if (d != NULL) {
+        dequantize_free(ctx, &d->pass);
+    }
+    return status;
+}

@@ -1,0 +1,407 @@
+/* int8.c - int8 codes: one scale per tensor, channel or group; symmetric or with zero points.
+ *
+ *     s = absmax / 127            q = clamp(rint(x / s), -127, 127)            x' = q * s
+ *
+ * docs/numerics.md has the definitions; kernels/arith.h has the arithmetic. This file decides which kernel does a tile:
+ * where a tile holds every element of its scales, scales and codes come from one look at the data (int8_rows); else a
+ * scan (int8_scan.c) finds the scales first. */
+#include "quantize/int8.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "kernels/arith.h"
+
+/* ---- planning ---- */
+
+static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const struct vc_int8_state *s)
+{
+    const char *tail = s->options->asymmetric ? "/asym" : "";
+
+    switch (s->granularity) {
+    case VC_GRANULARITY_TENSOR:
+        return vc_arena_printf(ctx, item->arena, "int8/tensor%s", tail);
+    case VC_GRANULARITY_CHANNEL:
+        return vc_arena_printf(ctx, item->arena, "int8/channel%s", tail);
+    case VC_GRANULARITY_GROUP:
+        break;
+    }
+    return vc_arena_printf(ctx, item->arena, "int8/group:%llu%s", (unsigned long long)s->group, tail);
+}
+
+/* [1], [1, .., channels, .., 1] or [rows, groups]: what NumPy broadcasts against the codes (but for groups). */
+static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, const struct vc_int8_state *s,
+                                  struct vc_companion *c)
+{
+    unsigned n_dims = s->granularity == VC_GRANULARITY_TENSOR  ? 1
+                      : s->granularity == VC_GRANULARITY_GROUP ? 2
+                                                               : item->desc.n_dims;
+    uint64_t *shape = vc_arena_alloc(ctx, item->arena, n_dims * sizeof *shape);
+    unsigned d;
+
+    if (shape == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (d = 0; d < n_dims; d++) {
+        shape[d] = 1;
+    }
+    if (s->granularity == VC_GRANULARITY_GROUP) {
+        shape[0] = item->desc.shape[0];
+        shape[1] = s->n_groups;
+    } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
+        shape[s->axis] = item->desc.shape[s->axis];
+    }
+    *c = (struct vc_companion){
+        .suffix = ".scale", .dtype = VC_DTYPE_F32, .n_dims = n_dims, .shape = shape, .n_elems = s->n_scales};
+    return VC_OK;
+}
+
+static void choose_map(struct vc_int8_state *s, const struct vc_desc *desc)
+{
+    const struct vc_quantize_options *o = s->options;
+    uint64_t n_rows;
+    unsigned d;
+
+    vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
+    s->granularity = desc->n_dims < 2 ? VC_GRANULARITY_TENSOR : o->granularity;
+    s->axis =
+        s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(o->axis < 0 ? o->axis + (int)desc->n_dims : o->axis) : 0;
+    s->by_rows = s->granularity == VC_GRANULARITY_GROUP || (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0);
+    if (s->by_rows) {
+        s->group = s->granularity == VC_GRANULARITY_GROUP ? o->group_size : s->row_len;
+        s->n_groups = vc_ceil_div_u64(s->row_len, s->group);
+        s->n_scales = n_rows * s->n_groups;
+        s->scan = s->row_len > VC_TILE_ELEMS && VC_TILE_ELEMS % s->group != 0;
+        return;
+    }
+    s->scan = true;
+    s->n_scales = s->granularity == VC_GRANULARITY_TENSOR ? 1 : desc->shape[s->axis];
+    s->inner = s->granularity == VC_GRANULARITY_TENSOR ? desc->n_elems : 1;
+    for (d = s->axis + 1; s->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
+        s->inner *= desc->shape[d];
+    }
+}
+
+enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
+                           const struct vc_quantize_options *options)
+{
+    struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_stage *stage = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(s);
+    s->options = options;
+    choose_map(s, &item->desc);
+    VC_TRY(vc_finding_init(ctx, &s->finding, (double)INFINITY));
+    stage = vc_item_add_stage(ctx, item, pass);
+    if (stage == NULL) {
+        vc_finding_release(&s->finding);
+        status = ctx->status;
+        goto out;
+    }
+    stage->state = s;
+    stage->action = VC_ACTION_QUANTIZED;
+    stage->scheme = scheme_label(ctx, item, s);
+    VC_TRY_ALLOC(stage->scheme);
+    stage->scan = s->scan;
+    stage->survey = options->nonfinite == VC_NONFINITE_KEEP;
+    stage->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 8) : 0;
+    stage->scratch_bytes = vc_int8_scratch_bytes(stage, s);
+    stage->out.dtype = VC_DTYPE_I8;
+    stage->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
+                                     .granularity = s->granularity,
+                                     .axis = s->axis,
+                                     .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
+                                     .symmetric = !options->asymmetric,
+                                     .source_dtype = stage->in.dtype,
+                                     .scale = 0,
+                                     .zero_point = options->asymmetric ? 1 : VC_NO_TENSOR};
+    stage->n_companions = options->asymmetric ? 2 : 1;
+    VC_TRY(scale_shape(ctx, item, s, &stage->companions[0]));
+    stage->companions[1] = stage->companions[0];
+    stage->companions[1].suffix = ".zero_point";
+    stage->companions[1].dtype = VC_DTYPE_I8;
+    item->desc = stage->out;
+    return VC_OK;
+out:
+    if (stage == NULL) {
+        vc_free(ctx, s);
+    }
+    return status;
+}
+
+/* ---- one tile ---- */
+
+static size_t tile_elems(const struct vc_stage *stage)
+{
+    return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
+}
+
+/* Scales that one tile can touch at most. */
+static size_t local_scales(const struct vc_stage *stage, const struct vc_int8_state *s)
+{
+    if (!s->by_rows) {
+        return (size_t)s->n_scales;
+    }
+    if (s->row_len > VC_TILE_ELEMS) {
+        return (size_t)vc_min_u64(s->n_groups, VC_TILE_ELEMS / s->group + 2);
+    }
+    return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, tile_elems(stage) / s->row_len) * s->n_groups);
+}
+
+size_t vc_int8_scratch_bytes(const struct vc_stage *stage, const struct vc_int8_state *s)
+{
+    size_t n = tile_elems(stage) * sizeof(float);
+    size_t copies = (size_t)(stage->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
+
+    return copies * (n + 64) + local_scales(stage, s) * 13 + (size_t)5 * 64;
+}
+
+static void *carve(char **p, size_t n)
+{
+    void *at = *p;
+
+    *p += (n + 63) & ~(size_t)63;
+    return at;
+}
+
+void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_state *s, void *memory,
+                           struct vc_int8_scratch *out)
+{
+    size_t n = tile_elems(stage) * sizeof(float);
+    size_t n_local = local_scales(stage, s);
+    char *p = memory;
+
+    memset(out, 0, sizeof *out);
+    out->x = stage->in.dtype != VC_DTYPE_F32 ? carve(&p, n) : NULL;
+    out->clean = s->options->nonfinite == VC_NONFINITE_ZERO ? carve(&p, n) : NULL;
+    out->scale = carve(&p, n_local * sizeof(float));
+    out->pos = carve(&p, n_local * sizeof(uint32_t));
+    out->neg = carve(&p, n_local * sizeof(uint32_t));
+    out->zero = carve(&p, n_local);
+}
+
+enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
+                             const void *in, struct vc_int8_scratch *scratch, const float **x)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+
+    if (k == NULL) {
+        return ctx->status;
+    }
+    *x = scratch->x;
+    switch (stage->in.dtype) {
+    case VC_DTYPE_F16:
+        VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, scratch->x));
+        break;
+    case VC_DTYPE_BF16:
+        VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, scratch->x));
+        break;
+    case VC_DTYPE_F64:
+        VC_KERNEL_TRY(k->f64_to_f32(in, tile->n_elems, scratch->x));
+        break;
+    default:
+        *x = in;
+        break;
+    }
+out:
+    return status;
+}
+
+void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile, struct vc_int8_tile_map *map)
+{
+    *map = (struct vc_int8_tile_map){.group = (size_t)vc_min_u64(s->group, tile->row_len)};
+    if (!s->by_rows) {
+        map->axis = (struct vc_axis_map){tile->first, s->inner, s->n_scales};
+        map->n_local = (size_t)s->n_scales;
+    } else if (s->scan) { /* a piece of one row that may begin and end inside a group */
+        map->first_scale = tile->row0 * s->n_groups + tile->col0 / s->group;
+        map->n_local = (size_t)vc_ceil_div_u64(tile->col0 % s->group + tile->row_len, s->group);
+        map->axis = (struct vc_axis_map){tile->col0 % s->group, s->group, map->n_local};
+    } else {
+        map->rows = true;
+        map->first_scale = tile->row0 * s->n_groups + tile->col0 / s->group;
+        map->n_local = tile->n_rows * (size_t)vc_ceil_div_u64(tile->row_len, map->group);
+    }
+}
+
+static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_map *map, size_t i)
+{
+    if (map->rows) {
+        return i / tile->row_len * (tile->row_len / map->group + (tile->row_len % map->group != 0)) +
+               i % tile->row_len / map->group;
+    }
+    return (size_t)((map->axis.first + i) / map->axis.inner % map->axis.n_channels);
+}
+
+uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                          const uint32_t *pos, const uint32_t *neg, float *clean)
+{
+    uint64_t replaced = 0;
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
+        if ((bits & VC_F32_ABS_MASK) >= VC_F32_INF_BITS) {
+            replaced++;
+            if ((bits & VC_F32_ABS_MASK) > VC_F32_INF_BITS || pos == NULL) {
+                bits = 0;
+            } else {
+                const uint32_t *from = (bits >> 31) != 0 && neg != NULL ? neg : pos;
+
+                bits = (bits & 0x80000000u) | from[local_index(tile, map, i)];
+            }
+        }
+        clean[i] = vc_bits_f32(bits);
+    }
+    return replaced;
+}
+
+enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* the survey says which, where, how many */
+}
+
+static bool any_nonfinite(const uint32_t *bits, size_t n)
+{
+    uint32_t top = 0;
+    size_t i;
+
+    for (i = 0; bits != NULL && i < n; i++) {
+        top = bits[i] > top ? bits[i] : top;
+    }
+    return top >= VC_F32_INF_BITS;
+}
+
+/* Magnitudes of the tile's groups without NaN and Inf, and a copy of the tile in which they are replaced. */
+static enum vc_status clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
+                                 const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, bool asymmetric,
+                                 const float **x, uint64_t *replaced)
+{
+    enum vc_status status = VC_OK;
+
+    (void)vc_int8_sanitize(*x, tile, map, NULL, NULL, t->clean);
+    if (asymmetric) {
+        VC_KERNEL_TRY(k->range_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
+    } else {
+        VC_KERNEL_TRY(k->absmax_rows(t->clean, tile->n_rows, tile->row_len, map->group, t->pos));
+    }
+    *replaced = vc_int8_sanitize(*x, tile, map, t->pos, asymmetric ? t->neg : NULL, t->clean);
+    *x = t->clean;
+out:
+    return status;
+}
+
+/* The tile holds every element of its scales: symmetric, one kernel. */
+static enum vc_status apply_symmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                      const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                      struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
+{
+    enum vc_status status = VC_OK;
+
+    VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
+    if (any_nonfinite(t->pos, map->n_local)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &x, &out->nonfinite));
+        VC_KERNEL_TRY(
+            k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
+    }
+out:
+    return status;
+}
+
+static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                       const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                       struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_KERNEL_TRY(k->range_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
+    if (any_nonfinite(t->pos, map->n_local) || any_nonfinite(t->neg, map->n_local)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        VC_TRY(clean_tile(ctx, k, tile, map, t, true, &x, &out->nonfinite));
+    }
+    for (i = 0; i < map->n_local; i++) {
+        t->scale[i] = vc_int8_asym_scale(t->pos[i], t->neg[i]);
+        t->zero[i] = vc_int8_zero_point(t->neg[i], t->scale[i]);
+    }
+    VC_KERNEL_TRY(
+        k->int8_rows_given(x, tile->n_rows, tile->row_len, map->group, t->scale, t->zero, out->data, out->stats));
+out:
+    return status;
+}
+
+/* Scales from the scan. */
+static enum vc_status apply_given(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                  const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                  struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
+{
+    const int8_t *zero = s->zero != NULL ? s->zero + map->first_scale : NULL;
+    enum vc_status status = VC_OK;
+
+    if (s->has_nonfinite) {
+        out->nonfinite = vc_int8_sanitize(x, tile, map, s->pos + map->first_scale,
+                                          s->neg != NULL ? s->neg + map->first_scale : NULL, t->clean);
+        x = t->clean;
+    }
+    VC_KERNEL_TRY(k->int8_axis_given(x, tile->n_rows, tile->row_len, &map->axis, s->scale + map->first_scale, zero,
+                                     out->data, out->stats));
+out:
+    return status;
+}
+
+static void give_companion(struct vc_tile_out *out, size_t which, const void *data, uint64_t first, size_t n,
+                           size_t item_bytes)
+{
+    out->companion[which].data = data;
+    out->companion[which].offset_bytes = first * item_bytes;
+    out->companion[which].n_bytes = n * item_bytes;
+}
+
+enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+{
+    const struct vc_int8_state *s = stage->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_int8_scratch t;
+    struct vc_int8_tile_map map;
+    const float *x;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    vc_int8_scratch_carve(stage, s, scratch, &t);
+    vc_int8_map_tile(s, tile, &map);
+    VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
+    out->measured = true;
+    if (s->scan) {
+        VC_TRY(apply_given(ctx, k, s, tile, &map, &t, x, out));
+        if (tile->index == 0) {
+            give_companion(out, 0, s->scale, 0, (size_t)s->n_scales, sizeof(float));
+            if (s->zero != NULL) {
+                give_companion(out, 1, s->zero, 0, (size_t)s->n_scales, 1);
+            }
+        }
+        return VC_OK;
+    }
+    if (s->options->asymmetric) {
+        VC_TRY(apply_asymmetric(ctx, k, s, tile, &map, &t, x, out));
+        give_companion(out, 1, t.zero, map.first_scale, map.n_local, 1);
+    } else {
+        VC_TRY(apply_symmetric(ctx, k, s, tile, &map, &t, x, out));
+    }
+    give_companion(out, 0, t.scale, map.first_scale, map.n_local, sizeof(float));
+out:
+    return status;
+}

@@ -1,0 +1,87 @@
+/* int8.h - the stage that turns floats into int8 codes, scales and, asymmetric, zero points. */
+#ifndef VC_QUANTIZE_INT8_H
+#define VC_QUANTIZE_INT8_H
+
+#include <vcompress/quantize.h>
+
+#include "core/pass.h"
+#include "kernels/kernels.h"
+#include "quantize/nonfinite.h"
+
+/* How the scales of one tensor are found and applied. */
+struct vc_int8_state {
+    const struct vc_quantize_options *options; /* the pass's */
+    enum vc_granularity granularity;           /* of this tensor */
+    unsigned axis;
+    uint64_t group;    /* rows: elements per scale */
+    uint64_t row_len;  /* of axis 0 */
+    uint64_t n_groups; /* scales per row of axis 0, when granularity is by rows */
+    uint64_t inner;    /* axis maps */
+    uint64_t n_scales;
+    bool by_rows; /* scales belong to rows of axis 0 (channel of axis 0, groups); else an axis map */
+    bool scan;    /* scales need more than one tile: found by a scan, kept in memory */
+
+    struct vc_finding finding;
+
+    /* With scan, from begin to end. */
+    pthread_mutex_t mutex;
+    bool has_mutex;
+    bool has_nonfinite;
+    uint32_t *pos; /* symmetric: largest magnitude; asymmetric: of the positive values */
+    uint32_t *neg; /* asymmetric: of the negative values */
+    float *scale;
+    int8_t *zero; /* asymmetric */
+};
+
+/* Adds the stage to the item. The caller has decided that the tensor is to be quantized. */
+enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
+                           const struct vc_quantize_options *options);
+
+/* The operations of a pass that the stage needs; quantize.c puts them into its table. */
+enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
+enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                            const struct vc_tile *tile, const void *in, void *scratch);
+enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
+enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out);
+void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage);
+
+/* ---- shared by int8.c and int8_scan.c ---- */
+
+/* Scratch of one tile, carved from the executor's. */
+struct vc_int8_scratch {
+    float *x;     /* the values as f32, when the input is another type */
+    float *clean; /* with NONFINITE_ZERO: a copy without NaN and Inf */
+    float *scale; /* of the tile's own groups */
+    uint32_t *pos;
+    uint32_t *neg;
+    int8_t *zero;
+};
+
+size_t vc_int8_scratch_bytes(const struct vc_stage *stage, const struct vc_int8_state *s);
+void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_state *s, void *memory,
+                           struct vc_int8_scratch *out);
+
+/* The tile's values as f32: `in` itself or converted into scratch. */
+enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
+                             const void *in, struct vc_int8_scratch *scratch, const float **x);
+
+/* How element i of the tile maps to the tile's scales: local numbers from 0, and where they begin in the tensor's. */
+struct vc_int8_tile_map {
+    bool rows; /* rows x groups; else `axis` */
+    size_t group;
+    struct vc_axis_map axis;
+    size_t n_local;       /* scales the tile touches */
+    uint64_t first_scale; /* tensor's number of local scale 0 */
+};
+
+void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile, struct vc_int8_tile_map *map);
+
+/* NaN -> 0; +-Inf -> 0 when pos is NULL, else the largest finite magnitude of its scale with its sign (neg NULL: pos
+ * serves both). Returns how many were replaced. */
+uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                          const uint32_t *pos, const uint32_t *neg, float *clean);
+
+enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
+
+#endif

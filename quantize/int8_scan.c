@@ -1,0 +1,149 @@
+/* int8_scan.c - scales whose elements are spread over several tiles: one per tensor, per channel of another axis than
+ * the first, per row longer than a tile. Every tile's magnitudes are merged by an integer maximum, so the order of the
+ * tiles does not matter. */
+#include <string.h>
+
+#include "kernels/arith.h"
+#include "quantize/int8.h"
+
+enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+{
+    struct vc_int8_state *s = stage->state;
+    enum vc_status status = VC_OK;
+    size_t n = (size_t)s->n_scales;
+
+    (void)item;
+    if (!s->scan) {
+        return VC_OK;
+    }
+    if (pthread_mutex_init(&s->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    s->has_mutex = true;
+    s->has_nonfinite = false;
+    s->pos = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->pos);
+    VC_TRY_ALLOC(s->pos);
+    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
+    VC_TRY_ALLOC(s->scale);
+    if (s->options->asymmetric) {
+        s->neg = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->neg);
+        VC_TRY_ALLOC(s->neg);
+        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
+        VC_TRY_ALLOC(s->zero);
+    }
+out:
+    return status; /* end frees what is there */
+}
+
+void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage)
+{
+    struct vc_int8_state *s = stage->state;
+
+    if (s->has_mutex) {
+        (void)pthread_mutex_destroy(&s->mutex);
+        s->has_mutex = false;
+    }
+    vc_free(ctx, s->pos);
+    vc_free(ctx, s->neg);
+    vc_free(ctx, s->scale);
+    vc_free(ctx, s->zero);
+    s->pos = NULL;
+    s->neg = NULL;
+    s->scale = NULL;
+    s->zero = NULL;
+}
+
+static enum vc_status magnitudes(struct vc_ctx *ctx, const struct vc_int8_state *s, const struct vc_tile *tile,
+                                 const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, const float *x)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+
+    memset(t->pos, 0, map->n_local * sizeof *t->pos);
+    memset(t->neg, 0, map->n_local * sizeof *t->neg);
+    if (s->options->asymmetric) {
+        VC_KERNEL_TRY(k->range_axis(x, tile->n_elems, &map->axis, t->pos, t->neg));
+    } else {
+        VC_KERNEL_TRY(k->absmax_axis(x, tile->n_elems, &map->axis, t->pos));
+    }
+out:
+    return status;
+}
+
+static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t,
+                  bool dirty)
+{
+    size_t i;
+
+    (void)pthread_mutex_lock(&s->mutex);
+    for (i = 0; i < map->n_local; i++) {
+        uint32_t *pos = &s->pos[map->first_scale + i];
+
+        *pos = t->pos[i] > *pos ? t->pos[i] : *pos;
+    }
+    for (i = 0; s->neg != NULL && i < map->n_local; i++) {
+        uint32_t *neg = &s->neg[map->first_scale + i];
+
+        *neg = t->neg[i] > *neg ? t->neg[i] : *neg;
+    }
+    s->has_nonfinite |= dirty;
+    (void)pthread_mutex_unlock(&s->mutex);
+}
+
+static bool tile_is_finite(const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t)
+{
+    size_t i;
+
+    for (i = 0; i < map->n_local; i++) {
+        if (t->pos[i] >= VC_F32_INF_BITS || t->neg[i] >= VC_F32_INF_BITS) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                            const struct vc_tile *tile, const void *in, void *scratch)
+{
+    struct vc_int8_state *s = stage->state;
+    struct vc_int8_scratch t;
+    struct vc_int8_tile_map map;
+    const float *x;
+    bool dirty = false;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    vc_int8_scratch_carve(stage, s, scratch, &t);
+    vc_int8_map_tile(s, tile, &map);
+    VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
+    VC_TRY(magnitudes(ctx, s, tile, &map, &t, x));
+    if (!tile_is_finite(&map, &t)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        dirty = true;
+        (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, t.clean);
+        VC_TRY(magnitudes(ctx, s, tile, &map, &t, t.clean));
+    }
+    merge(s, &map, &t, dirty);
+out:
+    return status;
+}
+
+enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+{
+    struct vc_int8_state *s = stage->state;
+    size_t i;
+
+    (void)ctx;
+    (void)item;
+    for (i = 0; i < s->n_scales; i++) {
+        if (s->zero != NULL) {
+            s->scale[i] = vc_int8_asym_scale(s->pos[i], s->neg[i]);
+            s->zero[i] = vc_int8_zero_point(s->neg[i], s->scale[i]);
+        } else {
+            s->scale[i] = vc_int8_scale(s->pos[i]);
+        }
+    }
+    return VC_OK;
+}

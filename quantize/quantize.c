@@ -1,0 +1,344 @@
+/* quantize.c - the pass behind `vcompress quantize`: options, which tensors, and the table of its operations. The
+ * arithmetic of a tile is in int8.c and cast.c. */
+#include "quantize/cast.h"
+#include "quantize/decode.h"
+#include "quantize/int8.h"
+#include "quantize/select.h"
+
+#include <string.h>
+
+#define MAX_RECIPE 12
+
+struct quantize {
+    struct vc_pass pass;
+    struct vc_arena arena;
+    struct vc_quantize_options options;
+    struct vc_recipe_entry recipe[MAX_RECIPE];
+};
+
+void vc_quantize_defaults(struct vc_quantize_options *options)
+{
+    *options = (struct vc_quantize_options){.target = VC_TARGET_INT8,
+                                            .granularity = VC_GRANULARITY_CHANNEL,
+                                            .min_elems = VC_DEFAULT_MIN_ELEMS,
+                                            .min_row = VC_DEFAULT_MIN_ROW};
+}
+
+/* ---- which tensors ---- */
+
+/* Elements of one index of the channel axis. */
+static uint64_t row_length(const struct vc_desc *desc, int axis)
+{
+    unsigned d = (unsigned)(axis < 0 ? axis + (int)desc->n_dims : axis);
+
+    return desc->shape[d] == 0 ? 0 : desc->n_elems / desc->shape[d];
+}
+
+static bool axis_fits(const struct vc_desc *desc, int axis)
+{
+    return axis < 0 ? -axis <= (int)desc->n_dims : axis < (int)desc->n_dims;
+}
+
+static enum vc_dtype target_dtype(enum vc_target target)
+{
+    switch (target) {
+    case VC_TARGET_INT8:
+        return VC_DTYPE_I8;
+    case VC_TARGET_F16:
+        return VC_DTYPE_F16;
+    case VC_TARGET_BF16:
+        return VC_DTYPE_BF16;
+    case VC_TARGET_F32:
+        break;
+    }
+    return VC_DTYPE_F32;
+}
+
+/* What no rule can change: *kept tells that the tensor stays. */
+static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
+{
+    const struct vc_quantize_options *o = &q->options;
+    const struct vc_desc *desc = &item->desc;
+    bool per_channel = o->target == VC_TARGET_INT8 && o->granularity == VC_GRANULARITY_CHANNEL;
+
+    *kept = true;
+    if (!vc_decode_can(desc)) {
+        return vc_item_keep(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : "%s", vc_dtype_name(desc->dtype));
+    }
+    if (desc->n_elems == 0) {
+        return vc_item_keep(ctx, item, "empty");
+    }
+    if (desc->quant == NULL && desc->dtype == target_dtype(o->target)) {
+        return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
+    }
+    if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, o->axis)) {
+        return vc_item_keep(ctx, item, "no axis %d", o->axis);
+    }
+    *kept = false;
+    return VC_OK;
+}
+
+static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
+{
+    const struct vc_quantize_options *o = &q->options;
+    const struct vc_desc *desc = &item->desc;
+    const char *skip = vc_default_skip(item->model->tensors[item->source].name);
+    int axis = axis_fits(desc, o->axis) ? o->axis : 0;
+
+    *kept = true;
+    if (desc->n_dims < 2) {
+        return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
+    }
+    if (skip != NULL) {
+        return vc_item_keep(ctx, item, "%s", skip);
+    }
+    if (desc->n_elems < o->min_elems) {
+        return vc_item_keep(ctx, item, "fewer than %llu elements", (unsigned long long)o->min_elems);
+    }
+    if (row_length(desc, axis) < o->min_row) {
+        return vc_item_keep(ctx, item, "rows shorter than %llu", (unsigned long long)o->min_row);
+    }
+    *kept = false;
+    return VC_OK;
+}
+
+static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
+{
+    const char *glob = NULL;
+    enum vc_status status = check_possible(ctx, q, item, kept);
+
+    if (status != VC_OK || *kept) {
+        return status;
+    }
+    switch (vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, &glob)) {
+    case VC_CHOICE_EXCLUDE:
+        *kept = true;
+        return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+    case VC_CHOICE_INCLUDE:
+        return VC_OK;
+    case VC_CHOICE_DEFAULT:
+        break;
+    }
+    return check_default(ctx, q, item, kept);
+}
+
+static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    const struct quantize *q = pass->self;
+    const struct vc_quantize_options *o = &q->options;
+    enum vc_status status = VC_OK;
+    bool kept = false;
+
+    if (item->desc.quant != NULL && !o->requantize) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is quantized to int8 already; quantizing again adds error (--requantize does it all the same)");
+    }
+    VC_TRY(choose(ctx, q, item, &kept));
+    if (kept) {
+        return VC_OK;
+    }
+    if (item->desc.quant != NULL) {
+        VC_TRY(vc_decode_add(ctx, item, false));
+    }
+    if (o->target == VC_TARGET_INT8) {
+        VC_TRY(vc_int8_add(ctx, pass, item, o));
+    } else {
+        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o->target), o->nonfinite, o->overflow, VC_ACTION_CAST));
+    }
+out:
+    return status;
+}
+
+/* ---- the pass ---- */
+
+static bool is_int8(const struct vc_stage *stage)
+{
+    return stage->action == VC_ACTION_QUANTIZED;
+}
+
+static enum vc_status quantize_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+{
+    return is_int8(stage) ? vc_int8_begin(ctx, stage, item) : VC_OK;
+}
+
+static enum vc_status quantize_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                                     const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+{
+    return is_int8(stage) ? vc_int8_apply(ctx, stage, item, tile, in, scratch, out)
+                          : vc_cast_apply(ctx, stage, item, tile, in, scratch, out);
+}
+
+static void quantize_end(struct vc_ctx *ctx, struct vc_stage *stage)
+{
+    if (is_int8(stage)) {
+        vc_int8_end(ctx, stage);
+    }
+}
+
+static struct vc_finding *finding_of(const struct vc_stage *stage)
+{
+    return is_int8(stage) ? &((struct vc_int8_state *)stage->state)->finding
+                          : &((struct vc_cast_state *)stage->state)->finding;
+}
+
+static enum vc_status quantize_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                                      const struct vc_tile *tile, const void *in)
+{
+    (void)ctx;
+    (void)item;
+    vc_finding_add(finding_of(stage), stage->in.dtype, in, tile->n_elems, tile->first);
+    return VC_OK;
+}
+
+static enum vc_status quantize_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
+{
+    const struct quantize *q = stage->pass->self;
+    const struct vc_finding *finding = finding_of(stage);
+    const struct vc_tensor *tensor = &item->model->tensors[item->source];
+
+    if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_KEEP) {
+        vc_item_drop_stages(ctx, item, 0);
+        return vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)finding->nonfinite);
+    }
+    if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_ERROR) {
+        return vc_finding_fail_nonfinite(ctx, finding, tensor);
+    }
+    if (finding->overflows != 0 && q->options.overflow == VC_OVERFLOW_ERROR) {
+        return vc_finding_fail_overflow(ctx, finding, tensor, vc_dtype_name(stage->out.dtype));
+    }
+    return VC_OK;
+}
+
+static void quantize_forget(struct vc_ctx *ctx, struct vc_stage *stage)
+{
+    vc_finding_release(finding_of(stage));
+    vc_free(ctx, stage->state);
+    stage->state = NULL;
+}
+
+static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct quantize *q = pass->self;
+
+    vc_arena_release(ctx, &q->arena);
+    vc_free(ctx, q);
+}
+
+static const struct vc_pass_ops quantize_ops = {.name = "quantize",
+                                                .plan = quantize_plan,
+                                                .survey = quantize_survey,
+                                                .survey_end = quantize_survey_end,
+                                                .begin = quantize_begin,
+                                                .scan = vc_int8_scan,
+                                                .scan_end = vc_int8_scan_end,
+                                                .apply = quantize_apply,
+                                                .end = quantize_end,
+                                                .forget = quantize_forget,
+                                                .free = quantize_free};
+
+/* ---- options ---- */
+
+static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
+{
+    if ((unsigned)o->target > VC_TARGET_BF16) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "quantize makes int8, f16 or bf16");
+    }
+    if (o->granularity == VC_GRANULARITY_GROUP && o->target == VC_TARGET_INT8) {
+        if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
+                           (unsigned long long)o->group_size);
+        }
+        if (o->axis != 0) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "groups run along the rows of axis 0; axis %d goes with channels only",
+                           o->axis);
+        }
+    }
+    if (o->axis < -VC_MAX_DIMS || o->axis >= VC_MAX_DIMS) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "axis %d: tensors have at most %d dimensions", o->axis, VC_MAX_DIMS);
+    }
+    return VC_OK;
+}
+
+static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
+{
+    switch (q->options.granularity) {
+    case VC_GRANULARITY_TENSOR:
+        return "tensor";
+    case VC_GRANULARITY_CHANNEL:
+        return "channel";
+    case VC_GRANULARITY_GROUP:
+        break;
+    }
+    return vc_arena_printf(ctx, &q->arena, "group:%llu", (unsigned long long)q->options.group_size);
+}
+
+static void add_entry(struct quantize *q, const char *key, const char *value)
+{
+    q->recipe[q->pass.n_recipe++] = (struct vc_recipe_entry){key, value};
+}
+
+static const char *decimal(struct vc_ctx *ctx, struct quantize *q, long long value)
+{
+    return vc_arena_printf(ctx, &q->arena, "%lld", value);
+}
+
+static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
+{
+    static const char *const targets[] = {"int8", "f16", "bf16"};
+    static const char *const flags[] = {"--int8", "--fp16", "--bf16"};
+    static const char *const nonfinites[] = {"error", "keep", "zero"};
+    static const char *const overflows[] = {"error", "inf", "sat"};
+    const struct vc_quantize_options *o = &q->options;
+    const char *granularity = granularity_text(ctx, q);
+    size_t i;
+
+    add_entry(q, "scheme", targets[o->target]);
+    if (o->target == VC_TARGET_INT8) {
+        add_entry(q, "granularity", granularity);
+        add_entry(q, "axis", decimal(ctx, q, o->axis));
+        add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
+    } else {
+        add_entry(q, "overflow", overflows[o->overflow]);
+    }
+    add_entry(q, "nonfinite", nonfinites[o->nonfinite]);
+    add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
+    add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
+    add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
+    q->pass.command =
+        o->target != VC_TARGET_INT8
+            ? vc_arena_printf(ctx, &q->arena, "quantize %s", flags[o->target])
+            : vc_arena_printf(ctx, &q->arena, "quantize --int8 --granularity %s%s",
+                              granularity != NULL ? granularity : "", o->asymmetric ? " --asymmetric" : "");
+    for (i = 0; i < q->pass.n_recipe; i++) {
+        if (q->recipe[i].value == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+    q->pass.recipe = q->recipe;
+    return q->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quantize_options *options)
+{
+    struct quantize *q = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    VC_TRY(check_options(ctx, options));
+    if (vc_kernels_get(ctx) == NULL) { /* a device that cannot be had is said before anything else */
+        return ctx->status;
+    }
+    q = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *q);
+    VC_TRY_ALLOC(q);
+    q->pass.ops = &quantize_ops;
+    q->pass.self = q;
+    q->options = *options;
+    VC_TRY(vc_rules_copy(ctx, &q->arena, options->rules, options->n_rules, &q->options.rules));
+    VC_TRY(describe(ctx, q));
+    return vc_job_add_pass(ctx, job, &q->pass);
+out:
+    if (q != NULL) {
+        quantize_free(ctx, &q->pass);
+    }
+    return status;
+}

@@ -1,0 +1,29 @@
+/* select.h - which tensors a pass works on, and why it leaves the others alone. */
+#ifndef VC_QUANTIZE_SELECT_H
+#define VC_QUANTIZE_SELECT_H
+
+#include <vcompress/quantize.h>
+
+#include "core/pass.h"
+
+enum vc_choice {
+    VC_CHOICE_DEFAULT, /* no rule speaks of it */
+    VC_CHOICE_INCLUDE,
+    VC_CHOICE_EXCLUDE
+};
+
+/* What the last matching rule says; *glob is that rule's. */
+enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob);
+
+/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables); NULL if it is not.
+ */
+const char *vc_default_skip(const char *name);
+
+/* A deep copy in the arena. */
+enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                             const struct vc_rule **out);
+
+/* "+a*,-b*" for the recipe; "" without rules. */
+const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n);
+
+#endif
