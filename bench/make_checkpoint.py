@@ -18,7 +18,6 @@ WIDTH, HIDDEN, VOCABULARY = 1024, 4096, 32000
 
 def shapes(layers):
     yield "transformer.wte.weight", (VOCABULARY, WIDTH)
-    yield "transformer.wpe.weight", (2048, WIDTH)
     for k in range(layers):
         p = "transformer.h.%d." % k
         for name, shape in [("ln_1.weight", (WIDTH,)), ("ln_1.bias", (WIDTH,)), ("attn.qkv.weight", (3 * WIDTH, WIDTH)),
