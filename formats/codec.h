@@ -16,7 +16,8 @@ uint32_t vc_crc32(uint32_t crc, const void *data, size_t n);
  * XOR of the contributions of its pieces, in any order. Thread-safe. */
 uint32_t vc_crc32_place(uint32_t piece_crc, uint64_t n_after);
 
-/* Inflate: pulls compressed bytes through `fill` and gives plain bytes, front to back. */
+/* Inflate: pulls compressed bytes through `fill` and gives plain bytes, front to back. fill sets *n to 0 at the end of
+ * its bytes; what it gave stays valid until its next call. */
 struct vc_inflate;
 typedef enum vc_status vc_inflate_fill_fn(struct vc_ctx *ctx, void *user, const unsigned char **data, size_t *n);
 
@@ -28,15 +29,20 @@ enum vc_status vc_inflate_end(struct vc_ctx *ctx, struct vc_inflate *inflate, si
 void vc_inflate_close(struct vc_ctx *ctx, struct vc_inflate *inflate);
 size_t vc_inflate_bytes(void); /* memory one takes, about */
 
-/* Deflate in independent pieces that concatenate to one stream: every piece but the last ends with a sync flush. */
+/* Deflate in independent pieces that concatenate to one stream: every piece but the last ends with a sync flush. All
+ * memory is the caller's: `work` has room for vc_deflate_work_bytes() and is aligned to VC_POOL_ALIGN. */
 enum vc_strategy { VC_STRATEGY_HUFFMAN, VC_STRATEGY_RLE, VC_STRATEGY_LEVEL, VC_STRATEGY_ISAL };
 
 size_t vc_deflate_bound(size_t n);
+size_t vc_deflate_work_bytes(void);
 enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, bool last, const void *src, size_t n,
-                                void *dst, size_t capacity, size_t *n_out);
+                                void *work, void *dst, size_t capacity, size_t *n_out);
 /* Tries the zlib strategies on a sample (cut to 256 KiB) and names the one with the smallest result; on a tie within
- * half a percent the faster one. Deterministic for one zlib. */
-enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, enum vc_strategy *out);
+ * half a percent the faster one. Deterministic for one zlib. `scratch` has room for vc_deflate_bound(VC_SAMPLE_BYTES),
+ * or of n where that is less. */
+#define VC_SAMPLE_BYTES ((size_t)256 << 10)
+enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, void *work, void *scratch,
+                                 enum vc_strategy *out);
 
 bool vc_codec_has_isal(void);
 const char *vc_codec_describe(void); /* "zlib 1.2.13, ISA-L 2.30, libdeflate 1.14" */
