@@ -180,20 +180,11 @@ VC_HD float vc_f64_to_f32(double x)
 VC_HD float vc_f64_to_f32_odd(double x)
 {
     float r = vc_f64_to_f32(x);
-    uint32_t u = vc_f32_bits(r);
     double back = (double)r;
+    uint32_t u = vc_f32_bits(r);
+    uint32_t away = (x < 0 ? back < x : back > x) ? 1u : 0u; /* r is larger in magnitude: one step back */
 
-    if (back == x || x != x) {
-        return r;
-    }
-    /* r was rounded: go to the neighbour nearer to zero if r is the larger in magnitude, then force an odd end. */
-    if ((u & VC_F32_ABS_MASK) == VC_F32_INF_BITS) {
-        return vc_bits_f32((u & 0x80000000u) | 0x7f7fffffu);
-    }
-    if (x < 0 ? back < x : back > x) {
-        u -= 1;
-    }
-    return vc_bits_f32(u | 1u);
+    return back == x || x != x ? r : vc_bits_f32((u - away) | 1u); /* Inf - 1 is the largest finite value */
 }
 
 VC_HD uint16_t vc_f64_to_f16(double x)

@@ -1,0 +1,5 @@
+/* cpu_avx512.c - the loops for x86-64-v4: AVX-512 F, BW, CD, DQ, VL. The intrinsics are those of AVX2; the compiler
+ * uses the wider registers for the rest. */
+#define VC_SUFFIX  avx512
+#define VC_USE_X86 1
+#include "kernels/loops.h"

@@ -1,0 +1,108 @@
+/* kernels.c - which variant of each kernel a context calls: by device, processor and mask. Holds no loops. */
+#include "kernels/kernels.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cpu.h"
+#include "kernels/cuda_load.h"
+#include "kernels/variants.h"
+
+/* What the context owns: the table, and whether the plug-in has to be told when it goes. */
+struct held {
+    struct vc_kernels table;
+    bool cuda;
+};
+
+/* Workers of one context may ask for the first time at once. */
+static pthread_mutex_t first_use = PTHREAD_MUTEX_INITIALIZER;
+
+/* Upward: each level overwrites what it has. Levels that this build lacks are left out. */
+void vc_kernels_fill(struct vc_kernels *table, int level)
+{
+    memset(table, 0, sizeof *table);
+    table->device = "cpu";
+    vc_kernels_add_ref(table);
+    if (level >= VC_CPU_BASE) {
+        vc_kernels_add_base(table);
+    }
+#if defined(VC_HAVE_KERNELS_X86)
+    if (level == VC_CPU_AVX2 || level == VC_CPU_AVX512) {
+        vc_kernels_add_avx2(table);
+    }
+    if (level == VC_CPU_AVX512) {
+        vc_kernels_add_avx512(table);
+    }
+#endif
+#if defined(VC_HAVE_KERNELS_NEON)
+    if (level == VC_CPU_NEON) {
+        vc_kernels_add_neon(table);
+    }
+#endif
+}
+
+static void held_free(struct vc_ctx *ctx, void *kernels)
+{
+    struct held *held = kernels;
+
+    if (held->cuda) {
+        vc_cuda_unload(ctx);
+    }
+    vc_free(ctx, held);
+}
+
+/* "cuda" and "cuda:N" give the device number; "auto" and "cpu" give -1. */
+static int cuda_number(const char *device)
+{
+    if (strncmp(device, "cuda", 4) != 0) {
+        return -1;
+    }
+    return device[4] == ':' ? (int)strtol(device + 5, NULL, 10) : 0;
+}
+
+static enum vc_status held_create(struct vc_ctx *ctx, struct held **out)
+{
+    struct vc_shared *shared = ctx->shared;
+    int device = cuda_number(shared->device);
+    struct held *held = vc_alloc(ctx, VC_TAG_MISC, sizeof *held);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(held);
+    held->cuda = false;
+    vc_kernels_fill(&held->table, (int)shared->cpu_level);
+    if (device >= 0) {
+        VC_TRY(vc_cuda_load(ctx, device, &held->table));
+        held->cuda = true;
+        snprintf(shared->device_name, sizeof shared->device_name, "%s", held->table.device);
+    } else {
+        snprintf(shared->device_name, sizeof shared->device_name, "cpu (%s)", vc_cpu_level_name(shared->cpu_level));
+    }
+    *out = held;
+    return VC_OK;
+out:
+    vc_free(ctx, held);
+    return status;
+}
+
+const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx)
+{
+    struct vc_shared *shared = ctx->shared;
+    struct held *held;
+
+    pthread_mutex_lock(&first_use);
+    held = shared->kernels;
+    if (held == NULL && held_create(ctx, &held) == VC_OK) {
+        shared->kernels = held;
+        shared->kernels_free = held_free;
+    }
+    pthread_mutex_unlock(&first_use);
+    return held == NULL ? NULL : &held->table;
+}
+
+enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result)
+{
+    return vc_cuda_fail(ctx, result);
+}

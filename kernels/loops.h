@@ -1,0 +1,266 @@
+/* loops.h - the text of the fast kernels, compiled once per instruction set: cpu_base.c, cpu_avx2.c, cpu_avx512.c and
+ * cpu_neon.c define VC_SUFFIX and include it. Same bits as kernel_ref.c; no instruction set is named here.
+ *
+ * How it works
+ *   A tile is taken in strips of up to STRIP elements that stay in the first-level cache: a piece of one chunk, or
+ *   several whole short rows. A kernel's `strip` function converts a strip and leaves source values and errors in
+ *   small arrays; sums over them go to 64 lanes per chunk.
+ *   Values and errors are f32 wherever the error x - y is exact in f32 (then its square and its sum in f64 are what the
+ *   definition says, at half the work). That is so when y is x rounded to a grid: y/2 <= x <= 2y, or y = 0 (Sterbenz).
+ *   Where a clamp or an infinity breaks this, the strip is done again in f64 (`wide`).
+ *   The product of two f32 is exact in f64, so a fused multiply-add gives the same bits there, and only there. */
+#include "kernels/access.h"
+#include "kernels/arith.h"
+#include "kernels/variants.h"
+
+#define VC_VARIANT(name) VC_JOIN(vc_##name##_, VC_SUFFIX)
+
+#define LANES       64
+#define STRIP       1024
+#define SHORT_ROW   512         /* rows up to this length share a strip */
+#define ROUND_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds |t| < 2^22 to an integer, ties to even */
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define EXACT_PRODUCT_ADD(a, b, sum) fma((a), (b), (sum))
+#else
+#define EXACT_PRODUCT_ADD(a, b, sum) ((sum) + (a) * (b))
+#endif
+
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- the tree ---- */
+
+/* lane[i % 64] += term(i) for i < n, ascending. In blocks of 16 lanes so that the sums stay in registers. */
+#define LANES_ADD(n, lane, term)                                 \
+    do {                                                         \
+        size_t full = (n) / LANES * LANES;                       \
+                                                                 \
+        for (size_t l0 = 0; full != 0 && l0 < LANES; l0 += 16) { \
+            double acc[16];                                      \
+                                                                 \
+            memcpy(acc, (lane) + l0, sizeof acc);                \
+            for (size_t base = l0; base < full; base += LANES) { \
+                for (size_t l = 0; l < 16; l++) {                \
+                    size_t i = base + l;                         \
+                                                                 \
+                    acc[l] = term(acc[l]);                       \
+                }                                                \
+            }                                                    \
+            memcpy((lane) + l0, acc, sizeof acc);                \
+        }                                                        \
+        for (size_t i = full; i < (n); i++) {                    \
+            (lane)[i - full] = term((lane)[i - full]);           \
+        }                                                        \
+    } while (0)
+
+static void products_f64(double *restrict lane, const double *a, const double *b, size_t n)
+{
+#define TERM(sum) ((sum) + a[i] * b[i])
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+
+static void sum_f64(double *restrict lane, const double *restrict a, size_t n)
+{
+#define TERM(sum) ((sum) + a[i])
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+
+static inline void halve(double *lane, size_t k)
+{
+    for (size_t l = 0; l < k; l++) {
+        lane[l] += lane[l + k];
+    }
+}
+
+/* The halving tree over the lanes of a chunk of n elements. Lanes from n on are +0 and need no adding; lanes below 2n
+ * must be set. */
+static inline double tree_value(double *lane, size_t n)
+{
+    if (n > 32) {
+        halve(lane, 32);
+    }
+    if (n > 16) {
+        halve(lane, 16);
+    }
+    if (n > 8) {
+        halve(lane, 8);
+    }
+    if (n > 4) {
+        halve(lane, 4);
+    }
+    if (n > 2) {
+        halve(lane, 2);
+    }
+    return n > 1 ? lane[0] + lane[1] : lane[0];
+}
+
+static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+    return (int32_t)a > (int32_t)b ? a : b;
+}
+
+/* ---- strips ---- */
+
+/* What a kernel leaves behind for one strip. */
+struct strip {
+    int wide;          /* sums and maximum come from xw, ew, max_wide; else from x, e, max_bits */
+    const float *x;    /* the source */
+    uint32_t max_bits; /* largest |e| */
+    double max_wide;
+    uint32_t zeros_before, zeros_after, clipped;
+    float e[STRIP];
+    double xw[STRIP], ew[STRIP]; /* 0 where x or y is not finite */
+};
+
+/* Nothing found yet; returns 0, the number of elements done. */
+static inline size_t strip_start(struct strip *strip, const float *x)
+{
+    strip->x = x;
+    strip->max_bits = strip->zeros_before = strip->zeros_after = strip->clipped = 0;
+    return 0;
+}
+
+/* The sums of one chunk, lane by lane. */
+struct lanes {
+    double x2[LANES], e2[LANES];
+};
+
+/* One kernel at work. strip: converts n elements from `first` (flat in the tile) and fills strip. */
+struct op {
+    void (*strip)(struct op *op, size_t first, size_t n, struct strip *strip);
+    const void *x;
+    void *out;
+    size_t row_len, group;
+    const struct vc_axis_map *map; /* int8: scales by channel; NULL: by groups of rows */
+    uint32_t *bits;                /* int8: own scales, made group by group; NULL: given ones */
+    float *made;
+    size_t n_made;
+    const float *scale;
+    const int8_t *zero;
+};
+
+#ifdef VC_USE_X86
+#include "kernels/loops_x86.h"
+#else
+static void squares_f32(double *restrict lane, const float *restrict v, size_t n)
+{
+#define TERM(sum) EXACT_PRODUCT_ADD((double)vc_get_f32(v, i), (double)vc_get_f32(v, i), sum)
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+#endif
+
+static void strip_sums(const struct strip *strip, size_t at, size_t n, struct lanes *lanes)
+{
+    if (strip->wide) {
+        products_f64(lanes->x2, strip->xw + at, strip->xw + at, n);
+        products_f64(lanes->e2, strip->ew + at, strip->ew + at, n);
+    } else {
+        squares_f32(lanes->x2, strip->x + at, n);
+        squares_f32(lanes->e2, strip->e + at, n);
+    }
+}
+
+static void strip_counts(const struct strip *strip, struct vc_tile_stats *stats)
+{
+    double most = strip->wide ? strip->max_wide : (double)vc_bits_f32(strip->max_bits);
+
+    stats->max_abs_error = most > stats->max_abs_error ? most : stats->max_abs_error;
+    stats->zeros_before += strip->zeros_before;
+    stats->zeros_after += strip->zeros_after;
+    stats->clipped += strip->clipped;
+}
+
+static inline void lanes_clear(double *lane, size_t n_elems)
+{
+    memset(lane, 0, min_size(2 * n_elems, LANES) * sizeof *lane); /* all that tree_value looks at */
+}
+
+/* One chunk: n elements from `first`. */
+static void run_chunk(struct op *op, size_t first, size_t n, struct vc_tile_stats *stats, double *out)
+{
+    struct lanes lanes;
+    struct strip strip;
+
+    lanes_clear(lanes.x2, n);
+    lanes_clear(lanes.e2, n);
+    for (size_t i = 0; i < n; i += STRIP) {
+        size_t m = min_size(STRIP, n - i);
+
+        op->strip(op, first + i, m, &strip);
+        if (stats != NULL) {
+            strip_sums(&strip, 0, m, &lanes);
+            strip_counts(&strip, stats);
+        }
+    }
+    if (stats != NULL) {
+        out[0] = tree_value(lanes.x2, n);
+        out[1] = tree_value(lanes.e2, n);
+    }
+}
+
+/* Several whole short rows in one strip; each row is one chunk. */
+static void run_short_rows(struct op *op, size_t row, size_t n_rows, size_t row_len, struct vc_tile_stats *stats)
+{
+    struct lanes lanes;
+    struct strip strip;
+
+    op->strip(op, row * row_len, n_rows * row_len, &strip);
+    if (stats == NULL) {
+        return;
+    }
+    strip_counts(&strip, stats);
+    for (size_t r = 0; r < n_rows; r++) {
+        lanes_clear(lanes.x2, row_len);
+        lanes_clear(lanes.e2, row_len);
+        strip_sums(&strip, r * row_len, row_len, &lanes);
+        stats->chunk_sums[2 * (row + r)] = tree_value(lanes.x2, row_len);
+        stats->chunk_sums[2 * (row + r) + 1] = tree_value(lanes.e2, row_len);
+    }
+}
+
+static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_tile_stats *stats)
+{
+    size_t chunk = 0;
+
+    if (stats != NULL) {
+        stats->max_abs_error = 0;
+        stats->zeros_before = stats->zeros_after = stats->clipped = 0;
+    }
+    if (row_len == 0) {
+        return;
+    }
+    if (row_len <= SHORT_ROW) {
+        size_t batch = STRIP / row_len;
+
+        for (size_t row = 0; row < n_rows; row += batch) {
+            run_short_rows(op, row, min_size(batch, n_rows - row), row_len, stats);
+        }
+        return;
+    }
+    for (size_t row = 0; row < n_rows; row++) {
+        for (size_t i = 0; i < row_len; i += VC_CHUNK_ELEMS, chunk++) {
+            run_chunk(op, row * row_len + i, min_size(VC_CHUNK_ELEMS, row_len - i), stats,
+                      stats == NULL ? NULL : stats->chunk_sums + 2 * chunk);
+        }
+    }
+}
+
+#include "kernels/loops_absmax.h"
+#include "kernels/loops_cast.h"
+#include "kernels/loops_int8.h"
+#include "kernels/loops_sums.h"
+
+#define VC_ADD_NAME(suffix) VC_JOIN(vc_kernels_add_, suffix)
+
+void VC_ADD_NAME(VC_SUFFIX)(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = VC_VARIANT(name);
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}

@@ -1,0 +1,186 @@
+/* loops_sums.h - part of loops.h: sums and counts over one or two arrays, for diff and for statistics of values. */
+#ifndef VC_KERNELS_LOOPS_SUMS_H
+#define VC_KERNELS_LOOPS_SUMS_H
+
+/* A piece of up to STRIP elements of both sides, as doubles; sums over 4 lanes of a chunk. */
+static void diff_strip(double *restrict x, double *restrict y, size_t n, double lane[4][LANES],
+                       struct vc_diff_sums *sums)
+{
+    double e[STRIP];
+    double most = sums->max_abs_error;
+    uint64_t different = 0;
+    uint64_t nonfinite = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int equal = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
+        int ok = fabs(x[i]) < INFINITY && fabs(y[i]) < INFINITY;
+
+        different += !equal;
+        nonfinite += !equal && !ok;
+        x[i] = ok ? x[i] : 0.0;
+        y[i] = ok ? y[i] : 0.0;
+        e[i] = fabs(x[i] - y[i]);
+        most = e[i] > most ? e[i] : most;
+    }
+    products_f64(lane[0], x, x, n);
+    products_f64(lane[1], e, e, n);
+    products_f64(lane[2], y, y, n);
+    products_f64(lane[3], x, y, n);
+    sums->max_abs_error = most;
+    sums->different += different;
+    sums->nonfinite_pairs += nonfinite;
+}
+
+static inline void class_count(const double *restrict x, size_t n, struct vc_value_counts *counts)
+{
+    uint64_t nans = 0;
+    uint64_t infs = 0;
+    uint64_t zeros = 0;
+    double least = counts->min;
+    double most = counts->max;
+
+    for (size_t i = 0; i < n; i++) {
+        int ok = fabs(x[i]) < INFINITY;
+
+        nans += x[i] != x[i];
+        infs += fabs(x[i]) == INFINITY;
+        zeros += x[i] == 0;
+        least = ok && x[i] < least ? x[i] : least;
+        most = ok && x[i] > most ? x[i] : most;
+    }
+    counts->nans += nans;
+    counts->infs += infs;
+    counts->zeros += zeros;
+    counts->min = least;
+    counts->max = most;
+}
+
+/* Four tables, so that runs of one exponent do not wait for the same counter. */
+static void histogram_add(const double *restrict x, size_t n, uint64_t table[4][256])
+{
+    uint32_t bin[STRIP];
+
+    for (size_t i = 0; i < n; i++) {
+        bin[i] = vc_f32_magnitude((float)x[i]) >> 23;
+    }
+    for (size_t i = 0; i < n; i++) {
+        table[i % 4][bin[i]]++;
+    }
+}
+
+/* Counts, and the values that are not finite become 0 for the sums. */
+static void values_strip(double *restrict x, size_t n, double lane[2][LANES], uint64_t table[4][256],
+                         struct vc_value_counts *counts)
+{
+    uint64_t bad = counts->nans + counts->infs;
+
+    class_count(x, n, counts);
+    bad = counts->nans + counts->infs - bad;
+    for (size_t i = 0; bad != 0 && i < n; i++) {
+        x[i] = fabs(x[i]) < INFINITY ? x[i] : 0.0;
+    }
+    histogram_add(x, n, table);
+    table[0][0] -= bad; /* may wrap; the sum over the four wraps back */
+    sum_f64(lane[0], x, n);
+    products_f64(lane[1], x, x, n);
+}
+
+static uint64_t subnormals_f32(const float *x, size_t n)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        count += vc_f32_magnitude(vc_get_f32(x, i)) - 1 < VC_F32_MIN_NORMAL_BITS - 1;
+    }
+    return count;
+}
+
+static uint64_t subnormals_f64(const double *x, size_t n)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        count += (vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu) - 1 < 0x0010000000000000u - 1;
+    }
+    return count;
+}
+
+static inline void load_f32(const float *restrict from, size_t n, double *restrict to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] = (double)vc_get_f32(from, i);
+    }
+}
+
+static inline void load_f64(const double *restrict from, size_t n, double *restrict to)
+{
+    memcpy(to, from, n * sizeof *to);
+}
+
+#define SUMS(type, suffix)                                                                                        \
+    int VC_VARIANT(diff_##suffix)(const type *x, const type *y, size_t n_rows, size_t row_len,                    \
+                                  struct vc_diff_sums *sums)                                                      \
+    {                                                                                                             \
+        size_t per_row = row_len / VC_CHUNK_ELEMS + (row_len % VC_CHUNK_ELEMS != 0);                              \
+        double a[STRIP];                                                                                          \
+        double b[STRIP];                                                                                          \
+                                                                                                                  \
+        sums->max_abs_error = 0;                                                                                  \
+        sums->different = sums->nonfinite_pairs = 0;                                                              \
+        for (size_t c = 0; c < n_rows * per_row; c++) {                                                           \
+            size_t at = c % per_row * VC_CHUNK_ELEMS;                                                             \
+            size_t n = min_size(VC_CHUNK_ELEMS, row_len - at);                                                    \
+            size_t first = c / per_row * row_len + at;                                                            \
+            double lane[4][LANES];                                                                                \
+                                                                                                                  \
+            for (size_t k = 0; k < 4; k++) {                                                                      \
+                lanes_clear(lane[k], n);                                                                          \
+            }                                                                                                     \
+            for (size_t i = 0; i < n; i += STRIP) {                                                               \
+                load_##suffix(x + first + i, min_size(STRIP, n - i), a);                                          \
+                load_##suffix(y + first + i, min_size(STRIP, n - i), b);                                          \
+                diff_strip(a, b, min_size(STRIP, n - i), lane, sums);                                             \
+            }                                                                                                     \
+            for (size_t k = 0; k < 4; k++) {                                                                      \
+                sums->chunk_sums[4 * c + k] = tree_value(lane[k], n);                                             \
+            }                                                                                                     \
+        }                                                                                                         \
+        return 0;                                                                                                 \
+    }                                                                                                             \
+                                                                                                                  \
+    int VC_VARIANT(values_##suffix)(const type *x, size_t n_rows, size_t row_len, struct vc_value_counts *counts) \
+    {                                                                                                             \
+        size_t per_row = row_len / VC_CHUNK_ELEMS + (row_len % VC_CHUNK_ELEMS != 0);                              \
+        uint64_t table[4][256] = {{0}};                                                                           \
+        double *chunk_sums = counts->chunk_sums;                                                                  \
+        double a[STRIP];                                                                                          \
+                                                                                                                  \
+        *counts = (struct vc_value_counts){.chunk_sums = chunk_sums, .min = INFINITY, .max = -INFINITY};          \
+        for (size_t c = 0; c < n_rows * per_row; c++) {                                                           \
+            size_t at = c % per_row * VC_CHUNK_ELEMS;                                                             \
+            size_t n = min_size(VC_CHUNK_ELEMS, row_len - at);                                                    \
+            size_t first = c / per_row * row_len + at;                                                            \
+            double lane[2][LANES];                                                                                \
+                                                                                                                  \
+            lanes_clear(lane[0], n);                                                                              \
+            lanes_clear(lane[1], n);                                                                              \
+            counts->subnormals += subnormals_##suffix(x + first, n);                                              \
+            for (size_t i = 0; i < n; i += STRIP) {                                                               \
+                load_##suffix(x + first + i, min_size(STRIP, n - i), a);                                          \
+                values_strip(a, min_size(STRIP, n - i), lane, table, counts);                                     \
+            }                                                                                                     \
+            chunk_sums[2 * c] = tree_value(lane[0], n);                                                           \
+            chunk_sums[2 * c + 1] = tree_value(lane[1], n);                                                       \
+        }                                                                                                         \
+        for (size_t b = 0; b < 256; b++) {                                                                        \
+            counts->histogram[b] = table[0][b] + table[1][b] + table[2][b] + table[3][b];                         \
+        }                                                                                                         \
+        counts->min += 0.0; /* -0 becomes +0 */                                                                   \
+        counts->max += 0.0;                                                                                       \
+        return 0;                                                                                                 \
+    }
+
+SUMS(float, f32)
+SUMS(double, f64)
+
+#endif
