@@ -361,7 +361,8 @@ struct each {
     size_t n;
     const size_t *order;
     const struct vc_room *room;
-    enum vc_status (*fn)(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers);
+    unsigned n_buffers;
+    vc_each_fn *fn;
     void *user;
     pthread_mutex_t mutex;
     size_t next;
@@ -396,39 +397,49 @@ static void each_main(void *user, unsigned number)
 {
     struct each *each = user;
     struct vc_ctx ctx;
-    struct vc_buffers buffers;
+    struct vc_buffers buffers[2] = {{0}, {0}};
     enum vc_status status;
     size_t position;
+    unsigned i;
 
     vc_ctx_fork(each->ctx, &ctx);
-    status = vc_buffers_alloc(&ctx, each->room, &buffers);
-    if (status != VC_OK) {
-        if (number == 0) {
-            each_failed(each, &ctx, 0, status);
-        }
-        return;
+    status = vc_buffers_alloc(&ctx, each->room, &buffers[0]);
+    if (status == VC_OK && each->n_buffers > 1) {
+        status = vc_buffers_alloc(&ctx, each->room, &buffers[1]);
     }
-    while (each_next(each, &position)) {
-        size_t index = each->order != NULL ? each->order[position] : position;
+    if (status != VC_OK && number == 0) { /* the other workers may do without, but somebody has to do the work */
+        each_failed(each, &ctx, 0, status);
+    }
+    while (status == VC_OK && each_next(each, &position)) {
+        enum vc_status failure =
+            each->fn(&ctx, each->user, each->order != NULL ? each->order[position] : position, buffers);
 
-        status = each->fn(&ctx, each->user, index, &buffers);
-        if (status != VC_OK) {
-            each_failed(each, &ctx, position, status);
+        if (failure != VC_OK) {
+            each_failed(each, &ctx, position, failure);
         }
     }
-    vc_buffers_release(&ctx, &buffers);
+    for (i = 0; i < 2; i++) {
+        vc_buffers_release(&ctx, &buffers[i]);
+    }
 }
 
-enum vc_status
-vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
-             enum vc_status (*fn)(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers), void *user)
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+                            unsigned n_buffers, vc_each_fn *fn, void *user)
 {
-    struct each each = {.ctx = ctx, .n = n, .order = order, .room = room, .fn = fn, .user = user, .failed = SIZE_MAX};
-    uint64_t fit = vc_ctx_max_memory(ctx) / (vc_room_total(room) + ((uint64_t)1 << 20));
+    struct each each = {.ctx = ctx,
+                        .n = n,
+                        .order = order,
+                        .room = room,
+                        .n_buffers = n_buffers,
+                        .fn = fn,
+                        .user = user,
+                        .failed = SIZE_MAX};
+    uint64_t one = n_buffers * (uint64_t)vc_room_total(room) + ((uint64_t)1 << 20);
+    uint64_t fit = vc_ctx_max_memory(ctx) / one;
 
     if (fit == 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %zu bytes of memory, --max-memory allows %llu",
-                       vc_room_total(room) + ((size_t)1 << 20), (unsigned long long)vc_ctx_max_memory(ctx));
+        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
+                       (unsigned long long)one, (unsigned long long)vc_ctx_max_memory(ctx));
     }
     if (pthread_mutex_init(&each.mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");

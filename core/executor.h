@@ -34,12 +34,12 @@ struct vc_exec {
 enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, unsigned *n_workers);
 enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec);
 
-/* Calls fn for every index below n, each by one of several threads, in order of `order` (NULL: ascending), one index at
- * a time, until all are done or one fails: for work that is one piece per tensor. Every worker gets buffers of `room`.
- */
+/* Calls fn for every index below n, each by one of several threads, in order of `order` (NULL: ascending), until all
+ * are done or one fails: for work that is one piece per tensor. Every worker has n_buffers (1 or 2) sets of buffers of
+ * `room`. */
+typedef enum vc_status vc_each_fn(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers);
+
 enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
-                            enum vc_status (*fn)(struct vc_ctx *ctx, void *user, size_t index,
-                                                 struct vc_buffers *buffers),
-                            void *user);
+                            unsigned n_buffers, vc_each_fn *fn, void *user);
 
 #endif

@@ -16,7 +16,7 @@ static double cast_limit(enum vc_dtype target)
     case VC_DTYPE_F16:
         return 65519.99999999999; /* below the tie at 65520, which goes to Inf */
     case VC_DTYPE_BF16:
-        return 3.3961775292304957e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
+        return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
     default:
         return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
     }

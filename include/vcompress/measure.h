@@ -51,7 +51,7 @@ struct vc_diff {
 };
 
 /* Compares the weights that two checkpoints stand for, tensor by tensor; quantized tensors are decoded first. The
- * result is freed with vc_diff_free. */
+ * result borrows names from both models, which must outlive it, and is freed with vc_diff_free. */
 VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                      struct vc_diff **out);
 VC_API void vc_diff_free(struct vc_diff *diff);

@@ -1,0 +1,281 @@
+/* diff.c - two checkpoints side by side, as the weights they stand for. */
+#include <math.h>
+#include <string.h>
+
+#include <vcompress/measure.h>
+
+#include "core/totals.h"
+#include "kernels/kernels.h"
+#include "measure/values.h"
+
+struct vc_diff_owned {
+    struct vc_diff diff; /* first: what the caller sees */
+    struct vc_ctx *ctx;
+    struct vc_diff_row *rows;
+};
+
+struct pair {
+    size_t a, b; /* VC_NO_TENSOR where absent */
+};
+
+struct diff_job {
+    struct vc_model *a, *b;
+    struct pair *pairs;
+    struct vc_diff_row *rows;
+    struct vc_room room;
+};
+
+struct sums {
+    struct vc_exact_sum x2, e2, y2, xy;
+    double max_abs_error;
+    uint64_t different, nonfinite_pairs;
+};
+
+/* ---- numbers ---- */
+
+static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_tile *tile, const void *x,
+                               const void *y, double *chunk_sums, struct sums *sums)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_diff_sums tile_sums = {.chunk_sums = chunk_sums};
+    enum vc_status status = VC_OK;
+    size_t n_chunks = vc_tile_chunks(tile);
+    size_t i;
+
+    VC_KERNEL_TRY(is_f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &tile_sums)
+                         : k->diff_f32(x, y, tile->n_rows, tile->row_len, &tile_sums));
+    for (i = 0; i < n_chunks; i++) {
+        vc_exact_add(&sums->x2, chunk_sums[4 * i]);
+        vc_exact_add(&sums->e2, chunk_sums[4 * i + 1]);
+        vc_exact_add(&sums->y2, chunk_sums[4 * i + 2]);
+        vc_exact_add(&sums->xy, chunk_sums[4 * i + 3]);
+    }
+    sums->max_abs_error = fmax(sums->max_abs_error, tile_sums.max_abs_error);
+    sums->different += tile_sums.different;
+    sums->nonfinite_pairs += tile_sums.nonfinite_pairs;
+out:
+    return status;
+}
+
+static void finish(struct vc_diff_row *row, const struct sums *sums)
+{
+    double x2 = vc_exact_value(&sums->x2);
+    double e2 = vc_exact_value(&sums->e2);
+    double y2 = vc_exact_value(&sums->y2);
+
+    row->numeric = true;
+    row->kind = sums->different == 0 ? VC_DIFF_SAME : VC_DIFF_VALUES;
+    row->max_abs_error = sums->nonfinite_pairs != 0 ? (double)INFINITY : sums->max_abs_error;
+    row->sqnr_db = vc_sqnr_db(x2, e2);
+    row->sum_x2 = x2;
+    row->sum_e2 = e2;
+    if (x2 == 0.0 || y2 == 0.0) {
+        row->cosine = x2 == 0.0 && y2 == 0.0 ? 1.0 : 0.0;
+    } else {
+        row->cosine = vc_exact_value(&sums->xy) / (sqrt(x2) * sqrt(y2));
+    }
+}
+
+/* Both tensors tile by tile: numbers into sums, anything else by its bytes into *same. */
+static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fetch *fb, bool numeric,
+                           double *chunk_sums, struct sums *sums, bool *same)
+{
+    const struct vc_tensor *t = &fa->item->model->tensors[fa->item->source];
+    enum vc_status status = VC_OK;
+
+    for (;;) {
+        struct vc_tile_result ra;
+        struct vc_tile_result rb;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(ctx, fa, &tile, &ra, &more));
+        VC_TRY(vc_fetch_next(ctx, fb, &tile, &rb, &more));
+        if (!more) {
+            return VC_OK;
+        }
+        if (numeric) {
+            VC_TRY(add_tile(ctx, fa->item->desc.dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
+        } else {
+            *same = *same && memcmp(ra.data, rb.data, tile.n_elems * (size_t)(t->size_bytes / t->n_elems)) == 0;
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status compare(struct vc_ctx *ctx, const struct diff_job *job, const struct pair *pair, bool numeric,
+                              struct vc_diff_row *row, struct vc_buffers *buffers)
+{
+    struct vc_values va = {0};
+    struct vc_values vb = {0};
+    struct vc_fetch fa = {0};
+    struct vc_fetch fb = {0};
+    struct sums sums;
+    bool same = true;
+    enum vc_status status = VC_OK;
+
+    memset(&sums, 0, sizeof sums);
+    VC_TRY(vc_values_init(ctx, job->a, pair->a, &va));
+    VC_TRY(vc_values_init(ctx, job->b, pair->b, &vb));
+    if (numeric && va.item.desc.dtype != vb.item.desc.dtype) {
+        VC_TRY(vc_values_to_f64(ctx, &va));
+        VC_TRY(vc_values_to_f64(ctx, &vb));
+    }
+    VC_TRY(vc_fetch_open(ctx, &va.item, &buffers[0], &fa));
+    VC_TRY(vc_fetch_open(ctx, &vb.item, &buffers[1], &fb));
+    VC_TRY(walk(ctx, &fa, &fb, numeric, buffers[0].sums, &sums, &same));
+    if (numeric) {
+        finish(row, &sums);
+    } else {
+        row->kind = same ? VC_DIFF_SAME : VC_DIFF_VALUES;
+    }
+out:
+    vc_fetch_close(ctx, &fa);
+    vc_fetch_close(ctx, &fb);
+    vc_values_release(ctx, &va);
+    vc_values_release(ctx, &vb);
+    return status;
+}
+
+static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
+}
+
+static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    const struct diff_job *job = user;
+    const struct pair *pair = &job->pairs[index];
+    struct vc_diff_row *row = &job->rows[index];
+    const struct vc_tensor *a = pair->a != VC_NO_TENSOR ? &job->a->tensors[pair->a] : NULL;
+    const struct vc_tensor *b = pair->b != VC_NO_TENSOR ? &job->b->tensors[pair->b] : NULL;
+    bool numeric;
+
+    *row = (struct vc_diff_row){.name = a != NULL ? a->name : b->name,
+                                .dtype_a = a != NULL ? a->dtype : VC_DTYPE_COUNT,
+                                .dtype_b = b != NULL ? b->dtype : VC_DTYPE_COUNT,
+                                .n_elems = a != NULL ? a->n_elems : b->n_elems};
+    if (a == NULL || b == NULL) {
+        row->kind = a != NULL ? VC_DIFF_ONLY_A : VC_DIFF_ONLY_B;
+        return VC_OK;
+    }
+    if (!same_shape(a, b)) {
+        row->kind = VC_DIFF_SHAPE;
+        return VC_OK;
+    }
+    numeric = vc_values_numeric(a) && vc_values_numeric(b);
+    if (!numeric && (a->dtype != b->dtype || a->size_bytes != b->size_bytes)) {
+        row->kind = VC_DIFF_VALUES;
+        return VC_OK;
+    }
+    return compare(ctx, job, pair, numeric, row, buffers);
+}
+
+/* ---- the whole ---- */
+
+/* Every tensor of a with its namesake in b, then those only in b. Scales and zero points belong to their tensors. */
+static size_t make_pairs(const struct vc_model *a, const struct vc_model *b, struct pair *pairs)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < a->n_tensors; i++) {
+        if (a->tensors[i].companion_of == VC_NO_TENSOR) {
+            size_t other = vc_model_find(b, a->tensors[i].name);
+
+            if (other != VC_NO_TENSOR && b->tensors[other].companion_of != VC_NO_TENSOR) {
+                other = VC_NO_TENSOR;
+            }
+            pairs[n++] = (struct pair){i, other};
+        }
+    }
+    for (i = 0; i < b->n_tensors; i++) {
+        if (b->tensors[i].companion_of == VC_NO_TENSOR) {
+            size_t other = vc_model_find(a, b->tensors[i].name);
+
+            if (other == VC_NO_TENSOR || a->tensors[other].companion_of != VC_NO_TENSOR) {
+                pairs[n++] = (struct pair){VC_NO_TENSOR, i};
+            }
+        }
+    }
+    return n;
+}
+
+static void sum_up(struct vc_diff *diff)
+{
+    struct vc_exact_sum x2;
+    struct vc_exact_sum e2;
+    size_t i;
+
+    vc_exact_clear(&x2);
+    vc_exact_clear(&e2);
+    for (i = 0; i < diff->n_rows; i++) {
+        const struct vc_diff_row *row = &diff->rows[i];
+
+        diff->n_different += row->kind != VC_DIFF_SAME;
+        if (row->numeric) {
+            vc_exact_add(&x2, row->sum_x2);
+            vc_exact_add(&e2, row->sum_e2);
+            diff->max_abs_error = fmax(diff->max_abs_error, row->max_abs_error);
+        }
+    }
+    diff->sqnr_db = vc_sqnr_db(vc_exact_value(&x2), vc_exact_value(&e2));
+}
+
+enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                              struct vc_diff **out)
+{
+    union { /* reading does not change what callers see of a model */
+        const struct vc_model *c;
+        struct vc_model *m;
+    } ma = {.c = a}, mb = {.c = b};
+    struct diff_job job = {.a = ma.m, .b = mb.m};
+    struct vc_diff_owned *owned = NULL;
+    size_t n_max = a->n_tensors + b->n_tensors;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
+    VC_TRY_ALLOC(owned);
+    owned->ctx = ctx;
+    owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof *owned->rows);
+    VC_TRY_ALLOC(owned->rows);
+    job.rows = owned->rows;
+    job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
+    VC_TRY_ALLOC(job.pairs);
+    owned->diff.n_rows = make_pairs(a, b, job.pairs);
+    vc_values_room(a, 4, &job.room);
+    vc_values_room(b, 4, &job.room);
+    status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &job.room, 2, one_pair, &job);
+    if (status != VC_OK) {
+        (void)vc_context(ctx, "%s, %s", a->path, b->path);
+        goto out;
+    }
+    owned->diff.rows = owned->rows;
+    sum_up(&owned->diff);
+    *out = &owned->diff;
+out:
+    vc_free(ctx, job.pairs);
+    if (status != VC_OK && owned != NULL) {
+        vc_diff_free(&owned->diff);
+    }
+    return status;
+}
+
+void vc_diff_free(struct vc_diff *diff)
+{
+    struct vc_diff_owned *owned = (struct vc_diff_owned *)(void *)diff;
+    struct vc_ctx *ctx;
+
+    if (diff == NULL) {
+        return;
+    }
+    ctx = owned->ctx;
+    vc_free(ctx, owned->rows);
+    vc_free(ctx, owned);
+}

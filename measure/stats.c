@@ -1,0 +1,129 @@
+/* stats.c - statistics of every tensor's values. Sums are exact, so they do not depend on threads. */
+#include <math.h>
+#include <string.h>
+
+#include <vcompress/measure.h>
+
+#include "kernels/kernels.h"
+#include "measure/values.h"
+
+struct stats_job {
+    struct vc_model *model;
+    struct vc_value_stats *stats;
+};
+
+struct running {
+    struct vc_exact_sum sum, sum2;
+};
+
+static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_tile *tile,
+                               const void *data, double *sums, struct running *running, struct vc_value_stats *stats)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_value_counts counts = {.chunk_sums = sums};
+    enum vc_status status = VC_OK;
+    size_t n_chunks = vc_tile_chunks(tile);
+    size_t i;
+
+    if (item->desc.dtype == VC_DTYPE_F64) {
+        VC_KERNEL_TRY(k->values_f64(data, tile->n_rows, tile->row_len, &counts));
+    } else {
+        VC_KERNEL_TRY(k->values_f32(data, tile->n_rows, tile->row_len, &counts));
+    }
+    for (i = 0; i < n_chunks; i++) {
+        vc_exact_add(&running->sum, sums[2 * i]);
+        vc_exact_add(&running->sum2, sums[2 * i + 1]);
+    }
+    stats->nans += counts.nans;
+    stats->infs += counts.infs;
+    stats->zeros += counts.zeros;
+    stats->subnormals += counts.subnormals;
+    stats->min = fmin(stats->min, counts.min);
+    stats->max = fmax(stats->max, counts.max);
+    for (i = 0; i < VC_HISTOGRAM_BINS; i++) {
+        stats->histogram[i] += counts.histogram[i];
+    }
+out:
+    return status;
+}
+
+static void finish(struct vc_value_stats *stats, const struct running *running)
+{
+    uint64_t finite = stats->n_elems - stats->nans - stats->infs;
+
+    stats->valid = true;
+    if (finite == 0) {
+        stats->min = 0.0;
+        stats->max = 0.0;
+        return;
+    }
+    stats->absmax = fmax(fabs(stats->min), fabs(stats->max));
+    stats->mean = vc_exact_value(&running->sum) / (double)finite;
+    stats->rms = sqrt(vc_exact_value(&running->sum2) / (double)finite);
+}
+
+static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    struct stats_job *job = user;
+    const struct vc_tensor *t = &job->model->tensors[index];
+    struct vc_value_stats *stats = &job->stats[index];
+    struct running running = {0};
+    struct vc_values values;
+    struct vc_fetch fetch = {0};
+    enum vc_status status = VC_OK;
+
+    if (t->companion_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
+        return VC_OK;
+    }
+    stats->n_elems = t->n_elems;
+    stats->min = (double)INFINITY;
+    stats->max = -(double)INFINITY;
+    VC_TRY(vc_values_init(ctx, job->model, index, &values));
+    VC_TRY(vc_fetch_open(ctx, &values.item, buffers, &fetch));
+    for (;;) {
+        struct vc_tile_result result;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, stats));
+    }
+    finish(stats, &running);
+out:
+    vc_fetch_close(ctx, &fetch);
+    vc_values_release(ctx, &values);
+    return status;
+}
+
+enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
+{
+    union { /* reading does not change what callers see of a model */
+        const struct vc_model *c;
+        struct vc_model *m;
+    } access = {.c = model};
+    struct stats_job job = {.model = access.m, .stats = stats};
+    struct vc_room room = {0};
+    size_t *order = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    if (n != model->n_tensors) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "room for %zu tensors, the model has %zu", n, model->n_tensors);
+    }
+    memset(stats, 0, n * sizeof *stats);
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(vc_values_order(ctx, model, &order));
+    vc_values_room(model, 2, &room);
+    status = vc_exec_each(ctx, n, order, &room, 1, one_tensor, &job);
+    if (status != VC_OK) {
+        (void)vc_context(ctx, "%s", model->path);
+    }
+out:
+    vc_free(ctx, order);
+    return status;
+}

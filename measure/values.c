@@ -1,0 +1,108 @@
+/* values.c - see values.h. */
+#include "measure/values.h"
+
+#include <stdlib.h>
+
+#include "core/checked.h"
+#include "quantize/decode.h"
+
+static struct vc_item item_of(struct vc_model *model, size_t tensor, struct vc_arena *arena)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    struct vc_item item = {.model = model, .arena = arena, .source = tensor};
+
+    item.desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, t->quant};
+    return item;
+}
+
+enum vc_status vc_values_init(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, struct vc_values *values)
+{
+    values->arena = (struct vc_arena){0};
+    values->item = item_of(model, tensor, &values->arena);
+    return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
+}
+
+bool vc_values_numeric(const struct vc_tensor *tensor)
+{
+    struct vc_desc desc = {.dtype = tensor->dtype, .quant = tensor->quant};
+
+    return vc_decode_can(&desc);
+}
+
+enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values)
+{
+    return values->item.desc.dtype == VC_DTYPE_F64 ? VC_OK : vc_decode_add_f64(ctx, &values->item);
+}
+
+void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)
+{
+    vc_item_drop_stages(ctx, &values->item, 0);
+    vc_arena_release(ctx, &values->arena);
+}
+
+void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room *room)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+        size_t n = (size_t)vc_min_u64(t->n_elems, VC_TILE_ELEMS);
+        struct vc_tile tile;
+        uint64_t n_rows;
+        uint64_t row_len;
+        size_t sums;
+
+        vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+        if (vc_tile_count(n_rows, row_len) == 0) {
+            continue;
+        }
+        vc_tile_get(n_rows, row_len, 0, &tile);
+        n *= (size_t)vc_max_u64(sizeof(double), t->size_bytes / t->n_elems);
+        sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
+        room->in = room->in > n ? room->in : n;
+        room->sums = room->sums > sums ? room->sums : sums;
+    }
+    room->in = room->in > VC_COPY_BYTES ? room->in : VC_COPY_BYTES;
+    room->out = room->in;
+}
+
+struct entry {
+    size_t tensor;
+    uint64_t size_bytes;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct entry *x = a;
+    const struct entry *y = b;
+
+    if (x->size_bytes != y->size_bytes) {
+        return x->size_bytes < y->size_bytes ? 1 : -1;
+    }
+    return x->tensor < y->tensor ? -1 : 1;
+}
+
+enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
+{
+    size_t n = model->n_tensors;
+    struct entry *entries = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *entries);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *order = NULL;
+    VC_TRY_ALLOC(entries);
+    *order = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof **order);
+    VC_TRY_ALLOC(*order);
+    for (i = 0; i < n; i++) {
+        entries[i] = (struct entry){i, model->tensors[i].size_bytes};
+    }
+    if (n != 0) {
+        qsort(entries, n, sizeof *entries, larger_first);
+    }
+    for (i = 0; i < n; i++) {
+        (*order)[i] = entries[i].tensor;
+    }
+out:
+    vc_free(ctx, entries);
+    return status;
+}

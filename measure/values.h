@@ -1,0 +1,29 @@
+/* values.h - walking a tensor as the floats it stands for. */
+#ifndef VC_MEASURE_VALUES_H
+#define VC_MEASURE_VALUES_H
+
+#include "core/executor.h"
+#include "core/fetch.h"
+
+/* An item whose stages decode the tensor to f32, or leave f64 as it is; types that are no floats are left as they are
+ * too. Release with vc_values_release. */
+struct vc_values {
+    struct vc_arena arena;
+    struct vc_item item;
+};
+
+enum vc_status vc_values_init(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, struct vc_values *values);
+bool vc_values_numeric(const struct vc_tensor *tensor);
+
+/* From f32 on to f64, to be compared with one that is. */
+enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values);
+void vc_values_release(struct vc_ctx *ctx, struct vc_values *values);
+
+/* Room for any tensor of the model decoded (at most to f64), with n_sums sums per chunk. */
+void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room *room);
+
+/* Tensor numbers, largest first: whole tensors are shared among threads, and a long one must not be left for the end.
+ */
+enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
+
+#endif
