@@ -16,11 +16,6 @@ install(DIRECTORY include/vcompress DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMP
   FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 
-# The plug-in is looked up beside the library's own folder, never in the current directory.
-if(TARGET vcompress_cuda)
-  install(TARGETS vcompress_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vcompress COMPONENT cuda)
-endif()
-
 # find_package(vcompress): a static library needs what it was linked with, a shared one nothing.
 set(VCOMPRESS_CONFIG_MODULES "")
 set(VCOMPRESS_CONFIG_DEPENDENCIES "")
