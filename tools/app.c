@@ -1,0 +1,465 @@
+/* app.c - common options, failures in one line, the JSON document's file. Knows no command. */
+#include "tools/app.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/json_writer.h"
+
+/* ---- the options that commands share ---- */
+
+#define COMMON(member) offsetof(struct base_options, common.member)
+
+static bool take_json(void *group, const char *value)
+{
+    struct base_options *base = group;
+
+    base->json.on = true;
+    base->json.path = value != NULL && strcmp(value, "-") != 0 ? value : NULL;
+    return value == NULL || value[0] != '\0';
+}
+
+static const struct opt run_opts[] = {
+    {.name = "device",
+     .value = "auto|cpu|cuda|cuda:N",
+     .kind = OPT_TEXT,
+     .field = COMMON(device),
+     .help = "where to compute; the output does not depend on it (default auto)"},
+    {.name = "threads",
+     .value = "N",
+     .kind = OPT_COUNT,
+     .field = COMMON(threads),
+     .help = "threads to use (default: every processor this process may use)"},
+    {.name = "max-memory",
+     .value = "SIZE",
+     .kind = OPT_SIZE,
+     .field = COMMON(max_memory),
+     .help = "most memory to take (default: a quarter of what is free)"},
+    {.name = "cpu-mask",
+     .value = "ref|base|avx2|avx512|neon|all",
+     .kind = OPT_TEXT,
+     .field = COMMON(cpu_mask),
+     .help = "highest instruction set to use, for tests; the output does not depend on it"},
+    {.name = "memory-summary",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = COMMON(memory_summary),
+     .help = "print what memory was taken for, now and at the peak"},
+};
+
+static const struct opt json_opts[] = {
+    {.name = "json",
+     .value = "FILE",
+     .optional = true,
+     .kind = OPT_CALL,
+     .call = take_json,
+     .help = "write a JSON document to FILE; without FILE it replaces the table on standard output"},
+};
+
+static const struct opt report_opts[] = {
+    {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, .field = COMMON(quiet), .help = "print errors only"},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = OPT_MORE,
+     .field = COMMON(verbose),
+     .help = "list every tensor by its whole name, with more columns"},
+    {.name = "bytes",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = COMMON(bytes),
+     .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
+    {.name = "diffable",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = COMMON(diffable),
+     .help = "leave out time, memory, threads and device, so that two runs print the same"},
+    {.name = "no-progress",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = COMMON(no_progress),
+     .help = "no progress line (there is one only on a terminal)"},
+    {.name = "color",
+     .value = "auto|always|never",
+     .kind = OPT_CHOICE,
+     .field = COMMON(color),
+     .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
+};
+
+static const struct opt help_opts[] = {
+    {.name = "help", .letter = 'h', .kind = OPT_HELP, .help = "print this help"},
+};
+
+#define GROUP(title_, table)                                                             \
+    {                                                                                    \
+        .title = (title_), .opts = (table), .n_opts = sizeof(table) / sizeof((table)[0]) \
+    }
+
+const struct opt_group group_run = GROUP("Running", run_opts);
+const struct opt_group group_json = GROUP("Report", json_opts);
+const struct opt_group group_report = GROUP("Report", report_opts);
+const struct opt_group group_help = GROUP("Help", help_opts);
+
+/* ---- the file of the JSON document ---- */
+
+#define TEMPORARY_SUFFIX ".tmp"
+
+/* Empty, or a document of ours (white space apart: {"schema":"vcompress. ). */
+static bool is_ours(const char *path)
+{
+    static const char start[] = "{\"schema\":\"vcompress.";
+    size_t at = 0;
+    FILE *f = fopen(path, "rb");
+    int c = EOF;
+
+    if (f == NULL) {
+        return false;
+    }
+    while (start[at] != '\0' && (c = getc(f)) != EOF) {
+        if (isspace(c)) {
+            continue;
+        }
+        if (c != start[at]) {
+            break;
+        }
+        at++;
+    }
+    fclose(f);
+    return start[at] == '\0' || (at == 0 && c == EOF);
+}
+
+/* Something that a document must not replace. */
+static bool is_foreign(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !is_ours(path)));
+}
+
+static bool is_special(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static char *temporary_name(const char *path)
+{
+    size_t n = strlen(path) + 40;
+    char *name = malloc(n);
+
+    if (name != NULL) {
+        snprintf(name, n, "%s" TEMPORARY_SUFFIX "%ld", path, (long)getpid());
+    }
+    return name;
+}
+
+static FILE *json_open(struct app *app)
+{
+    const char *path = app->json.path;
+    char *temporary = NULL;
+    FILE *to = NULL;
+    int fd;
+
+    if (path == NULL) {
+        return stdout;
+    }
+    if (is_special(path)) {
+        return fopen(path, "w");
+    }
+    temporary = temporary_name(path);
+    if (temporary == NULL) {
+        return NULL;
+    }
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        to = fdopen(fd, "w");
+        if (to == NULL) {
+            close(fd);
+            unlink(temporary);
+        }
+    }
+    free(temporary);
+    return to;
+}
+
+/* Flushes, closes, renames. 0 or an errno. */
+static int put_in_place(struct app *app, FILE *to)
+{
+    const char *path = app->json.path;
+    bool plain = path != NULL && !is_special(path);
+    char *temporary = plain ? temporary_name(path) : NULL;
+    int error = fflush(to) != 0 || ferror(to) ? (errno != 0 ? errno : EIO) : 0;
+
+    if (path != NULL && fclose(to) != 0 && error == 0) {
+        error = errno;
+    }
+    if (plain && temporary == NULL) {
+        return ENOMEM;
+    }
+    if (plain && error == 0 && rename(temporary, path) != 0) {
+        error = errno;
+    }
+    if (plain && error != 0) {
+        unlink(temporary);
+    }
+    free(temporary);
+    return error;
+}
+
+/* ---- failing ---- */
+
+/* The terminal and whoever reads line by line get one line without control characters. */
+static void print_line(const char *text)
+{
+    char *clean = text_clean(text);
+
+    fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
+    free(clean);
+}
+
+static int exit_status(enum vc_status status)
+{
+    switch (status) {
+    case VC_OK:
+        return EXIT_YES;
+    case VC_E_GATE:
+        return EXIT_NO;
+    case VC_E_ARGUMENT:
+        return EXIT_USAGE;
+    case VC_E_FORMAT:
+    case VC_E_UNSUPPORTED:
+        return EXIT_INPUT;
+    case VC_E_NOMEM:
+    case VC_E_IO:
+    case VC_E_DEVICE:
+    case VC_E_INTERNAL:
+    case VC_E_CANCELLED:
+        break;
+    }
+    return EXIT_SYSTEM;
+}
+
+static void error_document(struct app *app, enum vc_status status, const char *message)
+{
+    struct json json;
+    FILE *to;
+
+    if (!app->json.on || app->command == NULL || app->command->schema == NULL ||
+        (app->json.path != NULL && is_foreign(app->json.path))) {
+        return;
+    }
+    to = json_open(app);
+    if (to == NULL) {
+        return; /* one failure is reported, the first */
+    }
+    json_init(&json, to);
+    json_begin(&json, NULL, '{', false);
+    json_string(&json, "schema", app->command->schema);
+    json_begin(&json, "error", '{', false);
+    json_string(&json, "code", vc_status_name(status));
+    json_string(&json, "message", message);
+    json_end(&json, '}');
+    json_end(&json, '}');
+    (void)put_in_place(app, to);
+}
+
+/* True when the sentence names the file: as given, or at least its last part. */
+static bool names(const char *sentence, const char *path)
+{
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    const char *base = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+    char *clean = base != NULL ? text_clean(base) : NULL;
+    bool found = clean != NULL && strstr(sentence, clean) != NULL;
+
+    free(clean);
+    return found;
+}
+
+#define LINE_BYTES 2048
+
+static void name_subject(const struct app *app, const char *sentence, char *text)
+{
+    bool named = app->subject == NULL || names(sentence, app->subject) || names(sentence, app->output);
+
+    snprintf(text, LINE_BYTES, "%s%s%s", named ? "" : app->subject, named ? "" : ": ", sentence);
+}
+
+static int fail_with(struct app *app, enum vc_status status, const char *sentence)
+{
+    char text[LINE_BYTES];
+
+    name_subject(app, sentence, text);
+    if (status == VC_E_CANCELLED && caught_signal() != 0) {
+        return EXIT_SYSTEM; /* main ends by that signal, without a word */
+    }
+    print_line(text);
+    error_document(app, status, text);
+    return exit_status(status);
+}
+
+int app_gate(struct app *app, const char *sentence)
+{
+    char text[LINE_BYTES];
+
+    name_subject(app, sentence, text);
+    print_line(text);
+    return EXIT_NO;
+}
+
+int app_fail(struct app *app, enum vc_status status)
+{
+    const char *sentence = app->ctx != NULL ? vc_ctx_message(app->ctx) : "";
+
+    return fail_with(app, status, sentence[0] != '\0' ? sentence : "not enough memory to start");
+}
+
+int app_refuse(struct app *app, enum vc_status status, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return fail_with(app, status, text);
+}
+
+int app_usage(struct app *app, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    print_line(text);
+    error_document(app, VC_E_ARGUMENT, text);
+    return EXIT_USAGE;
+}
+
+/* ---- starting ---- */
+
+/* A wrong line may end before --json was read; whoever asked for JSON still gets it. */
+static void look_for_json(struct app *app, int n_args, char **args)
+{
+    for (int i = 0; i < n_args && strcmp(args[i], "--") != 0; i++) {
+        if (strcmp(args[i], "--json") == 0) {
+            app->json.on = true;
+        }
+    }
+}
+
+int app_parse(struct app *app, int n_args, char **args, void *options)
+{
+    struct base_options *base = options;
+
+    switch (options_parse(app->command, n_args, args, options, &app->parsed)) {
+    case PARSE_HELP:
+        help_command(stdout, app->command);
+        return EXIT_YES;
+    case PARSE_ERROR:
+        look_for_json(app, n_args, args);
+        return app_usage(app, "%s", app->parsed.error);
+    case PARSE_OK:
+        break;
+    }
+    app->common = base->common;
+    app->json = base->json;
+    app_report_to(app, stdout);
+    return GO_ON;
+}
+
+void app_report_to(struct app *app, FILE *to)
+{
+    out_init(&app->out, to, (enum color_mode)app->common.color, app->common.bytes);
+}
+
+void app_print_memory(struct app *app)
+{
+    if (app->common.memory_summary) {
+        vc_ctx_print_memory(app->ctx, app->json.on && app->json.path == NULL ? stderr : app->out.to);
+    }
+}
+
+static int set_up(struct app *app, enum vc_status status, const char *option)
+{
+    return status == VC_OK ? GO_ON : app_refuse(app, status, "--%s: %s", option, vc_ctx_message(app->ctx));
+}
+
+int app_open(struct app *app)
+{
+    const struct common_options *common = &app->common;
+    const char *subject = app->subject;
+    enum vc_status status = vc_ctx_create(&app->ctx);
+    int rc = GO_ON;
+
+    app->subject = NULL; /* these are about options, not about a file */
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    watch_signals(app->ctx);
+    if (options_seen(&app->parsed, "threads")) {
+        unsigned n = common->threads > 1000000 ? 1000000 : (unsigned)common->threads;
+
+        rc = set_up(app, vc_ctx_set_threads(app->ctx, n), "threads");
+    }
+    if (rc == GO_ON && options_seen(&app->parsed, "max-memory")) {
+        rc = set_up(app, vc_ctx_set_max_memory(app->ctx, common->max_memory), "max-memory");
+    }
+    if (rc == GO_ON && common->cpu_mask != NULL) {
+        rc = set_up(app, vc_ctx_set_cpu_mask(app->ctx, common->cpu_mask), "cpu-mask");
+    }
+    if (rc == GO_ON && common->device != NULL) {
+        rc = set_up(app, vc_ctx_set_device(app->ctx, common->device), "device");
+    }
+    app->subject = subject;
+    return rc;
+}
+
+/* ---- the document ---- */
+
+static int json_refuse(struct app *app, const char *why)
+{
+    app->json.on = false; /* nowhere to put an error document */
+    return app_refuse(app, VC_E_IO, "--json=%s: %s", app->json.path, why);
+}
+
+int json_check(struct app *app)
+{
+    const char *path = app->json.path;
+
+    if (path == NULL) {
+        return GO_ON;
+    }
+    if (app->output != NULL && strcmp(path, app->output) == 0) {
+        app->json.on = false;
+        return app_usage(app, "--json=%s is the output itself", path);
+    }
+    return is_foreign(path) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
+}
+
+int json_print(struct app *app, const char *text, void (*write)(struct json *json, const void *data), const void *data)
+{
+    FILE *to = json_open(app);
+    struct json json;
+    int error;
+
+    if (to == NULL) {
+        return json_refuse(app, strerror(errno));
+    }
+    if (text != NULL) {
+        fputs(text, to);
+    } else {
+        json_init(&json, to);
+        write(&json, data);
+    }
+    error = put_in_place(app, to);
+    /* A lost standard output is noticed once, at the end of main. */
+    return error == 0 || app->json.path == NULL ? GO_ON : json_refuse(app, strerror(error));
+}

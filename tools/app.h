@@ -1,0 +1,100 @@
+/* app.h - what every command shares: the context, the common options, how it fails and how it ends. */
+#ifndef VC_TOOLS_APP_H
+#define VC_TOOLS_APP_H
+
+#include <vcompress/vcompress.h>
+
+#include "tools/options.h"
+#include "tools/print.h"
+
+#if defined(__GNUC__)
+#define TOOLS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TOOLS_PRINTF(fmt, args)
+#endif
+
+/* Exit statuses; scripts rely on them. */
+enum {
+    EXIT_YES = 0,    /* done, or the answer is yes */
+    EXIT_NO = 1,     /* the answer is no: a gate was missed, files differ */
+    EXIT_USAGE = 2,  /* wrong options */
+    EXIT_INPUT = 3,  /* the input is damaged or not supported */
+    EXIT_SYSTEM = 4, /* the system refused: I/O, memory, device */
+};
+
+/* The options that the commands share, filled by options_parse. */
+struct common_options {
+    const char *device;
+    const char *cpu_mask;
+    uint64_t threads;
+    uint64_t max_memory;
+    int color; /* enum color_mode */
+    int verbose;
+    bool quiet, no_progress, memory_summary, bytes, diffable;
+};
+
+/* --json[=FILE] */
+struct json_options {
+    bool on;
+    const char *path; /* NULL: standard output */
+};
+
+struct app {
+    const struct command *command;
+    struct vc_ctx *ctx;
+    struct parsed parsed;
+    struct common_options common;
+    struct json_options json;
+    struct out out;      /* of the report */
+    const char *subject; /* the file that a failure is about when its sentence names none; NULL: none */
+    const char *output;  /* the other file that a sentence may be about; NULL: none */
+    char *own_output;    /* owned; what output points to when we made the name */
+    bool written;        /* the output is complete: a failure after that must not sound as if it were not */
+    bool stdout_closed;  /* it was, when we started */
+};
+
+/* Every command's structure starts with this, so that its groups can refer to the shared fields. */
+struct base_options {
+    struct common_options common;
+    struct json_options json;
+};
+
+extern const struct opt_group group_run;    /* device, threads, memory */
+extern const struct opt_group group_json;   /* --json[=FILE] */
+extern const struct opt_group group_report; /* -q, -v, colours */
+extern const struct opt_group group_help;   /* --help alone */
+
+#define GO_ON (-1) /* no exit status yet */
+
+/* Parses into `options`, which begins with a struct base_options, and copies that into app; prints --help. GO_ON, or
+ * the status to exit with. */
+int app_parse(struct app *app, int n_args, char **args, void *options);
+void app_report_to(struct app *app, FILE *to); /* stdout unless told otherwise */
+/* Creates the context and sets it up from the common options. GO_ON or a status. */
+int app_open(struct app *app);
+
+/* One line on stderr, and the error document where JSON was asked for. Return the exit status. */
+int app_fail(struct app *app, enum vc_status status); /* the sentence is the context's */
+int app_usage(struct app *app, const char *format, ...) TOOLS_PRINTF(2, 3);
+int app_refuse(struct app *app, enum vc_status status, const char *format, ...) TOOLS_PRINTF(3, 4);
+int app_gate(struct app *app, const char *sentence); /* the answer is no: the line without an error document */
+
+/* --memory-summary, after the report. */
+void app_print_memory(struct app *app);
+
+/* Where the JSON document goes: standard output, or a file, which is replaced only when it is empty or a document of
+ * ours. json_check finds that out before the work; json_print writes `text`, or what `write` writes if text is NULL.
+ * GO_ON or a status. */
+struct json;
+int json_check(struct app *app);
+int json_print(struct app *app, const char *text, void (*write)(struct json *json, const void *data), const void *data);
+
+/* The signal that asked us to stop, or 0 (main.c). */
+int caught_signal(void);
+void watch_signals(struct vc_ctx *ctx);
+
+/* progress.c: one line on the terminal; does nothing where there is none. */
+void progress_begin(struct app *app);
+void progress_end(void);
+
+#endif

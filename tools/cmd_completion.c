@@ -1,0 +1,261 @@
+/* cmd_completion.c - vcompress completion: scripts for bash, zsh and fish, from the tables of options. */
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands.h"
+
+/* In single quotes for the shell: ' becomes '\''. */
+static void put_quoted(FILE *to, const char *s)
+{
+    fputc('\'', to);
+    for (; *s != '\0'; s++) {
+        if (*s == '\'') {
+            fputs("'\\''", to);
+        } else {
+            fputc(*s, to);
+        }
+    }
+    fputc('\'', to);
+}
+
+static bool wants_file(const struct opt *opt)
+{
+    return opt->value != NULL && strcmp(opt->value, "FILE") == 0;
+}
+
+static void put_word(FILE *to, const char *word, size_t n)
+{
+    fprintf(to, " %.*s", (int)n, word);
+}
+
+/* Calls fn for every option of the command. */
+static void each_option(FILE *to, const struct command *command, void (*fn)(FILE *to, const struct opt *opt))
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
+            fn(to, &command->groups[g]->opts[i]);
+        }
+    }
+}
+
+static void put_command_names(FILE *to)
+{
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, " %s", commands[i]->name);
+    }
+}
+
+/* ---- bash ---- */
+
+static void bash_option(FILE *to, const struct opt *opt)
+{
+    fprintf(to, " --%s", opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, " -%c", opt->letter);
+    }
+}
+
+/* One line of the case that completes the value of an option. */
+static void bash_value(FILE *to, const struct opt *opt)
+{
+    if (opt->value == NULL || opt->optional) {
+        return;
+    }
+    fprintf(to, "        --%s", opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, "|-%c", opt->letter);
+    }
+    if (options_has_words(opt)) {
+        fputs(") words='", to);
+        options_each_word(opt->value, put_word, to);
+        fputs("';;\n", to);
+    } else {
+        fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
+    }
+}
+
+static void put_bash(FILE *to)
+{
+    fputs("# bash completion of vcompress\n"
+          "_vcompress() {\n"
+          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "  COMPREPLY=()\n"
+          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "    words='",
+          to);
+    put_command_names(to);
+    fputs(" --version --help'\n  else\n    case ${COMP_WORDS[1]} in\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    %s)\n      case $prev in\n", commands[i]->name);
+        each_option(to, commands[i], bash_value);
+        fputs("        *) words='", to);
+        each_option(to, commands[i], bash_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            options_each_word(commands[i]->args, put_word, to);
+        } else if (commands[i]->args != NULL && strcmp(commands[i]->args, "COMMAND") == 0) {
+            put_command_names(to);
+        }
+        fputs("'\n", to);
+        if (commands[i]->args != NULL && strcmp(commands[i]->args, "FILE") == 0) {
+            fputs("          case $cur in -*) ;; *) COMPREPLY=($(compgen -f -- \"$cur\")); return;; esac\n", to);
+        }
+        fputs("          ;;\n      esac;;\n", to);
+    }
+    fputs("    esac\n  fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+          "complete -o filenames -o bashdefault -F _vcompress vcompress\n",
+          to);
+}
+
+/* ---- zsh ---- */
+
+static void zsh_text(FILE *to, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (strchr("[]:\\", *s) != NULL) {
+            fputc('\\', to);
+        }
+        fputs(*s == '\'' ? "'\\''" : (char[]){*s, '\0'}, to);
+    }
+}
+
+static void zsh_one(FILE *to, const struct opt *opt, bool letter)
+{
+    bool repeated = opt->kind == OPT_MORE || opt->kind == OPT_CALL;
+
+    fputs("        '", to);
+    fputs(repeated ? "*" : "", to);
+    if (letter) {
+        fprintf(to, "-%c%s", opt->letter, opt->value != NULL ? "+" : "");
+    } else {
+        fprintf(to, "--%s%s", opt->name, opt->value == NULL ? "" : opt->optional ? "=-" : "=");
+    }
+    fputc('[', to);
+    zsh_text(to, opt->help);
+    fputc(']', to);
+    if (opt->value != NULL) {
+        fputs(opt->optional ? "::" : ":", to);
+        fprintf(to, "%s:", opt->name);
+        if (options_has_words(opt)) {
+            fputc('(', to);
+            options_each_word(opt->value, put_word, to);
+            fputc(')', to);
+        } else if (wants_file(opt)) {
+            fputs("_files", to);
+        }
+    }
+    fputs("' \\\n", to);
+}
+
+static void zsh_option(FILE *to, const struct opt *opt)
+{
+    zsh_one(to, opt, false);
+    if (opt->letter != 0) {
+        zsh_one(to, opt, true);
+    }
+}
+
+static void put_zsh(FILE *to)
+{
+    fputs("#compdef vcompress\n# zsh completion of vcompress\n_vcompress() {\n  local -a commands\n  commands=(\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    '%s:", commands[i]->name);
+        zsh_text(to, commands[i]->summary);
+        fputs("'\n", to);
+    }
+    fputs("  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
+          "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n",
+          to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    %s)\n      _arguments -s \\\n", commands[i]->name);
+        each_option(to, commands[i], zsh_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            fputs("        ':shell:(", to);
+            options_each_word(commands[i]->args, put_word, to);
+            fputs(")'\n", to);
+        } else {
+            fputs("        '*:file:_files'\n", to);
+        }
+        fputs("      ;;\n", to);
+    }
+    fputs("  esac\n}\n_vcompress \"$@\"\n", to);
+}
+
+/* ---- fish ---- */
+
+static const struct command *fish_command;
+
+static void fish_option(FILE *to, const struct opt *opt)
+{
+    fprintf(to, "complete -c vcompress -n '__fish_seen_subcommand_from %s' -l %s", fish_command->name, opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, " -s %c", opt->letter);
+    }
+    if (opt->value != NULL && !opt->optional) {
+        fputs(wants_file(opt) ? " -r" : " -x", to);
+    }
+    if (options_has_words(opt)) {
+        fputs(" -a '", to);
+        options_each_word(opt->value, put_word, to);
+        fputs("'", to);
+    }
+    fputs(" -d ", to);
+    put_quoted(to, opt->help);
+    fputc('\n', to);
+}
+
+static void put_fish(FILE *to)
+{
+    fputs("# fish completion of vcompress\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "complete -c vcompress -f -n __fish_use_subcommand -a %s -d ", commands[i]->name);
+        put_quoted(to, commands[i]->summary);
+        fputc('\n', to);
+    }
+    for (size_t i = 0; i < n_commands; i++) {
+        fish_command = commands[i];
+        each_option(to, commands[i], fish_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            fprintf(to, "complete -c vcompress -f -n '__fish_seen_subcommand_from %s' -a '", commands[i]->name);
+            options_each_word(commands[i]->args, put_word, to);
+            fputs("'\n", to);
+        }
+    }
+}
+
+/* ---- the command ---- */
+
+static const struct opt_group *const groups[] = {&group_help};
+
+static int run_completion(struct app *app, int n_args, char **args)
+{
+    static void (*const scripts[])(FILE * to) = {put_bash, put_zsh, put_fish};
+    struct base_options base = {.json = {.on = false}};
+    int rc = app_parse(app, n_args, args, &base);
+    int shell;
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 1) {
+        return app_usage(app, "completion takes the name of a shell: bash, zsh or fish");
+    }
+    shell = options_word(app->command->args, app->parsed.args[0]);
+    if (shell < 0) {
+        return app_usage(app, "no completion for '%s': bash, zsh or fish", app->parsed.args[0]);
+    }
+    scripts[shell](stdout);
+    return EXIT_YES;
+}
+
+const struct command command_completion = {
+    .name = "completion",
+    .usage = "bash|zsh|fish",
+    .summary = "print a completion script for a shell",
+    .text = "  bash: vcompress completion bash > ~/.local/share/bash-completion/completions/vcompress\n"
+            "  zsh:  vcompress completion zsh > \"${fpath[1]}/_vcompress\"\n"
+            "  fish: vcompress completion fish > ~/.config/fish/completions/vcompress.fish",
+    .groups = groups,
+    .n_groups = 1,
+    .args = "bash|zsh|fish",
+    .run = run_completion,
+};

@@ -1,0 +1,171 @@
+/* cmd_quantize.c - vcompress quantize: options in, a job out. The library does the work, convert.c the rest. */
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/convert.h"
+
+struct quantize_cli {
+    struct convert_options convert; /* first: the shared options */
+    int target;                     /* enum vc_target; -1: none given */
+    struct vc_quantize_options quantize;
+    int nonfinite, overflow;
+};
+
+/* "tensor", "channel" or "group:N" */
+static bool take_granularity(void *group, const char *value)
+{
+    struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
+
+    if (strcmp(value, "tensor") == 0) {
+        quantize->granularity = VC_GRANULARITY_TENSOR;
+    } else if (strcmp(value, "channel") == 0) {
+        quantize->granularity = VC_GRANULARITY_CHANNEL;
+    } else {
+        quantize->granularity = VC_GRANULARITY_GROUP;
+        return strncmp(value, "group:", 6) == 0 && options_count(value + 6, &quantize->group_size) &&
+               quantize->group_size > 0;
+    }
+    return true;
+}
+
+#define FIELD(member) offsetof(struct quantize_cli, member)
+
+static const struct opt target_opts[] = {
+    {.name = "int8",
+     .kind = OPT_ONE_OF,
+     .set = VC_TARGET_INT8,
+     .field = FIELD(target),
+     .help = "codes of 8 bits and f32 scales: a quarter of f32"},
+    {.name = "fp16",
+     .kind = OPT_ONE_OF,
+     .set = VC_TARGET_F16,
+     .field = FIELD(target),
+     .help = "IEEE half precision: half of f32, values up to 65504"},
+    {.name = "bf16",
+     .kind = OPT_ONE_OF,
+     .set = VC_TARGET_BF16,
+     .field = FIELD(target),
+     .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+};
+
+static const struct opt scheme_opts[] = {
+    {.name = "granularity",
+     .value = "tensor|channel|group:N",
+     .kind = OPT_CALL,
+     .call = take_granularity,
+     .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel)"},
+    {.name = "axis",
+     .value = "N",
+     .kind = OPT_INT,
+     .field = FIELD(quantize.axis),
+     .help = "int8: the axis of the channels, negative from the end (default 0: output rows)"},
+    {.name = "symmetric",
+     .kind = OPT_BOOL,
+     .set = 0,
+     .field = FIELD(quantize.asymmetric),
+     .help = "int8: codes -127..127 around zero (default)"},
+    {.name = "asymmetric",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = FIELD(quantize.asymmetric),
+     .help = "int8: codes -128..127 with a zero point per scale"},
+    {.name = "min-elements",
+     .value = "N",
+     .kind = OPT_COUNT,
+     .field = FIELD(quantize.min_elems),
+     .help = "keep tensors with fewer elements (default 4096)"},
+    {.name = "min-row",
+     .value = "N",
+     .kind = OPT_COUNT,
+     .field = FIELD(quantize.min_row),
+     .help = "keep tensors with fewer elements per index of the axis (default 32)"},
+    {.name = "nonfinite",
+     .value = "error|keep|zero",
+     .kind = OPT_CHOICE,
+     .field = FIELD(nonfinite),
+     .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
+    {.name = "overflow",
+     .value = "error|inf|sat",
+     .kind = OPT_CHOICE,
+     .field = FIELD(overflow),
+     .help = "values beyond the target's range: stop, make them Inf, or the largest finite (default error)"},
+    {.name = "requantize",
+     .kind = OPT_BOOL,
+     .set = 1,
+     .field = FIELD(quantize.requantize),
+     .help = "accept input that is quantized already"},
+};
+
+static const struct opt_group group_target = {"Target (exactly one)", target_opts, 3, 0};
+static const struct opt_group group_scheme = {"Scheme", scheme_opts, sizeof(scheme_opts) / sizeof(scheme_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_target, &group_scheme, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
+};
+
+/* Options that say nothing for a target are refused: a script that gives them expects something. -1: fine. */
+static int check_target(struct app *app, int target)
+{
+    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric"};
+
+    if (target < 0) {
+        return app_usage(app, "no target given: choose --int8, --fp16 or --bf16");
+    }
+    for (size_t i = 0; target != VC_TARGET_INT8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
+        if (options_seen(&app->parsed, int8_only[i])) {
+            return app_usage(app, "--%s works with --int8 only", int8_only[i]);
+        }
+    }
+    return GO_ON;
+}
+
+static int run_quantize(struct app *app, int n_args, char **args)
+{
+    static const char *const tags[] = {[VC_TARGET_INT8] = "int8", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16"};
+    struct quantize_cli cli = {.target = -1};
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+    int rc;
+
+    vc_quantize_defaults(&cli.quantize);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON) {
+        rc = check_target(app, cli.target);
+    }
+    if (rc == GO_ON) {
+        rc = convert_open(app, &cli.convert, tags[cli.target], &model);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    cli.quantize.target = (enum vc_target)cli.target;
+    cli.quantize.nonfinite = (enum vc_nonfinite)cli.nonfinite;
+    cli.quantize.overflow = (enum vc_overflow)cli.overflow;
+    cli.quantize.rules = cli.convert.select.rules;
+    cli.quantize.n_rules = cli.convert.select.n_rules;
+
+    status = vc_job_create(app->ctx, model, &job);
+    if (status == VC_OK) {
+        status = vc_job_add_quantize(app->ctx, job, &cli.quantize);
+    }
+    rc = status == VC_OK ? convert_finish(app, &cli.convert, job) : app_fail(app, status);
+    vc_job_free(job);
+    vc_model_close(model);
+    return rc;
+}
+
+const struct command command_quantize = {
+    .name = "quantize",
+    .usage = "(--int8 | --fp16 | --bf16) [options] INPUT [-o OUTPUT]",
+    .summary = "store weights in fewer bits",
+    .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
+            "Small, one-dimensional and integer tensors are kept bit for bit, and the report says why. Nothing is "
+            "overwritten without --force; --dry-run shows the report without writing.\n"
+            "  vcompress quantize --int8 model.npz -o small.npz\n"
+            "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.report/1",
+    .run = run_quantize,
+};

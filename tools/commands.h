@@ -1,0 +1,16 @@
+/* commands.h - the commands, one file each. */
+#ifndef VC_TOOLS_COMMANDS_H
+#define VC_TOOLS_COMMANDS_H
+
+#include "tools/options.h"
+
+extern const struct command command_quantize;
+extern const struct command command_dequantize;
+extern const struct command command_inspect;
+extern const struct command command_diff;
+extern const struct command command_selftest;
+extern const struct command command_devices;
+extern const struct command command_completion;
+extern const struct command command_help;
+
+#endif

@@ -1,0 +1,46 @@
+/* convert.h - what quantize and dequantize share: options of selection and output, and the way from plan to report. */
+#ifndef VC_TOOLS_CONVERT_H
+#define VC_TOOLS_CONVERT_H
+
+#include <vcompress/vcompress.h>
+
+#include "tools/app.h"
+
+#define MAX_RULES 256
+
+/* --include and --exclude, in the order given. */
+struct select_options {
+    struct vc_rule rules[MAX_RULES];
+    size_t n_rules;
+};
+
+struct write_options {
+    const char *output;
+    int deflate; /* enum vc_deflate */
+    bool force, dry_run;
+    uint64_t max_bytes;
+    double min_sqnr_db;
+};
+
+extern const struct opt_group group_select; /* at convert_options.select */
+extern const struct opt_group group_write;  /* at convert_options.write */
+
+/* The start of both commands' structures. */
+struct convert_options {
+    struct base_options base;
+    struct select_options select;
+    struct write_options write;
+    enum vc_dtype void_as; /* VC_DTYPE_RAW: not given */
+};
+
+/* Takes the one INPUT, opens the context and the model, and finds the name of the output: <stem>.<tag>.<extension>
+ * beside the input unless -o was given. GO_ON or a status. */
+int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model);
+
+/* Called once the model is open and the passes are added: plans, runs (unless --dry-run), prints the report. */
+int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job);
+
+/* print_report.c: the report as a table. */
+bool print_report(struct app *app, const struct vc_report *report);
+
+#endif

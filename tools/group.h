@@ -1,0 +1,35 @@
+/* group.h - puts tensors with alike names together: layers.0.w and layers.1.w become layers.*.w. */
+#ifndef VC_TOOLS_GROUP_H
+#define VC_TOOLS_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct group {
+    char *key;
+    char *pattern;    /* the name with its numbers replaced */
+    const char *name; /* of the first member, borrowed */
+    size_t first;     /* index given with the first member */
+    size_t count;
+};
+
+struct groups {
+    size_t n, capacity;
+    struct group *list; /* in the order of their first members */
+    size_t n_slots;     /* hash table of list indices + 1; a power of two */
+    size_t *slots;
+};
+
+#define NO_GROUP ((size_t)-1)
+
+void groups_init(struct groups *groups);
+void groups_release(struct groups *groups);
+
+/* Adds a tensor to the group of its pattern and `kind` (anything that members must share, as text). With `apart` the
+ * name itself is the pattern. Returns the group's index, or NO_GROUP: no memory. */
+size_t groups_add(struct groups *groups, size_t index, const char *name, const char *kind, bool apart);
+
+/* What to print: the only member's name, or "pattern ×24". The caller frees it; NULL: no memory. */
+char *group_label(const struct group *group, const char *times);
+
+#endif

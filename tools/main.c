@@ -1,0 +1,169 @@
+/* main.c - the table of commands, and what surrounds every command: descriptors, signals, the exit status.
+ *
+ * Starts nothing on its own: `vcompress --version` takes no thread, no device and no context. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/app.h"
+#include "tools/commands.h"
+
+const struct command *const commands[] = {
+    &command_quantize, &command_dequantize, &command_inspect,    &command_diff,
+    &command_selftest, &command_devices,    &command_completion, &command_help,
+};
+const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t caught;
+static struct vc_ctx *volatile watched;
+
+int caught_signal(void)
+{
+    return caught;
+}
+
+/* The first one asks the library to stop, which cleans up; a second one does not wait for that. */
+static void on_signal(int number)
+{
+    int saved = errno;
+
+    if (caught != 0) {
+        (void)signal(number, SIG_DFL);
+        (void)raise(number);
+    }
+    caught = number;
+    if (watched != NULL) {
+        vc_ctx_cancel(watched);
+    }
+    errno = saved;
+}
+
+/* Without SA_RESTART, so that a blocked read of a pipe comes back. What our parent chose to ignore stays ignored. */
+void watch_signals(struct vc_ctx *ctx)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    watched = ctx;
+    for (size_t i = 0; ctx != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction action;
+
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+            memset(&action, 0, sizeof(action));
+            action.sa_handler = on_signal;
+            (void)sigaction(numbers[i], &action, NULL);
+        }
+    }
+}
+
+static void die_by(int number)
+{
+    sigset_t set;
+
+    (void)signal(number, SIG_DFL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, number);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)raise(number);
+    _exit(128 + number);
+}
+
+/* ---- descriptors ---- */
+
+/* A file that we open must not become descriptor 0, 1 or 2. True when standard output was closed. */
+static bool fill_descriptors(void)
+{
+    bool stdout_closed = fcntl(1, F_GETFD) < 0;
+
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
+            _exit(EXIT_SYSTEM);
+        }
+    }
+    return stdout_closed;
+}
+
+/* A report that was not printed is a failure, even when the work is done. */
+static int close_streams(struct app *app, int status)
+{
+    int error = 0;
+
+    if (fflush(stdout) != 0 || ferror(stdout) != 0 || fclose(stdout) != 0) {
+        error = errno != 0 ? errno : EIO;
+    }
+    if (caught != 0 && (status == EXIT_SYSTEM || error != 0)) {
+        die_by(caught);
+    }
+    if (error != 0 && status == EXIT_YES) {
+        app->json.on = false;
+        (void)app_refuse(app, VC_E_IO, "%scannot print the report: %s", app->written ? "written, but " : "",
+                         strerror(error));
+    }
+    if (fflush(stderr) != 0 || ferror(stderr) != 0) {
+        error = EIO;
+    }
+    return error != 0 && status == EXIT_YES ? EXIT_SYSTEM : status;
+}
+
+/* ---- the command ---- */
+
+static int print_version(void)
+{
+    printf("vcompress %s\n%s\n", vc_version(), vc_features());
+    return EXIT_YES;
+}
+
+static int unknown_command(struct app *app, const char *name)
+{
+    const char *near = nearest_command(name);
+
+    if (near != NULL) {
+        return app_usage(app, "unknown command '%s'; did you mean '%s'?", name, near);
+    }
+    return app_usage(app, "unknown command '%s'; see vcompress --help", name);
+}
+
+static int run_command(struct app *app, int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (name == NULL) {
+        return app_usage(app, "no command given; see vcompress --help");
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        return print_version();
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        help_overview(stdout);
+        return EXIT_YES;
+    }
+    if (name[0] == '-') {
+        return app_usage(app, "unknown option '%s' before a command; see vcompress --help", name);
+    }
+    app->command = command_find(name);
+    if (app->command == NULL) {
+        return unknown_command(app, name);
+    }
+    return app->command->run(app, argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {.ctx = NULL};
+    int status;
+
+    app.stdout_closed = fill_descriptors();
+    (void)signal(SIGPIPE, SIG_IGN); /* EPIPE and EFBIG are reported like any other failure to write */
+    (void)signal(SIGXFSZ, SIG_IGN);
+    status = run_command(&app, argc, argv);
+    watch_signals(NULL);
+    vc_ctx_free(app.ctx);
+    app.ctx = NULL;
+    status = close_streams(&app, status);
+    free(app.own_output);
+    return status;
+}

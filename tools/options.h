@@ -1,0 +1,108 @@
+/* options.h - tables of options, and what is made from them: the parser, --help, the manual page, completions.
+ *
+ * A command has groups of options; each group's fields live in a structure at `offset` inside the command's own. So
+ * groups can be shared by commands, and the tables stay constant. */
+#ifndef VC_TOOLS_OPTIONS_H
+#define VC_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct app;
+
+enum opt_kind {
+    OPT_BOOL,   /* bool: becomes `set` */
+    OPT_MORE,   /* int: counts up */
+    OPT_ONE_OF, /* int, -1 before: becomes `set`; two different ones are refused */
+    OPT_CHOICE, /* int: the number of the given word in `value` ("error|keep|zero") */
+    OPT_TEXT,   /* const char * */
+    OPT_COUNT,  /* uint64_t */
+    OPT_INT,    /* int */
+    OPT_REAL,   /* double */
+    OPT_SIZE,   /* uint64_t, bytes: 1024, 64MiB, 1.5G */
+    OPT_CALL,   /* call(): anything else */
+    OPT_HELP    /* --help */
+};
+
+/* Takes the value (NULL: an optional one that was left out) into the group's structure. False when it is not one that
+ * the table's `value` allows. */
+typedef bool opt_call_fn(void *group, const char *value);
+
+struct opt {
+    const char *name;  /* "min-elements" */
+    const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none */
+    const char *help;
+    size_t field; /* in the group's structure */
+    enum opt_kind kind;
+    int set;
+    char letter;   /* 0: none */
+    bool optional; /* the value may be left out; then it must follow with '=' */
+    opt_call_fn *call;
+};
+
+struct opt_group {
+    const char *title;
+    const struct opt *opts;
+    size_t n_opts;
+    size_t offset; /* of the group's structure in the command's */
+};
+
+struct command {
+    const char *name;
+    const char *usage;   /* what follows the name */
+    const char *summary; /* one line */
+    const char *text;    /* paragraphs for --help and the manual; may be NULL */
+    const struct opt_group *const *groups;
+    size_t n_groups;
+    const char *args;   /* for completions: "FILE", words "bash|zsh|fish", or NULL */
+    const char *schema; /* of its JSON document; NULL: has none */
+    int (*run)(struct app *app, int n_args, char **args);
+};
+
+/* Every command, in the order of --help (main.c). */
+extern const struct command *const commands[];
+extern const size_t n_commands;
+
+enum parse_result { PARSE_OK, PARSE_HELP, PARSE_ERROR };
+
+#define PARSE_MAX_SEEN 64
+
+struct parsed {
+    int n_args;    /* operands, moved to the front of argv */
+    char **args;   /* borrowed from argv */
+    size_t n_seen; /* options in the order given; a repeated one once */
+    const struct opt *seen[PARSE_MAX_SEEN];
+    char error[512]; /* names option, value and what is allowed */
+};
+
+/* argv holds what follows the command's name. `target` is the command's structure. */
+enum parse_result options_parse(const struct command *command, int argc, char **argv, void *target,
+                                struct parsed *parsed);
+
+/* The option with that name was given. */
+bool options_seen(const struct parsed *parsed, const char *name);
+
+/* "12" -> 12, "1.5GiB" -> bytes; false when it is none, or does not fit. */
+bool options_count(const char *text, uint64_t *out);
+bool options_size(const char *text, uint64_t *out);
+
+/* Number of `word` among the words of "a|b|c", or -1. */
+int options_word(const char *words, const char *word);
+
+/* Calls fn for each word of "a|b|c" (for "group:N" with "group:"). */
+void options_each_word(const char *words, void (*fn)(FILE *to, const char *word, size_t n), FILE *to);
+bool options_has_words(const struct opt *opt);
+
+const struct command *command_find(const char *name);
+
+/* The nearest of the names, or NULL when none is near. */
+const char *nearest_command(const char *name);
+
+/* help.c */
+void help_overview(FILE *to);
+void help_command(FILE *to, const struct command *command);
+void help_man(FILE *to);
+
+#endif

@@ -1,0 +1,440 @@
+/* print.c - figures, clean text and aligned tables. Knows no report and no model. */
+#include "tools/print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define WIDTH_DEFAULT 100
+#define WIDTH_MIN     60
+#define NAME_MIN      24 /* column 0 is not cut below this */
+
+static bool locale_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *v = getenv(names[i]);
+
+        if (v != NULL && v[0] != '\0') {
+            return strstr(v, "UTF-8") != NULL || strstr(v, "utf8") != NULL || strstr(v, "utf-8") != NULL ||
+                   strstr(v, "UTF8") != NULL;
+        }
+    }
+    return false;
+}
+
+static bool wants_color(FILE *to, enum color_mode mode)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (mode != COLOR_AUTO) {
+        return mode == COLOR_ALWAYS;
+    }
+    return (no_color == NULL || no_color[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
+           isatty(fileno(to)) == 1;
+}
+
+void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes)
+{
+    struct winsize size;
+
+    *out = (struct out){.to = to, .bytes = bytes, .width = WIDTH_DEFAULT};
+    out->utf8 = locale_is_utf8();
+    out->color = wants_color(to, mode);
+    if (isatty(fileno(to)) == 1 && ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        out->width = size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
+    }
+}
+
+const char *out_arrow(const struct out *out)
+{
+    return out->utf8 ? "\xe2\x86\x92" : "->";
+}
+
+const char *out_times(const struct out *out)
+{
+    return out->utf8 ? "\xc3\x97" : "x";
+}
+
+const char *out_ellipsis(const struct out *out)
+{
+    return out->utf8 ? "\xe2\x80\xa6" : "...";
+}
+
+const char *out_ink(const struct out *out, enum ink ink)
+{
+    static const char *const codes[] = {
+        [INK_NONE] = "\033[0m",  [INK_BOLD] = "\033[1m",  [INK_DIM] = "\033[2m",
+        [INK_GOOD] = "\033[32m", [INK_WARN] = "\033[33m", [INK_BAD] = "\033[31m",
+    };
+
+    return out->color ? codes[ink] : "";
+}
+
+/* ---- figures ---- */
+
+char *fmt_count(char *buf, uint64_t n)
+{
+    char digits[24];
+    size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    char *p = buf;
+
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0) {
+            *p++ = ',';
+        }
+        *p++ = digits[i];
+    }
+    *p = '\0';
+    return buf;
+}
+
+char *fmt_size(char *buf, const struct out *out, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double v = (double)bytes / 1024;
+    size_t unit = 0;
+
+    if (out->bytes || bytes < 1024) {
+        fmt_count(buf, bytes);
+        strcat(buf, " B");
+        return buf;
+    }
+    while (v >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        v /= 1024;
+        unit++;
+    }
+    snprintf(buf, CELL_BYTES, "%.*f %s", v < 9.995 ? 2 : 1, v, units[unit]);
+    return buf;
+}
+
+char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after)
+{
+    if (after == 0 || before == 0) {
+        snprintf(buf, CELL_BYTES, "-");
+    } else {
+        snprintf(buf, CELL_BYTES, "%.2f%s", (double)before / (double)after, out_times(out));
+    }
+    return buf;
+}
+
+char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t after)
+{
+    bool larger = after > before;
+    double ratio = larger ? (double)after / (double)before : (double)before / (double)after;
+
+    if (before == 0 || after == 0 || ratio < 1.005) {
+        snprintf(buf, CELL_BYTES, "%s", before == after ? "same size" : "about the same size");
+    } else {
+        snprintf(buf, CELL_BYTES, "%.2f%s %s", ratio, out_times(out), larger ? "larger" : "smaller");
+    }
+    return buf;
+}
+
+char *fmt_percent(char *buf, double part, double whole)
+{
+    double p = whole > 0 ? 100 * part / whole : 0;
+
+    if (p > 0 && p < 0.05) {
+        snprintf(buf, CELL_BYTES, "< 0.1 %%");
+    } else {
+        snprintf(buf, CELL_BYTES, p >= 99.95 || p == 0 ? "%.0f %%" : "%.1f %%", p);
+    }
+    return buf;
+}
+
+char *fmt_db(char *buf, double db)
+{
+    if (isinf(db) && db > 0) {
+        snprintf(buf, CELL_BYTES, "exact");
+    } else if (!isfinite(db)) {
+        snprintf(buf, CELL_BYTES, "-");
+    } else {
+        snprintf(buf, CELL_BYTES, "%.1f dB", db);
+    }
+    return buf;
+}
+
+char *fmt_real(char *buf, double x)
+{
+    snprintf(buf, CELL_BYTES, "%.3g", x);
+    return buf;
+}
+
+char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape)
+{
+    size_t n = 0;
+    size_t room = CELL_BYTES - 24;
+
+    if (n_dims == 0) {
+        snprintf(buf, CELL_BYTES, "scalar");
+        return buf;
+    }
+    for (unsigned i = 0; i < n_dims; i++) {
+        const char *join = i > 0 ? out_times(out) : "";
+
+        if (n > room - 20 && i + 1 < n_dims) {
+            snprintf(buf + n, CELL_BYTES - n, "%s%s", join, out_ellipsis(out));
+            break;
+        }
+        n += (size_t)snprintf(buf + n, CELL_BYTES - n, "%s%" PRIu64, join, shape[i]);
+    }
+    return buf;
+}
+
+/* ---- text ---- */
+
+/* One code point at s (n bytes, at least 1): its length, or 0 when it is not valid UTF-8. */
+static size_t decode(const unsigned char *s, size_t n, uint32_t *out)
+{
+    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;
+    uint32_t c = len == 4 ? s[0] & 0x07u : len == 3 ? s[0] & 0x0fu : len == 2 ? s[0] & 0x1fu : s[0];
+
+    if (len == 0 || len > n || s[0] > 0xf4) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0u) != 0x80u) {
+            return 0;
+        }
+        c = c << 6 | (s[i] & 0x3fu);
+    }
+    if ((len == 3 && c < 0x800) || (len == 4 && (c < 0x10000 || c > 0x10ffff)) || (c >= 0xd800 && c < 0xe000)) {
+        return 0;
+    }
+    *out = c;
+    return len;
+}
+
+size_t text_sequence(const char *s, size_t n)
+{
+    uint32_t c;
+
+    return decode((const unsigned char *)s, n, &c);
+}
+
+/* Control characters, and those that hide or reorder what is around them. */
+static bool is_unsafe(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfff9 && c <= 0xfffb) || c >= 0xe0000;
+}
+
+static size_t code_width(uint32_t c)
+{
+    bool combining = (c >= 0x300 && c < 0x370) || (c >= 0x1ab0 && c < 0x1b00) || (c >= 0x20d0 && c < 0x2100) ||
+                     (c >= 0xfe00 && c < 0xfe10) || (c >= 0xfe20 && c < 0xfe30);
+    bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
+                (c >= 0xf900 && c < 0xfb00) || (c >= 0xfe30 && c < 0xfe70) || (c >= 0xff00 && c < 0xff61) ||
+                (c >= 0x1f300 && c < 0x1f650) || (c >= 0x1f900 && c < 0x1fa00) || (c >= 0x20000 && c < 0x40000);
+
+    return combining ? 0 : wide ? 2 : 1;
+}
+
+char *text_clean(const char *s)
+{
+    size_t n = strlen(s);
+    char *clean = malloc(n + 1);
+    size_t k = 0;
+
+    if (clean == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        size_t len = decode((const unsigned char *)s + i, n - i, &c);
+
+        if (len == 0 || is_unsafe(c)) {
+            clean[k++] = '?';
+            i += len == 0 ? 1 : len;
+        } else {
+            memcpy(clean + k, s + i, len);
+            k += len;
+            i += len;
+        }
+    }
+    clean[k] = '\0';
+    return clean;
+}
+
+void print_clean(FILE *to, const char *s)
+{
+    char *clean = text_clean(s);
+
+    fputs(clean != NULL ? clean : "?", to);
+    free(clean);
+}
+
+size_t text_width(const char *s)
+{
+    size_t n = strlen(s);
+    size_t width = 0;
+
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        size_t len = decode((const unsigned char *)s + i, n - i, &c);
+
+        width += len == 0 ? 1 : code_width(c);
+        i += len == 0 ? 1 : len;
+    }
+    return width;
+}
+
+/* Bytes of the longest start of s that takes at most `width` columns. */
+static size_t head_bytes(const char *s, size_t width)
+{
+    size_t n = strlen(s);
+    size_t i = 0;
+
+    while (i < n) {
+        uint32_t c = 0;
+        size_t len = decode((const unsigned char *)s + i, n - i, &c);
+        size_t w = len == 0 ? 1 : code_width(c);
+
+        if (w > width) {
+            break;
+        }
+        width -= w;
+        i += len == 0 ? 1 : len;
+    }
+    return i;
+}
+
+/* Cuts the middle out of s (in place) so that it takes at most `width` columns; the end says more than the start. */
+static void cut_middle(char *s, size_t width, const char *ellipsis)
+{
+    size_t total = text_width(s);
+    size_t mark = text_width(ellipsis);
+    size_t head = head_bytes(s, (width - mark) / 3);
+    size_t kept = width - mark - (width - mark) / 3;
+    size_t n = strlen(ellipsis);
+    size_t tail;
+
+    if (total <= width) {
+        return;
+    }
+    tail = head_bytes(s, total - kept);
+    while (text_width(s + tail) > kept) { /* a wide character on the border */
+        do {
+            tail++;
+        } while (((unsigned char)s[tail] & 0xc0u) == 0x80u);
+    }
+    if (head + n > tail) {
+        return;
+    }
+    memcpy(s + head, ellipsis, n);
+    memmove(s + head + n, s + tail, strlen(s + tail) + 1);
+}
+
+/* ---- tables ---- */
+
+void table_init(struct table *table, const char *align)
+{
+    *table = (struct table){.align = align, .n_cols = strlen(align)};
+}
+
+void table_add(struct table *table, enum ink ink, const char *text)
+{
+    if (table->failed) {
+        return;
+    }
+    if (table->n_cells == table->capacity) {
+        size_t capacity = table->capacity == 0 ? 256 : table->capacity * 2;
+        void *cells = capacity > SIZE_MAX / sizeof(*table->cells)
+                          ? NULL
+                          : realloc(table->cells, capacity * sizeof(*table->cells));
+
+        if (cells == NULL) {
+            table->failed = true;
+            return;
+        }
+        table->cells = cells;
+        table->capacity = capacity;
+    }
+    table->cells[table->n_cells].text = text_clean(text);
+    table->cells[table->n_cells].ink = ink;
+    if (table->cells[table->n_cells].text == NULL) {
+        table->failed = true;
+        return;
+    }
+    table->n_cells++;
+}
+
+static void print_spaces(FILE *to, size_t n)
+{
+    fprintf(to, "%*s", (int)n, "");
+}
+
+/* Two blanks between columns; a column named by a lower-case letter 'a' (an arrow) has one on each side. */
+static size_t gap_before(const struct table *table, size_t col)
+{
+    if (col == 0) {
+        return 0;
+    }
+    return table->align[col] == 'a' || table->align[col - 1] == 'a' ? 1 : 2;
+}
+
+static void print_row(const struct table *table, const struct out *out, size_t first, const size_t *width)
+{
+    size_t last = table->n_cols;
+    size_t owed = 2; /* blanks are printed only before something: no trailing ones */
+
+    while (last > 0 && table->cells[first + last - 1].text[0] == '\0') {
+        last--;
+    }
+    for (size_t c = 0; c < last; c++) {
+        const char *text = table->cells[first + c].text;
+        enum ink ink = table->cells[first + c].ink;
+        size_t pad = width[c] - text_width(text);
+
+        owed += gap_before(table, c) + (table->align[c] == 'r' ? pad : 0);
+        if (text[0] != '\0') {
+            print_spaces(out->to, owed);
+            fprintf(out->to, "%s%s%s", ink != INK_NONE ? out_ink(out, ink) : "", text,
+                    ink != INK_NONE ? out_ink(out, INK_NONE) : "");
+            owed = 0;
+        }
+        owed += table->align[c] == 'r' ? 0 : pad;
+    }
+    fputc('\n', out->to);
+}
+
+bool table_print(struct table *table, const struct out *out, bool shorten)
+{
+    size_t width[16] = {0};
+    size_t total = 2;
+    size_t room = (size_t)out->width;
+    bool ok = !table->failed;
+
+    for (size_t i = 0; ok && i < table->n_cells; i++) {
+        size_t w = text_width(table->cells[i].text);
+
+        width[i % table->n_cols] = w > width[i % table->n_cols] ? w : width[i % table->n_cols];
+    }
+    for (size_t c = 0; c < table->n_cols; c++) {
+        total += width[c] + gap_before(table, c);
+    }
+    if (shorten && total > room && width[0] > NAME_MIN) {
+        size_t over = total - room;
+
+        width[0] = width[0] > NAME_MIN + over ? width[0] - over : NAME_MIN;
+        for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
+            cut_middle(table->cells[i].text, width[0], out_ellipsis(out));
+        }
+    }
+    for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
+        print_row(table, out, i, width);
+    }
+    for (size_t i = 0; i < table->n_cells; i++) {
+        free(table->cells[i].text);
+    }
+    free(table->cells);
+    *table = (struct table){0};
+    return ok;
+}

@@ -1,0 +1,72 @@
+/* print.h - how figures, names and tables look: units, arrows, colours, columns.
+ *
+ * Names come from untrusted files: everything printed through here has control characters (and those that reorder
+ * text) replaced by '?'. UTF-8 only where the locale says so (LC_ALL, LC_CTYPE, LANG), else plain ASCII. */
+#ifndef VC_TOOLS_PRINT_H
+#define VC_TOOLS_PRINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CELL_BYTES 64 /* enough for every figure below */
+
+enum color_mode { COLOR_AUTO = 0, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Where a report goes and how it may look. */
+struct out {
+    FILE *to;
+    bool color;
+    bool utf8;
+    bool bytes; /* exact bytes instead of KiB, MiB, GiB */
+    int width;  /* columns */
+};
+
+void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes);
+
+const char *out_arrow(const struct out *out);    /* "→" or "->" */
+const char *out_times(const struct out *out);    /* "×" or "x" */
+const char *out_ellipsis(const struct out *out); /* "…" or "..." */
+
+enum ink { INK_NONE = 0, INK_BOLD, INK_DIM, INK_GOOD, INK_WARN, INK_BAD };
+const char *out_ink(const struct out *out, enum ink ink); /* INK_NONE ends the colour */
+
+/* Figures, into a buffer of CELL_BYTES; they return it. */
+char *fmt_size(char *buf, const struct out *out, uint64_t bytes);                          /* "1.15 MiB", "512 B" */
+char *fmt_count(char *buf, uint64_t n);                                                    /* "301,066" */
+char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after);        /* "3.88×" */
+char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t after);       /* "3.88× smaller" */
+char *fmt_percent(char *buf, double part, double whole);                                   /* "1.3 %" */
+char *fmt_db(char *buf, double db);                                                        /* "46.2 dB", "exact" */
+char *fmt_real(char *buf, double x);                                                       /* "0.0013", 3 digits */
+char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape); /* "512×64", "scalar" */
+
+/* Columns that `s` takes when printed. */
+size_t text_width(const char *s);
+/* Bytes of the UTF-8 sequence at s (n bytes, at least 1), or 0 when there is none. */
+size_t text_sequence(const char *s, size_t n);
+/* Control characters replaced; a copy that the caller frees; NULL: no memory. */
+char *text_clean(const char *s);
+void print_clean(FILE *to, const char *s);
+
+/* A table: cells are added row by row, then printed with columns aligned. Running out of memory is remembered and
+ * reported by table_print. */
+struct table {
+    const char *align; /* one letter per column: l or r */
+    size_t n_cols;
+    size_t n_cells, capacity;
+    struct {
+        char *text;
+        enum ink ink;
+    } * cells;
+    bool failed;
+};
+
+void table_init(struct table *table, const char *align);
+void table_add(struct table *table, enum ink ink, const char *text);
+/* Prints with an indent of 2. When the rows are wider than out->width (and shorten is set), column 0 is cut in the
+ * middle. False: no memory. Frees the cells in any case. */
+bool table_print(struct table *table, const struct out *out, bool shorten);
+
+#endif

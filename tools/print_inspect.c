@@ -1,0 +1,379 @@
+/* print_inspect.c - the report of vcompress inspect as tables. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/group.h"
+#include "tools/inspect.h"
+
+#define MAX_LINES  40 /* of a table without -v */
+#define BAR_CELLS  12 /* powers of two in the bar of magnitudes */
+#define BAR_LEVELS 8
+
+/* A line of the list: one tensor, or all that differ in their number alone. */
+struct line {
+    size_t index; /* the first tensor */
+    size_t n_tensors;
+    uint64_t bytes;
+    struct vc_value_stats stats; /* summed up */
+    double sum, sum2;            /* over the finite values, for mean and rms */
+    bool shown;
+};
+
+char *fmt_scheme(char *buf, const struct vc_quant *quant)
+{
+    const char *end = quant->symmetric ? "" : "/asym";
+
+    switch (quant->granularity) {
+    case VC_GRANULARITY_TENSOR:
+        snprintf(buf, CELL_BYTES, "int8/tensor%s", end);
+        break;
+    case VC_GRANULARITY_CHANNEL:
+        snprintf(buf, CELL_BYTES, "int8/channel%s", end);
+        break;
+    case VC_GRANULARITY_GROUP:
+        snprintf(buf, CELL_BYTES, "int8/group:%llu%s", (unsigned long long)quant->group_size, end);
+        break;
+    }
+    return buf;
+}
+
+/* ---- first line and census ---- */
+
+static void print_head(const struct out *out, const struct inspection *in)
+{
+    char n[CELL_BYTES];
+    char params[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, vc_model_path(in->model));
+    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
+            vc_model_format(in->model), fmt_count(n, in->n_own), in->n_own == 1 ? "" : "s",
+            fmt_count(params, in->n_params), in->n_params == 1 ? "" : "s",
+            fmt_size(size, out, vc_model_file_bytes(in->model)), in->compressed ? "deflated" : "stored");
+}
+
+static bool print_census(const struct out *out, const struct inspection *in)
+{
+    static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
+    struct table table;
+    char buf[CELL_BYTES];
+
+    if (in->n_tensors == 0) {
+        return true;
+    }
+    table_init(&table, "lrrrr");
+    for (size_t i = 0; i < 5; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < VC_DTYPE_COUNT; i++) {
+        const struct census *census = &in->census[i];
+
+        if (census->n_tensors != 0) {
+            table_add(&table, INK_NONE, vc_dtype_name((enum vc_dtype)i));
+            table_add(&table, INK_NONE, fmt_count(buf, census->n_tensors));
+            table_add(&table, INK_NONE, fmt_count(buf, census->n_elems));
+            table_add(&table, INK_NONE, fmt_size(buf, out, census->bytes));
+            table_add(&table, INK_NONE, fmt_percent(buf, (double)census->bytes, (double)in->value_bytes));
+        }
+    }
+    fputc('\n', out->to);
+    return table_print(&table, out, false);
+}
+
+static void print_estimates(const struct out *out, const struct inspection *in)
+{
+    uint64_t before = vc_model_file_bytes(in->model);
+    char size[CELL_BYTES];
+    char change[CELL_BYTES];
+
+    if (in->int8_bytes == 0 || in->fp16_bytes == 0) {
+        return;
+    }
+    fprintf(out->to, "\n  quantize --int8 would make it %s (%s)", fmt_size(size, out, in->int8_bytes),
+            fmt_change(change, out, before, in->int8_bytes));
+    fprintf(out->to, ", --fp16 %s (%s)\n", fmt_size(size, out, in->fp16_bytes),
+            fmt_change(change, out, before, in->fp16_bytes));
+}
+
+/* ---- the bar: how the magnitudes are spread over the powers of two ---- */
+
+/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell. */
+static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram)
+{
+    static const char *const blocks[] = {" ",
+                                         "\xe2\x96\x81",
+                                         "\xe2\x96\x82",
+                                         "\xe2\x96\x83",
+                                         "\xe2\x96\x84",
+                                         "\xe2\x96\x85",
+                                         "\xe2\x96\x86",
+                                         "\xe2\x96\x87",
+                                         "\xe2\x96\x88"};
+    static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+    size_t top = 0;
+    uint64_t most = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 1; i < VC_HISTOGRAM_BINS; i++) { /* bin 0: zeros and subnormals */
+        top = histogram[i] != 0 ? i : top;
+    }
+    for (size_t i = top < BAR_CELLS ? 1 : top - BAR_CELLS + 1; i <= top; i++) {
+        most = histogram[i] > most ? histogram[i] : most;
+    }
+    for (size_t cell = 0; top != 0 && cell < BAR_CELLS; cell++) {
+        size_t bin = top + cell + 1 > BAR_CELLS ? top + cell + 1 - BAR_CELLS : 0;
+        uint64_t n = bin > 0 ? histogram[bin] : 0;
+        size_t level = n == 0 ? 0 : 1 + (size_t)((double)n / (double)most * (BAR_LEVELS - 1) + 0.5);
+
+        strcat(buf, out->utf8 ? blocks[level] : letters[level]);
+    }
+    return buf;
+}
+
+/* ---- the list ---- */
+
+static void add_stats(struct line *line, const struct vc_value_stats *stats)
+{
+    struct vc_value_stats *sum = &line->stats;
+    uint64_t n_finite = stats->n_elems - stats->nans - stats->infs;
+
+    if (!stats->valid) {
+        return;
+    }
+    if (n_finite > 0) {
+        bool first = sum->n_elems == sum->nans + sum->infs;
+
+        sum->min = first || stats->min < sum->min ? stats->min : sum->min;
+        sum->max = first || stats->max > sum->max ? stats->max : sum->max;
+        line->sum += stats->mean * (double)n_finite;
+        line->sum2 += stats->rms * stats->rms * (double)n_finite;
+    }
+    sum->valid = true;
+    sum->n_elems += stats->n_elems;
+    sum->nans += stats->nans;
+    sum->infs += stats->infs;
+    sum->zeros += stats->zeros;
+    for (size_t i = 0; i < VC_HISTOGRAM_BINS; i++) {
+        sum->histogram[i] += stats->histogram[i];
+    }
+}
+
+/* Which columns the table has. */
+struct view {
+    const struct out *out;
+    bool stats, verbose;
+    bool nonfinite; /* there are NaN or Inf somewhere */
+};
+
+static void add_value_cells(struct table *table, const struct view *view, const struct line *line)
+{
+    const struct vc_value_stats *s = &line->stats;
+    uint64_t n_finite = s->n_elems - s->nans - s->infs;
+    double n = (double)n_finite;
+    double figures[] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < 4; i++) {
+        if (i != 2 || view->verbose) { /* the mean of weights is next to nothing */
+            table_add(table, INK_NONE, !s->valid ? "" : n_finite == 0 ? "-" : fmt_real(buf, figures[i]));
+        }
+    }
+    table_add(table, INK_NONE, s->valid ? fmt_percent(buf, (double)s->zeros, (double)s->n_elems) : "");
+    if (view->nonfinite) {
+        table_add(table, s->nans != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->nans) : "");
+        table_add(table, s->infs != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->infs) : "");
+    }
+    table_add(table, INK_NONE, s->valid ? fmt_bar(buf, view->out, s->histogram) : "");
+}
+
+static void add_line(struct table *table, const struct view *view, const struct inspection *in, const struct line *line,
+                     const char *label)
+{
+    const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
+    char buf[CELL_BYTES];
+    char type[CELL_BYTES * 2];
+
+    table_add(table, INK_NONE, label);
+    if (!view->stats || view->verbose) {
+        table_add(table, INK_NONE, fmt_shape(buf, view->out, tensor->n_dims, tensor->shape));
+        if (tensor->quant != NULL) {
+            snprintf(type, sizeof(type), "%s of %s", fmt_scheme(buf, tensor->quant),
+                     vc_dtype_name(tensor->quant->source_dtype));
+        } else {
+            snprintf(type, sizeof(type), "%s", vc_dtype_name(tensor->dtype));
+        }
+        table_add(table, INK_NONE, type);
+    }
+    if (!view->stats) {
+        table_add(table, INK_NONE, fmt_size(buf, view->out, line->bytes));
+        table_add(table, INK_NONE, fmt_percent(buf, (double)line->bytes, (double)in->value_bytes));
+    } else {
+        add_value_cells(table, view, line);
+    }
+}
+
+static void begin_table(struct table *table, const struct view *view)
+{
+    static const struct {
+        const char *title;
+        bool plain, brief, full, nonfinite; /* without --stats; with it; with -v as well */
+        char align;
+    } columns[] = {
+        {"tensor", true, true, true, false, 'l'},      {"shape", true, false, true, false, 'l'},
+        {"type", true, false, true, false, 'l'},       {"size", true, false, false, false, 'r'},
+        {"share", true, false, false, false, 'r'},     {"min", false, true, true, false, 'r'},
+        {"max", false, true, true, false, 'r'},        {"mean", false, false, true, false, 'r'},
+        {"rms", false, true, true, false, 'r'},        {"zeros", false, true, true, false, 'r'},
+        {"NaN", false, true, true, true, 'r'},         {"Inf", false, true, true, true, 'r'},
+        {"magnitudes", false, true, true, false, 'l'},
+    };
+    static char align[sizeof(columns) / sizeof(columns[0]) + 1];
+    const char *titles[sizeof(columns) / sizeof(columns[0])];
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        bool wanted = !view->stats ? columns[i].plain : view->verbose ? columns[i].full : columns[i].brief;
+
+        if (wanted && (view->nonfinite || !columns[i].nonfinite)) {
+            align[n] = columns[i].align;
+            titles[n++] = columns[i].title;
+        }
+    }
+    align[n] = '\0';
+    table_init(table, align);
+    for (size_t i = 0; i < n; i++) {
+        table_add(table, INK_DIM, titles[i]);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct line *x = *(const struct line *const *)a;
+    const struct line *y = *(const struct line *const *)b;
+
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? 1 : -1;
+    }
+    return x < y ? -1 : x > y;
+}
+
+/* Marks all, or the MAX_LINES largest together with those that hold NaN or Inf; returns how many are left out. */
+static size_t choose_lines(struct line *lines, size_t n, bool all, const struct line **order)
+{
+    size_t hidden = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &lines[i];
+        lines[i].shown = all || n <= MAX_LINES || lines[i].stats.nans + lines[i].stats.infs > 0;
+    }
+    if (!all && n > MAX_LINES) {
+        qsort(order, n, sizeof(*order), by_size);
+        for (size_t i = 0; i < MAX_LINES - 1; i++) {
+            lines[order[i] - lines].shown = true;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        hidden += lines[i].shown ? 0 : lines[i].n_tensors;
+    }
+    return hidden;
+}
+
+static bool print_lines(struct app *app, const struct inspection *in, const struct groups *groups, struct line *lines)
+{
+    const struct out *out = &app->out;
+    struct view view = {.out = out, .stats = in->stats != NULL, .verbose = app->common.verbose > 0};
+    const struct line **order = malloc((groups->n + 1) * sizeof(*order));
+    struct table table;
+    size_t hidden;
+    bool ok;
+
+    if (order == NULL) {
+        return false;
+    }
+    hidden = choose_lines(lines, groups->n, view.verbose, order);
+    free(order);
+    for (size_t i = 0; i < groups->n; i++) {
+        view.nonfinite = view.nonfinite || lines[i].stats.nans + lines[i].stats.infs > 0;
+    }
+    begin_table(&table, &view);
+    for (size_t i = 0; i < groups->n; i++) {
+        char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
+
+        if (lines[i].shown) {
+            add_line(&table, &view, in, &lines[i], label != NULL ? label : "?");
+        }
+        free(label);
+    }
+    fputc('\n', out->to);
+    ok = table_print(&table, out, !view.verbose);
+    if (hidden > 0) {
+        fprintf(out->to, "  and %zu more, smaller (-v lists them)\n", hidden);
+    }
+    if (view.stats) {
+        fprintf(out->to, "  %smagnitudes: one cell per power of two, the largest at the right\n",
+                view.nonfinite ? "" : "no NaN, no Inf; ");
+    }
+    return ok;
+}
+
+/* Scales and zero points go with their tensor: they are listed with -v only. */
+static bool print_tensors(struct app *app, const struct inspection *in)
+{
+    bool verbose = app->common.verbose > 0;
+    struct line *lines = calloc(in->n_tensors + 1, sizeof(*lines));
+    struct groups groups;
+    bool ok = lines != NULL;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < in->n_tensors; i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
+        char scheme[CELL_BYTES] = "";
+        char kind[2048];
+        size_t n;
+        size_t g;
+
+        if (!verbose && tensor->companion_of != VC_NO_TENSOR) {
+            continue;
+        }
+        n = (size_t)snprintf(kind, sizeof(kind), "%d %s", (int)tensor->dtype,
+                             tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
+        for (unsigned d = 0; d < tensor->n_dims && n < sizeof(kind); d++) {
+            n += (size_t)snprintf(kind + n, sizeof(kind) - n, ",%llu", (unsigned long long)tensor->shape[d]);
+        }
+        g = groups_add(&groups, i, tensor->name, kind, verbose);
+        ok = g != NO_GROUP;
+        if (ok) {
+            lines[g].index = groups.list[g].first;
+            lines[g].n_tensors++;
+            lines[g].bytes += tensor->size_bytes;
+            if (in->stats != NULL) {
+                add_stats(&lines[g], &in->stats[i]);
+            }
+        }
+    }
+    if (ok && groups.n > 0) {
+        ok = print_lines(app, in, &groups, lines);
+    }
+    groups_release(&groups);
+    free(lines);
+    return ok;
+}
+
+bool print_inspection(struct app *app, const struct inspection *in)
+{
+    const struct out *out = &app->out;
+    char n[CELL_BYTES];
+
+    print_head(out, in);
+    if (!print_census(out, in) || !print_tensors(app, in)) {
+        return false;
+    }
+    if (in->n_quantized > 0) {
+        fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize turns them back\n",
+                fmt_count(n, in->n_quantized), in->n_own);
+    }
+    print_estimates(out, in);
+    return true;
+}

@@ -1,0 +1,523 @@
+/* print_report.c - the report of a conversion as a table: what changed, what was kept and why, totals.
+ *
+ * Tensors that differ only in their number share a line, with the worst figures of the group; -v lists every one. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/convert.h"
+#include "tools/group.h"
+
+#define MAX_LINES 40 /* of the table without -v; the smallest groups beyond it share a line */
+
+/* One line of the table: the sums, and the worst, of its tensors. */
+struct line {
+    size_t n_tensors;
+    const struct vc_report_row *row; /* the first one */
+    uint64_t before, after, zeros, elems, clipped;
+    double sqnr_db, max_abs_error;
+    bool measured, shown;
+};
+
+/* Everything that a line's tensors have in common besides their names' pattern. */
+static void kind_of(const struct vc_report_row *row, char *buf, size_t n)
+{
+    size_t k = (size_t)snprintf(buf, n, "%d %d %d %s", (int)row->action, (int)row->dtype_before, (int)row->dtype_after,
+                                row->scheme);
+
+    for (unsigned i = 0; i < row->n_dims && k < n; i++) {
+        k += (size_t)snprintf(buf + k, n - k, ",%llu", (unsigned long long)row->shape[i]);
+    }
+}
+
+static void add_row(struct line *line, const struct vc_report_row *row)
+{
+    if (line->n_tensors == 0) {
+        *line = (struct line){.row = row, .sqnr_db = (double)INFINITY};
+    }
+    line->n_tensors++;
+    line->before += row->bytes_before;
+    line->after += row->bytes_after;
+    line->elems += row->n_elems;
+    if (row->measured) {
+        line->measured = true;
+        line->zeros += row->zeros_after;
+        line->clipped += row->clipped;
+        line->sqnr_db = row->sqnr_db < line->sqnr_db ? row->sqnr_db : line->sqnr_db;
+        line->max_abs_error = row->max_abs_error > line->max_abs_error ? row->max_abs_error : line->max_abs_error;
+    }
+}
+
+static bool changed(const struct vc_report_row *row)
+{
+    return row->action != VC_ACTION_KEPT;
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- first line ---- */
+
+static void print_input(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    char n[CELL_BYTES];
+    char params[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, report->input);
+    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE), report->input_format,
+            fmt_count(n, totals->n_tensors), plural(totals->n_tensors), fmt_count(params, totals->n_params),
+            plural(totals->n_params), fmt_size(size, out, totals->file_before),
+            report->input_compressed ? "deflated" : "stored");
+}
+
+/* ---- what changed ---- */
+
+/* Which columns the table has. */
+struct view {
+    const struct out *out;
+    bool measured, verbose;
+    bool one_type; /* every line has the same type and room is short: it is said once, above the table */
+};
+
+static void add_figures(struct table *table, const struct view *view, const struct line *line)
+{
+    const struct out *out = view->out;
+    char buf[CELL_BYTES];
+
+    table_add(table, INK_NONE, fmt_size(buf, out, line->before));
+    table_add(table, INK_DIM, out_arrow(out));
+    table_add(table, INK_NONE, fmt_size(buf, out, line->after));
+    table_add(table, line->after < line->before ? INK_GOOD : INK_NONE, fmt_ratio(buf, out, line->before, line->after));
+    if (view->measured) {
+        table_add(table, INK_NONE, line->measured ? fmt_db(buf, line->sqnr_db) : "");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_NONE, line->measured ? fmt_real(buf, line->max_abs_error) : "");
+        table_add(table, INK_NONE, line->measured ? fmt_percent(buf, (double)line->zeros, (double)line->elems) : "");
+        table_add(table, line->clipped != 0 ? INK_WARN : INK_NONE, line->measured ? fmt_count(buf, line->clipped) : "");
+    }
+}
+
+#define TYPE_BYTES (CELL_BYTES * 2)
+
+/* "f32 -> int8/channel" */
+static char *fmt_type(char *buf, const struct out *out, const struct vc_report_row *row)
+{
+    const char *scheme = row->scheme[0] != '\0' ? row->scheme : vc_dtype_name(row->dtype_after);
+
+    snprintf(buf, TYPE_BYTES, "%s %s %.60s", vc_dtype_name(row->dtype_before), out_arrow(out), scheme);
+    return buf;
+}
+
+static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
+{
+    const struct vc_report_row *row = line->row;
+    char type[TYPE_BYTES];
+    char shape[CELL_BYTES];
+
+    table_add(table, INK_NONE, label);
+    table_add(table, INK_NONE, fmt_shape(shape, view->out, row->n_dims, row->shape));
+    if (!view->one_type) {
+        table_add(table, INK_NONE, fmt_type(type, view->out, row));
+    }
+    add_figures(table, view, line);
+}
+
+static void begin_table(struct table *table, const struct view *view)
+{
+    static const char *const titles[] = {"tensor", "shape", "type",      "size",  "",       "",
+                                         "ratio",  "SQNR",  "max error", "zeros", "clipped"};
+    static const char *const aligns[2][3] = {{"lllrarr", "lllrarrr", "lllrarrrrrr"},
+                                             {"llrarr", "llrarrr", "llrarrrrrr"}};
+    size_t n = !view->measured ? 7 : view->verbose ? 11 : 8;
+
+    table_init(table, aligns[view->one_type][!view->measured ? 0 : view->verbose ? 2 : 1]);
+    for (size_t i = 0; i < n; i++) {
+        if (i != 2 || !view->one_type) {
+            table_add(table, INK_DIM, titles[i]);
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct line *x = *(const struct line *const *)a;
+    const struct line *y = *(const struct line *const *)b;
+
+    if (x->before != y->before) {
+        return x->before < y->before ? 1 : -1;
+    }
+    return x < y ? -1 : x > y;
+}
+
+/* Marks the largest lines as shown, and the one with the worst tensor. */
+static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
+{
+    const struct line **order;
+
+    for (size_t i = 0; i < n; i++) {
+        lines[i].shown = all || n <= MAX_LINES;
+    }
+    if (all || n <= MAX_LINES) {
+        return true;
+    }
+    order = malloc(n * sizeof(*order));
+    if (order == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &lines[i];
+    }
+    qsort(order, n, sizeof(*order), by_size);
+    for (size_t i = 0; i < MAX_LINES - 2; i++) {
+        lines[order[i] - lines].shown = true;
+    }
+    free(order);
+    if (worst < n) {
+        lines[worst].shown = true;
+    }
+    return true;
+}
+
+/* The line of all that are not shown. */
+static void add_rest(struct table *table, const struct view *view, const struct line *lines, size_t n)
+{
+    struct line rest = {.sqnr_db = (double)INFINITY};
+    char label[CELL_BYTES];
+
+    for (size_t i = 0; i < n; i++) {
+        if (!lines[i].shown) {
+            rest.n_tensors += lines[i].n_tensors;
+            rest.before += lines[i].before;
+            rest.after += lines[i].after;
+            rest.measured = rest.measured || lines[i].measured;
+            rest.sqnr_db = lines[i].sqnr_db < rest.sqnr_db ? lines[i].sqnr_db : rest.sqnr_db;
+        }
+    }
+    if (rest.n_tensors == 0) {
+        return;
+    }
+    snprintf(label, sizeof(label), "%zu smaller (see -v)", rest.n_tensors);
+    table_add(table, INK_DIM, label);
+    table_add(table, INK_NONE, "");
+    if (!view->one_type) {
+        table_add(table, INK_NONE, "");
+    }
+    add_figures(table, view, &rest);
+}
+
+#define FIGURES_WIDTH 74 /* of everything but the names */
+
+/* The names do not fit beside the types, and these are all the same. */
+static bool drop_type(const struct out *out, const struct groups *groups, const struct line *lines)
+{
+    const struct vc_report_row *first = lines[0].row;
+    size_t longest = 0;
+
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct vc_report_row *row = lines[i].row;
+        size_t width = text_width(groups->list[i].pattern) + (groups->list[i].count > 1 ? 4 : 0);
+
+        longest = lines[i].shown && width > longest ? width : longest;
+        if (row->dtype_before != first->dtype_before || row->dtype_after != first->dtype_after ||
+            strcmp(row->scheme, first->scheme) != 0) {
+            return false;
+        }
+    }
+    return longest + FIGURES_WIDTH > (size_t)out->width;
+}
+
+static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst, bool measured)
+{
+    const struct out *out = &app->out;
+    struct view view = {.out = out, .measured = measured, .verbose = app->common.verbose > 0};
+    struct table table;
+    char type[TYPE_BYTES];
+
+    if (groups->n == 0) {
+        return true;
+    }
+    if (!choose_lines(lines, groups->n, worst, view.verbose)) {
+        return false;
+    }
+    view.one_type = !view.verbose && drop_type(out, groups, lines);
+    if (view.one_type) {
+        fprintf(out->to, "  %s\n", fmt_type(type, out, lines[0].row));
+    }
+    fputc('\n', out->to);
+    begin_table(&table, &view);
+    for (size_t i = 0; i < groups->n; i++) {
+        char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
+
+        if (lines[i].shown) {
+            add_line(&table, &view, &lines[i], label != NULL ? label : "?");
+        }
+        free(label);
+    }
+    add_rest(&table, &view, lines, groups->n);
+    return table_print(&table, out, !view.verbose);
+}
+
+static bool print_changed(struct app *app, const struct vc_report *report)
+{
+    bool verbose = app->common.verbose > 0;
+    struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
+    struct groups groups;
+    size_t worst = NO_GROUP;
+    bool measured = false;
+    bool ok = lines != NULL;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < report->n_rows; i++) {
+        const struct vc_report_row *row = &report->rows[i];
+        char kind[2048];
+        size_t g;
+
+        if (!changed(row)) {
+            continue;
+        }
+        kind_of(row, kind, sizeof(kind));
+        g = groups_add(&groups, i, row->name, kind, verbose);
+        if (g == NO_GROUP) {
+            ok = false;
+            break;
+        }
+        add_row(&lines[g], row);
+        measured = measured || row->measured;
+        worst = i == report->totals.worst ? g : worst;
+    }
+    ok = ok && print_lines(app, &groups, lines, worst, measured);
+    groups_release(&groups);
+    free(lines);
+    return ok;
+}
+
+/* ---- what was kept, by reason ---- */
+
+/* "a.weight, b.* x24, ..." in one line of at most `room` columns. */
+static bool print_names(const struct out *out, const struct vc_report *report, const char *reason, size_t room)
+{
+    struct groups groups;
+    size_t used = 0;
+    bool ok = true;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < report->n_rows; i++) {
+        const struct vc_report_row *row = &report->rows[i];
+
+        if (row->action == VC_ACTION_KEPT && strcmp(row->reason, reason) == 0) {
+            ok = groups_add(&groups, i, row->name, "", false) != NO_GROUP;
+        }
+    }
+    for (size_t i = 0; ok && i < groups.n; i++) {
+        char *label = group_label(&groups.list[i], out_times(out));
+        char *clean = label != NULL ? text_clean(label) : NULL;
+        size_t width = clean != NULL ? text_width(clean) : 0;
+
+        ok = clean != NULL;
+        if (ok && i > 0 && used + width + 2 + (i + 1 < groups.n ? 12 : 0) > room) {
+            fprintf(out->to, ", %zu more", groups.n - i);
+            i = groups.n;
+        } else if (ok) {
+            fprintf(out->to, "%s%s", i > 0 ? ", " : "", clean);
+            used += width + (i > 0 ? 2 : 0);
+        }
+        free(clean);
+        free(label);
+    }
+    groups_release(&groups);
+    return ok;
+}
+
+static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
+{
+    char n[CELL_BYTES];
+    char size[CELL_BYTES];
+    bool ok;
+
+    fmt_count(n, line->n_tensors);
+    fmt_size(size, out, line->before);
+    fprintf(out->to, "  kept %s tensor%s, %s: ", n, plural(line->n_tensors), size);
+    print_clean(out->to, line->row->reason[0] != '\0' ? line->row->reason : "nothing to do");
+    fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
+    ok = print_names(out, report, line->row->reason, (size_t)out->width - 6);
+    fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
+    return ok;
+}
+
+static bool print_kept_each(const struct out *out, const struct vc_report *report)
+{
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "lllrl");
+    for (size_t i = 0; i < report->n_rows; i++) {
+        const struct vc_report_row *row = &report->rows[i];
+
+        if (row->action == VC_ACTION_KEPT) {
+            table_add(&table, INK_NONE, row->name);
+            table_add(&table, INK_NONE, fmt_shape(buf, out, row->n_dims, row->shape));
+            table_add(&table, INK_NONE, vc_dtype_name(row->dtype_before));
+            table_add(&table, INK_NONE, fmt_size(buf, out, row->bytes_before));
+            table_add(&table, INK_DIM, row->reason);
+        }
+    }
+    if (table.n_cells > 0) {
+        fputs("\n  kept\n", out->to);
+    }
+    return table_print(&table, out, false);
+}
+
+static bool print_kept(struct app *app, const struct vc_report *report)
+{
+    struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
+    struct groups reasons;
+    bool ok = lines != NULL;
+
+    groups_init(&reasons);
+    for (size_t i = 0; ok && i < report->n_rows; i++) {
+        const struct vc_report_row *row = &report->rows[i];
+
+        if (row->action == VC_ACTION_KEPT) {
+            size_t g = groups_add(&reasons, i, row->reason, "", true);
+
+            ok = g != NO_GROUP;
+            if (ok) {
+                add_row(&lines[g], row);
+            }
+        }
+    }
+    if (ok && app->common.verbose > 0) {
+        ok = print_kept_each(&app->out, report);
+    } else {
+        for (size_t i = 0; ok && i < reasons.n; i++) {
+            fputs(i == 0 ? "\n" : "", app->out.to);
+            ok = print_reason(&app->out, report, &lines[i]);
+        }
+    }
+    groups_release(&reasons);
+    free(lines);
+    return ok;
+}
+
+/* ---- totals ---- */
+
+static void add_total(struct table *table, const struct out *out, const char *label, uint64_t before, uint64_t after,
+                      const char *note)
+{
+    char buf[CELL_BYTES];
+
+    table_add(table, INK_BOLD, label);
+    table_add(table, INK_NONE, label[0] != '\0' ? fmt_size(buf, out, before) : "");
+    table_add(table, INK_DIM, out_arrow(out));
+    table_add(table, INK_NONE, fmt_size(buf, out, after));
+    table_add(table, after < before ? INK_GOOD : INK_NONE, fmt_change(buf, out, before, after));
+    table_add(table, INK_NONE, note);
+}
+
+static bool print_totals(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    struct table table;
+    char note[CELL_BYTES * 2];
+    char db[CELL_BYTES];
+
+    table_init(&table, "lrarll");
+    if (totals->file_after != 0) {
+        add_total(&table, out, "file", totals->file_before, totals->file_after, "");
+    } else {
+        const char *const cells[] = {"file", fmt_size(note, out, totals->file_before), out_arrow(out),
+                                     "?",    "known after the run: deflated",          ""};
+
+        for (size_t i = 0; i < 6; i++) {
+            table_add(&table, i == 0 ? INK_BOLD : INK_NONE, cells[i]);
+        }
+    }
+    snprintf(note, sizeof(note), "%.2f bits/weight%s%s", totals->bits_per_weight, totals->measured ? ", SQNR " : "",
+             totals->measured ? fmt_db(db, totals->sqnr_db) : "");
+    add_total(&table, out, "host", totals->host_before, totals->host_after, totals->n_params > 0 ? note : "");
+    if (totals->device_native == totals->device_dequantized) {
+        add_total(&table, out, "device", totals->host_before, totals->device_native, "");
+    } else {
+        add_total(&table, out, "device", totals->host_before, totals->device_native,
+                  "with kernels that compute on the codes");
+        add_total(&table, out, "", totals->host_before, totals->device_dequantized, "with a loader that dequantizes");
+    }
+    fputc('\n', out->to);
+    return table_print(&table, out, false);
+}
+
+static void print_notes(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    uint64_t nonfinite = 0;
+    uint64_t clipped = 0;
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < report->n_rows; i++) {
+        nonfinite += report->rows[i].measured ? report->rows[i].nonfinite : 0;
+        clipped += report->rows[i].measured ? report->rows[i].clipped : 0;
+    }
+    if (totals->scale_bytes > 0) {
+        fprintf(out->to, "  scales are %s of the output\n",
+                fmt_percent(buf, (double)totals->scale_bytes, (double)totals->host_after));
+    }
+    if (totals->measured && totals->worst < report->n_rows) {
+        const struct vc_report_row *row = &report->rows[totals->worst];
+
+        fputs("  worst tensor ", out->to);
+        print_clean(out->to, row->name);
+        fprintf(out->to, ": %s", fmt_db(buf, row->sqnr_db));
+        fprintf(out->to, ", max error %s\n", fmt_real(buf, row->max_abs_error));
+    }
+    if (nonfinite > 0) {
+        fprintf(out->to, "  %sreplaced %s NaN or Inf%s\n", out_ink(out, INK_WARN), fmt_count(buf, nonfinite),
+                out_ink(out, INK_NONE));
+    }
+    if (clipped > 0) {
+        fprintf(out->to, "  %s%s value%s beyond the range of the target%s\n", out_ink(out, INK_WARN),
+                fmt_count(buf, clipped), plural(clipped), out_ink(out, INK_NONE));
+    }
+}
+
+/* ---- last line ---- */
+
+static void print_outcome(struct app *app, const struct vc_report *report)
+{
+    const struct out *out = &app->out;
+    const char *name = app->output != NULL ? app->output : "nothing";
+    char buf[CELL_BYTES];
+
+    if (report->gate_missed != NULL && report->gate_missed[0] != '\0') {
+        fprintf(out->to, "%swrote nothing:%s ", out_ink(out, INK_BAD), out_ink(out, INK_NONE));
+        print_clean(out->to, report->gate_missed);
+        fputc('\n', out->to);
+        return;
+    }
+    fputs(report->dry_run ? "would write " : "wrote ", out->to);
+    print_clean(out->to, strcmp(name, "-") == 0 ? "standard output" : name);
+    if (!report->dry_run && report->device != NULL && report->device[0] != '\0') {
+        fprintf(out->to, " in %.2f s: %s, %u thread%s", report->seconds, report->device, report->threads,
+                plural(report->threads));
+        if (report->peak_rss_bytes > 0) {
+            fprintf(out->to, ", peak %s", fmt_size(buf, out, report->peak_rss_bytes));
+        }
+    }
+    fputc('\n', out->to);
+}
+
+bool print_report(struct app *app, const struct vc_report *report)
+{
+    print_input(&app->out, report);
+    if (!print_changed(app, report) || !print_kept(app, report) || !print_totals(&app->out, report)) {
+        return false;
+    }
+    print_notes(&app->out, report);
+    print_outcome(app, report);
+    return true;
+}

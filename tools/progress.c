@@ -1,0 +1,90 @@
+/* progress.c - one line on the terminal while the library works: how far, how fast, at which tensor.
+ *
+ * Only when stderr is a terminal that can clear a line, and not with -q or --no-progress. At most ten times a second.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/app.h"
+
+#define BAR_CELLS 24
+#define INTERVAL  0.1
+#define QUIET     0.3 /* work that is over sooner shows nothing */
+
+static struct {
+    struct out out;
+    bool shown;
+    double begin, last;
+} state;
+
+static double now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void print_bar(FILE *to, const struct out *out, double part)
+{
+    int full = (int)(part * BAR_CELLS);
+
+    for (int i = 0; i < BAR_CELLS; i++) {
+        fputs(i < full ? (out->utf8 ? "\xe2\x94\x81" : "=") : (out->utf8 ? "\xe2\x94\x80" : "-"), to);
+    }
+}
+
+static void show(void *user, const struct vc_progress *progress)
+{
+    struct out *out = &state.out;
+    double t = now();
+    double part = progress->total > 0 ? (double)progress->done / (double)progress->total : 0;
+    char done[CELL_BYTES];
+    char total[CELL_BYTES];
+    char rate[CELL_BYTES];
+    char *name;
+    int room;
+
+    (void)user;
+    if (t - state.last < INTERVAL || t - state.begin < QUIET) {
+        return;
+    }
+    state.last = t;
+    fmt_size(done, out, progress->done);
+    fmt_size(total, out, progress->total);
+    fmt_size(rate, out, (uint64_t)((double)progress->done / (t - state.begin)));
+    fprintf(stderr, "\r\033[K%s ", progress->what != NULL ? progress->what : "");
+    print_bar(stderr, out, part < 1 ? part : 1);
+    fprintf(stderr, " %3.0f %%  %s of %s  %s/s", 100 * part, done, total, rate);
+    room = out->width - 75;
+    name = progress->tensor != NULL && room > 8 ? text_clean(progress->tensor) : NULL;
+    if (name != NULL && text_width(name) <= (size_t)room) {
+        fprintf(stderr, "  %s", name);
+    }
+    free(name);
+    (void)fflush(stderr);
+    state.shown = true;
+}
+
+void progress_begin(struct app *app)
+{
+    const char *term = getenv("TERM");
+
+    if (app->common.quiet || app->common.no_progress || isatty(2) != 1 || term == NULL || strcmp(term, "dumb") == 0) {
+        return;
+    }
+    out_init(&state.out, stderr, (enum color_mode)app->common.color, false);
+    state.begin = now();
+    vc_ctx_set_progress(app->ctx, show, NULL);
+}
+
+void progress_end(void)
+{
+    if (state.shown) {
+        fputs("\r\033[K", stderr);
+        (void)fflush(stderr);
+        state.shown = false;
+    }
+}
