@@ -1,0 +1,498 @@
+/* test_executor.c - the executor with a source, a pass and a sink made for the purpose: every byte arrives once, in
+ * order where order is promised, whatever the number of threads; the earliest failure is the one reported. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/executor.h"
+
+#define N_TENSORS 5
+
+/* ---- a source in memory: element i of tensor t is t * 1000 + i % 977 ---- */
+
+struct vc_source_stream {
+    size_t tensor;
+    uint64_t offset;
+};
+
+static _Atomic int open_streams;
+
+static float value(size_t tensor, uint64_t i)
+{
+    return (float)(tensor * 1000 + i % 977);
+}
+
+static void produce(size_t tensor, uint64_t offset, void *dst, size_t n)
+{
+    float *out = dst;
+    size_t i;
+
+    assert_int_equal(offset % sizeof *out, 0);
+    for (i = 0; i < n / sizeof *out; i++) {
+        out[i] = value(tensor, offset / sizeof *out + i);
+    }
+}
+
+static enum vc_status fake_read(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+                                uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    (void)ctx;
+    (void)model;
+    (void)form;
+    (void)check;
+    produce(tensor, offset, dst, n_bytes);
+    return VC_OK;
+}
+
+static enum vc_status fake_stream_open(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+                                       struct vc_source_stream **out)
+{
+    (void)ctx;
+    (void)model;
+    (void)form;
+    *out = calloc(1, sizeof **out);
+    (*out)->tensor = tensor;
+    open_streams++;
+    return VC_OK;
+}
+
+static enum vc_status fake_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n)
+{
+    (void)ctx;
+    produce(stream->tensor, stream->offset, dst, n);
+    stream->offset += n;
+    return VC_OK;
+}
+
+static enum vc_status fake_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished)
+{
+    (void)ctx;
+    (void)finished;
+    free(stream);
+    open_streams--;
+    return VC_OK;
+}
+
+static size_t fake_stream_bytes(const struct vc_model *model, size_t tensor)
+{
+    (void)model;
+    (void)tensor;
+    return 1000;
+}
+
+static const struct vc_source_ops source_ops = {.read = fake_read,
+                                                .stream_open = fake_stream_open,
+                                                .stream_read = fake_stream_read,
+                                                .stream_close = fake_stream_close,
+                                                .stream_bytes = fake_stream_bytes};
+
+static const uint64_t shapes[N_TENSORS][2] = {{700, 1000}, {3, 5}, {2, 600000}, {0, 4}, {1000, 300}};
+
+struct fake_model {
+    struct vc_model model;
+    struct vc_tensor tensors[N_TENSORS];
+    struct vc_tensor_io io[N_TENSORS];
+};
+
+static void fake_model_init(struct fake_model *f, unsigned sequential_mask)
+{
+    static const char *const names[N_TENSORS] = {"a", "b", "c", "d", "e"};
+    size_t i;
+
+    memset(f, 0, sizeof *f);
+    f->model.ops = &source_ops;
+    f->model.n_tensors = N_TENSORS;
+    f->model.tensors = f->tensors;
+    f->model.io = f->io;
+    for (i = 0; i < N_TENSORS; i++) {
+        uint64_t n = shapes[i][0] * shapes[i][1];
+
+        f->tensors[i] = (struct vc_tensor){.name = names[i],
+                                           .dtype = VC_DTYPE_F32,
+                                           .n_dims = 2,
+                                           .shape = shapes[i],
+                                           .n_elems = n,
+                                           .size_bytes = n * sizeof(float),
+                                           .companion_of = VC_NO_TENSOR};
+        f->io[i] = (struct vc_tensor_io){.sequential = (sequential_mask >> i & 1) != 0, .raw_bytes = n * sizeof(float)};
+    }
+}
+
+/* ---- a pass: y = x + (largest x of the tensor, found by a scan); one companion byte per tile ---- */
+
+struct fake_state {
+    _Atomic int largest;
+    _Atomic int begun;
+    int scanned; /* set by scan_end */
+};
+
+static uint64_t fail_tile_of_c = UINT64_MAX; /* the pass refuses this tile and all after it of tensor "c" */
+
+static enum vc_status fake_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+{
+    struct fake_state *s = stage->state;
+
+    (void)ctx;
+    (void)item;
+    s->begun++;
+    return VC_OK;
+}
+
+static void fake_end(struct vc_ctx *ctx, struct vc_stage *stage)
+{
+    struct fake_state *s = stage->state;
+
+    (void)ctx;
+    s->begun--;
+}
+
+static enum vc_status fake_scan(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                                const struct vc_tile *tile, const void *in, void *scratch)
+{
+    struct fake_state *s = stage->state;
+    const float *x = in;
+    size_t i;
+
+    (void)ctx;
+    (void)item;
+    (void)scratch;
+    for (i = 0; i < tile->n_elems; i++) {
+        int v = (int)x[i];
+        int seen = s->largest;
+
+        while (v > seen && !atomic_compare_exchange_weak(&s->largest, &seen, v)) {
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status fake_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+{
+    (void)ctx;
+    (void)item;
+    ((struct fake_state *)stage->state)->scanned++;
+    return VC_OK;
+}
+
+static enum vc_status fake_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                                 const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+{
+    struct fake_state *s = stage->state;
+    const float *x = in;
+    float *y = out->data;
+    char *companion = scratch;
+    size_t i;
+
+    assert_int_equal(s->begun, 1);
+    assert_int_equal(s->scanned, stage->scan ? 1 : 0);
+    if (item->source == 2 && tile->index >= fail_tile_of_c) {
+        return vc_fail(ctx, VC_E_FORMAT, "tile %u refused", (unsigned)tile->index);
+    }
+    for (i = 0; i < tile->n_elems; i++) {
+        y[i] = x[i] + (float)s->largest;
+    }
+    for (i = 0; i < vc_tile_chunks(tile); i++) {
+        out->stats->chunk_sums[2 * i] = 1.0;
+        out->stats->chunk_sums[2 * i + 1] = 0.25;
+    }
+    out->measured = true;
+    *companion = (char)('A' + tile->index % 26);
+    out->companion[0].data = companion;
+    out->companion[0].offset_bytes = tile->index;
+    out->companion[0].n_bytes = 1;
+    return VC_OK;
+}
+
+static const struct vc_pass_ops pass_ops = {.name = "fake",
+                                            .begin = fake_begin,
+                                            .scan = fake_scan,
+                                            .scan_end = fake_scan_end,
+                                            .apply = fake_apply,
+                                            .end = fake_end};
+static struct vc_pass pass = {.ops = &pass_ops};
+
+/* ---- a sink in memory ---- */
+
+struct fake_sink {
+    struct vc_sink sink;
+    char *data[2 * N_TENSORS];
+    uint64_t filled[2 * N_TENSORS];
+    size_t last_out; /* ordered: main tensors come in order */
+    pthread_mutex_t mutex;
+};
+
+static size_t fake_bound(const struct vc_sink *sink, size_t n)
+{
+    return sink->ordered ? n : 0;
+}
+
+static enum vc_status fake_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                                size_t n, struct vc_packet *packet)
+{
+    (void)ctx;
+    packet->out = out;
+    packet->offset = offset;
+    packet->data = data;
+    packet->n_bytes = n;
+    packet->n_plain = n;
+    if (sink->ordered) {
+        assert_true(packet->buffer_bytes >= n);
+        memcpy(packet->buffer, data, n);
+        packet->data = packet->buffer;
+    }
+    return VC_OK;
+}
+
+static enum vc_status fake_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct fake_sink *f = sink->self;
+
+    (void)ctx;
+    (void)pthread_mutex_lock(&f->mutex);
+    if (sink->ordered) {
+        assert_int_equal(f->filled[packet->out], packet->offset);
+        if (packet->out % 2 == 0) {
+            assert_true(packet->out >= f->last_out);
+            f->last_out = packet->out;
+        }
+    }
+    f->filled[packet->out] += packet->n_bytes;
+    (void)pthread_mutex_unlock(&f->mutex);
+    memcpy(f->data[packet->out] + packet->offset, packet->data, packet->n_bytes);
+    return VC_OK;
+}
+
+static void fake_interrupt(struct vc_sink *sink)
+{
+    (void)sink;
+}
+
+static const struct vc_sink_ops sink_ops = {
+    .pack_bound = fake_bound, .pack = fake_pack, .emit = fake_emit, .interrupt = fake_interrupt};
+
+/* ---- one run of everything ---- */
+
+struct run {
+    struct fake_model model;
+    struct fake_sink sink;
+    struct vc_arena arena;
+    struct vc_item items[N_TENSORS];
+    struct vc_item_result results[N_TENSORS];
+    struct fake_state states[N_TENSORS];
+    struct vc_out_tensor outs[2 * N_TENSORS];
+    size_t first_out[N_TENSORS];
+    struct vc_exec exec;
+};
+
+/* Tensors a, c, d, e go through the pass (c and e with a scan), b is kept. */
+static void run_init(struct vc_ctx *ctx, struct run *r, unsigned sequential_mask, bool ordered)
+{
+    size_t i;
+
+    memset(r, 0, sizeof *r);
+    fake_model_init(&r->model, sequential_mask);
+    r->sink.sink = (struct vc_sink){.ops = &sink_ops, .self = &r->sink, .ordered = ordered};
+    (void)pthread_mutex_init(&r->sink.mutex, NULL);
+    for (i = 0; i < N_TENSORS; i++) {
+        const struct vc_tensor *t = &r->model.tensors[i];
+
+        r->items[i] = (struct vc_item){.model = &r->model.model, .arena = &r->arena, .source = i};
+        r->items[i].desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, NULL};
+        if (i != 1) {
+            struct vc_stage *stage = vc_item_add_stage(ctx, &r->items[i], &pass);
+
+            stage->state = &r->states[i];
+            stage->scan = i == 2 || i == 4;
+            stage->scratch_bytes = 64;
+            stage->n_companions = 1;
+        }
+        r->first_out[i] = 2 * i;
+        r->sink.data[2 * i] = calloc(1, t->size_bytes + 1);
+        r->sink.data[2 * i + 1] = calloc(1, 64);
+    }
+    r->exec = (struct vc_exec){.items = r->items,
+                               .n_items = N_TENSORS,
+                               .results = r->results,
+                               .sink = &r->sink.sink,
+                               .first_out = r->first_out,
+                               .outs = r->outs,
+                               .what = "test"};
+}
+
+static void run_release(struct vc_ctx *ctx, struct run *r)
+{
+    size_t i;
+
+    for (i = 0; i < 2 * N_TENSORS; i++) {
+        free(r->sink.data[i]);
+    }
+    for (i = 0; i < N_TENSORS; i++) {
+        assert_int_equal(r->states[i].begun, 0);
+        vc_item_drop_stages(ctx, &r->items[i], 0);
+    }
+    assert_int_equal(open_streams, 0);
+    (void)pthread_mutex_destroy(&r->sink.mutex);
+    vc_arena_release(ctx, &r->arena);
+}
+
+static void check_tensor(const struct run *r, size_t tensor)
+{
+    const struct vc_tensor *t = &r->model.tensors[tensor];
+    const float *y = (const float *)(const void *)r->sink.data[2 * tensor];
+    float add = tensor == 2 || tensor == 4 ? (float)(tensor * 1000 + 976) : 0.0f;
+    uint64_t n_rows;
+    uint64_t row_len;
+    uint64_t i;
+
+    assert_int_equal(r->sink.filled[2 * tensor], t->size_bytes);
+    for (i = 0; i < t->n_elems; i++) {
+        if (y[i] != value(tensor, i) + add) {
+            fail_msg("tensor %zu element %llu is %g", tensor, (unsigned long long)i, (double)y[i]);
+        }
+    }
+    if (tensor == 1) {
+        return;
+    }
+    vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+    assert_int_equal(r->sink.filled[2 * tensor + 1], vc_tile_count(n_rows, row_len));
+    for (i = 0; i < vc_tile_count(n_rows, row_len); i++) {
+        assert_int_equal(r->sink.data[2 * tensor + 1][i], 'A' + (int)(i % 26));
+    }
+}
+
+static void everything_arrives(void **state)
+{
+    unsigned threads;
+    unsigned mask;
+    int ordered;
+    size_t i;
+
+    (void)state;
+    for (threads = 1; threads <= 5; threads++) {
+        for (mask = 0; mask < 32; mask += threads > 1 ? 3 : 1) {
+            for (ordered = 0; ordered < 2; ordered++) {
+                struct vc_ctx *ctx;
+                struct run r;
+
+                assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+                assert_int_equal(vc_ctx_set_threads(ctx, threads), VC_OK);
+                run_init(ctx, &r, mask, ordered != 0);
+                assert_int_equal(vc_exec_run(ctx, &r.exec), VC_OK);
+                for (i = 0; i < N_TENSORS; i++) {
+                    check_tensor(&r, i);
+                }
+                assert_true(r.results[0].measured);
+                assert_true(r.results[0].sum_x2 == 700.0); /* one chunk per row of 1000 */
+                assert_true(r.results[0].sum_e2 == 175.0);
+                assert_true(r.results[2].sum_x2 == 2.0 * (600000 / 4096 + 1));
+                assert_false(r.results[1].measured);
+                run_release(ctx, &r);
+                vc_ctx_free(ctx);
+            }
+        }
+    }
+}
+
+static void earliest_failure_is_reported(void **state)
+{
+    unsigned threads;
+    int repeat;
+
+    (void)state;
+    fail_tile_of_c = 1;
+    for (threads = 1; threads <= 6; threads++) {
+        for (repeat = 0; repeat < 20; repeat++) {
+            struct vc_ctx *ctx;
+            struct run r;
+
+            assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+            assert_int_equal(vc_ctx_set_threads(ctx, threads), VC_OK);
+            run_init(ctx, &r, repeat % 4 == 3 ? 0x1fu : 0, repeat % 2 != 0);
+            assert_int_equal(vc_exec_run(ctx, &r.exec), VC_E_FORMAT);
+            assert_string_equal(vc_ctx_message(ctx), "c: tile 1 refused");
+            run_release(ctx, &r);
+            vc_ctx_free(ctx);
+        }
+    }
+    fail_tile_of_c = UINT64_MAX;
+}
+
+static void cancelling_ends_the_run(void **state)
+{
+    struct vc_ctx *ctx;
+    struct run r;
+
+    (void)state;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    run_init(ctx, &r, 0, false);
+    vc_ctx_cancel(ctx);
+    assert_int_equal(vc_exec_run(ctx, &r.exec), VC_E_CANCELLED);
+    run_release(ctx, &r);
+    vc_ctx_free(ctx);
+}
+
+static void memory_limit_sets_workers(void **state)
+{
+    struct vc_ctx *ctx;
+    struct run r;
+    unsigned n = 0;
+
+    (void)state;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, 8), VC_OK);
+    run_init(ctx, &r, 0, false);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, 1000), VC_OK);
+    assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_E_NOMEM);
+    assert_int_equal(vc_exec_run(ctx, &r.exec), VC_E_NOMEM);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
+    assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_OK);
+    assert_in_range(n, 1, 3);
+    assert_int_equal(vc_exec_run(ctx, &r.exec), VC_OK);
+    assert_true(vc_ctx_peak_bytes(ctx) <= (uint64_t)8 << 20);
+    run_release(ctx, &r);
+    vc_ctx_free(ctx);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    uint64_t n;
+
+    (void)state;
+    for (n = 1; n < 1000; n++) {
+        struct vc_ctx *ctx;
+        struct run r;
+        enum vc_status status;
+
+        assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+        assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+        run_init(ctx, &r, 4, n % 2 != 0);
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_exec_run(ctx, &r.exec);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        run_release(ctx, &r);
+        vc_ctx_free(ctx);
+        if (status == VC_OK) {
+            assert_true(n > 5);
+            return;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+    }
+    fail_msg("it never succeeded");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_arrives),        cmocka_unit_test(earliest_failure_is_reported),
+        cmocka_unit_test(cancelling_ends_the_run),   cmocka_unit_test(memory_limit_sets_workers),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
