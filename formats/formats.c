@@ -179,6 +179,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     }
     model->format = format->name;
     model->file_bytes = file->size_bytes;
+    model->input = file;
     status = format->open(ctx, file, options, model);
     if (status == VC_OK && model->by_name == NULL) {
         status = vc_model_index_names(ctx, model);
@@ -229,6 +230,7 @@ void vc_model_close(struct vc_model *model)
         model->ops->close(model);
     }
     vc_free(ctx, model->by_name);
+    vc_free(ctx, model->quants);
     vc_free(ctx, model->path);
     vc_free(ctx, model);
 }

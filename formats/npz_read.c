@@ -249,7 +249,8 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
 {
     const struct vc_zip_entry *entry = member->entry;
 
-    if (has_suffix(entry)) {
+    io->bare_name = !has_suffix(entry);
+    if (!io->bare_name) {
         entry->name[entry->name_bytes - SUFFIX_BYTES] = '\0';
     }
     member->data.shape = shape;

@@ -268,7 +268,7 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
     return VC_OK;
 }
 
-/* One record at p, of which `left` bytes are there. The name goes to *names and moves it on. */
+/* One record at p, which may take up to `left` bytes. The name goes to *names and moves it on. */
 static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, size_t left, char **names,
                                   struct vc_zip_entry *entry)
 {
@@ -283,7 +283,7 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     extra_bytes = vc_le16(p + 30);
     total = CENTRAL_BYTES + name_bytes + extra_bytes + vc_le16(p + 32);
     if (total > left) {
-        return vc_fail(ctx, VC_E_FORMAT, "a record of %zu bytes, but %zu are left", total, left);
+        return vc_fail(ctx, VC_E_FORMAT, "a record of %zu bytes, but at most %zu are left for it", total, left);
     }
     if (vc_le16(p + 34) != 0 && vc_le16(p + 34) != 0xffff) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
@@ -317,7 +317,8 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
         struct vc_zip_entry *entry = &zip->entries[i];
         const unsigned char *p = data + at;
 
-        status = read_record(ctx, p, n - at, &names, entry);
+        /* Each later record needs its fixed part, which the room for names counts on. */
+        status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
         if (status != VC_OK) {
             return vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
         }

@@ -1,0 +1,166 @@
+/* test_infile.c - what may be opened as an input, and what happens when a file changes under its reader. */
+#define _GNU_SOURCE
+#include "formats_test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/infile.h"
+
+static void expect_refused(const char *path, enum vc_status expected, const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(ctx, path, NULL, &model);
+
+    if (status != expected || strstr(vc_ctx_message(ctx), needle) == NULL ||
+        strstr(vc_ctx_message(ctx), strcmp(path, "-") == 0 ? "standard input" : path) == NULL) {
+        fail_msg("%s: status %s, \"%s\" does not say \"%s\"", path, vc_status_name(status), vc_ctx_message(ctx),
+                 needle);
+    }
+    assert_null(model);
+    test_ctx_done(ctx);
+}
+
+static void test_no_files(void **state)
+{
+    char folder[] = "/tmp/infile-XXXXXX";
+    char path[64];
+    int fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    expect_refused(folder, VC_E_UNSUPPORTED, "is a folder");
+    snprintf(path, sizeof path, "%s/missing.npz", folder);
+    expect_refused(path, VC_E_IO, "cannot open: No such file");
+    snprintf(path, sizeof path, "%s/empty.npz", folder);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    expect_refused(path, VC_E_FORMAT, "is empty");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect_refused(path, VC_E_UNSUPPORTED, "is a pipe");
+    unlink(path);
+    expect_refused("/dev/null", VC_E_UNSUPPORTED, "is a device");
+    rmdir(folder);
+}
+
+/* Runs vc_model_open("-") with this as standard input. */
+static void with_stdin(int fd, enum vc_status expected, const char *needle)
+{
+    int saved = dup(STDIN_FILENO);
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    enum vc_status status;
+
+    dup2(fd, STDIN_FILENO);
+    close(fd);
+    status = vc_model_open(ctx, "-", NULL, &model);
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+    if (status != expected || strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("status %s, \"%s\" does not say \"%s\"", vc_status_name(status), vc_ctx_message(ctx), needle);
+    }
+    if (status == VC_OK) {
+        assert_int_equal(walk_model(ctx, model), VC_OK);
+        assert_string_equal(vc_model_path(model), "-");
+        vc_model_close(model);
+    }
+    test_ctx_done(ctx);
+}
+
+static int pipe_with(const void *data, size_t n)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], data, n), n); /* small enough for the pipe's own buffer */
+    close(ends[1]);
+    return ends[0];
+}
+
+static void test_stdin(void **state)
+{
+    struct zip_builder z;
+    char path[512];
+    char one;
+    int fd;
+
+    (void)state;
+    zip_simple(&z, NULL);
+    with_stdin(pipe_with(z.out.p, z.out.n), VC_OK, "");
+    with_stdin(pipe_with(z.out.p, z.out.n - 1), VC_E_FORMAT, "standard input: zip");
+    with_stdin(pipe_with("", 0), VC_E_FORMAT, "standard input: is empty");
+    with_stdin(open("/tmp", O_RDONLY), VC_E_UNSUPPORTED, "folder");
+
+    fd = walk_file_open(z.out.p, z.out.n, path, sizeof path);
+    with_stdin(open(path, O_RDONLY), VC_OK, ""); /* used as it is */
+    lseek(fd, 0, SEEK_SET);
+    assert_int_equal(read(fd, &one, 1), 1);
+    with_stdin(dup(fd), VC_E_FORMAT, "standard input: is no checkpoint"); /* from where it stands: one byte is gone */
+    walk_file_close(fd, path);
+    zip_release(&z);
+}
+
+static void test_truncated_while_open(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    struct zip_builder z;
+    float values[12];
+    char path[512];
+    int fd;
+
+    (void)state;
+    zip_simple(&z, NULL);
+    fd = walk_file_open(z.out.p, z.out.n, path, sizeof path);
+    assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
+    assert_int_equal(vc_model_read(ctx, model, 0, 0, 12, values, sizeof values), VC_OK);
+    assert_int_equal(ftruncate(fd, (off_t)z.members[0].data + 130), 0);
+    assert_int_equal(vc_model_read(ctx, model, 0, 0, 12, values, sizeof values), VC_E_FORMAT);
+    assert_non_null(strstr(vc_ctx_message(ctx), "a: ends at offset"));
+    assert_non_null(strstr(vc_ctx_message(ctx), path));
+    vc_model_close(model);
+    walk_file_close(fd, path);
+    zip_release(&z);
+    test_ctx_done(ctx);
+}
+
+static void test_tempfile(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    char byte = 0;
+    int fd = vc_tempfile_open(ctx);
+    struct stat st;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "x", 1, 100), 1);
+    assert_int_equal(pread(fd, &byte, 1, 100), 1);
+    assert_int_equal(byte, 'x');
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_nlink, 0);
+    close(fd);
+    setenv("TMPDIR", "/nowhere/at/all", 1);
+    assert_int_equal(vc_tempfile_open(ctx), -1);
+    assert_non_null(strstr(vc_ctx_message(ctx), "/nowhere/at/all"));
+    unsetenv("TMPDIR");
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_files),
+        cmocka_unit_test(test_stdin),
+        cmocka_unit_test(test_truncated_while_open),
+        cmocka_unit_test(test_tempfile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* fuzz_target.c - see fuzz_target.h. */
+#define _GNU_SOURCE /* memfd_create */
+#include "fuzz_target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "model_walk.h"
+
+struct vc_ctx *fuzz_ctx(void)
+{
+    static struct vc_ctx *ctx;
+
+    if (ctx == NULL) {
+        if (vc_ctx_create(&ctx) != VC_OK || vc_ctx_set_max_memory(ctx, (uint64_t)256 << 20) != VC_OK) {
+            abort();
+        }
+    }
+    return ctx;
+}
+
+/* One memory file for the whole run: making one for each input costs more than all the rest. */
+static const char *file_with(const uint8_t *data, size_t n)
+{
+    static char path[64];
+    static int fd = -1;
+
+    if (fd < 0) {
+        fd = memfd_create("fuzz", MFD_CLOEXEC);
+        if (fd < 0) {
+            abort();
+        }
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    }
+    if (ftruncate(fd, 0) != 0 || (n > 0 && pwrite(fd, data, n, 0) != (ssize_t)n)) {
+        abort();
+    }
+    return path;
+}
+
+static void promise(bool kept, const char *what, const struct vc_ctx *ctx)
+{
+    if (!kept) {
+        fprintf(stderr, "broken promise: %s (%s)\n", what, vc_ctx_message(ctx));
+        abort();
+    }
+}
+
+void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
+{
+    struct vc_open_options options = {.void_as = void_as};
+    struct vc_ctx *ctx = fuzz_ctx();
+    enum vc_status status = walk_path(ctx, file_with(data, n), &options);
+    const char *message = vc_ctx_message(ctx);
+
+    promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED || status == VC_E_NOMEM,
+            vc_status_name(status), ctx);
+    promise((status == VC_OK) == (message[0] == '\0'), "a sentence with every failure, and only then", ctx);
+    promise(strchr(message, '\n') == NULL, "one line", ctx);
+    promise(vc_pool_in_use(ctx->shared->pool) == 0, "all memory is given back", ctx);
+}

@@ -1,0 +1,18 @@
+/* fuzz_target.h - what the fuzz targets share. */
+#ifndef VC_TESTS_FUZZ_TARGET_H
+#define VC_TESTS_FUZZ_TARGET_H
+
+#include <string.h>
+
+#include "core/source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* One context for the whole run, limited to 256 MiB. */
+struct vc_ctx *fuzz_ctx(void);
+
+/* Opens the bytes as a file, reads all tensors in both forms, and aborts where a promise is broken: a status without
+ * a sentence, memory that was not given back, an error of our own making. */
+void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as);
+
+#endif

@@ -1,0 +1,158 @@
+/* make_seeds.c - writes the seeds of the fuzz corpus: make_seeds FOLDER makes FOLDER/npy and FOLDER/npz files, small
+ * ones of every kind that the readers know. The rest of the kept corpus was found by the fuzzers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_target.h"
+#include "zip_builder.h"
+
+static const char *root;
+
+static void save(const char *kind, const char *name, const struct bytes *b)
+{
+    char path[1024];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s/seed-%s", root, kind, name);
+    f = fopen(path, "wb");
+    if (f == NULL || fwrite(b->p, 1, b->n, f) != b->n || fclose(f) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static void save_npy(const char *name, struct bytes b)
+{
+    save("npy", name, &b);
+    bytes_release(&b);
+}
+
+static void save_zip(const char *name, struct zip_builder *z)
+{
+    save("npz", name, &z->out);
+    zip_release(z);
+}
+
+static void npy_seeds(void)
+{
+    static const unsigned char data[96] = {1, 2, 3, 4, 5, 6, 7, 8};
+    static const char *const kinds[] = {"<f4", ">f4", "<f2", ">f8", "|b1", "<c8", ">c16", "<u2", "|V2", "|V3"};
+    static const size_t sizes[] = {4, 4, 2, 8, 1, 8, 16, 2, 2, 3};
+    struct bytes one = npy_matrix(3, 4);
+    struct bytes v = {NULL, 0, 0};
+    size_t i;
+
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "dtype-%zu", i);
+        save_npy(name, npy_array(kinds[i], i % 2 == 1, "(2, 3)", data, 6 * sizes[i]));
+    }
+    save_npy("scalar", npy_array("<i8", false, "()", data, 8));
+    save_npy("empty", npy_array("<f4", false, "(0, 3)", data, 0));
+    save_npy("fortran", npy_array("<i1", true, "(2, 3, 4)", data, 24));
+    save_npy("python2", npy_text("{\"shape\": (3L,), \"fortran_order\": False, \"descr\": \"<f4\"}", data, 12));
+    save_npy("object", npy_array("|O", false, "(1,)", data, 8));
+    bytes_add(&v, "\x93NUMPY\2\0\x76\0\0\0", 12);
+    bytes_add(&v, one.p + 10, one.n - 10);
+    save("npy", "version2", &v);
+    v.p[6] = 3;
+    save("npy", "version3", &v);
+    bytes_release(&v);
+    bytes_release(&one);
+}
+
+static void save_simple(const char *name, const struct member_options *o, enum zip_end end, size_t n_comment)
+{
+    struct zip_builder z;
+
+    memset(&z, 0, sizeof z);
+    zip_add_bytes(&z, "a.npy", npy_matrix(2, 3), o);
+    zip_add_bytes(&z, "b", npy_array(">f8", true, "(2, 1)", "0123456789abcdef", 16), o);
+    zip_add(&z, "n.txt", "notes", 5, o);
+    zip_finish(&z, end, n_comment);
+    save_zip(name, &z);
+}
+
+static void manifest_seeds(void)
+{
+    static const char int8[] =
+        "{\"schema\": \"vcompress.manifest/1\", \"tool\": \"vcompress 0.1.0\", \"options\": {\"scheme\": \"int8\"}, "
+        "\"tensors\": {\"w\": {\"scheme\": \"int8\", \"granularity\": \"channel\", \"axis\": 0, \"symmetric\": true, "
+        "\"source_dtype\": \"f32\", \"scale\": \"w.scale\"}, \"h\": {\"dtype\": \"bf16\", \"source_dtype\": \"f32\"}}}";
+    static const char groups[] =
+        "{\"schema\": \"vcompress.manifest/1\", \"tensors\": {\"w\": {\"scheme\": \"int8\", \"granularity\": "
+        "\"group\", "
+        "\"group_size\": 2, \"symmetric\": false, \"source_dtype\": \"bf16\", \"scale\": \"w.scale\", "
+        "\"zero_point\": \"w.zero_point\"}}}";
+    struct zip_builder z;
+
+    memset(&z, 0, sizeof z);
+    zip_add_bytes(&z, "w.npy", npy_array("|i1", false, "(2, 3)", "\1\2\3\4\5\6", 6), NULL);
+    zip_add_bytes(&z, "w.scale.npy", npy_array("<f4", false, "(2, 1)", "\0\0\x80?\0\0\x80?", 8), NULL);
+    zip_add_bytes(&z, "h.npy", npy_array("<u2", false, "(2,)", "\x80?\x80?", 4), NULL);
+    zip_add(&z, "vcompress.json", int8, sizeof int8 - 1, NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("manifest", &z);
+    zip_add_bytes(&z, "w.npy", npy_array("|i1", false, "(2, 4)", "\1\2\3\4\5\6\7\0", 8), NULL);
+    zip_add_bytes(&z, "w.scale.npy", npy_array("<f4", false, "(2, 2)", "\0\0\x80?\0\0\x80?\0\0\x80?\0\0\x80?", 16),
+                  NULL);
+    zip_add_bytes(&z, "w.zero_point.npy", npy_array("|i1", false, "(2, 2)", "\1\2\3\4", 4), NULL);
+    zip_add(&z, "vcompress.json", groups, sizeof groups - 1, &(struct member_options){.deflate = true, .level = 6});
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("manifest-groups", &z);
+    zip_add_bytes(&z, "w.npy", npy_array("|i1", false, "(2, 3)", "\1\2\3\4\5\6", 6), NULL);
+    zip_add_bytes(&z, "w.scale.npy", npy_array("<f4", false, "(1,)", "\0\0\x80?", 4), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("inferred", &z);
+}
+
+static void npz_seeds(void)
+{
+    struct member_options o = {.deflate = true, .level = 6};
+    struct zip_builder z;
+
+    save_simple("stored", NULL, ZIP_END_PLAIN, 0);
+    save_simple("deflated", &o, ZIP_END_PLAIN, 0);
+    o.level = 0;
+    save_simple("level0", &o, ZIP_END_PLAIN, 0);
+    save_simple("comment", NULL, ZIP_END_PLAIN, 9);
+    save_simple("end64", NULL, ZIP_END_64, 0);
+    save_simple("end64-plain", NULL, ZIP_END_64_PLAIN, 0);
+    o = (struct member_options){.central64 = 7, .local64 = true};
+    save_simple("zip64", &o, ZIP_END_64, 0);
+    o = (struct member_options){.deflate = true, .level = 6, .descriptor = DESCRIPTOR_64, .local64 = true};
+    save_simple("descriptor64", &o, ZIP_END_PLAIN, 0);
+    o = (struct member_options){.descriptor = DESCRIPTOR_32};
+    save_simple("descriptor", &o, ZIP_END_PLAIN, 0);
+    o = (struct member_options){.descriptor = DESCRIPTOR_PLAIN_32, .gap = 7};
+    save_simple("descriptor-plain", &o, ZIP_END_PLAIN, 0);
+    o = (struct member_options){.local_extra = "\x35\xd9\4\0\x40\0\0\0", .n_local_extra = 8, .utf8 = true};
+    save_simple("extra", &o, ZIP_END_PLAIN, 0);
+    memset(&z, 0, sizeof z);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("empty", &z);
+    o = (struct member_options){.deflate = true, .level = 6};
+    zip_add_bytes(&z, "f.npy", npy_array("<f4", true, "(2, 2)", "aaaabbbbccccdddd", 16), &o);
+    zip_add_bytes(&z, "z.npy", npy_array("<f4", true, "(0,)", "", 0), &o);
+    zip_add(&z, "e", "", 0, &o);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("spool", &z);
+    zip_add(&z, "archive/data.pkl", "\x80\x02.", 3, NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save_zip("torch", &z);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fputs("make_seeds FOLDER\n", stderr);
+        return 2;
+    }
+    root = argv[1];
+    npy_seeds();
+    npz_seeds();
+    manifest_seeds();
+    return 0;
+}
