@@ -15,6 +15,19 @@
 static const char *const level_names[VC_CPU_COUNT] = {"ref", "base", "avx2", "avx512", "neon"};
 
 #if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+/* clang's __builtin_cpu_supports knows no "f16c" before version 15. */
+static bool has_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c;
+    unsigned d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 bool vc_cpu_has(enum vc_cpu_level level)
 {
     switch (level) {
@@ -22,7 +35,7 @@ bool vc_cpu_has(enum vc_cpu_level level)
     case VC_CPU_BASE:
         return true;
     case VC_CPU_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma") &&
+        return __builtin_cpu_supports("avx2") && has_f16c() && __builtin_cpu_supports("fma") &&
                __builtin_cpu_supports("bmi2");
     case VC_CPU_AVX512:
         return vc_cpu_has(VC_CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
