@@ -287,7 +287,7 @@ static void name_subject(const struct app *app, const char *sentence, char *text
 {
     bool named = app->subject == NULL || names(sentence, app->subject) || names(sentence, app->output);
 
-    snprintf(text, LINE_BYTES, "%s%s%s", named ? "" : app->subject, named ? "" : ": ", sentence);
+    snprintf(text, LINE_BYTES, "%.900s%s%.1100s", named ? "" : app->subject, named ? "" : ": ", sentence);
 }
 
 static int fail_with(struct app *app, enum vc_status status, const char *sentence)
