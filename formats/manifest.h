@@ -15,6 +15,7 @@
 #include "core/text.h"
 
 #define VC_MANIFEST_NAME      "vcompress.json"
+#define VC_MANIFEST_SCHEMA    "vcompress.manifest/1"
 #define VC_MANIFEST_MAX_BYTES ((size_t)64 << 20)
 
 /* Reads the text and sets quant, companion_of and dtype (bf16 kept as u2) of the model's tensors. The model's by_name
