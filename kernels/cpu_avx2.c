@@ -1,4 +1,8 @@
 /* cpu_avx2.c - the loops for x86-64-v3: AVX2, F16C, FMA, BMI2. */
 #define VC_SUFFIX  avx2
 #define VC_USE_X86 1
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include "kernels/loops.h"
+#else /* a build that gives this file no flags: kernels.c then leaves the level out */
+#include "kernels/variants.h"
+#endif

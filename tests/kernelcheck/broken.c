@@ -1,0 +1,193 @@
+/* broken.c - kernels with one mistake each. A checker that finds all of them can be believed when it finds nothing. */
+#include <string.h>
+
+#include "check.h"
+#include "kernels/access.h"
+#include "kernels/arith.h"
+
+static const struct vc_kernels *right;
+
+/* float maximum: loses a NaN that a later number follows */
+static int absmax_loses_nan(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits)
+{
+    int result = right->absmax_rows(x, n_rows, row_len, group, bits);
+
+    for (size_t i = 0; group >= row_len && row_len != 0 && i < n_rows; i++) {
+        float most = 0;
+
+        for (size_t k = 0; k < row_len; k++) {
+            most = fmaxf(most, fabsf(vc_get_f32(x, i * row_len + k)));
+        }
+        vc_put_u32(bits, i, vc_f32_bits(most));
+    }
+    return result;
+}
+
+/* multiplies with the reciprocal instead of dividing */
+static int int8_reciprocal(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
+                           int8_t *q, struct vc_tile_stats *stats)
+{
+    int result = right->int8_rows(x, n_rows, row_len, group, bits, scale, q, stats);
+
+    for (size_t i = 0; group >= row_len && i < n_rows * row_len; i++) {
+        float r = 1.0f / vc_get_f32(scale, i / row_len);
+
+        if (vc_get_u32(bits, i / row_len) < VC_F32_INF_BITS) {
+            q[i] = (int8_t)rintf(vc_get_f32(x, i) * r);
+        }
+    }
+    return result;
+}
+
+/* rounds halves away from zero */
+static int bf16_half_up(const float *x, size_t n_rows, size_t row_len, uint16_t *h, struct vc_tile_stats *stats)
+{
+    int result = right->cast_f32_bf16(x, n_rows, row_len, h, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        uint32_t u = vc_f32_bits(vc_get_f32(x, i));
+
+        if ((u & VC_F32_ABS_MASK) < VC_F32_INF_BITS) {
+            vc_put_u16(h, i, (uint16_t)((u + 0x8000u) >> 16));
+        }
+    }
+    return result;
+}
+
+/* goes through f32: rounds twice */
+static int f64_rounds_twice(const double *x, size_t n_rows, size_t row_len, uint16_t *h, struct vc_tile_stats *stats)
+{
+    int result = right->cast_f64_f16(x, n_rows, row_len, h, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        vc_put_u16(h, i, vc_f32_to_f16(vc_f64_to_f32(vc_get_f64(x, i))));
+    }
+    return result;
+}
+
+/* keeps the payload of NaN, as the instruction does */
+static int f16_keeps_payload(const float *x, size_t n_rows, size_t row_len, uint16_t *h, struct vc_tile_stats *stats)
+{
+    int result = right->cast_f32_f16(x, n_rows, row_len, h, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        uint32_t u = vc_f32_bits(vc_get_f32(x, i));
+
+        if ((u & VC_F32_ABS_MASK) > VC_F32_INF_BITS) {
+            vc_put_u16(h, i, (uint16_t)((u >> 16 & 0x8000u) | 0x7e00u | (u >> 13 & 0x1ffu)));
+        }
+    }
+    return result;
+}
+
+/* adds in plain order */
+static int values_in_order(const float *x, size_t n_rows, size_t row_len, struct vc_value_counts *counts)
+{
+    int result = right->values_f32(x, n_rows, row_len, counts);
+
+    if (n_rows == 1 && row_len > 64 && row_len <= VC_CHUNK_ELEMS && counts->nans + counts->infs == 0) {
+        double sum = 0;
+
+        for (size_t i = 0; i < row_len; i++) {
+            sum += (double)vc_get_f32(x, i);
+        }
+        counts->chunk_sums[0] = sum;
+    }
+    return result;
+}
+
+/* writes one element too many */
+static int decode_writes_beyond(const uint16_t *h, size_t n, float *y)
+{
+    int result = right->f16_to_f32(h, n, y);
+
+    if (n % 8 == 7) {
+        vc_put_f32(y, n, 0);
+    }
+    return result;
+}
+
+/* reads one element too many: found by the page after the array */
+static int read_beyond(const uint16_t *h, size_t n, float *y)
+{
+    volatile uint16_t last = n % 16 == 15 ? vc_get_u16(h, n) : (uint16_t)0;
+
+    (void)last;
+    return right->bf16_to_f32(h, n, y);
+}
+
+/* cleans up its input */
+static int changes_input(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *bits)
+{
+    float zero = 0;
+
+    if (n == 33) {
+        memcpy((char *)(uintptr_t)x + 4, &zero, sizeof zero);
+    }
+    return right->absmax_axis(x, n, map, bits);
+}
+
+/* forgets the short last group */
+static int forgets_tail(const int8_t *q, size_t n_rows, size_t row_len, size_t group, const float *scale,
+                        const int8_t *zero, float *y)
+{
+    return row_len % group == 0 ? right->int8_decode_rows(q, n_rows, row_len, group, scale, zero, y) : 0;
+}
+
+/* leaves a counter as it was */
+static int forgets_counter(const float *x, const float *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums)
+{
+    uint64_t before = sums->nonfinite_pairs;
+    int result = right->diff_f32(x, y, n_rows, row_len, sums);
+
+    sums->nonfinite_pairs = sums->nonfinite_pairs == 0 ? before : sums->nonfinite_pairs;
+    return result;
+}
+
+/* fused multiply-add where the product is not exact */
+static int fuses(const double *x, const double *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums)
+{
+    int result = right->diff_f64(x, y, n_rows, row_len, sums);
+
+    if (n_rows == 1 && row_len == 65) {
+        double a = vc_get_f64(x, 0);
+        double b = vc_get_f64(x, 64);
+        double lane = fma(b, b, a * a);
+
+        sums->chunk_sums[0] += lane - (a * a + b * b);
+    }
+    return result;
+}
+
+int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out)
+{
+    struct kernelcheck_options options = {.seed = seed, .below = reference, .out = NULL};
+    int missed = 0;
+
+    right = reference;
+#define BROKEN(field, wrong)                                                    \
+    do {                                                                        \
+        struct vc_kernels table = *reference;                                   \
+        int found;                                                              \
+                                                                                \
+        table.field = wrong;                                                    \
+        found = kernelcheck_table(reference, &table, "broken", &options, NULL); \
+        missed += found != 1;                                                   \
+        fprintf(out, "%-22s %s\n", #wrong, found == 1 ? "found" : "NOT FOUND"); \
+    } while (0)
+    BROKEN(absmax_rows, absmax_loses_nan);
+    BROKEN(int8_rows, int8_reciprocal);
+    BROKEN(cast_f32_bf16, bf16_half_up);
+    BROKEN(cast_f64_f16, f64_rounds_twice);
+    BROKEN(cast_f32_f16, f16_keeps_payload);
+    BROKEN(values_f32, values_in_order);
+    BROKEN(f16_to_f32, decode_writes_beyond);
+    BROKEN(bf16_to_f32, read_beyond);
+    BROKEN(absmax_axis, changes_input);
+    BROKEN(int8_decode_rows, forgets_tail);
+    BROKEN(diff_f32, forgets_counter);
+    BROKEN(diff_f64, fuses);
+    BROKEN(range_rows, NULL);
+#undef BROKEN
+    return missed;
+}

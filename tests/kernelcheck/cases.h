@@ -1,0 +1,70 @@
+/* cases.h - how each kernel is called: its arguments, which inputs its contract covers, which shapes it takes. */
+#ifndef VC_TESTS_KERNELCHECK_CASES_H
+#define VC_TESTS_KERNELCHECK_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "inputs.h"
+#include "kernels/kernels.h"
+
+#define MAX_ARGS 6
+
+enum arg_kind {
+    ARG_NONE = 0,
+    ARG_F32,    /* input, by pattern */
+    ARG_F64,    /* input, by pattern */
+    ARG_HALF,   /* input, every 16-bit value */
+    ARG_CODES,  /* input, every 8-bit value */
+    ARG_SCALES, /* input, positive */
+    ARG_ZEROS,  /* input, NULL in every other trial */
+    ARG_MAXIMA, /* accumulated: input and output */
+    ARG_OUT,
+    ARG_SUMS /* output of doubles, aligned */
+};
+
+enum arg_count { COUNT_ELEMS, COUNT_GROUPS, COUNT_CHANNELS, COUNT_2_CHUNKS, COUNT_4_CHUNKS };
+
+struct arg {
+    enum arg_kind kind;
+    size_t elem_bytes;
+    enum arg_count count;
+};
+
+enum shape_kind { SHAPE_ROWS, SHAPE_GROUPS, SHAPE_AXIS, SHAPE_AXIS_ROWS, SHAPE_FLAT };
+
+enum result_kind { RESULT_NONE, RESULT_TILE, RESULT_DIFF, RESULT_VALUES };
+
+/* The numbers that a kernel returns beside arrays. */
+struct results {
+    struct vc_tile_stats tile;
+    struct vc_diff_sums diff;
+    struct vc_value_counts values;
+};
+
+struct trial {
+    size_t n_rows, row_len, group;
+    struct vc_axis_map map;
+    enum pattern pattern;
+    bool with_zeros, with_stats;
+};
+
+struct kernel_case {
+    const char *name;
+    size_t offset; /* of the pointer in struct vc_kernels */
+    enum shape_kind shape;
+    enum result_kind result;
+    bool finite_only;
+    bool bits_first; /* int8_rows: where a group is not finite only the first two outputs are defined */
+    struct arg args[MAX_ARGS];
+    int (*call)(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r);
+};
+
+extern const struct kernel_case kernel_cases[];
+extern const size_t n_kernel_cases;
+
+size_t trial_elems(const struct trial *t);
+size_t trial_groups(const struct trial *t);
+size_t arg_bytes(const struct arg *arg, const struct trial *t);
+
+#endif

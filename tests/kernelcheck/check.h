@@ -1,0 +1,58 @@
+/* check.h - compares the kernels of one table with those of another, bit for bit, on inputs chosen to break them.
+ *
+ * For CPU levels, and for the CUDA plug-in or its emulation: whoever can fill a struct vc_kernels can be checked. Each
+ * kernel is called with outputs poisoned and fenced, arrays that end at an unmapped page or start one byte off, and
+ * inputs that must come back unchanged. */
+#ifndef VC_TESTS_KERNELCHECK_CHECK_H
+#define VC_TESTS_KERNELCHECK_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kernelcheck_options {
+    uint64_t seed;                  /* of the random inputs */
+    const char *function;           /* only this kernel; NULL: all */
+    const struct vc_kernels *below; /* kernels that this table has too are skipped as inherited; may be NULL */
+    size_t max_elems;               /* leaves out shapes with more elements; 0: none. For slow candidates (emulation) */
+    bool verbose;                   /* one line per kernel */
+    FILE *out;                      /* where failures are described; NULL: nowhere */
+};
+
+struct kernelcheck_totals {
+    unsigned passed, failed, inherited; /* kernels */
+    uint64_t trials;
+};
+
+/* Checks every kernel of candidate against reference. Adds to *totals (may be NULL); returns how many kernels failed.
+ * label names the candidate ("avx2", "cuda emulated"). A crash inside a kernel counts as its failure. */
+int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *candidate, const char *label,
+                      const struct kernelcheck_options *options, struct kernelcheck_totals *totals);
+
+/* Whether there is a kernel of that name; names one per line otherwise to `out`. */
+bool kernelcheck_known(const char *function);
+void kernelcheck_list(FILE *out);
+
+/* GB/s of every kernel of the tables, side by side, with memcpy in the same run. */
+void kernelcheck_bench(const struct vc_kernels *const *tables, const char *const *labels, size_t n_tables,
+                       const char *function, FILE *out);
+
+/* Breaks kernels on purpose and reports how many of these were not found out (0 is good). */
+int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out);
+
+/* Every f32 (2^32) through both casts of every table, against a second, independent formula. Minutes. Returns how many
+ * tables differ. */
+int kernelcheck_exhaustive(const struct vc_kernels *const *tables, const char *const *labels, size_t n_tables,
+                           FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

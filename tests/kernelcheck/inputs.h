@@ -1,0 +1,35 @@
+/* inputs.h - values for the kernels: ordinary ones, and the ones that break kernels. */
+#ifndef VC_TESTS_KERNELCHECK_INPUTS_H
+#define VC_TESTS_KERNELCHECK_INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum pattern {
+    PATTERN_NORMAL,
+    PATTERN_ZERO_RUNS, /* runs of +0 and -0 between normal values */
+    PATTERN_EXTREMES,  /* +-FLT_MAX and neighbours */
+    PATTERN_SUBNORMAL,
+    PATTERN_ALTERNATING,
+    PATTERN_OUTLIER,
+    PATTERN_EQUAL,
+    PATTERN_TIES,      /* exactly between two results */
+    PATTERN_NEAR_TIES, /* one step beside */
+    PATTERN_GRID,      /* within three steps of the ties of an int8 grid with largest value GRID_ABSMAX */
+    PATTERN_WIDE,      /* every magnitude, finite */
+    PATTERN_NONFINITE, /* normal values with a few NaN and Inf */
+    PATTERN_BITS,      /* any bits at all */
+    PATTERN_COUNT
+};
+
+#define GRID_ABSMAX 0.7310585f
+
+extern const char *const pattern_names[PATTERN_COUNT];
+
+uint64_t random_next(uint64_t *state);
+
+void fill_f32(float *x, size_t n, enum pattern pattern, uint64_t *state);
+void fill_f64(double *x, size_t n, enum pattern pattern, uint64_t *state);
+void fill_bytes(void *p, size_t n_bytes, uint64_t *state);
+
+#endif
