@@ -144,6 +144,48 @@ static void npz_seeds(void)
     save_zip("torch", &z);
 }
 
+/* Members for fuzz_members.c. */
+static void add_member(struct bytes *b, unsigned kind, unsigned name, unsigned extra, const void *data, size_t n)
+{
+    unsigned char head[3] = {(unsigned char)kind, (unsigned char)name, (unsigned char)extra};
+
+    bytes_add(b, head, sizeof head);
+    bytes_u16(b, (unsigned)n);
+    bytes_add(b, data, n);
+}
+
+static void member_seeds(void)
+{
+    static const char int8[] = "{\"schema\": \"vcompress.manifest/1\", \"tensors\": {\"w\": {\"scheme\": \"int8\", "
+                               "\"granularity\": \"channel\", \"axis\": 0, \"symmetric\": true, \"source_dtype\": "
+                               "\"f32\", \"scale\": \"w.scale\"}, \"h\": {\"dtype\": \"bf16\"}}}";
+    static const char groups[] = "{\"schema\": \"vcompress.manifest/1\", \"tensors\": {\"w\": {\"scheme\": \"int8\", "
+                                 "\"granularity\": \"group\", \"group_size\": 2, \"symmetric\": false, \"scale\": "
+                                 "\"w.scale\", \"zero_point\": \"w.zero_point\"}}}";
+    struct bytes one = npy_matrix(2, 2);
+    struct bytes b = {NULL, 0, 0};
+
+    add_member(&b, 3, 0, 0 | 2 << 3, "\2\3", 2);
+    add_member(&b, 3, 1, 1 | 2 << 3, "\2\1", 2);
+    add_member(&b, 3, 3, 2 | 1 << 3, "\2", 1);
+    add_member(&b, 0, 6, 0, int8, sizeof int8 - 1);
+    save("members", "channel", &b);
+    b.n = 0;
+    add_member(&b, 3, 0, 0 | 2 << 3 | 0x40, "\2\4", 2);
+    add_member(&b, 3, 1, 1 | 2 << 3, "\2\2", 2);
+    add_member(&b, 3, 2, 0 | 2 << 3, "\2\2", 2);
+    add_member(&b, 1, 6, 0, groups, sizeof groups - 1);
+    save("members", "groups", &b);
+    b.n = 0;
+    add_member(&b, 0, 0, 0, one.p, one.n);
+    add_member(&b, 1, 4, 0, one.p, one.n);
+    add_member(&b, 2, 7, 1, "\x63\x60\x60\x60\0\0", 6);
+    add_member(&b, 3, 3, 5 | 3 << 3 | 0x60, "\2\3\2", 3);
+    save("members", "arrays", &b);
+    bytes_release(&b);
+    bytes_release(&one);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -154,5 +196,6 @@ int main(int argc, char **argv)
     npy_seeds();
     npz_seeds();
     manifest_seeds();
+    member_seeds();
     return 0;
 }
