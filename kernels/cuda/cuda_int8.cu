@@ -301,7 +301,7 @@ struct given_arrays {
     struct vc_cuda_totals *totals;
 };
 
-static struct given_arrays given_arrays(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+static struct given_arrays arrays_of(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool zero = call->arrays[2].flow == VC_CUDA_IN;
     unsigned out = zero ? 3 : 2;
@@ -318,7 +318,7 @@ static struct given_arrays given_arrays(const struct vc_cuda_call *call, const s
 
 static void launch_encode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
-    struct given_arrays arrays = given_arrays(call, unit);
+    struct given_arrays arrays = arrays_of(call, unit);
     struct encode_op op = {(const float *)arrays.in, arrays.scale, arrays.zero, (int8_t *)arrays.out, unit->index};
 
     vc_cuda_launch_chunks(op, unit, arrays.chunk_sums, arrays.totals);
@@ -338,7 +338,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
-    struct given_arrays arrays = given_arrays(call, unit);
+    struct given_arrays arrays = arrays_of(call, unit);
 
     VC_CUDA_LAUNCH(decode_kernel, vc_cuda_grid(unit->n_elems / THREADS + 1), THREADS, unit->stream,
                    (const int8_t *)arrays.in, unit->n_elems, unit->row_len, unit->index, arrays.scale, arrays.zero,

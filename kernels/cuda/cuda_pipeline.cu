@@ -371,6 +371,7 @@ int vc_cuda_run(const struct vc_cuda_call *call)
     }
     result = vc_cuda_slot_take(&slot);
     if (result != 0) {
+        (void)cudaGetLastError(); /* or the next call would take it for its own */
         return result;
     }
     memset(states, 0, sizeof states);

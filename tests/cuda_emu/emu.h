@@ -1,0 +1,45 @@
+/* emu.h - how tests steer the emulated card, and what its two halves share. */
+#ifndef VC_EMU_H
+#define VC_EMU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vc_emu_schedule { VC_EMU_ASCENDING, VC_EMU_DESCENDING, VC_EMU_SHUFFLED };
+
+/* Without a call to vc_emu_configure the environment decides, for the plug-in file:
+ *   VC_EMU_SCHEDULE  ascending, descending or a seed     VC_EMU_EAGER  1: no deferred streams
+ *   VC_EMU_CARD      bytes of device memory              VC_EMU_FAIL   number of the runtime call that fails
+ *   VC_EMU_DEVICES   how many; 0: none, -1: no driver */
+struct vc_emu_settings {
+    enum vc_emu_schedule schedule; /* in which order the threads of a block, and blocks, get their turn */
+    unsigned seed;
+    int eager; /* 0: work in a stream happens as late as possible, when the host waits for it; 1: at once */
+    uint64_t card_bytes;
+    uint64_t fail_at; /* the n-th call from now on fails; 0: none */
+    int n_devices;
+};
+
+void vc_emu_defaults(struct vc_emu_settings *settings);
+void vc_emu_configure(const struct vc_emu_settings *settings); /* also forgets errors */
+
+uint64_t vc_emu_calls(void);     /* runtime calls that could have failed, since vc_emu_configure */
+size_t vc_emu_live(void);        /* allocations, streams and events that exist */
+const char *vc_emu_report(void); /* what was wrong with a kernel: "name: file:line: ..."; "" if nothing was */
+
+/* Between the halves: runs a kernel now; returns 0, or 1 with the sentence in vc_emu_complain. */
+void vc_emu_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum vc_emu_schedule vc_emu_current_schedule(unsigned *seed);
+
+#ifdef __cplusplus
+}
+
+#include <functional>
+
+bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const std::function<void()> &body);
+#endif
+#endif

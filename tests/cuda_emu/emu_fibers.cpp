@@ -1,0 +1,449 @@
+/* emu_fibers.cpp - runs a kernel: one block after another, one fiber per thread of the block.
+ *
+ * A fiber runs until it meets a barrier or a warp operation, or ends. When no fiber can run, a warp whose lanes all
+ * wait at the same operation goes on, or else the block whose threads all wait at the same barrier; anything else is a
+ * divergent barrier and ends the kernel with a report. Three orders of turns (emu.h) must give the same results.
+ *
+ * Under ThreadSanitizer fibers are synchronised by __syncthreads alone, so that it reports races between barriers and
+ * between blocks; this file is built without instrumentation. One kernel at a time per host thread; host threads do not
+ * share anything here. */
+#undef _FORTIFY_SOURCE /* its longjmp refuses to change stacks */
+
+#include "emu.h"
+#include "emu_sanitizers.h"
+
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define MAX_THREADS  1024u
+#define SHARED_LIMIT ((size_t)48 << 10) /* of a block */
+#define SHARED_ARENA ((size_t)64 << 10) /* with red zones around each array */
+#define RED_ZONE     ((size_t)64)
+#define CANARY       0xbd
+#define POISON       0xff /* NaN as float, very large as unsigned: reads before writes show */
+
+#if VC_EMU_ASAN || VC_EMU_TSAN
+#define STACK_BYTES ((size_t)256 << 10)
+#else
+#define STACK_BYTES ((size_t)64 << 10)
+#define FAST_SWITCH                                                                                  \
+    1 /* _setjmp and _longjmp: ten times as fast as swapcontext, which asks the system about signals \
+       */
+#endif
+
+thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
+
+namespace
+{
+
+enum state { READY, AT_BARRIER, AT_WARP, DONE };
+
+struct fiber {
+    ucontext_t context;
+    char *stack;
+    void *fake_stack; /* ASan */
+    void *tsan;
+#ifdef FAST_SWITCH
+    jmp_buf jump;
+    bool started;
+#endif
+    enum state state;
+    const char *file; /* where it waits */
+    int line;
+    unsigned parity; /* of its next warp operation */
+};
+
+struct warp {
+    uint64_t slots[2][32]; /* two, so that a fast lane does not overwrite what a slow one still has to read */
+};
+
+struct shared_array {
+    const void *key;
+    volatile char *data; /* volatile: filling it must not become a memset, which TSan would see */
+    size_t bytes;
+};
+
+/* All of it belongs to one host thread. */
+struct machine {
+    std::vector<fiber> fibers;
+    std::vector<warp> warps;
+    std::vector<shared_array> shared;
+    char *arena; /* the block's shared memory */
+    size_t arena_used;
+    ucontext_t scheduler;
+#ifdef FAST_SWITCH
+    jmp_buf scheduler_jump;
+#endif
+    const void *scheduler_stack;
+    size_t scheduler_stack_bytes;
+    void *scheduler_fake, *scheduler_tsan;
+    unsigned current, n_threads, generation;
+    const std::function<void()> *body;
+    const char *name;
+    bool failed;
+    char barrier_token[2], end_token; /* addresses that TSan synchronises on */
+
+    ~machine()
+    {
+        forget_memory();
+    }
+
+    /* Also after each block under TSan, for which unmapped memory has no past: blocks are not ordered, so the next one
+     * on the same stacks would look like a race. */
+    void forget_memory(void)
+    {
+        for (fiber &f : fibers) {
+            munmap(f.stack, STACK_BYTES);
+        }
+        fibers.clear();
+        if (arena != NULL) {
+            __asan_unpoison_memory_region(arena, SHARED_ARENA);
+            munmap(arena, SHARED_ARENA);
+            arena = NULL;
+        }
+    }
+};
+
+thread_local machine m;
+
+char *map_memory(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED) {
+        abort();
+    }
+    return (char *)p;
+}
+
+void fail(const char *what, const char *file, int line)
+{
+    if (!m.failed) {
+        const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+
+        vc_emu_complain("%s: %s:%d: %s", m.name, slash != NULL ? slash + 1 : file != NULL ? file : "", line, what);
+    }
+    m.failed = true;
+}
+
+#ifdef FAST_SWITCH
+void switch_to_scheduler(fiber &f)
+{
+    if (_setjmp(f.jump) == 0) {
+        _longjmp(m.scheduler_jump, 1);
+    }
+}
+
+void switch_to_fiber(fiber &f)
+{
+    if (_setjmp(m.scheduler_jump) == 0) {
+        if (f.started) {
+            _longjmp(f.jump, 1);
+        }
+        f.started = true;
+        setcontext(&f.context);
+    }
+}
+#else
+void switch_to_scheduler(fiber &f)
+{
+    swapcontext(&f.context, &m.scheduler);
+}
+
+void switch_to_fiber(fiber &f)
+{
+    swapcontext(&m.scheduler, &f.context);
+}
+#endif
+
+void to_scheduler(bool forever)
+{
+    fiber &f = m.fibers[m.current];
+
+    __sanitizer_start_switch_fiber(forever ? NULL : &f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
+    __tsan_switch_to_fiber(m.scheduler_tsan, 1);
+    switch_to_scheduler(f);
+    __sanitizer_finish_switch_fiber(f.fake_stack, &m.scheduler_stack, &m.scheduler_stack_bytes);
+}
+
+void fiber_main(void)
+{
+    __sanitizer_finish_switch_fiber(NULL, &m.scheduler_stack, &m.scheduler_stack_bytes);
+    (*m.body)();
+    __tsan_release(&m.end_token);
+    m.fibers[m.current].state = DONE;
+    to_scheduler(true);
+}
+
+void resume(unsigned t)
+{
+    fiber &f = m.fibers[t];
+
+    m.current = t;
+    threadIdx.x = t;
+    __sanitizer_start_switch_fiber(&m.scheduler_fake, f.stack, STACK_BYTES);
+    __tsan_switch_to_fiber(f.tsan, 1);
+    switch_to_fiber(f);
+    __sanitizer_finish_switch_fiber(m.scheduler_fake, NULL, NULL);
+}
+
+void wait(enum state state, const char *file, int line)
+{
+    fiber &f = m.fibers[m.current];
+
+    f.state = state;
+    f.file = file;
+    f.line = line;
+    to_scheduler(false);
+}
+
+/* Whether all threads of [first, end) wait in that state at one place. */
+bool all_wait(unsigned first, unsigned end, enum state state)
+{
+    for (unsigned t = first; t < end; t++) {
+        const fiber &f = m.fibers[t];
+
+        if (f.state != state || f.line != m.fibers[first].line || strcmp(f.file, m.fibers[first].file) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void release(unsigned first, unsigned end)
+{
+    for (unsigned t = first; t < end; t++) {
+        m.fibers[t].state = READY;
+    }
+}
+
+/* Lets go on what may; false when nothing can. */
+bool release_waiting(void)
+{
+    bool any = false;
+
+    for (unsigned first = 0; first < m.n_threads; first += 32) {
+        if (all_wait(first, first + 32, AT_WARP)) {
+            release(first, first + 32);
+            any = true;
+        }
+    }
+    if (!any && all_wait(0, m.n_threads, AT_BARRIER)) {
+        release(0, m.n_threads);
+        m.generation++;
+        any = true;
+    }
+    return any;
+}
+
+void report_stuck(void)
+{
+    for (unsigned t = 0; t < m.n_threads; t++) {
+        if (m.fibers[t].state == AT_WARP) {
+            fail("warp operation that not all lanes reach", m.fibers[t].file, m.fibers[t].line);
+        }
+    }
+    for (unsigned t = 0; t < m.n_threads; t++) {
+        if (m.fibers[t].state == AT_BARRIER) {
+            fail("barrier that not all threads of the block reach", m.fibers[t].file, m.fibers[t].line);
+        }
+    }
+}
+
+/* ---- shared memory ---- */
+
+void shared_begin_block(void)
+{
+    if (m.arena == NULL) {
+        m.arena = map_memory(SHARED_ARENA);
+    }
+    m.arena_used = 0;
+    __asan_poison_memory_region(m.arena, SHARED_ARENA);
+}
+
+bool intact(const volatile char *zone)
+{
+    for (size_t i = 0; i < RED_ZONE; i++) {
+        if ((unsigned char)zone[i] != CANARY) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void shared_end_block(void)
+{
+    __asan_unpoison_memory_region(m.arena, SHARED_ARENA);
+    for (const shared_array &array : m.shared) {
+        if (!intact(array.data - RED_ZONE) || !intact(array.data + array.bytes)) {
+            fail("write beyond an array in shared memory", NULL, 0);
+        }
+    }
+    m.shared.clear();
+}
+
+/* ---- blocks ---- */
+
+void prepare_fibers(void)
+{
+    while (m.fibers.size() < m.n_threads) {
+        fiber f = {};
+
+        f.stack = map_memory(STACK_BYTES);
+        m.fibers.push_back(f);
+    }
+    m.warps.resize(m.n_threads / 32);
+    for (unsigned t = 0; t < m.n_threads; t++) {
+        fiber &f = m.fibers[t];
+
+        __asan_unpoison_memory_region(f.stack, STACK_BYTES); /* a kernel that was given up leaves frames behind */
+        getcontext(&f.context);
+        f.context.uc_stack.ss_sp = f.stack;
+        f.context.uc_stack.ss_size = STACK_BYTES;
+        f.context.uc_link = NULL;
+        makecontext(&f.context, fiber_main, 0);
+        f.tsan = __tsan_create_fiber(0);
+        f.fake_stack = NULL;
+#ifdef FAST_SWITCH
+        f.started = false;
+#endif
+        f.state = READY;
+        f.parity = 0;
+    }
+}
+
+void run_block(const std::vector<unsigned> &order)
+{
+    unsigned done = 0;
+
+    shared_begin_block();
+    prepare_fibers();
+    m.generation = 0;
+    while (done < m.n_threads && !m.failed) {
+        bool ran = false;
+
+        for (unsigned t : order) {
+            if (m.fibers[t].state == READY && !m.failed) {
+                resume(t);
+                done += m.fibers[t].state == DONE;
+                ran = true;
+            }
+        }
+        if (!ran && !release_waiting()) {
+            report_stuck();
+        }
+    }
+    shared_end_block();
+    for (unsigned t = 0; t < m.n_threads; t++) {
+        __tsan_destroy_fiber(m.fibers[t].tsan);
+    }
+    if (VC_EMU_TSAN) {
+        m.forget_memory();
+    }
+}
+
+std::vector<unsigned> turns(unsigned n, unsigned salt)
+{
+    std::vector<unsigned> order(n);
+    unsigned seed;
+    enum vc_emu_schedule schedule = vc_emu_current_schedule(&seed);
+
+    for (unsigned i = 0; i < n; i++) {
+        order[i] = schedule == VC_EMU_DESCENDING ? n - 1 - i : i;
+    }
+    if (schedule == VC_EMU_SHUFFLED) {
+        std::shuffle(order.begin(), order.end(), std::minstd_rand(seed + salt));
+    }
+    return order;
+}
+
+} // namespace
+
+bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const std::function<void()> &body)
+{
+    m.name = name;
+    m.body = &body;
+    m.n_threads = block;
+    m.failed = false;
+    m.scheduler_tsan = __tsan_get_current_fiber();
+    gridDim = {grid, 1, 1};
+    blockDim = {block, 1, 1};
+    threadIdx = {0, 0, 0};
+    for (unsigned b : turns(grid, 0)) {
+        blockIdx = {b, 0, 0};
+        if (!m.failed) {
+            run_block(turns(block, b + 1));
+        }
+    }
+    __tsan_acquire(&m.end_token);
+    return !m.failed;
+}
+
+/* ---- what kernels call ---- */
+
+void vc_emu_barrier(const char *file, int line)
+{
+    char *token = &m.barrier_token[m.generation % 2];
+
+    __tsan_release(token);
+    wait(AT_BARRIER, file, line);
+    __tsan_acquire(token);
+}
+
+unsigned vc_emu_lane(void)
+{
+    return m.current % 32;
+}
+
+uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, const char *file, int line)
+{
+    fiber &f = m.fibers[m.current];
+    warp &w = m.warps[m.current / 32];
+    unsigned parity = f.parity;
+
+    if (mask != 0xffffffffu || from_lane >= 32) {
+        fail("warp operation without the full mask", file, line);
+    }
+    w.slots[parity][m.current % 32] = value;
+    f.parity = 1 - parity;
+    wait(AT_WARP, file, line);
+    return w.slots[parity][from_lane % 32];
+}
+
+void *vc_emu_shared(const void *key, size_t bytes)
+{
+    size_t total = bytes;
+    size_t padded = (bytes + 2 * RED_ZONE - 1) / RED_ZONE * RED_ZONE; /* and the red zone behind it */
+    shared_array array = {key, m.arena + m.arena_used + RED_ZONE, bytes};
+
+    for (const shared_array &existing : m.shared) {
+        if (existing.key == key) {
+            return const_cast<char *>(existing.data);
+        }
+        total += existing.bytes;
+    }
+    if (total > SHARED_LIMIT || m.arena_used + padded + 2 * RED_ZONE > SHARED_ARENA) {
+        vc_emu_complain("%s: more than 48 KiB of shared memory", m.name);
+        abort(); /* there is nothing to give it */
+    }
+    __asan_unpoison_memory_region(m.arena + m.arena_used, padded + 2 * RED_ZONE);
+    for (size_t i = 0; i < padded + 2 * RED_ZONE; i++) {
+        bool inside = i >= RED_ZONE && i < RED_ZONE + bytes;
+
+        array.data[(ptrdiff_t)i - (ptrdiff_t)RED_ZONE] = (char)(inside ? POISON : CANARY);
+    }
+    __asan_poison_memory_region(m.arena + m.arena_used, padded + 2 * RED_ZONE);
+    __asan_unpoison_memory_region(const_cast<char *>(array.data), bytes);
+    m.arena_used += padded + RED_ZONE;
+    m.shared.push_back(array);
+    return const_cast<char *>(array.data);
+}

@@ -1,0 +1,517 @@
+/* emu_runtime.cpp - the host side of the emulated card: memory, streams, events, errors.
+ *
+ * Device memory is host memory with red zones, poisoned when it is handed out. Work in a stream is only noted down and
+ * done when the host waits for it, so that reading results or reusing a buffer too early gives wrong bytes. Copies must
+ * stay inside of one allocation of the right kind. Every fallible call is counted and can be made to fail. */
+#include "emu.h"
+#include "emu_sanitizers.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include <cuda_runtime.h>
+
+#define RED_ZONE    ((size_t)256)
+#define CANARY      0xbd
+#define POISON      0xff
+#define MAX_THREADS 1024u
+#define MAX_GRID    2147483647u
+
+enum kind { DEVICE_MEMORY, PINNED_MEMORY };
+
+struct allocation {
+    size_t bytes;
+    enum kind kind;
+};
+
+struct vc_emu_stream {
+    std::deque<std::function<void()>> waiting;
+    uint64_t queued, done;
+};
+
+struct vc_emu_event {
+    struct vc_emu_stream *stream; /* NULL: never recorded */
+    uint64_t after;               /* how much of the stream has to be done */
+};
+
+namespace
+{
+
+struct card {
+    std::mutex mutex;
+    struct vc_emu_settings settings;
+    std::map<char *, allocation> allocations; /* by first byte */
+    uint64_t device_bytes, calls;
+    size_t n_handles;
+    int sticky_error; /* of all threads, for good */
+    char report[512];
+
+    card()
+    {
+        vc_emu_defaults(&settings);
+        device_bytes = calls = 0;
+        n_handles = 0;
+        sticky_error = cudaSuccess;
+        report[0] = '\0';
+    }
+};
+
+thread_local int last_error;
+
+card &the_card(void)
+{
+    static card card;
+
+    return card;
+}
+
+const char *environment(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+cudaError_t note(cudaError_t error)
+{
+    if (error != cudaSuccess) {
+        last_error = error;
+    }
+    return error;
+}
+
+/* First in every call that can fail. */
+cudaError_t begin_call(cudaError_t injected)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+
+    c.calls++;
+    if (c.sticky_error != cudaSuccess) {
+        return c.sticky_error;
+    }
+    if (c.settings.fail_at != 0 && c.calls == c.settings.fail_at) {
+        last_error = injected;
+        return injected;
+    }
+    return cudaSuccess;
+}
+
+/* The allocation that holds all of [p, p + bytes), or NULL. */
+bool inside(const void *p, size_t bytes, enum kind kind)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+    char *at = (char *)const_cast<void *>(p);
+    auto next = c.allocations.upper_bound(at);
+
+    if (next == c.allocations.begin()) {
+        return false;
+    }
+    --next;
+    return next->second.kind == kind && at + bytes <= next->first + next->second.bytes;
+}
+
+cudaError_t allocate(void **p, size_t bytes, enum kind kind)
+{
+    card &c = the_card();
+    cudaError_t error = begin_call(cudaErrorMemoryAllocation);
+    char *block;
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    std::unique_lock<std::mutex> lock(c.mutex);
+    if (kind == DEVICE_MEMORY && bytes > c.settings.card_bytes - c.device_bytes) {
+        lock.unlock();
+        return note(cudaErrorMemoryAllocation);
+    }
+    block = (char *)malloc(bytes + 2 * RED_ZONE);
+    if (block == NULL) {
+        lock.unlock();
+        return note(cudaErrorMemoryAllocation);
+    }
+    memset(block, CANARY, RED_ZONE);
+    memset(block + RED_ZONE, POISON, bytes);
+    memset(block + RED_ZONE + bytes, CANARY, RED_ZONE);
+    __asan_poison_memory_region(block, RED_ZONE);
+    __asan_poison_memory_region(block + RED_ZONE + bytes, RED_ZONE);
+    c.allocations[block + RED_ZONE] = {bytes, kind};
+    c.device_bytes += kind == DEVICE_MEMORY ? bytes : 0;
+    *p = block + RED_ZONE;
+    return cudaSuccess;
+}
+
+cudaError_t release(void *p, enum kind kind)
+{
+    card &c = the_card();
+    char *data = (char *)p;
+    bool intact = true;
+
+    if (p == NULL) {
+        return cudaSuccess;
+    }
+    std::unique_lock<std::mutex> lock(c.mutex);
+    auto at = c.allocations.find(data);
+    if (at == c.allocations.end() || at->second.kind != kind) {
+        lock.unlock();
+        return note(cudaErrorInvalidValue);
+    }
+    __asan_unpoison_memory_region(data - RED_ZONE, at->second.bytes + 2 * RED_ZONE);
+    for (size_t i = 0; i < RED_ZONE; i++) {
+        intact = intact && (unsigned char)data[(ptrdiff_t)i - (ptrdiff_t)RED_ZONE] == CANARY &&
+                 (unsigned char)data[at->second.bytes + i] == CANARY;
+    }
+    c.device_bytes -= kind == DEVICE_MEMORY ? at->second.bytes : 0;
+    c.allocations.erase(at);
+    free(data - RED_ZONE);
+    lock.unlock();
+    if (!intact) {
+        vc_emu_complain("write beyond an allocation");
+    }
+    return cudaSuccess;
+}
+
+void run_stream(struct vc_emu_stream *stream, uint64_t until)
+{
+    while (stream->done < until && !stream->waiting.empty()) {
+        std::function<void()> work = stream->waiting.front();
+
+        stream->waiting.pop_front();
+        work();
+        stream->done++;
+    }
+}
+
+cudaError_t enqueue(struct vc_emu_stream *stream, std::function<void()> work)
+{
+    stream->waiting.push_back(work);
+    stream->queued++;
+    if (the_card().settings.eager) {
+        run_stream(stream, stream->queued);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t sticky(void)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+
+    return c.sticky_error;
+}
+
+void count_handle(int change)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+
+    c.n_handles += (size_t)change;
+}
+
+} // namespace
+
+/* ---- emu.h ---- */
+
+void vc_emu_defaults(struct vc_emu_settings *settings)
+{
+    const char *schedule = environment("VC_EMU_SCHEDULE");
+    const char *eager = environment("VC_EMU_EAGER");
+    const char *bytes = environment("VC_EMU_CARD");
+    const char *fail_at = environment("VC_EMU_FAIL");
+    const char *devices = environment("VC_EMU_DEVICES");
+
+    memset(settings, 0, sizeof *settings);
+    if (schedule != NULL && strcmp(schedule, "descending") == 0) {
+        settings->schedule = VC_EMU_DESCENDING;
+    } else if (schedule != NULL && strcmp(schedule, "ascending") != 0) {
+        settings->schedule = VC_EMU_SHUFFLED;
+        settings->seed = (unsigned)strtoul(schedule, NULL, 10);
+    }
+    settings->eager = eager != NULL && strcmp(eager, "1") == 0;
+    settings->card_bytes = bytes != NULL ? strtoull(bytes, NULL, 10) : (uint64_t)8 << 30;
+    settings->fail_at = fail_at != NULL ? strtoull(fail_at, NULL, 10) : 0;
+    settings->n_devices = devices != NULL ? (int)strtol(devices, NULL, 10) : 1;
+}
+
+void vc_emu_configure(const struct vc_emu_settings *settings)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+
+    c.settings = *settings;
+    c.calls = 0;
+    last_error = c.sticky_error = cudaSuccess;
+    c.report[0] = '\0';
+}
+
+uint64_t vc_emu_calls(void)
+{
+    return the_card().calls;
+}
+
+size_t vc_emu_live(void)
+{
+    return the_card().allocations.size() + the_card().n_handles;
+}
+
+const char *vc_emu_report(void)
+{
+    return the_card().report;
+}
+
+void vc_emu_complain(const char *format, ...)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+    va_list args;
+
+    if (c.report[0] == '\0') {
+        va_start(args, format);
+        (void)vsnprintf(c.report, sizeof c.report, format, args);
+        va_end(args);
+    }
+    last_error = c.sticky_error = cudaErrorLaunchFailure;
+}
+
+enum vc_emu_schedule vc_emu_current_schedule(unsigned *seed)
+{
+    *seed = the_card().settings.seed;
+    return the_card().settings.schedule;
+}
+
+/* ---- devices ---- */
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = the_card().settings.n_devices < 0 ? 0 : CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (the_card().settings.n_devices < 0) {
+        return note(cudaErrorInsufficientDriver); /* as the real one: *count stays untouched */
+    }
+    *count = the_card().settings.n_devices;
+    return *count == 0 ? note(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (device < 0 || device >= the_card().settings.n_devices) {
+        return note(cudaErrorInvalidDevice);
+    }
+    memset(properties, 0, sizeof *properties);
+    (void)snprintf(properties->name, sizeof properties->name, "emulated card");
+    properties->totalGlobalMem = the_card().settings.card_bytes;
+    properties->major = 8;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    return device < 0 || device >= the_card().settings.n_devices ? note(cudaErrorInvalidDevice) : cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
+{
+    cudaError_t error = begin_call(cudaErrorNoKernelImageForDevice);
+
+    attributes->numRegs = 0;
+    return error != cudaSuccess || function != NULL ? error : note(cudaErrorInvalidDeviceFunction);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    *total_bytes = the_card().settings.card_bytes;
+    *free_bytes = *total_bytes - the_card().device_bytes;
+    return error;
+}
+
+/* ---- memory ---- */
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    return allocate(p, bytes, DEVICE_MEMORY);
+}
+
+cudaError_t cudaFree(void *p)
+{
+    return release(p, DEVICE_MEMORY);
+}
+
+cudaError_t cudaMallocHost(void **p, size_t bytes)
+{
+    return allocate(p, bytes, PINNED_MEMORY);
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    return release(p, PINNED_MEMORY);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+    bool to_device = kind == cudaMemcpyHostToDevice;
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (!inside(to, bytes, to_device ? DEVICE_MEMORY : PINNED_MEMORY) ||
+        !inside(from, bytes, to_device ? PINNED_MEMORY : DEVICE_MEMORY)) {
+        return note(cudaErrorInvalidValue);
+    }
+    return enqueue(stream, [=]() { memcpy(to, from, bytes); });
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (!inside(p, bytes, DEVICE_MEMORY)) {
+        return note(cudaErrorInvalidValue);
+    }
+    return enqueue(stream, [=]() { memset(p, value, bytes); });
+}
+
+/* ---- streams and events ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error == cudaSuccess) {
+        *stream = new vc_emu_stream();
+        count_handle(1);
+    }
+    return error;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    run_stream(stream, stream->queued);
+    delete stream;
+    count_handle(-1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    run_stream(stream, stream->queued); /* even if the answer is an error: nothing may stay in flight */
+    return error != cudaSuccess ? error : sticky();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error == cudaSuccess) {
+        *event = new vc_emu_event();
+        count_handle(1);
+    }
+    return error;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    count_handle(-1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error == cudaSuccess) {
+        event->stream = stream;
+        event->after = stream->queued;
+    }
+    return error;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    cudaError_t error = begin_call(cudaErrorUnknown);
+
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (event->stream != NULL) {
+        run_stream(event->stream, event->after);
+    }
+    return sticky();
+}
+
+/* ---- errors and launches ---- */
+
+cudaError_t cudaGetLastError(void)
+{
+    card &c = the_card();
+    std::lock_guard<std::mutex> lock(c.mutex);
+    int error = c.sticky_error != cudaSuccess ? c.sticky_error : last_error;
+
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorLaunchFailure:
+        return the_card().report[0] != '\0' ? the_card().report : "unspecified launch failure";
+    default:
+        return "unknown error";
+    }
+}
+
+void vc_emu_launch(const char *name, unsigned grid, unsigned block, cudaStream_t stream, std::function<void()> body)
+{
+    if (begin_call(cudaErrorLaunchFailure) != cudaSuccess) {
+        return;
+    }
+    if (grid == 0 || grid > MAX_GRID || block == 0 || block > MAX_THREADS || block % 32 != 0) {
+        (void)note(cudaErrorInvalidConfiguration);
+        return;
+    }
+    (void)enqueue(stream, [=]() {
+        if (sticky() == cudaSuccess) {
+            (void)vc_emu_run_kernel(name, grid, block, body);
+        }
+    });
+}

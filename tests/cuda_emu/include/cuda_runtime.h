@@ -1,0 +1,169 @@
+/* cuda_runtime.h - stands in for NVIDIA's header of that name, so that kernels/cuda/ compiles unmodified as C++ and
+ * runs on the processor. Only what those files use. What happens behind it: emu_fibers.cpp (threads of a block) and
+ * emu_runtime.cpp (memory, streams, events, errors); how tests steer it: emu.h.
+ *
+ * It shows logic, barriers, bounds, races between barriers, host-side ordering and error paths. It cannot show rounding
+ * of the device build, memory order between blocks, limits of registers, or speed. */
+#ifndef VC_EMU_CUDA_RUNTIME_H
+#define VC_EMU_CUDA_RUNTIME_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+
+#define CUDART_VERSION       11080
+#define VC_CUDA_RUNTIME_NAME "emulated CUDA runtime"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define VC_CUDA_UNROLL
+
+enum {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorUnsupportedPtxVersion = 222,
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorLaunchFailure = 719,
+    cudaErrorUnknown = 999
+};
+typedef int cudaError_t;
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+
+#define cudaStreamNonBlocking  1u
+#define cudaEventDisableTiming 2u
+
+struct vc_emu_stream;
+struct vc_emu_event;
+typedef struct vc_emu_stream *cudaStream_t;
+typedef struct vc_emu_event *cudaEvent_t;
+
+struct cudaDeviceProp {
+    char name[256];
+    size_t totalGlobalMem;
+    int major, minor;
+};
+
+struct cudaFuncAttributes {
+    int numRegs;
+};
+
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function);
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+cudaError_t cudaMalloc(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaMallocHost(void **p, size_t bytes);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t error);
+
+/* ---- inside of a kernel ---- */
+
+struct vc_emu_index {
+    unsigned x, y, z;
+};
+
+extern thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
+
+void vc_emu_barrier(const char *file, int line);
+uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, const char *file, int line);
+unsigned vc_emu_lane(void);
+void *vc_emu_shared(const void *key, size_t bytes);
+
+#define __syncthreads() vc_emu_barrier(__FILE__, __LINE__)
+
+#define VC_CUDA_SHARED(type, name, n) \
+    static const char name##_key = 0; \
+    type *name = static_cast<type *>(vc_emu_shared(&name##_key, sizeof(type) * (n)))
+
+template <class T>
+static inline T vc_emu_shuffle(unsigned mask, T value, unsigned from_lane, const char *file, int line)
+{
+    uint64_t raw = 0;
+
+    static_assert(sizeof value <= sizeof raw, "as in CUDA");
+    memcpy(&raw, &value, sizeof value);
+    raw = vc_emu_exchange(mask, raw, from_lane, file, line);
+    memcpy(&value, &raw, sizeof value);
+    return value;
+}
+
+#define __shfl_xor_sync(mask, value, k) \
+    vc_emu_shuffle(mask, value, vc_emu_lane() ^ static_cast<unsigned>(k), __FILE__, __LINE__)
+/* Lanes at the end keep their own value. */
+#define __shfl_down_sync(mask, value, k) \
+    vc_emu_shuffle(mask, value, vc_emu_lane() + (k) < 32 ? vc_emu_lane() + (k) : vc_emu_lane(), __FILE__, __LINE__)
+
+/* Integers only: the order of float atomics is not defined, so they do not exist here. */
+static inline unsigned atomicAdd(unsigned *p, unsigned v)
+{
+    return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v)
+{
+    return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+template <class T> static inline T vc_emu_atomic_max(T *p, T v)
+{
+    T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+
+    while (old < v && !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return old;
+}
+
+static inline unsigned atomicMax(unsigned *p, unsigned v)
+{
+    return vc_emu_atomic_max(p, v);
+}
+
+static inline unsigned long long atomicMax(unsigned long long *p, unsigned long long v)
+{
+    return vc_emu_atomic_max(p, v);
+}
+
+/* ---- launching ---- */
+
+void vc_emu_launch(const char *name, unsigned grid, unsigned block, cudaStream_t stream, std::function<void()> body);
+
+/* Parameters are copied now, as by CUDA; the kernel runs when the stream gets there. */
+template <class... P, class... A>
+static inline void vc_emu_launch_kernel(void (*kernel)(P...), const char *name, unsigned grid, unsigned block,
+                                        cudaStream_t stream, A... arguments)
+{
+    std::tuple<P...> parameters(arguments...);
+
+    vc_emu_launch(name, grid, block, stream, [kernel, parameters]() { std::apply(kernel, parameters); });
+}
+
+#define VC_CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+    vc_emu_launch_kernel(kernel, #kernel, grid, block, stream, __VA_ARGS__)
+
+#endif
