@@ -25,75 +25,43 @@ static bool take_json(void *group, const char *value)
     return value == NULL || value[0] != '\0';
 }
 
+/* clang-format off */
 static const struct opt run_opts[] = {
-    {.name = "device",
-     .value = "auto|cpu|cuda|cuda:N",
-     .kind = OPT_TEXT,
-     .field = COMMON(device),
+    {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, .field = COMMON(device),
      .help = "where to compute; the output does not depend on it (default auto)"},
-    {.name = "threads",
-     .value = "N",
-     .kind = OPT_COUNT,
-     .field = COMMON(threads),
+    {.name = "threads", .value = "N", .kind = OPT_COUNT, .field = COMMON(threads),
      .help = "threads to use (default: every processor this process may use)"},
-    {.name = "max-memory",
-     .value = "SIZE",
-     .kind = OPT_SIZE,
-     .field = COMMON(max_memory),
+    {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, .field = COMMON(max_memory),
      .help = "most memory to take (default: a quarter of what is free)"},
-    {.name = "cpu-mask",
-     .value = "ref|base|avx2|avx512|neon|all",
-     .kind = OPT_TEXT,
-     .field = COMMON(cpu_mask),
+    {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, .field = COMMON(cpu_mask),
      .help = "highest instruction set to use, for tests; the output does not depend on it"},
-    {.name = "memory-summary",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = COMMON(memory_summary),
+    {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, .field = COMMON(memory_summary),
      .help = "print what memory was taken for, now and at the peak"},
 };
 
 static const struct opt json_opts[] = {
-    {.name = "json",
-     .value = "FILE",
-     .optional = true,
-     .kind = OPT_CALL,
-     .call = take_json,
+    {.name = "json", .value = "FILE", .optional = true, .kind = OPT_CALL, .call = take_json,
      .help = "write a JSON document to FILE; without FILE it replaces the table on standard output"},
 };
 
 static const struct opt report_opts[] = {
     {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, .field = COMMON(quiet), .help = "print errors only"},
-    {.name = "verbose",
-     .letter = 'v',
-     .kind = OPT_MORE,
-     .field = COMMON(verbose),
+    {.name = "verbose", .letter = 'v', .kind = OPT_MORE, .field = COMMON(verbose),
      .help = "list every tensor by its whole name, with more columns"},
-    {.name = "bytes",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = COMMON(bytes),
+    {.name = "bytes", .kind = OPT_BOOL, .set = 1, .field = COMMON(bytes),
      .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
-    {.name = "diffable",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = COMMON(diffable),
+    {.name = "diffable", .kind = OPT_BOOL, .set = 1, .field = COMMON(diffable),
      .help = "leave out time, memory, threads and device, so that two runs print the same"},
-    {.name = "no-progress",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = COMMON(no_progress),
+    {.name = "no-progress", .kind = OPT_BOOL, .set = 1, .field = COMMON(no_progress),
      .help = "no progress line (there is one only on a terminal)"},
-    {.name = "color",
-     .value = "auto|always|never",
-     .kind = OPT_CHOICE,
-     .field = COMMON(color),
+    {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, .field = COMMON(color),
      .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
 };
 
 static const struct opt help_opts[] = {
     {.name = "help", .letter = 'h', .kind = OPT_HELP, .help = "print this help"},
 };
+/* clang-format on */
 
 #define GROUP(title_, table)                                                             \
     {                                                                                    \

@@ -251,9 +251,10 @@ const struct command command_completion = {
     .name = "completion",
     .usage = "bash|zsh|fish",
     .summary = "print a completion script for a shell",
-    .text = "  bash: vcompress completion bash > ~/.local/share/bash-completion/completions/vcompress\n"
-            "  zsh:  vcompress completion zsh > \"${fpath[1]}/_vcompress\"\n"
-            "  fish: vcompress completion fish > ~/.config/fish/completions/vcompress.fish",
+    .text = "For this shell alone: source <(vcompress completion bash). For every new one, write the script to\n"
+            "  ~/.local/share/bash-completion/completions/vcompress   bash\n"
+            "  a folder of $fpath, as _vcompress                      zsh\n"
+            "  ~/.config/fish/completions/vcompress.fish              fish",
     .groups = groups,
     .n_groups = 1,
     .args = "bash|zsh|fish",

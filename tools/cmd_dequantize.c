@@ -13,30 +13,20 @@ struct dequantize_cli {
 
 #define FIELD(member) offsetof(struct dequantize_cli, member)
 
+/* clang-format off */
 static const struct opt target_opts[] = {
     {.name = "f32", .kind = OPT_ONE_OF, .set = VC_TARGET_F32, .field = FIELD(target), .help = "to f32 (default)"},
-    {.name = "fp16",
-     .kind = OPT_ONE_OF,
-     .set = VC_TARGET_F16,
-     .field = FIELD(target),
+    {.name = "fp16", .kind = OPT_ONE_OF, .set = VC_TARGET_F16, .field = FIELD(target),
      .help = "to IEEE half precision"},
     {.name = "bf16", .kind = OPT_ONE_OF, .set = VC_TARGET_BF16, .field = FIELD(target), .help = "to bfloat16"},
-    {.name = "source-dtype",
-     .kind = OPT_ONE_OF,
-     .set = SOURCE_DTYPE,
-     .field = FIELD(target),
+    {.name = "source-dtype", .kind = OPT_ONE_OF, .set = SOURCE_DTYPE, .field = FIELD(target),
      .help = "to what each tensor was before it was quantized"},
-    {.name = "casts",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = FIELD(dequantize.casts),
+    {.name = "casts", .kind = OPT_BOOL, .set = 1, .field = FIELD(dequantize.casts),
      .help = "f16 and bf16 tensors become the target as well"},
-    {.name = "overflow",
-     .value = "error|inf|sat",
-     .kind = OPT_CHOICE,
-     .field = FIELD(overflow),
+    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, .field = FIELD(overflow),
      .help = "values beyond the target's range: stop, make them Inf, or the largest finite (default error)"},
 };
+/* clang-format on */
 
 static const struct opt_group group_target = {"Target", target_opts, sizeof(target_opts) / sizeof(target_opts[0]), 0};
 static const struct opt_group *const groups[] = {

@@ -16,18 +16,14 @@ struct diff_cli {
     double min_sqnr_db;
 };
 
+/* clang-format off */
 static const struct opt diff_opts[] = {
-    {.name = "tolerance",
-     .value = "X",
-     .kind = OPT_REAL,
-     .field = offsetof(struct diff_cli, tolerance),
+    {.name = "tolerance", .value = "X", .kind = OPT_REAL, .field = offsetof(struct diff_cli, tolerance),
      .help = "largest difference of two values that still counts as equal (default 0)"},
-    {.name = "min-sqnr",
-     .value = "DB",
-     .kind = OPT_REAL,
-     .field = offsetof(struct diff_cli, min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = offsetof(struct diff_cli, min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
 };
+/* clang-format on */
 static const struct opt_group group_diff = {"Diff", diff_opts, 2, 0};
 static const struct opt_group *const groups[] = {&group_diff, &group_run, &group_json, &group_report, &group_help};
 
@@ -166,7 +162,7 @@ static void print_verdict(const struct out *out, const struct comparison *c)
     char limit[CELL_BYTES * 2] = "";
 
     if (c->by_value && c->tolerance > 0) {
-        snprintf(limit, sizeof(limit), " (tolerance %s)", fmt_real(buf, c->tolerance));
+        snprintf(limit, sizeof(limit), " (tolerance %g)", c->tolerance);
     } else if (c->by_sqnr) {
         snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(buf, c->min_sqnr_db));
     }
@@ -182,8 +178,11 @@ static void print_verdict(const struct out *out, const struct comparison *c)
         fprintf(out->to, "%sdiffers:%s %zu of %zu tensors%s", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
                 c->n_beyond, diff->n_rows, limit);
     }
-    fprintf(out->to, "; SQNR over all %s", fmt_db(buf, diff->sqnr_db));
-    fprintf(out->to, ", max error %s\n", fmt_real(buf, diff->max_abs_error));
+    if (isfinite(diff->sqnr_db)) {
+        fprintf(out->to, "; SQNR over all %s", fmt_db(buf, diff->sqnr_db));
+        fprintf(out->to, ", max error %s", fmt_real(buf, diff->max_abs_error));
+    }
+    fputc('\n', out->to);
 }
 
 static bool print_comparison(struct app *app, const struct comparison *c)

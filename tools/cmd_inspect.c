@@ -17,18 +17,14 @@ static bool take_void_as(void *group, const char *value)
     return strcmp(value, "bf16") == 0;
 }
 
+/* clang-format off */
 static const struct opt inspect_opts[] = {
-    {.name = "stats",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = offsetof(struct inspect_cli, stats),
+    {.name = "stats", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct inspect_cli, stats),
      .help = "read the values: NaN, Inf, zeros, ranges, and how the magnitudes are spread"},
-    {.name = "void-as",
-     .value = "bf16",
-     .kind = OPT_CALL,
-     .call = take_void_as,
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
+/* clang-format on */
 static const struct opt_group group_inspect = {"Inspect", inspect_opts, 2, 0};
 static const struct opt_group *const groups[] = {&group_inspect, &group_run, &group_json, &group_report, &group_help};
 

@@ -46,60 +46,31 @@ static bool take_void_as(void *group, const char *value)
 
 #define WRITE(member) offsetof(struct convert_options, write.member)
 
+/* clang-format off */
 static const struct opt select_opts[] = {
-    {.name = "include",
-     .value = "GLOB",
-     .kind = OPT_CALL,
-     .call = take_include,
+    {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include,
      .help = "work on tensors whose name matches, whatever the default rules say; the last match wins"},
-    {.name = "exclude",
-     .value = "GLOB",
-     .kind = OPT_CALL,
-     .call = take_exclude,
+    {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude,
      .help = "keep tensors whose name matches; the last match wins"},
 };
 
 static const struct opt write_opts[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE",
-     .kind = OPT_TEXT,
-     .field = WRITE(output),
+    {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
      .help = "where to write; - is standard output (default: a name beside the input, such as model.int8.npz)"},
-    {.name = "force",
-     .letter = 'f',
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = WRITE(force),
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
      .help = "replace an existing file (never the input)"},
-    {.name = "deflate",
-     .value = "zlib|isal",
-     .optional = true,
-     .kind = OPT_CALL,
-     .call = take_deflate,
+    {.name = "deflate", .value = "zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
      .help = "compress the members; isal is several times faster (default: stored, readable in place)"},
-    {.name = "dry-run",
-     .letter = 'n',
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = WRITE(dry_run),
+    {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, .field = WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
-    {.name = "max-bytes",
-     .value = "SIZE",
-     .kind = OPT_SIZE,
-     .field = WRITE(max_bytes),
-     .help = "gate: write nothing and exit 1 when the output would be larger"},
-    {.name = "min-sqnr",
-     .value = "DB",
-     .kind = OPT_REAL,
-     .field = WRITE(min_sqnr_db),
+    {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),
+     .help = "gate: write nothing and exit 1 when the output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
-    {.name = "void-as",
-     .value = "bf16",
-     .kind = OPT_CALL,
-     .call = take_void_as,
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
+/* clang-format on */
 
 const struct opt_group group_select = {"Selection", select_opts, 2, 0};
 const struct opt_group group_write = {"Output", write_opts, sizeof(write_opts) / sizeof(write_opts[0]), 0};

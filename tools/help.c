@@ -1,6 +1,5 @@
 /* help.c - --help and the manual page, from the tables of commands and options. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/context.h>
@@ -13,11 +12,12 @@
 
 /* ---- --help ---- */
 
-/* Breaks text between words; continuation lines start at column `indent`. The cursor is at column `at`. */
+/* Breaks text between words; continuation lines start at column `indent`. The cursor is at column `at`. Lines that
+ * start with a blank are examples: printed as they are. */
 static void wrap(FILE *to, const char *text, int at, int indent)
 {
     while (*text != '\0') {
-        int n = (int)strcspn(text, " \n");
+        int n = (int)strcspn(text, *text == ' ' ? "\n" : " \n");
 
         if (at > indent && at + 1 + n > HELP_WIDTH) {
             fprintf(to, "\n%*s", indent, "");
@@ -29,17 +29,11 @@ static void wrap(FILE *to, const char *text, int at, int indent)
         fwrite(text, 1, (size_t)n, to);
         at += n;
         text += n;
-        if (*text == '\n') { /* a line of its own: examples */
+        if (*text == '\n') {
             fprintf(to, "\n%*s", indent, "");
             at = indent;
-            text++;
-            while (*text == ' ') {
-                fputc(' ', to);
-                text++;
-            }
-        } else if (*text == ' ') {
-            text++;
         }
+        text += *text != '\0';
     }
     fputc('\n', to);
 }
@@ -76,8 +70,9 @@ void help_command(FILE *to, const struct command *command)
 {
     const char *title = "";
 
-    fprintf(to, "Usage: vcompress %s %s\n", command->name, command->usage);
-    wrap(to, command->summary, 0, 0);
+    fprintf(to, "Usage: vcompress %s", command->name);
+    wrap(to, command->usage, (int)(sizeof("Usage: vcompress") + strlen(command->name)), 7);
+    fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
     if (command->text != NULL) {
         fputc('\n', to);
         wrap(to, command->text, 0, 0);
@@ -117,9 +112,9 @@ void help_overview(FILE *to)
         fprintf(to, "  %s  %s\n", exit_statuses[i][0], exit_statuses[i][1]);
     }
     fputs("\nStart with:\n"
-          "  vcompress inspect model.npz                  what is in it\n"
-          "  vcompress quantize --int8 --dry-run model.npz what it would become\n"
-          "  vcompress quantize --int8 model.npz -o small.npz\n"
+          "  vcompress inspect model.npz                    what is in it\n"
+          "  vcompress quantize --int8 --dry-run model.npz  what it would become\n"
+          "  vcompress quantize --int8 model.npz            make model.int8.npz\n"
           "\nvcompress COMMAND --help explains a command; vcompress --version the build.\n",
           to);
 }
@@ -238,13 +233,12 @@ struct help_cli {
     bool man;
 };
 
+/* clang-format off */
 static const struct opt help_opts[] = {
-    {.name = "man",
-     .kind = OPT_BOOL,
-     .set = 1,
-     .field = offsetof(struct help_cli, man),
+    {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
      .help = "print the manual page (roff) of all commands"},
 };
+/* clang-format on */
 static const struct opt_group group_man = {.title = "Options", .opts = help_opts, .n_opts = 1};
 
 static int run_help(struct app *app, int n_args, char **args)
