@@ -296,7 +296,10 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     if (n > 0 && n_arrays == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a zip archive without any npy array, so no npz checkpoint");
     }
-    VC_TRY(vc_model_index_names(ctx, model));
+    status = vc_model_index_names(ctx, model);
+    if (status == VC_E_FORMAT) {
+        vc_context(ctx, "two members give one name");
+    }
 out:
     return status;
 }

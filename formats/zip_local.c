@@ -197,7 +197,9 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
         return differs(ctx, "flags", vc_le16(p + 6), entry->flags);
     }
     if (!same(entry, vc_le32(p + 14), entry->crc)) {
-        return differs(ctx, "CRC", vc_le32(p + 14), entry->crc);
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "local header and directory disagree about the CRC: %08" PRIx32 " and %08" PRIx32,
+                       vc_le32(p + 14), entry->crc);
     }
     VC_TRY(find64(ctx, p + LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
     VC_TRY(check_sizes(ctx, entry, p, &extra64));

@@ -8,7 +8,7 @@
 
 #include "fuzz_target.h"
 
-#define MAX_INPUT ((size_t)1 << 20)
+#define MAX_INPUT_BYTES ((size_t)1 << 20)
 
 static unsigned long n_inputs;
 
@@ -33,14 +33,14 @@ static void run_bytes(const unsigned char *data, size_t n)
 static int run_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
-    unsigned char *data = malloc(MAX_INPUT);
+    unsigned char *data = malloc(MAX_INPUT_BYTES);
     size_t n;
 
     if (f == NULL || data == NULL) {
         fprintf(stderr, "cannot read %s\n", path);
         return 1;
     }
-    n = fread(data, 1, MAX_INPUT, f);
+    n = fread(data, 1, MAX_INPUT_BYTES, f);
     fclose(f);
     run_bytes(data, n);
     free(data);
