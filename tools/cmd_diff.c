@@ -127,6 +127,9 @@ static bool print_table(struct app *app, const struct comparison *c)
     size_t n = 0;
     struct table table;
 
+    if (c->diff->n_rows == 0 || (!verbose && c->order[0]->kind == VC_DIFF_SAME)) {
+        return true; /* nothing to list */
+    }
     table_init(&table, "llrrrrl");
     for (size_t i = 0; i < 7; i++) {
         table_add(&table, INK_DIM, titles[i]);
@@ -137,21 +140,15 @@ static bool print_table(struct app *app, const struct comparison *c)
         }
         add_row(&table, &app->out, c, c->order[n]);
     }
-    if (n > 0) {
-        fputc('\n', app->out.to);
-    } else {
-        table.n_cells = 0;
-    }
+    fputc('\n', app->out.to);
     if (!table_print(&table, &app->out, !verbose)) {
         return false;
     }
-    if (n > 0 && n < c->diff->n_rows) {
+    if (n < c->diff->n_rows) {
         fprintf(app->out.to, "  and %zu more, %s (-v lists them)\n", c->diff->n_rows - n,
                 c->order[n]->kind == VC_DIFF_SAME ? "equal" : "closer");
     }
-    if (n > 0) {
-        fputc('\n', app->out.to);
-    }
+    fputc('\n', app->out.to);
     return true;
 }
 

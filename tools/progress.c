@@ -10,6 +10,7 @@
 #include "tools/app.h"
 
 #define BAR_CELLS 24
+#define BAR_WIDTH 72 /* columns of a terminal that has room for the bar */
 #define INTERVAL  0.1
 #define QUIET     0.3 /* work that is over sooner shows nothing */
 
@@ -56,7 +57,9 @@ static void show(void *user, const struct vc_progress *progress)
     fmt_size(total, out, progress->total);
     fmt_size(rate, out, (uint64_t)((double)progress->done / (t - state.begin)));
     fprintf(stderr, "\r\033[K%s ", progress->what != NULL ? progress->what : "");
-    print_bar(stderr, out, part < 1 ? part : 1);
+    if (out->width >= BAR_WIDTH) {
+        print_bar(stderr, out, part < 1 ? part : 1);
+    }
     fprintf(stderr, " %3.0f %%  %s of %s  %s/s", 100 * part, done, total, rate);
     room = out->width - 75;
     name = progress->tensor != NULL && room > 8 ? text_clean(progress->tensor) : NULL;
