@@ -167,11 +167,10 @@ VC_HD uint16_t vc_f32_to_bf16(float x)
 VC_HD float vc_f64_to_f32(double x)
 {
     uint64_t u = vc_f64_bits(x);
+    uint32_t nan = (uint32_t)(u >> 32 & 0x80000000u) | 0x7fc00000u | (uint32_t)(u >> 29 & 0x3fffffu);
+    float r = (float)x;
 
-    if ((u & 0x7fffffffffffffffu) > 0x7ff0000000000000u) {
-        return vc_bits_f32((uint32_t)(u >> 32 & 0x80000000u) | 0x7fc00000u | (uint32_t)(u >> 29 & 0x3fffffu));
-    }
-    return (float)x;
+    return x != x ? vc_bits_f32(nan) : r;
 }
 
 /* f64 -> f32 that keeps what a later rounding to fewer bits needs: round to odd (the last bit is set when anything was

@@ -70,6 +70,34 @@ static void sum_f64(double *restrict lane, const double *restrict a, size_t n)
 #undef TERM
 }
 
+/* Sets to +0 what tree_value looks at for n elements. */
+static inline void lanes_clear(double *lane, size_t n)
+{
+    for (size_t i = 0; i < LANES && i < 2 * n; i += 8) {
+        memset(lane + i, 0, 8 * sizeof *lane);
+    }
+}
+
+/* Largest of n values that are no NaN and at least 0; in lanes, which compilers vectorize without -ffast-math. */
+static double max_f64(const double *v, size_t n)
+{
+    double most[8] = {0};
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        for (size_t l = 0; l < 8; l++) {
+            most[l] = v[i + l] > most[l] ? v[i + l] : most[l];
+        }
+    }
+    for (; i < n; i++) {
+        most[0] = v[i] > most[0] ? v[i] : most[0];
+    }
+    for (size_t l = 1; l < 8; l++) {
+        most[0] = most[l] > most[0] ? most[l] : most[0];
+    }
+    return most[0];
+}
+
 static inline void halve(double *lane, size_t k)
 {
     for (size_t l = 0; l < k; l++) {
@@ -77,8 +105,8 @@ static inline void halve(double *lane, size_t k)
     }
 }
 
-/* The halving tree over the lanes of a chunk of n elements. Lanes from n on are +0 and need no adding; lanes below 2n
- * must be set. */
+/* The halving tree over the lanes of a chunk of n elements. Lanes from n on are +0 and need no adding (lanes_clear
+ * before). */
 static inline double tree_value(double *lane, size_t n)
 {
     if (n > 32) {
@@ -174,11 +202,6 @@ static void strip_counts(const struct strip *strip, struct vc_tile_stats *stats)
     stats->zeros_before += strip->zeros_before;
     stats->zeros_after += strip->zeros_after;
     stats->clipped += strip->clipped;
-}
-
-static inline void lanes_clear(double *lane, size_t n_elems)
-{
-    memset(lane, 0, min_size(2 * n_elems, LANES) * sizeof *lane); /* all that tree_value looks at */
 }
 
 /* One chunk: n elements from `first`. */

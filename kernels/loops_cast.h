@@ -3,6 +3,13 @@
 #define VC_KERNELS_LOOPS_CAST_H
 
 #ifndef VC_HAVE_X86
+static inline void f64_to_f32_odd_run(const double *restrict x, size_t n, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++) {
+        vc_put_f32(y, i, vc_f64_to_f32_odd(vc_get_f64(x, i)));
+    }
+}
+
 static inline void f32_to_f16_run(const float *restrict x, size_t n, uint16_t *restrict h)
 {
     for (size_t i = 0; i < n; i++) {
@@ -58,26 +65,24 @@ static void cast_errors(const float *restrict x, size_t i, size_t n, struct stri
 /* The general way, for f64 sources and for strips with values that are not finite; y: what the results stand for. */
 static void errors_wide(const double *restrict x, const float *restrict y, size_t n, struct strip *restrict strip)
 {
-    double most = 0;
     uint64_t before = 0;
     uint64_t after = 0;
     uint64_t clipped = 0;
 
     for (size_t i = 0; i < n; i++) {
         double v = vc_get_f64(x, i);
+        double w = (double)y[i];
         int x_ok = fabs(v) < INFINITY; /* false for NaN */
-        int y_ok = fabsf(y[i]) < INFINITY;
-        double e = x_ok && y_ok ? fabs(v - (double)y[i]) : 0.0;
+        int ok = x_ok & (fabs(w) < INFINITY);
 
-        strip->xw[i] = x_ok && y_ok ? v : 0.0;
-        strip->ew[i] = e;
-        most = e > most ? e : most;
+        strip->xw[i] = ok ? v : 0.0;
+        strip->ew[i] = ok ? fabs(v - w) : 0.0;
         before += v == 0;
-        after += y[i] == 0;
-        clipped += x_ok && !y_ok;
+        after += w == 0;
+        clipped += (uint64_t)(x_ok & !ok);
     }
     strip->wide = 1;
-    strip->max_wide = most;
+    strip->max_wide = max_f64(strip->ew, n);
     strip->zeros_before = (uint32_t)before;
     strip->zeros_after = (uint32_t)after;
     strip->clipped = (uint32_t)clipped;
@@ -138,9 +143,7 @@ static void strip_f64_f16(struct op *op, size_t first, size_t n, struct strip *s
     const double *x = (const double *)op->x + first;
     uint16_t *h = (uint16_t *)op->out + first;
 
-    for (size_t i = 0; i < n; i++) {
-        strip->e[i] = vc_f64_to_f32_odd(vc_get_f64(x, i));
-    }
+    f64_to_f32_odd_run(x, n, strip->e);
     f32_to_f16_run(strip->e, n, h);
     f16_to_f32_run(h, n, strip->e);
     errors_wide(x, strip->e, n, strip);
@@ -151,9 +154,7 @@ static void strip_f64_bf16(struct op *op, size_t first, size_t n, struct strip *
     const double *x = (const double *)op->x + first;
     uint16_t *h = (uint16_t *)op->out + first;
 
-    for (size_t i = 0; i < n; i++) {
-        strip->e[i] = vc_f64_to_f32_odd(vc_get_f64(x, i));
-    }
+    f64_to_f32_odd_run(x, n, strip->e);
     f32_to_bf16_run(strip->e, n, h);
     bf16_to_f32_run(h, n, strip->e);
     errors_wide(x, strip->e, n, strip);

@@ -84,9 +84,11 @@ static inline float clamp(float v, float lo, float hi)
 }
 
 #ifdef VC_HAVE_X86
-#define encode_own_first encode_own_x86
+#define encode_own_first   encode_own_x86
+#define encode_given_first encode_given_x86
 #else
-#define encode_own_first(x, n, s, step, q, strip) strip_start(strip, x)
+#define encode_own_first(x, n, s, step, q, strip)                  strip_start(strip, x)
+#define encode_given_first(x, n, s, z, step, z_step, lo, q, strip) strip_start(strip, x)
 #endif
 
 /* Own scales: |x / s| < 127.5 (docs/numerics.md), so nothing clips. */
@@ -119,12 +121,13 @@ static inline void encode_own(const float *restrict x, size_t n, const float *re
 static inline void encode_given(const float *restrict x, size_t n, const float *restrict s, const float *restrict z,
                                 size_t step, size_t z_step, float lo, int8_t *restrict q, struct strip *restrict strip)
 {
-    uint32_t most = 0;
-    uint32_t before = 0;
-    uint32_t after = 0;
-    uint32_t clipped = 0;
+    size_t i = encode_given_first(x, n, s, z, step, z_step, lo, q, strip);
+    uint32_t most = strip->max_bits;
+    uint32_t before = strip->zeros_before;
+    uint32_t after = strip->zeros_after;
+    uint32_t clipped = strip->clipped;
 
-    for (size_t i = 0; i < n; i++) {
+    for (; i < n; i++) {
         float v = vc_get_f32(x, i);
         float t = clamp(v / s[i * step], -512.0f, 512.0f); /* keeps the sums exact; beyond the range either way */
         float c = t + ROUND_MAGIC - ROUND_MAGIC + z[i * z_step];
@@ -139,7 +142,6 @@ static inline void encode_given(const float *restrict x, size_t n, const float *
         after += y == 0.0f;
         clipped += c != k;
     }
-    strip->x = x;
     strip->max_bits = most;
     strip->zeros_before = before;
     strip->zeros_after = after;
@@ -151,19 +153,15 @@ static inline void encode_given(const float *restrict x, size_t n, const float *
 static void int8_errors_wide(const float *x, size_t n, const float *s, const float *z, size_t step, size_t z_step,
                              const int8_t *q, struct strip *strip)
 {
-    double most = 0;
-
     for (size_t i = 0; i < n; i++) {
         float v = vc_get_f32(x, i);
         float y = vc_int8_decode(q[i], s[i * step], (int32_t)z[i * z_step]);
         int ok = vc_f32_magnitude(v) < VC_F32_INF_BITS && vc_f32_magnitude(y) < VC_F32_INF_BITS;
-        double e = ok ? fabs((double)v - (double)y) : 0.0;
 
         strip->xw[i] = ok ? (double)v : 0.0;
-        strip->ew[i] = e;
-        most = e > most ? e : most;
+        strip->ew[i] = ok ? fabs((double)v - (double)y) : 0.0;
     }
-    strip->max_wide = most;
+    strip->max_wide = max_f64(strip->ew, n);
 }
 
 static void strip_int8(struct op *op, size_t first, size_t n, struct strip *strip)

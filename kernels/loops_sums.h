@@ -7,52 +7,69 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
                        struct vc_diff_sums *sums)
 {
     double e[STRIP];
-    double most = sums->max_abs_error;
+    double most;
     uint64_t different = 0;
     uint64_t nonfinite = 0;
 
     for (size_t i = 0; i < n; i++) {
-        int equal = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);
-        int ok = fabs(x[i]) < INFINITY && fabs(y[i]) < INFINITY;
+        int equal = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
+        int ok = (fabs(x[i]) < INFINITY) & (fabs(y[i]) < INFINITY);
 
-        different += !equal;
-        nonfinite += !equal && !ok;
+        different += (uint64_t)!equal;
+        nonfinite += (uint64_t)(!equal & !ok);
         x[i] = ok ? x[i] : 0.0;
         y[i] = ok ? y[i] : 0.0;
         e[i] = fabs(x[i] - y[i]);
-        most = e[i] > most ? e[i] : most;
     }
+    most = max_f64(e, n);
     products_f64(lane[0], x, x, n);
     products_f64(lane[1], e, e, n);
     products_f64(lane[2], y, y, n);
     products_f64(lane[3], x, y, n);
-    sums->max_abs_error = most;
+    sums->max_abs_error = most > sums->max_abs_error ? most : sums->max_abs_error;
     sums->different += different;
     sums->nonfinite_pairs += nonfinite;
 }
 
-static inline void class_count(const double *restrict x, size_t n, struct vc_value_counts *counts)
+/* Minimum and maximum of finite values, in lanes as in max_f64. */
+static void extremes_f64(const double *x, size_t n, double *min, double *max)
 {
-    uint64_t nans = 0;
-    uint64_t infs = 0;
-    uint64_t zeros = 0;
-    double least = counts->min;
-    double most = counts->max;
+    double least[8];
+    double most[8];
+    size_t i = 0;
+
+    for (size_t l = 0; l < 8; l++) {
+        least[l] = *min;
+        most[l] = *max;
+    }
+    for (; i + 8 <= n; i += 8) {
+        for (size_t l = 0; l < 8; l++) {
+            least[l] = x[i + l] < least[l] ? x[i + l] : least[l];
+            most[l] = x[i + l] > most[l] ? x[i + l] : most[l];
+        }
+    }
+    for (; i < n; i++) {
+        least[0] = x[i] < least[0] ? x[i] : least[0];
+        most[0] = x[i] > most[0] ? x[i] : most[0];
+    }
+    for (size_t l = 0; l < 8; l++) {
+        *min = least[l] < *min ? least[l] : *min;
+        *max = most[l] > *max ? most[l] : *max;
+    }
+}
+
+/* Takes out what is not finite and returns how many values are left. */
+static size_t keep_finite(double *x, size_t n, struct vc_value_counts *counts)
+{
+    size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
-        int ok = fabs(x[i]) < INFINITY;
-
-        nans += x[i] != x[i];
-        infs += fabs(x[i]) == INFINITY;
-        zeros += x[i] == 0;
-        least = ok && x[i] < least ? x[i] : least;
-        most = ok && x[i] > most ? x[i] : most;
+        counts->nans += x[i] != x[i];
+        counts->infs += fabs(x[i]) == INFINITY;
+        x[kept] = x[i];
+        kept += fabs(x[i]) < INFINITY;
     }
-    counts->nans += nans;
-    counts->infs += infs;
-    counts->zeros += zeros;
-    counts->min = least;
-    counts->max = most;
+    return kept;
 }
 
 /* Four tables, so that runs of one exponent do not wait for the same counter. */
@@ -68,19 +85,32 @@ static void histogram_add(const double *restrict x, size_t n, uint64_t table[4][
     }
 }
 
-/* Counts, and the values that are not finite become 0 for the sums. */
+/* The usual strip has finite values only; otherwise those are packed in a copy for everything but the sums, where the
+ * others count as 0 in their place. */
 static void values_strip(double *restrict x, size_t n, double lane[2][LANES], uint64_t table[4][256],
                          struct vc_value_counts *counts)
 {
-    uint64_t bad = counts->nans + counts->infs;
+    double copy[STRIP];
+    const double *finite = x;
+    size_t n_finite = n;
+    uint64_t bad = 0;
+    uint64_t zeros = 0;
 
-    class_count(x, n, counts);
-    bad = counts->nans + counts->infs - bad;
-    for (size_t i = 0; bad != 0 && i < n; i++) {
-        x[i] = fabs(x[i]) < INFINITY ? x[i] : 0.0;
+    for (size_t i = 0; i < n; i++) {
+        bad += (uint64_t) !(fabs(x[i]) < INFINITY);
+        zeros += x[i] == 0;
     }
-    histogram_add(x, n, table);
-    table[0][0] -= bad; /* may wrap; the sum over the four wraps back */
+    counts->zeros += zeros;
+    if (bad != 0) {
+        memcpy(copy, x, n * sizeof *copy);
+        n_finite = keep_finite(copy, n, counts);
+        finite = copy;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = fabs(x[i]) < INFINITY ? x[i] : 0.0;
+        }
+    }
+    extremes_f64(finite, n_finite, &counts->min, &counts->max);
+    histogram_add(finite, n_finite, table);
     sum_f64(lane[0], x, n);
     products_f64(lane[1], x, x, n);
 }

@@ -75,17 +75,21 @@ static inline uint32_t max_of_8(__m256i v)
     return most;
 }
 
-/* 8 elements x with their decoded values y; stores the errors. The largest is compared as an integer, so that a NaN
- * counts as the largest. */
-static inline void tally_add(struct tally *t, __m256 x, __m256 y, float *e)
+static inline __m256i float_zero(__m256 x)
 {
-    const __m256 zero = _mm256_setzero_ps();
+    return _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_EQ_OQ));
+}
+
+/* 8 elements x with their decoded values y, and a mask of those with y == 0; stores the errors. The largest is compared
+ * as an integer, so that a NaN counts as the largest. */
+static inline void tally_add(struct tally *t, __m256 x, __m256 y, __m256i y_zero, float *e)
+{
     __m256 d = _mm256_sub_ps(x, y);
 
     _mm256_storeu_ps(e, d);
     t->most = _mm256_max_epu32(t->most, _mm256_and_si256(_mm256_castps_si256(d), _mm256_set1_epi32(0x7fffffff)));
-    t->before = _mm256_sub_epi32(t->before, _mm256_castps_si256(_mm256_cmp_ps(x, zero, _CMP_EQ_OQ)));
-    t->after = _mm256_sub_epi32(t->after, _mm256_castps_si256(_mm256_cmp_ps(y, zero, _CMP_EQ_OQ)));
+    t->before = _mm256_sub_epi32(t->before, float_zero(x));
+    t->after = _mm256_sub_epi32(t->after, y_zero);
 }
 
 static inline void tally_end(const struct tally *t, const float *x, struct strip *strip)
@@ -110,6 +114,7 @@ static inline size_t encode_own_x86(const float *x, size_t n, const float *s, si
                                     struct strip *strip)
 {
     const __m256 s_all = _mm256_set1_ps(s[0]);
+    const __m256i zero = _mm256_setzero_si256();
     struct tally t = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     size_t i = 0;
 
@@ -122,10 +127,50 @@ static inline size_t encode_own_x86(const float *x, size_t n, const float *s, si
         __m256i q1 = _mm256_cvtps_epi32(_mm256_div_ps(x1, s1));
 
         store_codes(q + i, q0, q1);
-        tally_add(&t, x0, _mm256_mul_ps(_mm256_cvtepi32_ps(q0), s0), strip->e + i);
-        tally_add(&t, x1, _mm256_mul_ps(_mm256_cvtepi32_ps(q1), s1), strip->e + i + 8);
+        tally_add(&t, x0, _mm256_mul_ps(_mm256_cvtepi32_ps(q0), s0), _mm256_cmpeq_epi32(q0, zero), strip->e + i);
+        tally_add(&t, x1, _mm256_mul_ps(_mm256_cvtepi32_ps(q1), s1), _mm256_cmpeq_epi32(q1, zero), strip->e + i + 8);
     }
     tally_end(&t, x, strip);
+    return i;
+}
+
+/* One vector of encode_given: the codes as integers. *changed counts those that the clamp changed. */
+static inline __m256i given_8(__m256 x, __m256 s, __m256 z, __m256 lo, struct tally *t, __m256i *changed, float *e)
+{
+    const __m256 bound = _mm256_set1_ps(512.0f); /* beyond every range, within that of the conversion */
+    __m256 v = _mm256_max_ps(_mm256_min_ps(_mm256_div_ps(x, s), bound), _mm256_sub_ps(_mm256_setzero_ps(), bound));
+    __m256 c = _mm256_add_ps(_mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), z);
+    __m256 k = _mm256_max_ps(_mm256_min_ps(c, _mm256_set1_ps(127.0f)), lo);
+    __m256 y;
+
+    *changed = _mm256_sub_epi32(*changed, _mm256_castps_si256(_mm256_cmp_ps(c, k, _CMP_NEQ_UQ)));
+    y = _mm256_mul_ps(_mm256_sub_ps(k, z), s);
+    tally_add(t, x, y, float_zero(y), e);
+    return _mm256_cvtps_epi32(k);
+}
+
+static inline size_t encode_given_x86(const float *x, size_t n, const float *s, const float *z, size_t step,
+                                      size_t z_step, float lo, int8_t *q, struct strip *strip)
+{
+    const __m256 s_all = _mm256_set1_ps(s[0]);
+    const __m256 z_all = _mm256_set1_ps(z[0]);
+    const __m256 least = _mm256_set1_ps(lo);
+    struct tally t = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i changed = _mm256_setzero_si256();
+    size_t i = 0;
+
+    for (; i + 16 <= n; i += 16) {
+        __m256 s0 = step == 0 ? s_all : _mm256_loadu_ps(s + i);
+        __m256 s1 = step == 0 ? s_all : _mm256_loadu_ps(s + i + 8);
+        __m256 z0 = z_step == 0 ? z_all : _mm256_loadu_ps(z + i);
+        __m256 z1 = z_step == 0 ? z_all : _mm256_loadu_ps(z + i + 8);
+        __m256i q0 = given_8(_mm256_loadu_ps(x + i), s0, z0, least, &t, &changed, strip->e + i);
+        __m256i q1 = given_8(_mm256_loadu_ps(x + i + 8), s1, z1, least, &t, &changed, strip->e + i + 8);
+
+        store_codes(q + i, q0, q1);
+    }
+    tally_end(&t, x, strip);
+    strip->clipped = sum_of_8(changed);
     return i;
 }
 
@@ -138,9 +183,13 @@ static inline size_t encode_f16_x86(const float *x, size_t n, uint16_t *h, struc
     for (; i + 8 <= n; i += 8) {
         __m256 v = _mm256_loadu_ps(x + i);
         __m128i r = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+        __m256 y;
 
         _mm_storeu_si128((__m128i *)(h + i), r);
-        tally_add(&t, v, _mm256_cvtph_ps(r), strip->e + i);
+        y = _mm256_cvtph_ps(r);
+        /* on integers: clang 14 turns a float compare of converted halves into scalar code */
+        tally_add(&t, v, y, _mm256_cmpeq_epi32(_mm256_slli_epi32(_mm256_castps_si256(y), 1), _mm256_setzero_si256()),
+                  strip->e + i);
     }
     tally_end(&t, x, strip);
     return i;
@@ -169,11 +218,38 @@ static inline size_t encode_bf16_x86(const float *x, size_t n, uint16_t *h, stru
         __m256i w = _mm256_packus_epi32(_mm256_srli_epi32(r0, 16), _mm256_srli_epi32(r1, 16));
 
         _mm256_storeu_si256((__m256i *)(h + i), _mm256_permute4x64_epi64(w, 0xd8));
-        tally_add(&t, x0, _mm256_castsi256_ps(_mm256_and_si256(r0, upper)), strip->e + i);
-        tally_add(&t, x1, _mm256_castsi256_ps(_mm256_and_si256(r1, upper)), strip->e + i + 8);
+        r0 = _mm256_and_si256(r0, upper);
+        r1 = _mm256_and_si256(r1, upper);
+        tally_add(&t, x0, _mm256_castsi256_ps(r0), float_zero(_mm256_castsi256_ps(r0)), strip->e + i);
+        tally_add(&t, x1, _mm256_castsi256_ps(r1), float_zero(_mm256_castsi256_ps(r1)), strip->e + i + 8);
     }
     tally_end(&t, x, strip);
     return i;
+}
+
+/* vc_f64_to_f32_odd. The conversion treats NaN as the definition does (vc_f64_to_f32). */
+static inline void f64_to_f32_odd_run(const double *x, size_t n, float *y)
+{
+    const __m256d sign = _mm256_set1_pd(-0.0);
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        __m256d v = _mm256_loadu_pd(x + i);
+        __m128 r = _mm256_cvtpd_ps(v);
+        __m256d back = _mm256_cvtps_pd(r);
+        __m256 cut = _mm256_castpd_ps(_mm256_cmp_pd(back, v, _CMP_NEQ_OQ)); /* both halves of 64 bits alike */
+        __m256 away =
+            _mm256_castpd_ps(_mm256_cmp_pd(_mm256_andnot_pd(sign, back), _mm256_andnot_pd(sign, v), _CMP_GT_OQ));
+        __m128 cut4 = _mm_shuffle_ps(_mm256_castps256_ps128(cut), _mm256_extractf128_ps(cut, 1), 0x88);
+        __m128 away4 = _mm_shuffle_ps(_mm256_castps256_ps128(away), _mm256_extractf128_ps(away, 1), 0x88);
+        __m128i u = _mm_add_epi32(_mm_castps_si128(r), _mm_castps_si128(away4)); /* the mask is -1 */
+
+        u = _mm_or_si128(u, _mm_set1_epi32(1));
+        _mm_storeu_ps(y + i, _mm_blendv_ps(r, _mm_castsi128_ps(u), cut4));
+    }
+    for (; i < n; i++) {
+        vc_put_f32(y, i, vc_f64_to_f32_odd(vc_get_f64(x, i)));
+    }
 }
 
 /* F16C keeps NaN payloads; the definition has one NaN per sign, so NaNs are replaced before. */
