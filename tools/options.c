@@ -205,6 +205,9 @@ static bool store(const struct opt *opt, char *group, const char *value)
     void *field = group + opt->field;
     int word;
 
+    if (value == NULL && opt->value != NULL && opt->kind != OPT_CALL) {
+        return false; /* no other kind knows what a missing value means */
+    }
     switch (opt->kind) {
     case OPT_BOOL:
         *(bool *)field = opt->set != 0;
@@ -335,16 +338,27 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     return PARSE_OK;
 }
 
-static const struct opt *find(const struct command *command, const char *name, size_t n, char letter,
-                              const struct opt_group **group)
+static const struct opt *find_letter(const struct command *command, char letter, const struct opt_group **group)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
-        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
-            const struct opt *opt = &command->groups[g]->opts[i];
+        *group = command->groups[g];
+        for (size_t i = 0; i < (*group)->n_opts; i++) {
+            if ((*group)->opts[i].letter == letter) {
+                return &(*group)->opts[i];
+            }
+        }
+    }
+    return NULL;
+}
 
-            if (letter != 0 ? opt->letter == letter : strlen(opt->name) == n && memcmp(opt->name, name, n) == 0) {
-                *group = command->groups[g];
-                return opt;
+static const struct opt *find_name(const struct command *command, const char *name, size_t n,
+                                   const struct opt_group **group)
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        *group = command->groups[g];
+        for (size_t i = 0; i < (*group)->n_opts; i++) {
+            if (strlen((*group)->opts[i].name) == n && memcmp((*group)->opts[i].name, name, n) == 0) {
+                return &(*group)->opts[i];
             }
         }
     }
@@ -379,7 +393,7 @@ static enum parse_result parse_long(struct line *line, const char *name)
     size_t n = strcspn(name, "=");
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
     const struct opt_group *group;
-    const struct opt *opt = find(line->command, name, n, 0, &group);
+    const struct opt *opt = find_name(line->command, name, n, &group);
 
     if (opt == NULL) {
         return unknown(line, name, n);
@@ -402,7 +416,7 @@ static enum parse_result parse_letters(struct line *line, const char *letters)
 {
     for (; *letters != '\0'; letters++) {
         const struct opt_group *group;
-        const struct opt *opt = find(line->command, NULL, 0, *letters, &group);
+        const struct opt *opt = find_letter(line->command, *letters, &group);
         enum parse_result result;
 
         if (opt == NULL) {

@@ -16,6 +16,7 @@
 #   valid SCHEMA FILE      FILE is JSON and holds what the schema (a file of the tree) asks for
 #   has FILE EXPRESSION    python's EXPRESSION over the document d in FILE is true
 #   holds COMMAND...       the command succeeds
+# shellcheck disable=SC2317 # the cases call what looks unreachable here
 set -u
 [ $# -ge 2 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
