@@ -116,6 +116,7 @@ static const struct bad_text bad_texts[] = {
     {HEAD "(3, 6148914691236517206, 2), }\n", "overflows"},
     {HEAD "(0, 4294967296, 4294967296, 4), }\n", "overflows"},
     {HEAD "(4611686018427387904,), }\n", "overflows"},
+    {HEAD "(2305843009213693952,), }\n", "overflows"},
     {"{'descr': '<f3', 'fortran_order': False, 'shape': (3, 4), }\n", "'<f3'"},
     {"{'descr': '<q4', 'fortran_order': False, 'shape': (3, 4), }\n", "'<q4'"},
     {"{'descr': '', 'fortran_order': False, 'shape': (3, 4), }\n", "''"},

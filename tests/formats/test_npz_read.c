@@ -384,19 +384,39 @@ static void test_stored_crc(void **state)
 /* Damage in a header that still parses is found with the data, or at once where there is none. */
 static void test_header_crc(void **state)
 {
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
     struct zip_builder z;
     int k;
 
     (void)state;
-    for (k = 0; k < 2; k++) {
-        memset(&z, 0, sizeof z);
-        zip_add_bytes(&z, "a.npy", npy_array("<f4", false, k == 0 ? "(3,)" : "(0,)", "123456789012", k == 0 ? 12 : 0),
-                      NULL);
+    memset(&z, 0, sizeof z);
+    zip_add_bytes(&z, "a.npy", npy_array("<f4", false, "(3,)", "123456789012", 12), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    z.out.p[z.members[0].data + 100] = '\t';
+    expect_bad("header", z.out.p, z.out.n, "CRC-32");
+    zip_release(&z);
+    for (k = 0; k < 4; k++) {
+        char path[512];
+        int fd;
+
+        if (k < 2) {
+            zip_add_bytes(&z, "a.npy", npy_array("<f4", false, "(0,)", "", 0), k == 0 ? NULL : &deflated);
+        } else {
+            zip_add(&z, "a", "", 0, k == 2 ? NULL : &deflated);
+            zip_add_bytes(&z, "b.npy", npy_matrix(1, 1), NULL);
+        }
+        z.members[0].crc ^= 1;
+        vc_put_le32(z.out.p + z.members[0].local + 14, z.members[0].crc);
         zip_finish(&z, ZIP_END_PLAIN, 0);
-        z.out.p[z.members[0].data + 100] = '\t';
-        expect_bad("header", z.out.p, z.out.n, "CRC-32");
+        fd = walk_file_open(z.out.p, z.out.n, path, sizeof path);
+        assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_E_FORMAT);
+        assert_non_null(strstr(vc_ctx_message(ctx), k < 2 ? "member 'a.npy': the data is damaged" : "member 'a': the"));
+        walk_file_close(fd, path);
         zip_release(&z);
     }
+    vc_clear_error(ctx);
+    test_ctx_done(ctx);
 }
 
 /* A stream that ends early, late, or elsewhere than its member. */
