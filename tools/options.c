@@ -203,11 +203,9 @@ bool options_size(const char *text, uint64_t *out)
 static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
+    const char *text = value != NULL ? value : ""; /* which no kind takes */
     int word;
 
-    if (value == NULL && opt->value != NULL && opt->kind != OPT_CALL) {
-        return false; /* no other kind knows what a missing value means */
-    }
     switch (opt->kind) {
     case OPT_BOOL:
         *(bool *)field = opt->set != 0;
@@ -219,22 +217,22 @@ static bool store(const struct opt *opt, char *group, const char *value)
         *(int *)field = opt->set;
         return true;
     case OPT_CHOICE:
-        word = options_word(opt->value, value);
+        word = options_word(opt->value, text);
         if (word >= 0) {
             *(int *)field = word;
         }
         return word >= 0;
     case OPT_TEXT:
-        memcpy(field, &value, sizeof(value));
-        return value[0] != '\0';
+        memcpy(field, &text, sizeof(text));
+        return text[0] != '\0';
     case OPT_COUNT:
-        return options_count(value, field);
+        return options_count(text, field);
     case OPT_INT:
-        return parse_int(value, field);
+        return parse_int(text, field);
     case OPT_REAL:
-        return parse_real(value, field);
+        return parse_real(text, field);
     case OPT_SIZE:
-        return options_size(value, field);
+        return options_size(text, field);
     case OPT_CALL:
         return opt->call(group, value);
     case OPT_HELP:
