@@ -22,8 +22,13 @@ expect_failure() { # WHAT SCRIPT
 }
 
 copy
-sh "$here/check_includes.sh" "$dir/tree" >/dev/null
-sh "$here/check_style.sh" "$dir/tree" >/dev/null
+for script in check_includes.sh check_style.sh; do
+    if ! sh "$here/$script" "$dir/tree" >"$dir/log"; then
+        echo "the tree itself fails $script:"
+        cat "$dir/log"
+        exit 1
+    fi
+done
 
 for edge in "core/pool.c formats/npy.h" "kernels/kernel_ref.c core/pass.h" "quantize/int8.c formats/npy.h" \
     "quantize/int8.c zlib.h" "formats/npy.c kernels/kernels.h" "tools/main.c core/ctx.h" "examples/shrink.c core/ctx.h" \
@@ -48,4 +53,7 @@ for flaw in '\t/* tab */' '/* blank at the end */ ' '/* n\303\244ch */' '/* ends
 done
 yes "/* long */" | head -n 801 >"$dir/tree/core/long.c"
 expect_failure "801 lines" check_style.sh
+rm "$dir/tree/core/long.c"
+echo '[nothing](docs/nothing.md)' >>"$dir/tree/README.md"
+expect_failure "a link that leads nowhere" check_style.sh
 exit "$failed"

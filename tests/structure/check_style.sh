@@ -1,6 +1,7 @@
 #!/bin/sh
 # check_style.sh ROOT - the text of the tree: no tabs, no blanks at the end of a line, a newline at the end of a file,
-# ASCII in code, no file of code over 800 lines, no path of somebody's machine. No file name here has a blank in it.
+# ASCII in code, no file of code over 800 lines, no path of somebody's machine, no link between documents that leads
+# nowhere. No file name here has a blank in it.
 set -eu
 cd "$1"
 LC_ALL=C
@@ -34,6 +35,13 @@ findings=$(
         if [ -n "$(tail -c 1 "$file")" ]; then
             echo "no newline at the end: $file"
         fi
+    done
+    for file in $text; do
+        for link in $(grep -oE '\]\([^)# ]+' "$file" | sed 's|^](||' | grep -vE '^(https?|mailto):'); do
+            if [ ! -e "$(dirname "$file")/$link" ]; then
+                echo "link that leads nowhere: $file: $link"
+            fi
+        done
     done
     wc -l $code | awk '$2 != "total" && $1 > 800 { print "over 800 lines: " $2 " (" $1 ")" }'
 ) || true
