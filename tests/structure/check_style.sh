@@ -23,7 +23,7 @@ label() { # puts WHAT before every line of standard input
     sed "s|^|$1: |"
 }
 
-# shellcheck disable=SC2046,SC2086
+# shellcheck disable=SC2013,SC2046,SC2086
 findings=$(
     grep -n "$tab" $code | label "tab"
     grep -nE ' +$' $code $text | label "blank at the end of a line"
