@@ -1,0 +1,220 @@
+/* selftest_kernels.c - runs each kernel of a table on one fixed input and keeps all it wrote; two tables are equal when
+ * the bytes are. Small on purpose: tests/kernelcheck looks for the hard cases. */
+#include <string.h>
+
+#include "core/cpu.h"
+#include "kernels/kernels.h"
+#include "measure/selftest.h"
+
+#define ROWS    3
+#define ROW_LEN 1500
+#define ELEMS   ((size_t)ROWS * ROW_LEN)
+#define GROUP   100
+#define GROUPS  ((size_t)ROWS * (ROW_LEN / GROUP))
+
+/* What one kernel wrote. */
+struct slot {
+    double sums[4 * ROWS];
+    uint64_t numbers[262];
+    uint32_t groups[3][GROUPS];
+    unsigned char data[4 * ELEMS];
+};
+
+enum kernel {
+#define VC_KERNEL(name, result, params) KERNEL_##name,
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+    KERNEL_COUNT
+};
+
+static const char *const names[KERNEL_COUNT] = {
+#define VC_KERNEL(name, result, params) #name,
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+};
+
+struct inputs {
+    float x[ELEMS], y[ELEMS], scale[ROW_LEN];
+    double x64[ELEMS], y64[ELEMS];
+    uint16_t half[ELEMS];
+    int8_t zero[ROW_LEN], codes[ELEMS];
+};
+
+/* A fixed sequence; weights between -0.05 and 0.05, some zeros, some subnormals. */
+static void fill_inputs(struct inputs *in)
+{
+    uint32_t r = 12345;
+
+    for (size_t i = 0; i < ELEMS; i++) {
+        r = r * 1664525u + 1013904223u;
+        in->x64[i] = i % 50 == 7 ? 0.0 : ((double)(r >> 8) / (1 << 24) - 0.5) * 0.1;
+        in->x64[i] = i % 97 == 5 ? in->x64[i] * 1e-38 : in->x64[i];
+        in->y64[i] = in->x64[i] * (i % 3 == 0 ? 1.0 : 1.001);
+        in->x[i] = (float)in->x64[i];
+        in->y[i] = (float)in->y64[i];
+        in->half[i] = (uint16_t)(r >> 16);
+        in->codes[i] = (int8_t)(r >> 20);
+    }
+    for (size_t i = 0; i < ROW_LEN; i++) {
+        in->scale[i] = 0.0003f + 0.000001f * (float)(i % 17);
+        in->zero[i] = (int8_t)((int)(i % 200) - 100);
+    }
+}
+
+static void keep_tile(struct slot *slot, const struct vc_tile_stats *stats)
+{
+    memcpy(&slot->numbers[0], &stats->max_abs_error, sizeof(double));
+    slot->numbers[1] = stats->zeros_before;
+    slot->numbers[2] = stats->zeros_after;
+    slot->numbers[3] = stats->clipped;
+}
+
+static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
+{
+    const struct vc_axis_map map = {1000, 7, 50};
+    struct slot *own = &slots[KERNEL_int8_rows];
+    struct slot *rows = &slots[KERNEL_int8_rows_given];
+    struct slot *axis = &slots[KERNEL_int8_axis_given];
+    struct vc_tile_stats stats[3] = {{.chunk_sums = own->sums}, {.chunk_sums = rows->sums}, {.chunk_sums = axis->sums}};
+    int failed = k->absmax_rows(in->x, ROWS, ROW_LEN, GROUP, slots[KERNEL_absmax_rows].groups[0]);
+
+    failed |= k->absmax_axis(in->x, ELEMS, &map, slots[KERNEL_absmax_axis].groups[0]);
+    failed |= k->range_rows(in->x, ROWS, ROW_LEN, GROUP, slots[KERNEL_range_rows].groups[0],
+                            slots[KERNEL_range_rows].groups[1]);
+    failed |= k->range_axis(in->x, ELEMS, &(struct vc_axis_map){0, 1, GROUPS}, slots[KERNEL_range_axis].groups[0],
+                            slots[KERNEL_range_axis].groups[1]);
+    failed |= k->int8_rows(in->x, ROWS, ROW_LEN, GROUP, own->groups[0], (float *)(void *)own->groups[1],
+                           (int8_t *)own->data, &stats[0]);
+    failed |= k->int8_rows_given(in->x, ROWS, ROW_LEN, GROUP, in->scale, in->zero, (int8_t *)rows->data, &stats[1]);
+    failed |= k->int8_axis_given(in->x, ROWS, ROW_LEN, &map, in->scale, NULL, (int8_t *)axis->data, &stats[2]);
+    failed |= k->int8_decode_rows(in->codes, ROWS, ROW_LEN, GROUP, in->scale, in->zero,
+                                  (float *)(void *)slots[KERNEL_int8_decode_rows].data);
+    failed |= k->int8_decode_axis(in->codes, ELEMS, &map, in->scale, NULL,
+                                  (float *)(void *)slots[KERNEL_int8_decode_axis].data);
+    keep_tile(own, &stats[0]);
+    keep_tile(rows, &stats[1]);
+    keep_tile(axis, &stats[2]);
+    return failed;
+}
+
+#define CAST(name, from, to)                                                      \
+    do {                                                                          \
+        struct slot *slot = &slots[KERNEL_##name];                                \
+        struct vc_tile_stats stats = {.chunk_sums = slot->sums};                  \
+                                                                                  \
+        failed |= k->name(from, ROWS, ROW_LEN, (to *)(void *)slot->data, &stats); \
+        keep_tile(slot, &stats);                                                  \
+    } while (0)
+
+static int run_casts(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
+{
+    int failed = 0;
+
+    CAST(cast_f32_f16, in->x, uint16_t);
+    CAST(cast_f32_bf16, in->x, uint16_t);
+    CAST(cast_f64_f16, in->x64, uint16_t);
+    CAST(cast_f64_bf16, in->x64, uint16_t);
+    CAST(cast_f64_f32, in->x64, float);
+    failed |= k->f16_to_f32(in->half, ELEMS, (float *)(void *)slots[KERNEL_f16_to_f32].data);
+    failed |= k->bf16_to_f32(in->half, ELEMS, (float *)(void *)slots[KERNEL_bf16_to_f32].data);
+    failed |= k->f64_to_f32(in->x64, ELEMS, (float *)(void *)slots[KERNEL_f64_to_f32].data);
+    return failed;
+}
+
+static void keep_diff(struct slot *slot, const struct vc_diff_sums *sums)
+{
+    memcpy(&slot->numbers[0], &sums->max_abs_error, sizeof(double));
+    slot->numbers[1] = sums->different;
+    slot->numbers[2] = sums->nonfinite_pairs;
+}
+
+static void keep_values(struct slot *slot, const struct vc_value_counts *counts)
+{
+    memcpy(&slot->numbers[0], &counts->min, sizeof(double));
+    memcpy(&slot->numbers[1], &counts->max, sizeof(double));
+    slot->numbers[2] = counts->nans;
+    slot->numbers[3] = counts->infs;
+    slot->numbers[4] = counts->zeros;
+    slot->numbers[5] = counts->subnormals;
+    memcpy(&slot->numbers[6], counts->histogram, sizeof counts->histogram);
+}
+
+static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
+{
+    struct vc_diff_sums d32 = {.chunk_sums = slots[KERNEL_diff_f32].sums};
+    struct vc_diff_sums d64 = {.chunk_sums = slots[KERNEL_diff_f64].sums};
+    struct vc_value_counts v32 = {.chunk_sums = slots[KERNEL_values_f32].sums};
+    struct vc_value_counts v64 = {.chunk_sums = slots[KERNEL_values_f64].sums};
+    int failed = k->diff_f32(in->x, in->y, ROWS, ROW_LEN, &d32);
+
+    failed |= k->diff_f64(in->x64, in->y64, ROWS, ROW_LEN, &d64);
+    failed |= k->values_f32(in->x, ROWS, ROW_LEN, &v32);
+    failed |= k->values_f64(in->x64, ROWS, ROW_LEN, &v64);
+    keep_diff(&slots[KERNEL_diff_f32], &d32);
+    keep_diff(&slots[KERNEL_diff_f64], &d64);
+    keep_values(&slots[KERNEL_values_f32], &v32);
+    keep_values(&slots[KERNEL_values_f64], &v64);
+    return failed;
+}
+
+static int run_table(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
+{
+    int failed;
+
+    memset(slots, 0, KERNEL_COUNT * sizeof *slots);
+    failed = run_int8(k, in, slots);
+    failed |= run_casts(k, in, slots);
+    return failed | run_sums(k, in, slots);
+}
+
+/* Runs one table and compares with what the reference wrote. */
+static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels *table, const char *label,
+                                    const struct inputs *in, const struct slot *expected, struct slot *actual,
+                                    struct vc_text *summary)
+{
+    enum vc_status status = VC_OK;
+
+    VC_KERNEL_TRY(run_table(table, in, actual));
+    for (size_t i = 0; i < KERNEL_COUNT; i++) {
+        if (memcmp(&expected[i], &actual[i], sizeof actual[i]) != 0) {
+            return vc_fail(ctx, VC_E_INTERNAL, "kernel %s of %s gives other results than the reference", names[i],
+                           label);
+        }
+    }
+    vc_text_add(summary, "kernels %s: all %d equal the reference\n", label, (int)KERNEL_COUNT);
+out:
+    return status;
+}
+
+enum vc_status vc_selftest_kernels(struct vc_ctx *ctx, struct vc_text *summary)
+{
+    const struct vc_kernels *in_use = vc_kernels_get(ctx);
+    struct inputs *in = vc_alloc(ctx, VC_TAG_SCRATCH, sizeof *in);
+    struct slot *expected = vc_alloc_array(ctx, VC_TAG_SCRATCH, KERNEL_COUNT, sizeof *expected);
+    struct slot *actual = vc_alloc_array(ctx, VC_TAG_SCRATCH, KERNEL_COUNT, sizeof *actual);
+    struct vc_kernels table;
+    enum vc_status status = VC_OK;
+
+    if (in_use == NULL || in == NULL || expected == NULL || actual == NULL) {
+        status = ctx->status;
+        goto out;
+    }
+    fill_inputs(in);
+    vc_kernels_fill(&table, VC_CPU_REF);
+    VC_KERNEL_TRY(run_table(&table, in, expected));
+    for (int level = VC_CPU_BASE; level < VC_CPU_COUNT; level++) {
+        if (vc_cpu_has((enum vc_cpu_level)level) && level <= (int)ctx->shared->cpu_level) {
+            vc_kernels_fill(&table, level);
+            VC_TRY(
+                compare_table(ctx, &table, vc_cpu_level_name((enum vc_cpu_level)level), in, expected, actual, summary));
+        }
+    }
+    if (strcmp(in_use->device, "cpu") != 0) {
+        VC_TRY(compare_table(ctx, in_use, in_use->device, in, expected, actual, summary));
+    }
+out:
+    vc_free(ctx, actual);
+    vc_free(ctx, expected);
+    vc_free(ctx, in);
+    return status;
+}
