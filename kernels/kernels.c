@@ -10,6 +10,17 @@
 #include "kernels/cuda_load.h"
 #include "kernels/variants.h"
 
+const char *vc_kernel_name(enum vc_kernel_id id)
+{
+    static const char *const names[VC_KERNEL_ID_COUNT] = {
+#define VC_KERNEL(name, result, params) #name,
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+    };
+
+    return names[id];
+}
+
 /* What the context owns: the table, and whether the plug-in has to be told when it goes. */
 struct held {
     struct vc_kernels table;

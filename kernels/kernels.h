@@ -92,6 +92,16 @@ struct vc_kernels {
 #undef VC_KERNEL
 };
 
+/* A number for each kernel, in the order of kernels.inc. */
+enum vc_kernel_id {
+#define VC_KERNEL(name, result, params) VC_KERNEL_ID_##name,
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+    VC_KERNEL_ID_COUNT
+};
+
+const char *vc_kernel_name(enum vc_kernel_id id); /* "int8_rows" */
+
 /* The table of this context: CPU variants up to its level, or the CUDA plug-in's where the device says so. NULL with
  * VC_E_DEVICE set when CUDA was asked for and cannot be had. Owned by the context. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);

@@ -20,19 +20,6 @@ struct slot {
     unsigned char data[4 * ELEMS];
 };
 
-enum kernel {
-#define VC_KERNEL(name, result, params) KERNEL_##name,
-#include "kernels/kernels.inc"
-#undef VC_KERNEL
-    KERNEL_COUNT
-};
-
-static const char *const names[KERNEL_COUNT] = {
-#define VC_KERNEL(name, result, params) #name,
-#include "kernels/kernels.inc"
-#undef VC_KERNEL
-};
-
 struct inputs {
     float x[ELEMS], y[ELEMS], scale[ROW_LEN];
     double x64[ELEMS], y64[ELEMS];
@@ -72,25 +59,25 @@ static void keep_tile(struct slot *slot, const struct vc_tile_stats *stats)
 static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
     const struct vc_axis_map map = {1000, 7, 50};
-    struct slot *own = &slots[KERNEL_int8_rows];
-    struct slot *rows = &slots[KERNEL_int8_rows_given];
-    struct slot *axis = &slots[KERNEL_int8_axis_given];
+    struct slot *own = &slots[VC_KERNEL_ID_int8_rows];
+    struct slot *rows = &slots[VC_KERNEL_ID_int8_rows_given];
+    struct slot *axis = &slots[VC_KERNEL_ID_int8_axis_given];
     struct vc_tile_stats stats[3] = {{.chunk_sums = own->sums}, {.chunk_sums = rows->sums}, {.chunk_sums = axis->sums}};
-    int failed = k->absmax_rows(in->x, ROWS, ROW_LEN, GROUP, slots[KERNEL_absmax_rows].groups[0]);
+    int failed = k->absmax_rows(in->x, ROWS, ROW_LEN, GROUP, slots[VC_KERNEL_ID_absmax_rows].groups[0]);
 
-    failed |= k->absmax_axis(in->x, ELEMS, &map, slots[KERNEL_absmax_axis].groups[0]);
-    failed |= k->range_rows(in->x, ROWS, ROW_LEN, GROUP, slots[KERNEL_range_rows].groups[0],
-                            slots[KERNEL_range_rows].groups[1]);
-    failed |= k->range_axis(in->x, ELEMS, &(struct vc_axis_map){0, 1, GROUPS}, slots[KERNEL_range_axis].groups[0],
-                            slots[KERNEL_range_axis].groups[1]);
+    failed |= k->absmax_axis(in->x, ELEMS, &map, slots[VC_KERNEL_ID_absmax_axis].groups[0]);
+    failed |= k->range_rows(in->x, ROWS, ROW_LEN, GROUP, slots[VC_KERNEL_ID_range_rows].groups[0],
+                            slots[VC_KERNEL_ID_range_rows].groups[1]);
+    failed |= k->range_axis(in->x, ELEMS, &(struct vc_axis_map){0, 1, GROUPS}, slots[VC_KERNEL_ID_range_axis].groups[0],
+                            slots[VC_KERNEL_ID_range_axis].groups[1]);
     failed |= k->int8_rows(in->x, ROWS, ROW_LEN, GROUP, own->groups[0], (float *)(void *)own->groups[1],
                            (int8_t *)own->data, &stats[0]);
     failed |= k->int8_rows_given(in->x, ROWS, ROW_LEN, GROUP, in->scale, in->zero, (int8_t *)rows->data, &stats[1]);
     failed |= k->int8_axis_given(in->x, ROWS, ROW_LEN, &map, in->scale, NULL, (int8_t *)axis->data, &stats[2]);
     failed |= k->int8_decode_rows(in->codes, ROWS, ROW_LEN, GROUP, in->scale, in->zero,
-                                  (float *)(void *)slots[KERNEL_int8_decode_rows].data);
+                                  (float *)(void *)slots[VC_KERNEL_ID_int8_decode_rows].data);
     failed |= k->int8_decode_axis(in->codes, ELEMS, &map, in->scale, NULL,
-                                  (float *)(void *)slots[KERNEL_int8_decode_axis].data);
+                                  (float *)(void *)slots[VC_KERNEL_ID_int8_decode_axis].data);
     keep_tile(own, &stats[0]);
     keep_tile(rows, &stats[1]);
     keep_tile(axis, &stats[2]);
@@ -99,7 +86,7 @@ static int run_int8(const struct vc_kernels *k, const struct inputs *in, struct 
 
 #define CAST(name, from, to)                                                      \
     do {                                                                          \
-        struct slot *slot = &slots[KERNEL_##name];                                \
+        struct slot *slot = &slots[VC_KERNEL_ID_##name];                          \
         struct vc_tile_stats stats = {.chunk_sums = slot->sums};                  \
                                                                                   \
         failed |= k->name(from, ROWS, ROW_LEN, (to *)(void *)slot->data, &stats); \
@@ -115,9 +102,9 @@ static int run_casts(const struct vc_kernels *k, const struct inputs *in, struct
     CAST(cast_f64_f16, in->x64, uint16_t);
     CAST(cast_f64_bf16, in->x64, uint16_t);
     CAST(cast_f64_f32, in->x64, float);
-    failed |= k->f16_to_f32(in->half, ELEMS, (float *)(void *)slots[KERNEL_f16_to_f32].data);
-    failed |= k->bf16_to_f32(in->half, ELEMS, (float *)(void *)slots[KERNEL_bf16_to_f32].data);
-    failed |= k->f64_to_f32(in->x64, ELEMS, (float *)(void *)slots[KERNEL_f64_to_f32].data);
+    failed |= k->f16_to_f32(in->half, ELEMS, (float *)(void *)slots[VC_KERNEL_ID_f16_to_f32].data);
+    failed |= k->bf16_to_f32(in->half, ELEMS, (float *)(void *)slots[VC_KERNEL_ID_bf16_to_f32].data);
+    failed |= k->f64_to_f32(in->x64, ELEMS, (float *)(void *)slots[VC_KERNEL_ID_f64_to_f32].data);
     return failed;
 }
 
@@ -141,19 +128,19 @@ static void keep_values(struct slot *slot, const struct vc_value_counts *counts)
 
 static int run_sums(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
 {
-    struct vc_diff_sums d32 = {.chunk_sums = slots[KERNEL_diff_f32].sums};
-    struct vc_diff_sums d64 = {.chunk_sums = slots[KERNEL_diff_f64].sums};
-    struct vc_value_counts v32 = {.chunk_sums = slots[KERNEL_values_f32].sums};
-    struct vc_value_counts v64 = {.chunk_sums = slots[KERNEL_values_f64].sums};
+    struct vc_diff_sums d32 = {.chunk_sums = slots[VC_KERNEL_ID_diff_f32].sums};
+    struct vc_diff_sums d64 = {.chunk_sums = slots[VC_KERNEL_ID_diff_f64].sums};
+    struct vc_value_counts v32 = {.chunk_sums = slots[VC_KERNEL_ID_values_f32].sums};
+    struct vc_value_counts v64 = {.chunk_sums = slots[VC_KERNEL_ID_values_f64].sums};
     int failed = k->diff_f32(in->x, in->y, ROWS, ROW_LEN, &d32);
 
     failed |= k->diff_f64(in->x64, in->y64, ROWS, ROW_LEN, &d64);
     failed |= k->values_f32(in->x, ROWS, ROW_LEN, &v32);
     failed |= k->values_f64(in->x64, ROWS, ROW_LEN, &v64);
-    keep_diff(&slots[KERNEL_diff_f32], &d32);
-    keep_diff(&slots[KERNEL_diff_f64], &d64);
-    keep_values(&slots[KERNEL_values_f32], &v32);
-    keep_values(&slots[KERNEL_values_f64], &v64);
+    keep_diff(&slots[VC_KERNEL_ID_diff_f32], &d32);
+    keep_diff(&slots[VC_KERNEL_ID_diff_f64], &d64);
+    keep_values(&slots[VC_KERNEL_ID_values_f32], &v32);
+    keep_values(&slots[VC_KERNEL_ID_values_f64], &v64);
     return failed;
 }
 
@@ -161,7 +148,7 @@ static int run_table(const struct vc_kernels *k, const struct inputs *in, struct
 {
     int failed;
 
-    memset(slots, 0, KERNEL_COUNT * sizeof *slots);
+    memset(slots, 0, VC_KERNEL_ID_COUNT * sizeof *slots);
     failed = run_int8(k, in, slots);
     failed |= run_casts(k, in, slots);
     return failed | run_sums(k, in, slots);
@@ -175,13 +162,13 @@ static enum vc_status compare_table(struct vc_ctx *ctx, const struct vc_kernels 
     enum vc_status status = VC_OK;
 
     VC_KERNEL_TRY(run_table(table, in, actual));
-    for (size_t i = 0; i < KERNEL_COUNT; i++) {
+    for (size_t i = 0; i < VC_KERNEL_ID_COUNT; i++) {
         if (memcmp(&expected[i], &actual[i], sizeof actual[i]) != 0) {
-            return vc_fail(ctx, VC_E_INTERNAL, "kernel %s of %s gives other results than the reference", names[i],
-                           label);
+            return vc_fail(ctx, VC_E_INTERNAL, "kernel %s of %s gives other results than the reference",
+                           vc_kernel_name((enum vc_kernel_id)i), label);
         }
     }
-    vc_text_add(summary, "kernels %s: all %d equal the reference\n", label, (int)KERNEL_COUNT);
+    vc_text_add(summary, "kernels %s: all %d equal the reference\n", label, (int)VC_KERNEL_ID_COUNT);
 out:
     return status;
 }
@@ -190,8 +177,8 @@ enum vc_status vc_selftest_kernels(struct vc_ctx *ctx, struct vc_text *summary)
 {
     const struct vc_kernels *in_use = vc_kernels_get(ctx);
     struct inputs *in = vc_alloc(ctx, VC_TAG_SCRATCH, sizeof *in);
-    struct slot *expected = vc_alloc_array(ctx, VC_TAG_SCRATCH, KERNEL_COUNT, sizeof *expected);
-    struct slot *actual = vc_alloc_array(ctx, VC_TAG_SCRATCH, KERNEL_COUNT, sizeof *actual);
+    struct slot *expected = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *expected);
+    struct slot *actual = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KERNEL_ID_COUNT, sizeof *actual);
     struct vc_kernels table;
     enum vc_status status = VC_OK;
 
