@@ -90,7 +90,7 @@ static size_t worker_room(const struct vc_exec *exec, struct vc_room *room, size
             state += item->stages[k]->state_bytes;
         }
         *state_bytes = state > *state_bytes ? state : *state_bytes;
-        if (is_sequential(item)) {
+        if (item->model->ops->stream_bytes != NULL) {
             size_t bytes = item->model->ops->stream_bytes(item->model, item->source);
 
             *stream_bytes = bytes > *stream_bytes ? bytes : *stream_bytes;

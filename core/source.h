@@ -43,7 +43,7 @@ struct vc_source_ops {
     enum vc_status (*stream_read)(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
     enum vc_status (*stream_close)(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
 
-    /* Memory one open stream takes, for the plan. */
+    /* Memory that reading takes beside the destination (an open stream, a window), for the plan. May be NULL: none. */
     size_t (*stream_bytes)(const struct vc_model *model, size_t tensor);
 
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */

@@ -9,7 +9,6 @@
 
 #include "core/checked.h"
 
-#define VC_WINDOW_BYTES ((size_t)64 << 10)
 /* One system call costs about as much as reading this many cached bytes. */
 #define VC_WINDOW_STRIDE 4096
 
@@ -39,7 +38,7 @@ enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, co
 
         data->swap_bytes = is_complex ? header->item_bytes / 2 : header->item_bytes;
     }
-    if (data->gather && data->item_bytes > VC_WINDOW_BYTES) {
+    if (data->gather && data->item_bytes > VC_NPY_WINDOW_BYTES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "Fortran order of elements with %zu bytes each",
                        (size_t)data->item_bytes);
     }
@@ -107,7 +106,7 @@ static enum vc_status fetch(struct gather *g, uint64_t pos, size_t need, const u
         size_t n = need;
 
         if (g->wide) {
-            n = (size_t)vc_min_u64(VC_WINDOW_BYTES, g->data->size_bytes - pos);
+            n = (size_t)vc_min_u64(VC_NPY_WINDOW_BYTES, g->data->size_bytes - pos);
         }
         g->window_bytes = 0;
         VC_TRY(vc_infile_read(g->ctx, g->data->file, g->data->offset + pos, g->window, n));
@@ -166,7 +165,7 @@ static enum vc_status gather_rows(struct gather *g, uint64_t ra, uint64_t n_rows
         unsigned i;
 
         while (r < n_rows) {
-            size_t n = (size_t)vc_min_u64(n_rows - r, VC_WINDOW_BYTES / item);
+            size_t n = (size_t)vc_min_u64(n_rows - r, VC_NPY_WINDOW_BYTES / item);
             const unsigned char *src = NULL;
 
             VC_TRY(fetch(g, pos + r * item, n * item, &src));
@@ -234,7 +233,7 @@ static enum vc_status gather_range(struct vc_ctx *ctx, const struct vc_npy_data 
         g.inner *= data->shape[i];
     }
     g.wide = data->shape[0] * data->item_bytes <= VC_WINDOW_STRIDE;
-    g.window = vc_alloc(ctx, VC_TAG_IO, VC_WINDOW_BYTES);
+    g.window = vc_alloc(ctx, VC_TAG_IO, VC_NPY_WINDOW_BYTES);
     VC_TRY_ALLOC(g.window);
     while (n > 0) {
         uint64_t row = first / g.inner;

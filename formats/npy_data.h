@@ -5,6 +5,9 @@
 #include "formats/infile.h"
 #include "formats/npy.h"
 
+/* Memory that a gathering read takes. */
+#define VC_NPY_WINDOW_BYTES ((size_t)64 << 10)
+
 struct vc_npy_data {
     const struct vc_infile *file;
     uint64_t offset; /* of the first element in the file */

@@ -37,9 +37,10 @@ out:
 
 static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
 {
-    (void)model;
+    const struct npy_file *self = model->self;
+
     (void)tensor;
-    return 0;
+    return self->data.gather ? VC_NPY_WINDOW_BYTES : 0;
 }
 
 static void npy_close(struct vc_model *model)

@@ -101,10 +101,10 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ spool */
 
-static enum vc_status spool_write(struct vc_ctx *ctx, struct vc_infile *spool, const unsigned char *data, size_t n)
+static enum vc_status spool_write(struct vc_ctx *ctx, struct npz *self, const unsigned char *data, size_t n)
 {
     while (n > 0) {
-        ssize_t got = pwrite(spool->fd, data, n, (off_t)spool->size_bytes);
+        ssize_t got = pwrite(self->spool.fd, data, n, (off_t)self->spool_end);
 
         if (got < 0 && errno == EINTR) {
             continue;
@@ -113,7 +113,7 @@ static enum vc_status spool_write(struct vc_ctx *ctx, struct vc_infile *spool, c
             return vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)");
         }
         data += got;
-        spool->size_bytes += (uint64_t)got;
+        self->spool_end += (uint64_t)got;
         n -= (size_t)got;
     }
     return VC_OK;
@@ -142,7 +142,7 @@ static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct npz *self, con
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(vc_inflate_read(ctx, inflate, plain, n));
         crc = vc_crc32(crc, plain, n);
-        VC_TRY(spool_write(ctx, &self->spool, plain, n));
+        VC_TRY(spool_write(ctx, self, plain, n));
         left -= n;
     }
     VC_TRY(npz_inflate_finish(ctx, inflate, &fill, entry, crc));
@@ -172,10 +172,10 @@ static enum vc_status need_spool(struct vc_ctx *ctx, struct npz *self, struct np
             goto out;
         }
     }
-    start = self->spool.size_bytes;
+    start = self->spool_end;
     status = inflate_to_spool(ctx, self, member);
     if (status != VC_OK) {
-        self->spool.size_bytes = start;
+        self->spool_end = start;
         goto out;
     }
     member->data.offset = start + member->header_bytes;
@@ -321,9 +321,16 @@ enum vc_status npz_read(struct vc_ctx *ctx, struct vc_model *model, size_t tenso
 
 size_t npz_stream_bytes(const struct vc_model *model, size_t tensor)
 {
-    (void)model;
-    (void)tensor;
-    return sizeof(struct vc_source_stream) + vc_inflate_bytes();
+    const struct npz *self = model->self;
+    const struct npz_member *member = &self->members[tensor];
+
+    if (member->spool) {
+        return 2 * BLOCK_BYTES + vc_inflate_bytes();
+    }
+    if (member->kind == NPZ_ARRAY && member->data.gather) {
+        return BLOCK_BYTES; /* to compare the CRC; a window is smaller */
+    }
+    return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;
 }
 
 static enum vc_status skip_header(struct vc_ctx *ctx, struct vc_source_stream *stream)

@@ -29,7 +29,8 @@ struct npz {
     size_t n_members;
     uint64_t *shapes;
     pthread_mutex_t spool_lock;
-    struct vc_infile spool; /* unnamed; fd -1 until needed */
+    struct vc_infile spool; /* unnamed; fd -1 until needed; of no fixed size, so that readers need no lock */
+    uint64_t spool_end;     /* under the lock */
 };
 
 /* Compressed bytes of a member for vc_inflate: first those in memory, then from the file. */

@@ -426,6 +426,7 @@ static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const
     }
     self->file = file;
     self->spool.fd = -1;
+    self->spool.size_bytes = INT64_MAX;
     pthread_mutex_init(&self->spool_lock, NULL);
     model->self = self;
     model->ops = &npz_ops; /* from here on vc_model_close frees everything */

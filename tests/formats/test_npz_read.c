@@ -381,6 +381,63 @@ static void test_stored_crc(void **state)
     test_ctx_done(ctx);
 }
 
+struct spool_reader {
+    struct vc_ctx ctx;
+    struct vc_model *model;
+    int failures;
+};
+
+static void *read_spooled(void *user)
+{
+    struct spool_reader *r = user;
+    uint16_t got[61 * 53];
+    size_t i;
+
+    for (i = 0; i < 6; i++) {
+        if (vc_source_read_any(&r->ctx, r->model, i, VC_FORM_VALUES, 0, got, sizeof got) != VC_OK || got[5] != i) {
+            r->failures++;
+        }
+    }
+    return NULL;
+}
+
+/* Several threads need the unnamed file for different members at the same time. */
+static void test_spool_threads(void **state)
+{
+    static uint16_t data[61 * 53];
+    struct vc_ctx *ctx = test_ctx();
+    struct spool_reader readers[4];
+    pthread_t threads[4];
+    struct vc_model *model;
+    struct zip_builder z;
+    size_t i;
+
+    (void)state;
+    memset(&z, 0, sizeof z);
+    for (i = 0; i < 6; i++) {
+        char name[] = "m0.npy";
+
+        name[1] = (char)('0' + i);
+        data[5 * 61] = (uint16_t)i; /* element (0, 5) */
+        zip_add_bytes(&z, name, npy_array("<u2", true, "(61, 53)", data, sizeof data), &deflated);
+    }
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    model = open_bytes(ctx, &z.out);
+    for (i = 0; i < 4; i++) {
+        readers[i].model = model;
+        readers[i].failures = 0;
+        vc_ctx_fork(ctx, &readers[i].ctx);
+        assert_int_equal(pthread_create(&threads[i], NULL, read_spooled, &readers[i]), 0);
+    }
+    for (i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(readers[i].failures, 0);
+    }
+    vc_model_close(model);
+    zip_release(&z);
+    test_ctx_done(ctx);
+}
+
 /* Damage in a header that still parses is found with the data, or at once where there is none. */
 static void test_header_crc(void **state)
 {
@@ -616,12 +673,13 @@ static void test_no_spool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),        cmocka_unit_test(test_bad_members),
-        cmocka_unit_test(test_headers),        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_raw_form),       cmocka_unit_test(test_stored_crc),
-        cmocka_unit_test(test_header_crc),     cmocka_unit_test(test_bad_deflate),
-        cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_flip_everywhere),
-        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_no_spool),
+        cmocka_unit_test(test_members),         cmocka_unit_test(test_bad_members),
+        cmocka_unit_test(test_headers),         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_raw_form),        cmocka_unit_test(test_stored_crc),
+        cmocka_unit_test(test_header_crc),      cmocka_unit_test(test_spool_threads),
+        cmocka_unit_test(test_bad_deflate),     cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_flip_everywhere), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_spool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
