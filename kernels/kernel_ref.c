@@ -421,10 +421,3 @@ static uint64_t subnormal64(double x)
 
 SUMS(float, vc_get_f32, subnormal32, f32)
 SUMS(double, vc_get_f64, subnormal64, f64)
-
-void vc_kernels_add_ref(struct vc_kernels *table)
-{
-#define VC_KERNEL(name, result, params) table->name = vc_##name##_ref;
-#include "kernels/kernels.inc"
-#undef VC_KERNEL
-}

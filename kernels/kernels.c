@@ -30,26 +30,67 @@ struct held {
 /* Workers of one context may ask for the first time at once. */
 static pthread_mutex_t first_use = PTHREAD_MUTEX_INITIALIZER;
 
+/* The assignments are made here and not in the files of the levels: those may use instructions that this machine does
+ * not have, even to fill a table. */
+static void add_ref(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = vc_##name##_ref;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+
+static void add_base(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = vc_##name##_base;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+
+#if defined(VC_HAVE_KERNELS_X86)
+static void add_avx2(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = vc_##name##_avx2;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+
+static void add_avx512(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = vc_##name##_avx512;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+#endif
+
+#if defined(VC_HAVE_KERNELS_NEON)
+static void add_neon(struct vc_kernels *table)
+{
+#define VC_KERNEL(name, result, params) table->name = vc_##name##_neon;
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+}
+#endif
+
 /* Upward: each level overwrites what it has. Levels that this build lacks are left out. */
 void vc_kernels_fill(struct vc_kernels *table, int level)
 {
     memset(table, 0, sizeof *table);
     table->device = "cpu";
-    vc_kernels_add_ref(table);
+    add_ref(table);
     if (level >= VC_CPU_BASE) {
-        vc_kernels_add_base(table);
+        add_base(table);
     }
 #if defined(VC_HAVE_KERNELS_X86)
     if (level == VC_CPU_AVX2 || level == VC_CPU_AVX512) {
-        vc_kernels_add_avx2(table);
+        add_avx2(table);
     }
     if (level == VC_CPU_AVX512) {
-        vc_kernels_add_avx512(table);
+        add_avx512(table);
     }
 #endif
 #if defined(VC_HAVE_KERNELS_NEON)
     if (level == VC_CPU_NEON) {
-        vc_kernels_add_neon(table);
+        add_neon(table);
     }
 #endif
 }

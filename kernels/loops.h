@@ -13,6 +13,8 @@
 #include "kernels/arith.h"
 #include "kernels/variants.h"
 
+#define VC_JOIN2(a, b)   a##b
+#define VC_JOIN(a, b)    VC_JOIN2(a, b)
 #define VC_VARIANT(name) VC_JOIN(vc_##name##_, VC_SUFFIX)
 
 #define LANES       64
@@ -278,12 +280,3 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
 #include "kernels/loops_cast.h"
 #include "kernels/loops_int8.h"
 #include "kernels/loops_sums.h"
-
-#define VC_ADD_NAME(suffix) VC_JOIN(vc_kernels_add_, suffix)
-
-void VC_ADD_NAME(VC_SUFFIX)(struct vc_kernels *table)
-{
-#define VC_KERNEL(name, result, params) table->name = VC_VARIANT(name);
-#include "kernels/kernels.inc"
-#undef VC_KERNEL
-}
