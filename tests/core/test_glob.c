@@ -1,0 +1,76 @@
+/* test_glob.c - the globs of --include and --exclude. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/pass.h"
+
+static void test_matches(void **unused)
+{
+    static const char *const yes[][2] = {{"", ""},
+                                         {"*", ""},
+                                         {"*", "anything.at/all"},
+                                         {"fc1.weight", "fc1.weight"},
+                                         {"*.weight", "layers.0.weight"},
+                                         {"layers.*.attn.*", "layers.12.attn.q.weight"},
+                                         {"*a*b*c", "xxaxxbxxbc"},
+                                         {"fc?.weight", "fc2.weight"},
+                                         {"fc[12].weight", "fc2.weight"},
+                                         {"fc[0-9].weight", "fc7.weight"},
+                                         {"fc[!3-9].weight", "fc2.weight"},
+                                         {"[]]", "]"},
+                                         {"[!]]", "a"},
+                                         {"[a-]", "-"},
+                                         {"a\\*b", "a*b"},
+                                         {"a\\[", "a["},
+                                         {"a[", "a["},
+                                         {"**", "x"},
+                                         {"\xc3\xa9*", "\xc3\xa9t\xc3\xa9"}};
+    static const char *const no[][2] = {{"", "a"},      {"a", ""},        {"fc1", "fc1.weight"}, {"*.bias", "w"},
+                                        {"?", ""},      {"?", "ab"},      {"[12]", "3"},         {"[!12]", "1"},
+                                        {"[a-c]", "d"}, {"a\\*b", "axb"}, {"*a*b*c", "abab"},    {"A", "a"},
+                                        {"a*b", "ac"},  {"[z-a]", "m"},   {"fc[0-9]", "fc"}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        if (!vc_glob_match(yes[i][0], yes[i][1])) {
+            fail_msg("%s does not match %s", yes[i][0], yes[i][1]);
+        }
+    }
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        if (vc_glob_match(no[i][0], no[i][1])) {
+            fail_msg("%s matches %s", no[i][0], no[i][1]);
+        }
+    }
+}
+
+/* Recursive matchers take exponential time for this. */
+static void test_no_blowup(void **unused)
+{
+    static char name[20001];
+    char glob[101];
+
+    (void)unused;
+    memset(name, 'a', sizeof name - 1);
+    for (int i = 0; i < 100; i += 2) {
+        glob[i] = '*';
+        glob[i + 1] = 'a';
+    }
+    glob[99] = 'b';
+    glob[100] = '\0';
+    assert_false(vc_glob_match(glob, name));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_no_blowup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* test_text.c - growing text, JSON strings and numbers, UTF-8. */
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <vcompress/report.h>
+
+#include "core/text.h"
+
+static struct vc_ctx *ctx;
+
+static int make(void **unused)
+{
+    (void)unused;
+    return vc_ctx_create(&ctx) == VC_OK ? 0 : -1;
+}
+
+static int unmake(void **unused)
+{
+    (void)unused;
+    vc_ctx_free(ctx);
+    return 0;
+}
+
+static void json_string_is(const char *s, const char *json)
+{
+    struct vc_text text;
+
+    vc_text_init(&text, ctx);
+    vc_text_add_json_string(&text, s);
+    assert_string_equal(text.data, json);
+    vc_text_release(&text);
+}
+
+static void test_json_strings(void **unused)
+{
+    (void)unused;
+    json_string_is("", "\"\"");
+    json_string_is("fc1.weight", "\"fc1.weight\"");
+    json_string_is("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
+    json_string_is("\n\t\x01\x7f", "\"\\u000a\\u0009\\u0001\\u007f\"");
+    json_string_is("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    json_string_is("a\xff"
+                   "b",
+                   "\"a\xef\xbf\xbd"
+                   "b\"");
+    json_string_is("\xc3", "\"\xef\xbf\xbd\"");
+}
+
+static void json_number_is(double x, const char *json)
+{
+    struct vc_text text;
+
+    vc_text_init(&text, ctx);
+    vc_text_add_json_number(&text, x);
+    assert_string_equal(text.data, json);
+    vc_text_release(&text);
+}
+
+static void test_json_numbers(void **unused)
+{
+    (void)unused;
+    json_number_is(0, "0");
+    json_number_is(1, "1");
+    json_number_is(0.1, "0.1");
+    json_number_is(-2.5, "-2.5");
+    json_number_is(NAN, "null");
+    json_number_is(INFINITY, "null");
+    json_number_is(-INFINITY, "null");
+}
+
+/* The text reads back as the same number, and is not longer than 17 digits need. */
+static void test_numbers_read_back(void **unused)
+{
+    uint64_t state = 3;
+
+    (void)unused;
+    for (int i = 0; i < 20000; i++) {
+        struct vc_text text;
+        double x;
+        double y;
+
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        memcpy(&x, &state, sizeof x);
+        if (!isfinite(x)) {
+            continue;
+        }
+        vc_text_init(&text, ctx);
+        vc_text_add_json_number(&text, x);
+        y = strtod(text.data, NULL);
+        assert_memory_equal(&x, &y, sizeof x);
+        assert_true(strlen(text.data) <= 26);
+        vc_text_release(&text);
+    }
+}
+
+/* Where such a locale is installed: the decimal point stays a point. */
+static void test_locale(void **unused)
+{
+    (void)unused;
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL) {
+        json_number_is(0.5, "0.5");
+        setlocale(LC_NUMERIC, "C");
+    }
+}
+
+static void test_growth_and_detach(void **unused)
+{
+    struct vc_text text;
+    char *copy;
+
+    (void)unused;
+    vc_text_init(&text, ctx);
+    for (int i = 0; i < 10000; i++) {
+        vc_text_add(&text, "%04d,", i);
+    }
+    vc_text_add_bytes(&text, "xyz", 2);
+    assert_int_equal(text.n, 50002);
+    assert_memory_equal(text.data + 5 * 1234, "1234,", 5);
+    copy = vc_text_detach(&text);
+    assert_int_equal(strlen(copy), 50002);
+    vc_text_free(copy);
+    vc_text_free(NULL);
+}
+
+static void test_no_memory(void **unused)
+{
+    struct vc_text text;
+
+    (void)unused;
+    vc_text_init(&text, ctx);
+    vc_text_add(&text, "kept");
+    vc_pool_fail_at(ctx->shared->pool, 1, 1);
+    for (int i = 0; i < 1000; i++) {
+        vc_text_add(&text, "more");
+    }
+    assert_int_equal(text.status, VC_E_NOMEM);
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    vc_text_add(&text, "nothing is added after a failure");
+    assert_int_equal(text.status, VC_E_NOMEM);
+    assert_null(strstr(text.data, "nothing"));
+    vc_text_release(&text);
+}
+
+static void test_utf8(void **unused)
+{
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xe0\x80\x80",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x80\x80\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf8\x88\x80\x80\x80",
+                                      "\xc3",
+                                      "\xe2\x82",
+                                      "ab\xff"};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(vc_utf8_valid(bad[i], strlen(bad[i])));
+    }
+    assert_false(vc_utf8_valid("a\0b", 3));
+    assert_true(vc_utf8_valid("", 0));
+    assert_true(vc_utf8_valid("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xed\x9f\xbf", 17));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_numbers_read_back),
+        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_growth_and_detach),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_utf8),
+    };
+
+    return cmocka_run_group_tests(tests, make, unmake);
+}

@@ -1,0 +1,103 @@
+/* test_threads.c - every worker runs once, the caller is worker 0, and all are done at the end. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/cpu.h"
+#include "core/threads.h"
+
+struct work {
+    atomic_uint seen[256];
+    atomic_uint total, next;
+    pthread_t caller;
+    atomic_bool caller_is_zero;
+};
+
+static void count(void *user, unsigned worker)
+{
+    struct work *work = user;
+
+    atomic_fetch_add(&work->seen[worker], 1);
+    atomic_fetch_add(&work->total, 1);
+    if (worker == 0 && pthread_equal(pthread_self(), work->caller)) {
+        atomic_store(&work->caller_is_zero, true);
+    }
+}
+
+static void test_each_runs_once(void **unused)
+{
+    static const unsigned wanted[] = {0, 1, 2, 3, 16, 64};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct work work = {.caller = pthread_self()};
+        unsigned n = vc_threads_run(wanted[i], count, &work);
+
+        assert_true(n >= 1 && n <= (wanted[i] == 0 ? 1 : wanted[i]));
+        assert_int_equal(atomic_load(&work.total), n);
+        assert_true(atomic_load(&work.caller_is_zero));
+        for (unsigned w = 0; w < n; w++) {
+            assert_int_equal(atomic_load(&work.seen[w]), 1);
+        }
+    }
+}
+
+/* Work that is taken, not dealt: done whole however many threads the system gives. */
+static void take(void *user, unsigned worker)
+{
+    struct work *work = user;
+
+    (void)worker;
+    while (atomic_fetch_add(&work->next, 1) < 10000) {
+        atomic_fetch_add(&work->total, 1);
+    }
+}
+
+static void test_work_is_taken(void **unused)
+{
+    struct work work = {.caller = pthread_self()};
+
+    (void)unused;
+    (void)vc_threads_run(8, take, &work);
+    assert_int_equal(atomic_load(&work.total), 10000);
+}
+
+static void test_counts(void **unused)
+{
+    (void)unused;
+    assert_true(vc_cpu_threads() >= 1);
+    assert_true(vc_default_max_memory() >= (uint64_t)64 << 20);
+    assert_true(vc_cpu_denormals_ok());
+    assert_true(vc_cpu_has(VC_CPU_REF) && vc_cpu_has(VC_CPU_BASE) && vc_cpu_has(vc_cpu_best()));
+}
+
+static void test_level_names(void **unused)
+{
+    enum vc_cpu_level level;
+
+    (void)unused;
+    for (int i = 0; i < VC_CPU_COUNT; i++) {
+        assert_true(vc_cpu_level_parse(vc_cpu_level_name((enum vc_cpu_level)i), &level));
+        assert_int_equal(level, i);
+    }
+    assert_true(vc_cpu_level_parse("all", &level) && level == vc_cpu_best());
+    assert_false(vc_cpu_level_parse("sse9", &level));
+    assert_false(vc_cpu_level_parse("", &level));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_runs_once),
+        cmocka_unit_test(test_work_is_taken),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_level_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
