@@ -105,7 +105,7 @@ class Faults(unittest.TestCase):
         return p.returncode, err
 
     def quantize(self, source, out=None, **kwargs):
-        return self.run_it("quantize", "--int8", "--force", source, "-o", out or self.out, **kwargs)
+        return self.run_it("quantize", "--int8", "--force", source, "-o", self.out if out is None else out, **kwargs)
 
     def failed(self, result, *names, codes=(3, 4)):
         """A clean failure: documented status, one line, one of the names in it."""
@@ -192,7 +192,12 @@ class Faults(unittest.TestCase):
                     with open(path, "wb") as f:
                         f.write(bad)
                     old = self.older(r.random() < 0.5)
-                    self.failed(self.quantize(path), "flip.npz", codes=(3,))
+                    result = self.quantize(path)
+                    if result[0] == 0 and at == end - 1 and method == zipfile.ZIP_DEFLATED:
+                        with zipfile.ZipFile(path) as z:  # the unused bits after the end of the stream
+                            self.assertIsNone(z.testzip())
+                        continue
+                    self.failed(result, "flip.npz", codes=(3,))
                     self.left(old)
 
     def test_damaged_last_member(self):

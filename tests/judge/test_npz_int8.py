@@ -165,7 +165,9 @@ class Int8(Judge):
             back = self.load(self.path("back.npz"))
             self.assertEqual(list(back), list(arrays))
             for n in arrays:
-                self.same_bits(back[n], z[n].astype("f4") * z[n + ".scale"], n)
+                with np.errstate(over="ignore"):
+                    decoded = z[n].astype("f4") * z[n + ".scale"]
+                self.same_bits(back[n], decoded, n)
 
     def test_manifest_tells_the_scheme(self):
         np.savez(self.path("in.npz"), w=weights.normal("w", (64, 128)).astype("f8"), b=np.ones(64, "f4"))

@@ -1,7 +1,7 @@
 """test_npz_report.py - every figure of the report equals what NumPy finds in the two files.
 
 Sizes and counts exactly, sums and decibels within 1e-9; a dry run says the same sizes as the run; the document fits
-the schema that ships with the program (memory/report-1.schema.json).
+the schema that ships with the program (memory/report-1.schema.json; inspect and diff have theirs in tools/).
 """
 import json
 import os
@@ -40,12 +40,14 @@ def decoded(x, scheme, granularity, group, asymmetric):
 class Report(Judge):
     def setUp(self):
         super().setUp()
-        with open(os.path.join(SOURCE_DIR, "memory", "report-1.schema.json")) as f:
-            self.schema = json.load(f)
+        self.schemas = {}
+        for folder, name in [("memory", "report"), ("tools", "inspect"), ("tools", "diff")]:
+            with open(os.path.join(SOURCE_DIR, folder, name + "-1.schema.json")) as f:
+                self.schemas[name] = json.load(f)
 
-    def valid(self, doc):
-        self.assertEqual(json_schema.errors(doc, self.schema), [])
-        self.assertEqual(doc["schema"], "vcompress.report/1")
+    def valid(self, doc, name="report"):
+        self.assertEqual(json_schema.errors(doc, self.schemas[name]), [])
+        self.assertEqual(doc["schema"], "vcompress.%s/1" % name)
 
     def make(self, dtype, compressed=False):
         arrays = weights.model(dtype, dict(weights.SHAPES, plain=(100, 100)))
@@ -187,17 +189,33 @@ class Report(Judge):
         self.valid(r.json())
 
     def test_other_documents(self):
-        """Every command that knows --json prints one document of this schema."""
+        """Every command that knows --json prints one document of its schema, also for a failure."""
         self.make("f32")
         self.vc("quantize", "--int8", self.path("in.npz"), "-o", self.path("q.npz"))
-        for args, code in [(["dequantize", self.path("q.npz"), "-o", self.path("b.npz")], 0),
-                           (["inspect", self.path("q.npz")], 0), (["inspect", "--stats", self.path("in.npz")], 0),
-                           (["diff", self.path("in.npz"), self.path("q.npz")], 1)]:
+        for args, code, name in [(["dequantize", self.path("q.npz"), "-o", self.path("b.npz")], 0, "report"),
+                                 (["inspect", self.path("q.npz")], 0, "inspect"),
+                                 (["inspect", "--stats", self.path("in.npz")], 0, "inspect"),
+                                 (["diff", self.path("in.npz"), self.path("q.npz")], 1, "diff"),
+                                 (["diff", self.path("q.npz"), self.path("q.npz")], 0, "diff")]:
             r = run(*args, "--json")
             self.assertEqual((r.code, r.err), (code, ""), args)
-            doc = json.loads(r.out)
-            self.assertEqual(doc["schema"], "vcompress.report/1")
-            self.valid(doc)
+            self.valid(r.json(), name)
+            r = run(*args, "--json", "--cpu-mask", "sse9")
+            self.assertEqual((r.code, r.err.count("\n")), (2, 1), args)
+            r = run(args[0], *([self.path("none.npz")] * (2 if name == "diff" else 1)), "--json")
+            self.assertEqual((r.code, r.err.count("\n")), (4, 1), args)
+            self.valid(r.json(), name)
+
+    def test_documents_fit_also_for_another_validator(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not installed")
+        self.make("f32")
+        r = self.vc("quantize", "--int8", "--json", self.path("in.npz"), "-o", self.path("out.npz"))
+        for schema in self.schemas.values():
+            jsonschema.validators.validator_for(schema).check_schema(schema)
+        jsonschema.validate(r.json(), self.schemas["report"])
 
     def test_names_that_need_escapes(self):
         names = ['quote"', "back\\slash", "tab\there", "\u00fc\u5c64", "\u007f", "emoji\U0001f600"]
