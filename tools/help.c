@@ -121,25 +121,27 @@ void help_overview(FILE *to)
 
 /* ---- the manual page, in the man macros of roff ---- */
 
-/* Backslashes and leading points mean something to roff; hyphens are to be copied as they are. */
+/* Backslashes and leading points mean something to roff; hyphens are to be copied as they are. Lines that start with a
+ * blank are examples and are not filled. */
 static void roff(FILE *to, const char *text)
 {
-    for (bool line_start = true; *text != '\0'; text++) {
-        if (line_start && (*text == '.' || *text == '\'')) {
-            fputs("\\&", to);
+    bool example = false;
+
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+
+        if ((*text == ' ') != example) {
+            example = !example;
+            fputs(example ? ".nf\n" : ".fi\n", to);
         }
-        if (*text == '-') {
-            fputs("\\-", to);
-        } else if (*text == '\\') {
-            fputs("\\e", to);
-        } else if (*text == '\n' && text[1] == ' ') {
-            fputs("\n.br\n", to);
-        } else {
-            fputc(*text, to);
+        fputs(*text == '.' || *text == '\'' ? "\\&" : "", to);
+        for (size_t i = 0; i < n; i++) {
+            fputs(text[i] == '-' ? "\\-" : text[i] == '\\' ? "\\e" : (char[]){text[i], '\0'}, to);
         }
-        line_start = *text == '\n';
+        fputc('\n', to);
+        text += n + (text[n] == '\n');
     }
-    fputc('\n', to);
+    fputs(example ? ".fi\n" : "", to);
 }
 
 static void man_option(FILE *to, const struct opt *opt)
