@@ -7,7 +7,6 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/cuda_reduce.h"
 
-#define THREADS     256
 #define SHORT_GROUP 1024 /* up to here one team per group */
 #define SEGMENT     256  /* elements a warp takes at once when walking flat */
 
@@ -24,7 +23,7 @@ static __device__ __forceinline__ void widen(float x, bool split, uint32_t *pos,
 }
 
 /* `team` lanes (a power of two up to 32) per group. */
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     range_groups_kernel(const float *__restrict__ x, uint32_t n_groups, uint32_t row_len, struct vc_cuda_index index,
                         unsigned team, uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
 {
@@ -65,7 +64,7 @@ static __device__ __forceinline__ uint32_t scale_of_flat(const struct vc_cuda_in
 }
 
 /* pos and neg must be 0 before. */
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     range_flat_kernel(const float *__restrict__ x, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
                       uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
 {
@@ -126,11 +125,13 @@ void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_
         while (team < 32 && team * 8 < call->group) {
             team *= 2;
         }
-        VC_CUDA_LAUNCH(range_groups_kernel, vc_cuda_grid(unit->n_groups * team / THREADS + 1), THREADS, unit->stream, x,
-                       (uint32_t)unit->n_groups, unit->row_len, unit->index, team, pos, neg);
+        VC_CUDA_LAUNCH(range_groups_kernel, vc_cuda_grid(unit->n_groups * team / VC_CUDA_THREADS + 1),
+                       vc_cuda_block(unit->n_groups * team), unit->stream, x, (uint32_t)unit->n_groups, unit->row_len,
+                       unit->index, team, pos, neg);
     } else {
-        VC_CUDA_LAUNCH(range_flat_kernel, vc_cuda_grid(unit->n_elems / (THREADS / 32 * SEGMENT) + 1), THREADS,
-                       unit->stream, x, unit->n_elems, unit->row_len, unit->index, pos, neg);
+        VC_CUDA_LAUNCH(range_flat_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS / 32 * SEGMENT) + 1),
+                       vc_cuda_block(unit->n_elems / (SEGMENT / 32) + 1), unit->stream, x, unit->n_elems, unit->row_len,
+                       unit->index, pos, neg);
     }
 }
 

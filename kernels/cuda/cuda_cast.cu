@@ -4,8 +4,6 @@
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-#define THREADS 256
-
 /* A conversion: what makes `to` of `from`, and what a `to` stands for. */
 #define CONVERSION(name, from_type, to_type, convert, decode)        \
     struct name {                                                    \
@@ -108,7 +106,7 @@ int vc_cuda_cast_f64_f32(const double *x, size_t n_rows, size_t row_len, float *
 /* ---- without ---- */
 
 template <class C>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     convert_kernel(const typename C::from *__restrict__ x, uint32_t n, typename C::to *__restrict__ y)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
@@ -118,8 +116,9 @@ static __global__ void __launch_bounds__(THREADS)
 
 template <class C> static void launch_convert(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
 {
-    VC_CUDA_LAUNCH(convert_kernel<C>, vc_cuda_grid(unit->n_elems / THREADS + 1), THREADS, unit->stream,
-                   (const typename C::from *)unit->device[0], unit->n_elems, (typename C::to *)unit->device[1]);
+    VC_CUDA_LAUNCH(convert_kernel<C>, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1),
+                   vc_cuda_block(unit->n_elems), unit->stream, (const typename C::from *)unit->device[0], unit->n_elems,
+                   (typename C::to *)unit->device[1]);
 }
 
 template <class C> static int convert(const typename C::from *x, size_t n, typename C::to *y)

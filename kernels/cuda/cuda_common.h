@@ -51,6 +51,7 @@
 #endif
 
 #define VC_CUDA_WARP_MASK 0xffffffffu
+#define VC_CUDA_THREADS   256u /* of a block, in most kernels */
 #define VC_CUDA_MAX_GRID  1024u
 
 #endif

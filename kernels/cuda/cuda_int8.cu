@@ -9,7 +9,6 @@
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-#define THREADS       256
 #define WARP_ROW      1024 /* longest row for a warp: 32 elements per thread */
 #define BLOCK_TEAMS   8    /* teams of 64 threads, one chunk each */
 #define BLOCK_ROW     (BLOCK_TEAMS * VC_CHUNK_ELEMS)
@@ -56,7 +55,7 @@ struct row_args {
 };
 
 /* One warp per row. Thread t has the elements t, t + 32, ...: lanes t and t + 32 of the tree in turn. */
-static __global__ void __launch_bounds__(THREADS) row_warp_kernel(struct row_args args)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS) row_warp_kernel(struct row_args args)
 {
     size_t warps = blockDim.x / 32;
     uint32_t lane = threadIdx.x % 32;
@@ -201,7 +200,7 @@ struct encode_op {
     }
 };
 
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     scales_kernel(const uint32_t *__restrict__ bits, uint32_t n, float *__restrict__ scale)
 {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
@@ -225,7 +224,7 @@ static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_un
                             unit->row_len};
 
     if (call->group == call->row_len && call->row_len <= WARP_ROW) {
-        unsigned warps = unit->n_rows < THREADS / 32 ? unit->n_rows : THREADS / 32;
+        unsigned warps = unit->n_rows < VC_CUDA_THREADS / 32 ? unit->n_rows : VC_CUDA_THREADS / 32;
 
         VC_CUDA_LAUNCH(row_warp_kernel, vc_cuda_grid((unit->n_rows + warps - 1) / warps), warps * 32, unit->stream,
                        args);
@@ -237,8 +236,8 @@ static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_un
         struct encode_op op = {args.x, args.scale, NULL, args.q, unit->index};
 
         vc_cuda_launch_range(call, unit, args.x, args.bits, NULL);
-        VC_CUDA_LAUNCH(scales_kernel, vc_cuda_grid(unit->n_groups / THREADS + 1), THREADS, unit->stream, args.bits,
-                       (uint32_t)unit->n_groups, args.scale);
+        VC_CUDA_LAUNCH(scales_kernel, vc_cuda_grid(unit->n_groups / VC_CUDA_THREADS + 1), vc_cuda_block(unit->n_groups),
+                       unit->stream, args.bits, (uint32_t)unit->n_groups, args.scale);
         vc_cuda_launch_chunks(op, unit, args.chunk_sums, args.totals);
     }
 }
@@ -324,7 +323,7 @@ static void launch_encode(const struct vc_cuda_call *call, const struct vc_cuda_
     vc_cuda_launch_chunks(op, unit, arrays.chunk_sums, arrays.totals);
 }
 
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     decode_kernel(const int8_t *__restrict__ q, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
                   const float *__restrict__ scale, const int8_t *__restrict__ zero, float *__restrict__ y)
 {
@@ -340,9 +339,9 @@ static void launch_decode(const struct vc_cuda_call *call, const struct vc_cuda_
 {
     struct given_arrays arrays = arrays_of(call, unit);
 
-    VC_CUDA_LAUNCH(decode_kernel, vc_cuda_grid(unit->n_elems / THREADS + 1), THREADS, unit->stream,
-                   (const int8_t *)arrays.in, unit->n_elems, unit->row_len, unit->index, arrays.scale, arrays.zero,
-                   (float *)arrays.out);
+    VC_CUDA_LAUNCH(decode_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1), vc_cuda_block(unit->n_elems),
+                   unit->stream, (const int8_t *)arrays.in, unit->n_elems, unit->row_len, unit->index, arrays.scale,
+                   arrays.zero, (float *)arrays.out);
 }
 
 /* What encoding and decoding share. group 0: along the axis of `map`. */

@@ -38,6 +38,11 @@ unsigned vc_cuda_grid(size_t needed)
     return needed < VC_CUDA_MAX_GRID ? (unsigned)needed : VC_CUDA_MAX_GRID;
 }
 
+unsigned vc_cuda_block(size_t needed)
+{
+    return needed < VC_CUDA_THREADS ? (unsigned)(needed + 31) / 32 * 32 : VC_CUDA_THREADS;
+}
+
 void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per)
 {
     struct vc_cuda_array *array = &call->arrays[call->n_arrays++];

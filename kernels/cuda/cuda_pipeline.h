@@ -85,6 +85,9 @@ bool vc_cuda_rows_fit(const struct vc_cuda_call *call);
 /* Runs it. 0 or the code of the first failure; nothing is in flight any more when it returns. */
 int vc_cuda_run(const struct vc_cuda_call *call);
 
+/* Threads of a block that has at most `needed` things to do: whole warps, up to VC_CUDA_THREADS. */
+unsigned vc_cuda_block(size_t needed);
+
 /* Blocks for `needed` of them with grid-stride loops; at least 1. */
 unsigned vc_cuda_grid(size_t needed);
 

@@ -5,8 +5,7 @@
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-#define THREADS 256
-#define BINS    256
+#define BINS 256
 
 /* ---- diff ---- */
 
@@ -163,7 +162,7 @@ template <class T> struct values_op {
 };
 
 template <class T>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     histogram_kernel(const T *__restrict__ x, uint32_t n, unsigned long long *__restrict__ histogram)
 {
     VC_CUDA_SHARED(unsigned, bins, BINS);
@@ -191,8 +190,9 @@ template <class T> static void launch_values(const struct vc_cuda_call *, const 
     struct value_totals *totals = (struct value_totals *)unit->device[2];
 
     vc_cuda_launch_chunks(op, unit, (double *)unit->device[1], &totals->totals);
-    VC_CUDA_LAUNCH(histogram_kernel<T>, vc_cuda_grid(unit->n_elems / (THREADS * 8) + 1), THREADS, unit->stream,
-                   (const T *)unit->device[0], unit->n_elems, totals->histogram);
+    VC_CUDA_LAUNCH(histogram_kernel<T>, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 8) + 1),
+                   vc_cuda_block(unit->n_elems), unit->stream, (const T *)unit->device[0], unit->n_elems,
+                   totals->histogram);
 }
 
 static void values_totals(void *user, const void *unit_totals)

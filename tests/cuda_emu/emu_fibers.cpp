@@ -90,21 +90,26 @@ struct machine {
     const std::function<void()> *body;
     const char *name;
     bool failed;
-    char barrier_token[2], end_token; /* addresses that TSan synchronises on */
+    char start_token, barrier_token[2], end_token; /* addresses that TSan synchronises on */
 
     ~machine()
     {
-        forget_memory();
+        forget_fibers();
+        forget_arena();
     }
 
-    /* Also after each block under TSan, for which unmapped memory has no past: blocks are not ordered, so the next one
-     * on the same stacks would look like a race. */
-    void forget_memory(void)
+    void forget_fibers(void)
     {
         for (fiber &f : fibers) {
+            __tsan_destroy_fiber(f.tsan);
+            __asan_unpoison_memory_region(f.stack, STACK_BYTES); /* frames of a kernel that was given up */
             munmap(f.stack, STACK_BYTES);
         }
         fibers.clear();
+    }
+
+    void forget_arena(void)
+    {
         if (arena != NULL) {
             __asan_unpoison_memory_region(arena, SHARED_ARENA);
             munmap(arena, SHARED_ARENA);
@@ -165,23 +170,27 @@ void switch_to_fiber(fiber &f)
 }
 #endif
 
-void to_scheduler(bool forever)
+void to_scheduler(void)
 {
     fiber &f = m.fibers[m.current];
 
-    __sanitizer_start_switch_fiber(forever ? NULL : &f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
+    __sanitizer_start_switch_fiber(&f.fake_stack, m.scheduler_stack, m.scheduler_stack_bytes);
     __tsan_switch_to_fiber(m.scheduler_tsan, 1);
     switch_to_scheduler(f);
     __sanitizer_finish_switch_fiber(f.fake_stack, &m.scheduler_stack, &m.scheduler_stack_bytes);
 }
 
+/* One thread after another, for as long as nothing goes wrong: starting a fiber costs more than the rest. */
 void fiber_main(void)
 {
     __sanitizer_finish_switch_fiber(NULL, &m.scheduler_stack, &m.scheduler_stack_bytes);
-    (*m.body)();
-    __tsan_release(&m.end_token);
-    m.fibers[m.current].state = DONE;
-    to_scheduler(true);
+    for (;;) {
+        __tsan_acquire(&m.start_token);
+        (*m.body)();
+        __tsan_release(&m.end_token);
+        m.fibers[m.current].state = DONE;
+        to_scheduler();
+    }
 }
 
 void resume(unsigned t)
@@ -203,7 +212,7 @@ void wait(enum state state, const char *file, int line)
     f.state = state;
     f.file = file;
     f.line = line;
-    to_scheduler(false);
+    to_scheduler();
 }
 
 /* Whether all threads of [first, end) wait in that state at one place. */
@@ -295,29 +304,23 @@ void shared_end_block(void)
 
 void prepare_fibers(void)
 {
-    while (m.fibers.size() < m.n_threads) {
-        fiber f = {};
-
-        f.stack = map_memory(STACK_BYTES);
-        m.fibers.push_back(f);
+    if (m.fibers.size() < m.n_threads) {
+        m.forget_fibers(); /* all: a context must not be moved */
+        m.fibers.resize(m.n_threads);
+        for (fiber &f : m.fibers) {
+            f.stack = map_memory(STACK_BYTES);
+            f.tsan = __tsan_create_fiber(0);
+            getcontext(&f.context);
+            f.context.uc_stack.ss_sp = f.stack;
+            f.context.uc_stack.ss_size = STACK_BYTES;
+            f.context.uc_link = NULL;
+            makecontext(&f.context, fiber_main, 0);
+        }
     }
     m.warps.resize(m.n_threads / 32);
     for (unsigned t = 0; t < m.n_threads; t++) {
-        fiber &f = m.fibers[t];
-
-        __asan_unpoison_memory_region(f.stack, STACK_BYTES); /* a kernel that was given up leaves frames behind */
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack;
-        f.context.uc_stack.ss_size = STACK_BYTES;
-        f.context.uc_link = NULL;
-        makecontext(&f.context, fiber_main, 0);
-        f.tsan = __tsan_create_fiber(0);
-        f.fake_stack = NULL;
-#ifdef FAST_SWITCH
-        f.started = false;
-#endif
-        f.state = READY;
-        f.parity = 0;
+        m.fibers[t].state = READY;
+        m.fibers[t].parity = 0;
     }
 }
 
@@ -327,6 +330,7 @@ void run_block(const std::vector<unsigned> &order)
 
     shared_begin_block();
     prepare_fibers();
+    __tsan_release(&m.start_token);
     m.generation = 0;
     while (done < m.n_threads && !m.failed) {
         bool ran = false;
@@ -343,11 +347,14 @@ void run_block(const std::vector<unsigned> &order)
         }
     }
     shared_end_block();
-    for (unsigned t = 0; t < m.n_threads; t++) {
-        __tsan_destroy_fiber(m.fibers[t].tsan);
-    }
     if (VC_EMU_TSAN) {
-        m.forget_memory();
+        /* Blocks are not ordered, so the next one in the same memory would look like a race; unmapped memory has no
+         * past. Threads of the same number in two blocks are one fiber, hence ordered: a race between just them is the
+         * only one that is missed. */
+        m.forget_arena();
+    }
+    if (m.failed) {
+        m.forget_fibers(); /* they stopped somewhere */
     }
 }
 

@@ -20,6 +20,7 @@ static const char usage[] =
     "Compares every kernel of every CPU level of this machine with the reference, bit for bit.\n"
     "  --level NAME      ref, base, avx2, avx512, neon or cuda (cuda only when asked for)\n"
     "  --function NAME   only this kernel\n"
+    "  --max-elems N     leave out larger tiles (for slow devices)\n"
     "  --seed N          of the random inputs (printed; default 1)\n"
     "  --bench           GB/s of every kernel and level\n"
     "  --self            breaks kernels on purpose: each must be found\n"
@@ -43,6 +44,8 @@ static bool parse(int argc, char **argv, struct arguments *a)
             a->level = argv[++i];
         } else if (strcmp(argv[i], "--function") == 0 && more) {
             a->options.function = argv[++i];
+        } else if (strcmp(argv[i], "--max-elems") == 0 && more) {
+            a->options.max_elems = (size_t)strtoull(argv[++i], NULL, 0);
         } else if (strcmp(argv[i], "--seed") == 0 && more) {
             a->options.seed = strtoull(argv[++i], NULL, 0);
         } else if (strcmp(argv[i], "--bench") == 0) {
@@ -141,6 +144,7 @@ int main(int argc, char **argv)
             return 4;
         }
         levels.labels[levels.n++] = "cuda";
+        printf("%s\n", levels.tables[0].device);
     }
     if (levels.n == 0) {
         fprintf(stderr, "kernelcheck: this machine or this build has no level %s\n", a.level);
