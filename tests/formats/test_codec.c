@@ -348,6 +348,7 @@ static void test_choice_of_strategy(void **state)
     } cases[] = {{NOISE, VC_STRATEGY_HUFFMAN},
                  {CODES, VC_STRATEGY_HUFFMAN},
                  {ZEROS, VC_STRATEGY_RLE},
+                 {SPARSE, VC_STRATEGY_RLE},
                  {TEXT, VC_STRATEGY_LEVEL}};
     struct vc_ctx *ctx = test_ctx();
     void *work = vc_alloc(ctx, VC_TAG_IO, vc_deflate_work_bytes());

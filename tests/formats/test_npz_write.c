@@ -627,6 +627,7 @@ static void check_zip64(size_t n_small, uint64_t large)
         members[i].crc = (uint32_t)i;
         assert_true(vc_zip_place(&members[i], at, members[i].size_bytes));
         assert_int_equal(members[i].data_offset % 64, 0);
+        assert_int_equal(members[i].zip64, members[i].size_bytes >= UINT32_MAX);
         vc_zip_put_local(&members[i], local);
         put_at(fd, at, local, (size_t)(members[i].data_offset - at));
         at = members[i].data_offset + members[i].size_bytes;
