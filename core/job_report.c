@@ -87,6 +87,20 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
     return all;
 }
 
+static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const char *all = "";
+    size_t p;
+
+    for (p = 0; p < job->n_passes && all != NULL; p++) {
+        if (job->passes[p]->note != NULL) {
+            all = all[0] == '\0' ? job->passes[p]->note
+                                 : vc_arena_printf(ctx, &job->arena, "%s; %s", all, job->passes[p]->note);
+        }
+    }
+    return all;
+}
+
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_report *report = &job->report;
@@ -108,6 +122,8 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->rows = job->rows;
     report->command = join_commands(ctx, job);
     VC_TRY_ALLOC(report->command);
+    report->note = join_notes(ctx, job);
+    VC_TRY_ALLOC(report->note);
     report->input = model->path;
     report->output = job->options.path != NULL ? job->options.path : "";
     report->input_format = model->format;

@@ -88,7 +88,7 @@ struct vc_pass_ops {
      * and gives a reason (vc_item_keep). Fails for what the user must hear about. */
     enum vc_status (*plan)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);
 
-    /* After all items: refuses what can only be said about all of them (a glob that matched nothing). May be NULL. */
+    /* After all items: what can only be said about all of them (pass->note; or a failure). May be NULL. */
     enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model);
 
     /* Survey: a look at all tiles of the source values by the first stage of an item, where its data decides the plan
@@ -114,6 +114,7 @@ struct vc_pass {
     const struct vc_pass_ops *ops;
     void *self;
     const char *command; /* "quantize --int8 --granularity channel": no paths */
+    const char *note;    /* for the report; NULL: none. Set by plan_end */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };

@@ -99,6 +99,7 @@ static void add_gates(struct vc_text *text, const struct vc_report *report)
     add_bool(text, ",\n  \"gates\": {", "met", !missed);
     add_string(text, ", ", "missed", report->gate_missed);
     vc_text_add(text, "}");
+    add_string(text, ",\n  ", "note", report->note);
 }
 
 static void add_totals(struct vc_text *text, const struct vc_report *report)

@@ -70,6 +70,13 @@ out:
     return status;
 }
 
+static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
+{
+    struct dequantize *d = pass->self;
+
+    return vc_rules_unmatched(ctx, &d->arena, d->options.rules, d->options.n_rules, model, &pass->note);
+}
+
 static void dequantize_forget(struct vc_ctx *ctx, struct vc_stage *stage)
 {
     struct vc_cast_state *s = stage->state;
@@ -89,6 +96,7 @@ static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
 
 static const struct vc_pass_ops dequantize_ops = {.name = "dequantize",
                                                   .plan = dequantize_plan,
+                                                  .plan_end = dequantize_plan_end,
                                                   .apply = vc_cast_apply,
                                                   .forget = dequantize_forget,
                                                   .free = dequantize_free};

@@ -149,6 +149,13 @@ out:
     return status;
 }
 
+static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
+{
+    struct quantize *q = pass->self;
+
+    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note);
+}
+
 /* ---- the pass ---- */
 
 static bool is_int8(const struct vc_stage *stage)
@@ -197,8 +204,11 @@ static enum vc_status quantize_survey_end(struct vc_ctx *ctx, struct vc_stage *s
     const struct vc_tensor *tensor = &item->model->tensors[item->source];
 
     if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_KEEP) {
-        vc_item_drop_stages(ctx, item, 0);
-        return vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)finding->nonfinite);
+        enum vc_status status =
+            vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)finding->nonfinite);
+
+        vc_item_drop_stages(ctx, item, 0); /* frees the finding */
+        return status;
     }
     if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_ERROR) {
         return vc_finding_fail_nonfinite(ctx, finding, tensor);
@@ -226,6 +236,7 @@ static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
 
 static const struct vc_pass_ops quantize_ops = {.name = "quantize",
                                                 .plan = quantize_plan,
+                                                .plan_end = quantize_plan_end,
                                                 .survey = quantize_survey,
                                                 .survey_end = quantize_survey_end,
                                                 .begin = quantize_begin,

@@ -79,3 +79,35 @@ const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const stru
     }
     return text;
 }
+
+static bool matches_any(const char *glob, const struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        if (vc_glob_match(glob, model->tensors[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                                  const struct vc_model *model, const char **note)
+{
+    const char *list = NULL;
+    size_t i;
+
+    *note = NULL;
+    for (i = 0; i < n; i++) {
+        if (!matches_any(rules[i].glob, model)) {
+            list = list == NULL ? vc_arena_printf(ctx, arena, "no tensor matches '%s'", rules[i].glob)
+                                : vc_arena_printf(ctx, arena, "%s, '%s'", list, rules[i].glob);
+            if (list == NULL) {
+                return VC_E_NOMEM;
+            }
+        }
+    }
+    *note = list;
+    return VC_OK;
+}

@@ -23,6 +23,10 @@ const char *vc_default_skip(const char *name);
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                              const struct vc_rule **out);
 
+/* A sentence about rules whose glob matches no tensor at all (often a typo), in *note; NULL when there are none. */
+enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                                  const struct vc_model *model, const char **note);
+
 /* "+a*,-b*" for the recipe; "" without rules. */
 const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n);
 

@@ -485,6 +485,15 @@ static void print_notes(const struct out *out, const struct vc_report *report)
     }
 }
 
+static void print_note(const struct out *out, const struct vc_report *report)
+{
+    if (report->note != NULL && report->note[0] != '\0') {
+        fprintf(out->to, "%snote: %s", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+        print_clean(out->to, report->note);
+        fputc('\n', out->to);
+    }
+}
+
 /* ---- last line ---- */
 
 static void print_outcome(struct app *app, const struct vc_report *report)
@@ -518,6 +527,7 @@ bool print_report(struct app *app, const struct vc_report *report)
         return false;
     }
     print_notes(&app->out, report);
+    print_note(&app->out, report);
     print_outcome(app, report);
     return true;
 }

@@ -69,6 +69,7 @@ struct vc_report {
     const struct vc_report_row *rows;
     struct vc_report_totals totals;
     const char *gate_missed; /* sentence; "" when every gate was met */
+    const char *note;        /* something the user should know, such as a glob that matched nothing; "" otherwise */
     double seconds;
     unsigned threads;
     const char *device;       /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
