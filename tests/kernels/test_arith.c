@@ -150,6 +150,25 @@ static void test_tiny_scales(void **unused)
     assert_true(vc_f32_bits(vc_int8_scale(vc_f32_bits(127.0f * FLT_MIN))) == vc_f32_bits(FLT_MIN));
 }
 
+/* 0.50003 steps, at the ends and between, clipped or not. */
+static void test_asymmetric_bound(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 300000; i++) {
+        float p = (float)((double)(next() >> 11) * 0x1p-53);
+        float n = (float)((double)(next() >> 11) * 0x1p-53) * (float)(i % 7);
+        float s = vc_int8_asym_scale(vc_f32_bits(p), vc_f32_bits(n));
+        int8_t z = vc_int8_zero_point(vc_f32_bits(n), s);
+        float x[3] = {p, -n, -n + (p + n) * (float)((double)(next() >> 11) * 0x1p-53)};
+
+        for (int k = 0; k < 3; k++) {
+            double e = fabs((double)x[k] - (double)vc_int8_decode(vc_int8_encode_asym(x[k], s, z), s, z));
+
+            assert_true(x[k] > p || x[k] < -n || e <= 0.50003 * (double)s);
+        }
+    }
+}
+
 /* Zero is exact, both ends are reached, the range of FLT_MAX does not overflow. */
 static void test_asymmetric(void **unused)
 {
@@ -177,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_codes_round_trip),  cmocka_unit_test(test_f64_rounds_once),
         cmocka_unit_test(test_int8_ties_to_even), cmocka_unit_test(test_int8_bound),
         cmocka_unit_test(test_tiny_scales),       cmocka_unit_test(test_asymmetric),
+        cmocka_unit_test(test_asymmetric_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
