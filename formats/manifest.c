@@ -2,7 +2,7 @@
  *
  * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text; it keeps its
  * own memory, which is freed before these functions return. */
-#include "formats/manifest.h"
+#include "formats/manifest_internal.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -69,13 +69,12 @@ static enum vc_status check_keys(const struct entry *e, const char *const *known
 
 /* ---- companions ---- */
 
-static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
+bool manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 {
     return a->n_dims == b->n_dims && (a->n_dims == 0 || memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0);
 }
 
-/* A shape of one per tensor, one per index of `axis`, or rows x groups. */
-static bool scale_fits(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+bool manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
     uint64_t n_rows, row_len;
     unsigned d;
@@ -129,8 +128,7 @@ static enum vc_status find_companion(const struct entry *e, const char *key, enu
     return VC_OK;
 }
 
-/* Makes it so: the tensor is quantized, scale and zero point are its companions. */
-static enum vc_status attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, const struct vc_quant *quant)
+enum vc_status manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, const struct vc_quant *quant)
 {
     if (model->quants == NULL) {
         model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
@@ -213,20 +211,20 @@ static enum vc_status apply_int8(const struct entry *e)
     quant.symmetric = json_is_true(symmetric);
     VC_TRY(find_companion(e, "scale", VC_DTYPE_F32, &quant.scale));
     scale = &e->model->tensors[quant.scale];
-    if (!scale_fits(t, scale, &quant)) {
+    if (!manifest_scale_fits(t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
                        scale->name);
     }
     if (!quant.symmetric) {
         VC_TRY(find_companion(e, "zero_point", VC_DTYPE_I8, &quant.zero_point));
-        if (!same_shape(scale, &e->model->tensors[quant.zero_point])) {
+        if (!manifest_same_shape(scale, &e->model->tensors[quant.zero_point])) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
                            e->model->tensors[quant.zero_point].name, scale->name);
         }
     } else if (json_object_get(e->json, "zero_point") != NULL) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t->name);
     }
-    VC_TRY(attach(e->ctx, e->model, e->tensor, &quant));
+    VC_TRY(manifest_attach(e->ctx, e->model, e->tensor, &quant));
 out:
     return status;
 }
@@ -341,94 +339,5 @@ enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n,
         status = apply_tensors(ctx, tensors, model);
     }
     json_decref(root);
-    return status;
-}
-
-/* ---- without a manifest ---- */
-
-/* The tensor <name><suffix> of that type, free to be a companion; else VC_NO_TENSOR. */
-static size_t find_suffixed(const struct vc_model *model, const char *name, const char *suffix, enum vc_dtype dtype,
-                            char *buffer)
-{
-    size_t n = strlen(name);
-    size_t index;
-
-    memcpy(buffer, name, n);
-    memcpy(buffer + n, suffix, strlen(suffix) + 1);
-    index = vc_model_find(model, buffer);
-    return index != VC_NO_TENSOR && model->tensors[index].dtype == dtype &&
-                   model->tensors[index].companion_of == VC_NO_TENSOR && model->tensors[index].quant == NULL
-               ? index
-               : VC_NO_TENSOR;
-}
-
-/* The granularity that a scale's shape can only mean; false if there is none, or more than one. */
-static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor *scale, struct vc_quant *quant)
-{
-    uint64_t n_rows, row_len, n_groups;
-
-    if (scale->n_elems == 1) {
-        quant->granularity = VC_GRANULARITY_TENSOR;
-        return scale_fits(t, scale, quant);
-    }
-    quant->granularity = VC_GRANULARITY_CHANNEL;
-    for (quant->axis = 0; quant->axis < t->n_dims; quant->axis++) {
-        if (scale_fits(t, scale, quant)) {
-            return true;
-        }
-    }
-    quant->axis = 0;
-    quant->granularity = VC_GRANULARITY_GROUP;
-    vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
-    n_groups = scale->n_dims == 2 ? scale->shape[1] : 0;
-    if (n_groups < 2 || n_groups > row_len) {
-        return false;
-    }
-    quant->group_size = vc_ceil_div_u64(row_len, n_groups);
-    return scale_fits(t, scale, quant) && vc_ceil_div_u64(row_len, quant->group_size + 1) != n_groups;
-}
-
-static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, char *buffer)
-{
-    const struct vc_tensor *t = &model->tensors[tensor];
-    struct vc_quant quant = {
-        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32, .zero_point = VC_NO_TENSOR};
-
-    quant.scale = find_suffixed(model, t->name, ".scale", VC_DTYPE_F32, buffer);
-    if (quant.scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[quant.scale], &quant)) {
-        return VC_OK;
-    }
-    quant.zero_point = find_suffixed(model, t->name, ".zero_point", VC_DTYPE_I8, buffer);
-    if (quant.zero_point == VC_NO_TENSOR) {
-        /* One that is there but cannot be meant: better plain than wrong. */
-        return vc_model_find(model, buffer) == VC_NO_TENSOR ? attach(ctx, model, tensor, &quant) : VC_OK;
-    }
-    quant.symmetric = false;
-    return same_shape(&model->tensors[quant.scale], &model->tensors[quant.zero_point])
-               ? attach(ctx, model, tensor, &quant)
-               : VC_OK;
-}
-
-enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model)
-{
-    enum vc_status status = VC_OK;
-    char *buffer = NULL;
-    size_t longest = 0;
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
-        size_t n = strlen(model->tensors[i].name);
-
-        longest = n > longest ? n : longest;
-    }
-    buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point");
-    VC_TRY_ALLOC(buffer);
-    for (i = 0; i < model->n_tensors; i++) {
-        if (model->tensors[i].dtype == VC_DTYPE_I8 && model->tensors[i].companion_of == VC_NO_TENSOR) {
-            VC_TRY(infer_one(ctx, model, i, buffer));
-        }
-    }
-out:
-    vc_free(ctx, buffer);
     return status;
 }

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <vcompress/job.h>
+
 #include "core/checked.h"
 #include "formats/infile.h"
 #include "formats/outfile_internal.h"
@@ -73,6 +75,11 @@ void vc_outfile_remove_temporaries(void)
         }
     }
     errno = saved;
+}
+
+void vc_job_remove_temporaries(void)
+{
+    vc_outfile_remove_temporaries();
 }
 
 /* A slot with a new random name, -1 when all are taken. */
@@ -379,10 +386,13 @@ out:
 
 static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)
 {
+    enum vc_status status = VC_OK;
+
     while (n != 0) {
         ssize_t done = injected() ? -1 : write(STDOUT_FILENO, data, n);
 
         if (done < 0 && errno == EINTR) {
+            VC_TRY(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
             continue;
         }
         if (done <= 0) {
@@ -391,7 +401,8 @@ static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data
         data += done;
         n -= (size_t)done;
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 static enum vc_status copy_to_stdout(struct vc_ctx *ctx, struct vc_outfile *file)

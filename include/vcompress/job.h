@@ -41,6 +41,10 @@ VC_API enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const 
 /* Does it. VC_E_GATE: a gate was missed, the report is complete, nothing was written. */
 VC_API enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job);
 
+/* Removes what running jobs of this process have on the disk under a name (most file systems let them work without
+ * one). Async-signal-safe, for a handler that ends the process at once; vc_ctx_cancel is the gentle way. */
+VC_API void vc_job_remove_temporaries(void);
+
 /* Borrowed; filled by vc_job_plan, completed by vc_job_run. */
 VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
 
