@@ -193,7 +193,7 @@ static void clean(char *s)
     }
 }
 
-static void set_message(struct vc_ctx *ctx, const char *format, va_list args)
+static void VC_PRINTF(2, 0) set_message(struct vc_ctx *ctx, const char *format, va_list args)
 {
     (void)vsnprintf(ctx->message, sizeof ctx->message, format, args);
     clean(ctx->message);
