@@ -8,17 +8,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VC_ACCESS(name, type)                                                                                          \
-    static inline type vc_get_##name(const type *p, size_t i)                                                          \
-    {                                                                                                                  \
-        type v;                                                                                                        \
-                                                                                                                       \
-        memcpy(&v, (const char *)p + i * sizeof(type), sizeof v);                                                      \
-        return v;                                                                                                      \
-    }                                                                                                                  \
-    static inline void vc_put_##name(type *p, size_t i, type v)                                                        \
-    {                                                                                                                  \
-        memcpy((char *)p + i * sizeof(type), &v, sizeof v);                                                            \
+#define VC_ACCESS(name, type)                                     \
+    static inline type vc_get_##name(const type *p, size_t i)     \
+    {                                                             \
+        type v;                                                   \
+                                                                  \
+        memcpy(&v, (const char *)p + i * sizeof(type), sizeof v); \
+        return v;                                                 \
+    }                                                             \
+    static inline void vc_put_##name(type *p, size_t i, type v)   \
+    {                                                             \
+        memcpy((char *)p + i * sizeof(type), &v, sizeof v);       \
     }
 
 VC_ACCESS(f32, float)

@@ -375,7 +375,7 @@ static void everything_arrives(void **state)
 
     (void)state;
     for (threads = 1; threads <= 5; threads++) {
-        for (mask = 0; mask < 32; mask += threads > 1 ? 3 : 1) {
+        for (mask = 0; mask<32; mask += threads> 1 ? 3 : 1) {
             for (ordered = 0; ordered < 2; ordered++) {
                 struct vc_ctx *ctx;
                 struct run r;
