@@ -80,16 +80,15 @@ static inline __m256i float_zero(__m256 x)
     return _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_EQ_OQ));
 }
 
-/* 8 elements x with their decoded values y, and a mask of those with y == 0; stores the errors. The largest is compared
- * as an integer, so that a NaN counts as the largest. */
-static inline void tally_add(struct tally *t, __m256 x, __m256 y, __m256i y_zero, float *e)
+/* 8 elements x with their decoded values y; stores the errors. The largest is compared as an integer, so that a NaN
+ * counts as the largest. Zeros among y are counted by the caller, who knows the cheapest way. */
+static inline void tally_add(struct tally *t, __m256 x, __m256 y, float *e)
 {
     __m256 d = _mm256_sub_ps(x, y);
 
     _mm256_storeu_ps(e, d);
     t->most = _mm256_max_epu32(t->most, _mm256_and_si256(_mm256_castps_si256(d), _mm256_set1_epi32(0x7fffffff)));
     t->before = _mm256_sub_epi32(t->before, float_zero(x));
-    t->after = _mm256_sub_epi32(t->after, y_zero);
 }
 
 static inline void tally_end(const struct tally *t, const float *x, struct strip *strip)
@@ -101,35 +100,42 @@ static inline void tally_end(const struct tally *t, const float *x, struct strip
     strip->clipped = 0;
 }
 
-/* 16 codes from integers that fit a byte. */
-static inline void store_codes(int8_t *q, __m256i q0, __m256i q1)
+/* 32 codes from integers that fit a byte; the two packs work on halves, hence the new order. */
+static inline __m256i pack_codes(const __m256i q[4])
 {
-    __m256i w = _mm256_permute4x64_epi64(_mm256_packs_epi32(q0, q1), 0xd8);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i w = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
 
-    _mm_storeu_si128((__m128i *)q, _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1)));
+    return _mm256_permutevar8x32_epi32(w, order);
 }
 
-/* The first elements of encode_own, 16 at a time; returns how many. */
+/* The first elements of encode_own, 32 at a time; returns how many. y is 0 exactly where the code is: those are counted
+ * in bytes, which 1,024 / 32 rounds cannot overflow. */
 static inline size_t encode_own_x86(const float *x, size_t n, const float *s, size_t step, int8_t *q,
                                     struct strip *strip)
 {
     const __m256 s_all = _mm256_set1_ps(s[0]);
     const __m256i zero = _mm256_setzero_si256();
-    struct tally t = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    struct tally t = {zero, zero, zero};
+    __m256i zero_codes = zero;
     size_t i = 0;
 
-    for (; i + 16 <= n; i += 16) {
-        __m256 s0 = step == 0 ? s_all : _mm256_loadu_ps(s + i);
-        __m256 s1 = step == 0 ? s_all : _mm256_loadu_ps(s + i + 8);
-        __m256 x0 = _mm256_loadu_ps(x + i);
-        __m256 x1 = _mm256_loadu_ps(x + i + 8);
-        __m256i q0 = _mm256_cvtps_epi32(_mm256_div_ps(x0, s0));
-        __m256i q1 = _mm256_cvtps_epi32(_mm256_div_ps(x1, s1));
+    for (; i + 32 <= n; i += 32) {
+        __m256i r[4];
 
-        store_codes(q + i, q0, q1);
-        tally_add(&t, x0, _mm256_mul_ps(_mm256_cvtepi32_ps(q0), s0), _mm256_cmpeq_epi32(q0, zero), strip->e + i);
-        tally_add(&t, x1, _mm256_mul_ps(_mm256_cvtepi32_ps(q1), s1), _mm256_cmpeq_epi32(q1, zero), strip->e + i + 8);
+        for (size_t k = 0; k < 4; k++) {
+            size_t at = i + 8 * k;
+            __m256 v = _mm256_loadu_ps(x + at);
+            __m256 d = step == 0 ? s_all : _mm256_loadu_ps(s + at);
+
+            r[k] = _mm256_cvtps_epi32(_mm256_div_ps(v, d));
+            tally_add(&t, v, _mm256_mul_ps(_mm256_cvtepi32_ps(r[k]), d), strip->e + at);
+        }
+        r[0] = pack_codes(r);
+        _mm256_storeu_si256((__m256i *)(q + i), r[0]);
+        zero_codes = _mm256_sub_epi8(zero_codes, _mm256_cmpeq_epi8(r[0], zero));
     }
+    t.after = _mm256_sad_epu8(zero_codes, zero);
     tally_end(&t, x, strip);
     return i;
 }
@@ -145,7 +151,8 @@ static inline __m256i given_8(__m256 x, __m256 s, __m256 z, __m256 lo, struct ta
 
     *changed = _mm256_sub_epi32(*changed, _mm256_castps_si256(_mm256_cmp_ps(c, k, _CMP_NEQ_UQ)));
     y = _mm256_mul_ps(_mm256_sub_ps(k, z), s);
-    tally_add(t, x, y, float_zero(y), e);
+    tally_add(t, x, y, e);
+    t->after = _mm256_sub_epi32(t->after, float_zero(y));
     return _mm256_cvtps_epi32(k);
 }
 
@@ -159,15 +166,17 @@ static inline size_t encode_given_x86(const float *x, size_t n, const float *s, 
     __m256i changed = _mm256_setzero_si256();
     size_t i = 0;
 
-    for (; i + 16 <= n; i += 16) {
-        __m256 s0 = step == 0 ? s_all : _mm256_loadu_ps(s + i);
-        __m256 s1 = step == 0 ? s_all : _mm256_loadu_ps(s + i + 8);
-        __m256 z0 = z_step == 0 ? z_all : _mm256_loadu_ps(z + i);
-        __m256 z1 = z_step == 0 ? z_all : _mm256_loadu_ps(z + i + 8);
-        __m256i q0 = given_8(_mm256_loadu_ps(x + i), s0, z0, least, &t, &changed, strip->e + i);
-        __m256i q1 = given_8(_mm256_loadu_ps(x + i + 8), s1, z1, least, &t, &changed, strip->e + i + 8);
+    for (; i + 32 <= n; i += 32) {
+        __m256i r[4];
 
-        store_codes(q + i, q0, q1);
+        for (size_t k = 0; k < 4; k++) {
+            size_t at = i + 8 * k;
+            __m256 d = step == 0 ? s_all : _mm256_loadu_ps(s + at);
+            __m256 zp = z_step == 0 ? z_all : _mm256_loadu_ps(z + at);
+
+            r[k] = given_8(_mm256_loadu_ps(x + at), d, zp, least, &t, &changed, strip->e + at);
+        }
+        _mm256_storeu_si256((__m256i *)(q + i), pack_codes(r));
     }
     tally_end(&t, x, strip);
     strip->clipped = sum_of_8(changed);
@@ -177,6 +186,7 @@ static inline size_t encode_given_x86(const float *x, size_t n, const float *s, 
 /* As encode_own_x86, for the casts. NaNs are not handled: the strip is done again where one occurs. */
 static inline size_t encode_f16_x86(const float *x, size_t n, uint16_t *h, struct strip *strip)
 {
+    const __m256i zero = _mm256_setzero_si256();
     struct tally t = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     size_t i = 0;
 
@@ -188,8 +198,8 @@ static inline size_t encode_f16_x86(const float *x, size_t n, uint16_t *h, struc
         _mm_storeu_si128((__m128i *)(h + i), r);
         y = _mm256_cvtph_ps(r);
         /* on integers: clang 14 turns a float compare of converted halves into scalar code */
-        tally_add(&t, v, y, _mm256_cmpeq_epi32(_mm256_slli_epi32(_mm256_castps_si256(y), 1), _mm256_setzero_si256()),
-                  strip->e + i);
+        tally_add(&t, v, y, strip->e + i);
+        t.after = _mm256_sub_epi32(t.after, _mm256_cmpeq_epi32(_mm256_slli_epi32(_mm256_castps_si256(y), 1), zero));
     }
     tally_end(&t, x, strip);
     return i;
@@ -220,8 +230,10 @@ static inline size_t encode_bf16_x86(const float *x, size_t n, uint16_t *h, stru
         _mm256_storeu_si256((__m256i *)(h + i), _mm256_permute4x64_epi64(w, 0xd8));
         r0 = _mm256_and_si256(r0, upper);
         r1 = _mm256_and_si256(r1, upper);
-        tally_add(&t, x0, _mm256_castsi256_ps(r0), float_zero(_mm256_castsi256_ps(r0)), strip->e + i);
-        tally_add(&t, x1, _mm256_castsi256_ps(r1), float_zero(_mm256_castsi256_ps(r1)), strip->e + i + 8);
+        tally_add(&t, x0, _mm256_castsi256_ps(r0), strip->e + i);
+        tally_add(&t, x1, _mm256_castsi256_ps(r1), strip->e + i + 8);
+        t.after = _mm256_sub_epi32(t.after, float_zero(_mm256_castsi256_ps(r0)));
+        t.after = _mm256_sub_epi32(t.after, float_zero(_mm256_castsi256_ps(r1)));
     }
     tally_end(&t, x, strip);
     return i;
