@@ -21,6 +21,10 @@ void vc_exact_add(struct vc_exact_sum *sum, double x)
     int64_t d1;
     int64_t d2;
 
+    if (!isfinite(x)) {
+        sum->special += x;
+        return;
+    }
     memcpy(&bits, &x, sizeof bits);
     exponent = (unsigned)(bits >> 52 & 0x7ff);
     mantissa = bits & 0xfffffffffffffULL;
@@ -50,6 +54,7 @@ void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other)
     for (i = 0; i < VC_EXACT_LIMBS; i++) {
         sum->limb[i] += other->limb[i];
     }
+    sum->special += other->special;
 }
 
 /* Carries upward so that digits are in [0, 2^32), except the top one, which keeps the sign. */
@@ -77,6 +82,9 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     int sticky = 0;
     int i;
 
+    if (sum->special != 0.0) { /* NaN is not equal to 0 either */
+        return sum->special;
+    }
     memcpy(limb, sum->limb, sizeof limb);
     normalize(limb);
     if (limb[VC_EXACT_LIMBS - 1] < 0) {

@@ -12,10 +12,11 @@
 
 struct vc_exact_sum {
     int64_t limb[VC_EXACT_LIMBS]; /* digits of 32 bits, least significant first; limb 0 starts at 2^-1074 */
+    double special;               /* sum of what was not finite: decides the value unless it is 0 */
 };
 
 void vc_exact_clear(struct vc_exact_sum *sum);
-void vc_exact_add(struct vc_exact_sum *sum, double x); /* x finite */
+void vc_exact_add(struct vc_exact_sum *sum, double x); /* Inf and NaN give what IEEE addition gives */
 void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other);
 double vc_exact_value(const struct vc_exact_sum *sum);
 

@@ -97,6 +97,22 @@ static void test_integers(void **unused)
     assert_same(vc_exact_value(&sum), (double)expected * 0x1p-40);
 }
 
+static void test_what_is_not_finite(void **unused)
+{
+    struct vc_exact_sum a;
+    struct vc_exact_sum b;
+
+    (void)unused;
+    vc_exact_clear(&a);
+    vc_exact_clear(&b);
+    vc_exact_add(&a, 1.0);
+    vc_exact_add(&b, (double)INFINITY);
+    vc_exact_merge(&a, &b);
+    assert_true(isinf(vc_exact_value(&a)) && vc_exact_value(&a) > 0);
+    vc_exact_add(&a, -(double)INFINITY);
+    assert_true(isnan(vc_exact_value(&a)));
+}
+
 static void test_any_order_and_any_split(void **unused)
 {
     enum { COUNT = 2000, PARTS = 7 };
@@ -137,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_values),           cmocka_unit_test(test_cancellation),
         cmocka_unit_test(test_rounds_once_to_even),     cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_any_order_and_any_split),
+        cmocka_unit_test(test_any_order_and_any_split), cmocka_unit_test(test_what_is_not_finite),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
