@@ -163,6 +163,9 @@ class Determinism(Judge):
         if plugin is None:
             self.skipTest("this build has no emulated CUDA plug-in")
         env = {"VCOMPRESS_BACKEND_PATH": plugin}
+        with np.load(self.path("in.npz")) as z:  # less of it: a fiber per GPU thread takes its time
+            some = {n: z[n][:40] for n in ("a", "conv", "tall", "f", "h", "d", "bias", "small.3")}
+            np.savez(self.path("in.npz"), wide=z["wide"][:1, :300001], **some)
         for mode in MODES:
             self.output(mode, "--device", "cpu")
             want = sha(self.path("out.npz"))
