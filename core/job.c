@@ -312,11 +312,11 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
     unsigned n_workers = 1;
     struct vc_exec exec;
 
+    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink)); /* refuses a bad output name */
     VC_TRY(plan_items(ctx, job));
     plan_companions(job);
     VC_TRY(survey(ctx, job));
     plan_companions(job);
-    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink));
     VC_TRY(list_outs(ctx, job));
     VC_TRY(join_recipes(ctx, job));
     VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &job->report.totals.file_after));

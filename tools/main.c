@@ -33,6 +33,7 @@ static void on_signal(int number)
     int saved = errno;
 
     if (caught != 0) {
+        vc_job_remove_temporaries();
         (void)signal(number, SIG_DFL);
         (void)raise(number);
     }
