@@ -163,7 +163,7 @@ enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t 
                                 &packed[i]));
         least = packed[i] < least ? packed[i] : least;
     }
-    for (i = 0; packed[i] > least + least / 200; i++) {
+    for (i = 0; packed[i] > least + least / 200 + 4; i++) {
     }
     *out = (enum vc_strategy)i;
 out:
