@@ -11,7 +11,7 @@ enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, str
 {
     const struct vc_tensor *tensor = tensor_of(item);
     size_t item_bytes = (size_t)(tensor->size_bytes / tensor->n_elems);
-    struct vc_model *model = item->model;
+    const struct vc_model *model = item->model;
 
     if (stream != NULL) {
         return model->ops->stream_read(ctx, stream, dst, tile->n_elems * item_bytes);
@@ -23,7 +23,7 @@ enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, str
 /* Starts over at tile 0. */
 static enum vc_status rewind_fetch(struct vc_ctx *ctx, struct vc_fetch *fetch)
 {
-    struct vc_model *model = fetch->item->model;
+    const struct vc_model *model = fetch->item->model;
 
     fetch->next = 0;
     if (model->io[fetch->item->source].sequential && fetch->n_tiles != 0) {

@@ -9,11 +9,6 @@
 
 enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
 {
-    /* Reading advances checksums inside the model, which callers need not see as a change of it. */
-    union {
-        const struct vc_model *c;
-        struct vc_model *m;
-    } access = {.c = model};
     struct vc_job *job;
 
     vc_clear_error(ctx);
@@ -23,7 +18,7 @@ enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, s
         return VC_E_NOMEM;
     }
     job->ctx = ctx;
-    job->model = access.m;
+    job->model = model;
     return VC_OK;
 }
 
@@ -83,7 +78,7 @@ const struct vc_report *vc_job_report(const struct vc_job *job)
 
 static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
-    struct vc_model *model = job->model;
+    const struct vc_model *model = job->model;
     enum vc_status status = VC_OK;
     size_t i;
     size_t p;

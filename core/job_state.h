@@ -8,7 +8,7 @@
 
 struct vc_job {
     struct vc_ctx *ctx;
-    struct vc_model *model;
+    const struct vc_model *model;
     struct vc_arena arena;
     size_t n_passes;
     struct vc_pass *passes[VC_MAX_PASSES];

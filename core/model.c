@@ -93,7 +93,8 @@ size_t vc_model_find(const struct vc_model *model, const char *name)
 
 #define SKIP_BYTES ((size_t)64 << 10)
 
-static enum vc_status skip(struct vc_ctx *ctx, struct vc_model *model, struct vc_source_stream *stream, uint64_t n)
+static enum vc_status skip(struct vc_ctx *ctx, const struct vc_model *model, struct vc_source_stream *stream,
+                           uint64_t n)
 {
     enum vc_status status = VC_OK;
     void *buffer = vc_alloc(ctx, VC_TAG_IO, SKIP_BYTES);
@@ -111,7 +112,7 @@ out:
 }
 
 /* A compressed tensor is always read to its end, so that its checksum is verified. */
-enum vc_status vc_source_read_any(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
     struct vc_source_stream *stream = NULL;
@@ -139,11 +140,6 @@ out:
 enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
                              uint64_t n_elems, void *dst, size_t capacity_bytes)
 {
-    /* Reading advances checksums inside the model, which callers need not see as a change of it. */
-    union {
-        const struct vc_model *c;
-        struct vc_model *m;
-    } access = {.c = model};
     const struct vc_tensor *tensor = vc_model_tensor(model, index);
     uint64_t item_bytes;
     enum vc_status status;
@@ -165,7 +161,7 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes", tensor->name,
                        (unsigned long long)n_elems, capacity_bytes);
     }
-    status = vc_source_read_any(ctx, access.m, index, VC_FORM_VALUES, first * item_bytes, dst,
-                                (size_t)(n_elems * item_bytes));
+    status =
+        vc_source_read_any(ctx, model, index, VC_FORM_VALUES, first * item_bytes, dst, (size_t)(n_elems * item_bytes));
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }

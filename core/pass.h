@@ -58,7 +58,7 @@ struct vc_stage {
 
 /* One source tensor's way through the job. */
 struct vc_item {
-    struct vc_model *model;
+    const struct vc_model *model;
     struct vc_arena *arena;                 /* the job's: for strings and shapes that passes make */
     size_t source;                          /* tensor in the model */
     struct vc_desc desc;                    /* after the stages planned so far */

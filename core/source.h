@@ -33,12 +33,12 @@ struct vc_source_ops {
     /* n_bytes from offset of that form; random access tensors only. check may be NULL; with it, every byte of the form
      * must be read exactly once: the read that completes it compares the checksum, fails with VC_E_FORMAT if that is
      * wrong, and sets *check back to zeros. Sentences start with the tensor's name; the file's is added outside. */
-    enum vc_status (*read)(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+    enum vc_status (*read)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                            uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 
     /* Sequential tensors only. stream_close with `finished` false gives up early; with true everything must have been
      * read, and the end of the compressed data and its checksum are verified. */
-    enum vc_status (*stream_open)(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+    enum vc_status (*stream_open)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   struct vc_source_stream **out);
     enum vc_status (*stream_read)(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
     enum vc_status (*stream_close)(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
@@ -80,7 +80,7 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
 
 /* n_bytes from `offset` of either kind of tensor: the slow general way, used for small reads (opens a stream and skips
  * where needed). */
-enum vc_status vc_source_read_any(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes);
 
 #endif

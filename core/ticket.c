@@ -145,7 +145,7 @@ static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_tic
     struct vc_run_state *rs = worker->rs;
     struct vc_live *live = ticket->live;
     struct vc_item *item = &rs->exec->items[live->item];
-    struct vc_model *model = item->model;
+    const struct vc_model *model = item->model;
     struct vc_ctx *ctx = &worker->ctx;
     enum vc_status status = VC_OK;
     bool turn;
@@ -182,7 +182,7 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
                                  size_t n)
 {
     const struct vc_item *item = &worker->rs->exec->items[ticket->item];
-    struct vc_model *model = item->model;
+    const struct vc_model *model = item->model;
 
     if (ticket->whole) {
         return model->ops->stream_read(&worker->ctx, ticket->live->stream, dst, n);
@@ -454,7 +454,7 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
 {
     struct vc_live *live = ticket->live;
     const struct vc_item *item = &worker->rs->exec->items[live->item];
-    struct vc_model *model = item->model;
+    const struct vc_model *model = item->model;
     struct vc_ctx *ctx = &worker->ctx;
     enum vc_status status = VC_OK;
     size_t n_phases = live->n_phases;

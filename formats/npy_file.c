@@ -15,7 +15,7 @@ struct npy_file {
     uint64_t shape[VC_MAX_DIMS];
 };
 
-static enum vc_status npy_read(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
     struct npy_file *self = model->self;

@@ -15,7 +15,7 @@
 #define BLOCK_BYTES ((size_t)128 << 10)
 
 struct vc_source_stream {
-    struct vc_model *model;
+    const struct vc_model *model;
     const struct npz_member *member;
     size_t tensor;
     enum vc_form form;
@@ -308,8 +308,8 @@ out:
     return status;
 }
 
-enum vc_status npz_read(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form, uint64_t offset,
-                        void *dst, size_t n_bytes, struct vc_check *check)
+enum vc_status npz_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                        uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
     struct npz *self = model->self;
     enum vc_status status = read_form(ctx, self, &self->members[tensor], form, offset, dst, n_bytes, check);
@@ -350,7 +350,7 @@ out:
     return status;
 }
 
-enum vc_status npz_stream_open(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+enum vc_status npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                struct vc_source_stream **out)
 {
     struct npz *self = model->self;

@@ -55,9 +55,9 @@ enum vc_status npz_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry *en
 enum vc_status npz_read_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                unsigned char *dst);
 
-enum vc_status npz_read(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form, uint64_t offset,
-                        void *dst, size_t n_bytes, struct vc_check *check);
-enum vc_status npz_stream_open(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+enum vc_status npz_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                        uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
+enum vc_status npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                struct vc_source_stream **out);
 enum vc_status npz_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
 enum vc_status npz_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);

@@ -19,7 +19,7 @@ struct pair {
 };
 
 struct diff_job {
-    struct vc_model *a, *b;
+    const struct vc_model *a, *b;
     struct pair *pairs;
     struct vc_diff_row *rows;
     struct vc_room room;
@@ -226,11 +226,7 @@ static void sum_up(struct vc_diff *diff)
 enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                               struct vc_diff **out)
 {
-    union { /* reading does not change what callers see of a model */
-        const struct vc_model *c;
-        struct vc_model *m;
-    } ma = {.c = a}, mb = {.c = b};
-    struct diff_job job = {.a = ma.m, .b = mb.m};
+    struct diff_job job = {.a = a, .b = b};
     struct vc_diff_owned *owned = NULL;
     size_t n_max = a->n_tensors + b->n_tensors;
     enum vc_status status = VC_OK;

@@ -8,7 +8,7 @@
 #include "measure/values.h"
 
 struct stats_job {
-    struct vc_model *model;
+    const struct vc_model *model;
     struct vc_value_stats *stats;
 };
 
@@ -100,11 +100,7 @@ out:
 
 enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
 {
-    union { /* reading does not change what callers see of a model */
-        const struct vc_model *c;
-        struct vc_model *m;
-    } access = {.c = model};
-    struct stats_job job = {.model = access.m, .stats = stats};
+    struct stats_job job = {.model = model, .stats = stats};
     struct vc_room room = {0};
     size_t *order = NULL;
     enum vc_status status = VC_OK;

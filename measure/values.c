@@ -6,7 +6,7 @@
 #include "core/checked.h"
 #include "quantize/decode.h"
 
-static struct vc_item item_of(struct vc_model *model, size_t tensor, struct vc_arena *arena)
+static struct vc_item item_of(const struct vc_model *model, size_t tensor, struct vc_arena *arena)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
     struct vc_item item = {.model = model, .arena = arena, .source = tensor};
@@ -15,7 +15,7 @@ static struct vc_item item_of(struct vc_model *model, size_t tensor, struct vc_a
     return item;
 }
 
-enum vc_status vc_values_init(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, struct vc_values *values)
+enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
     values->arena = (struct vc_arena){0};
     values->item = item_of(model, tensor, &values->arena);

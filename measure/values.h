@@ -12,7 +12,8 @@ struct vc_values {
     struct vc_item item;
 };
 
-enum vc_status vc_values_init(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, struct vc_values *values);
+enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                              struct vc_values *values);
 bool vc_values_numeric(const struct vc_tensor *tensor);
 
 /* From f32 on to f64, to be compared with one that is. */

@@ -40,7 +40,7 @@ static void map_scales(struct decode_state *s, const struct vc_item *item, const
 static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
 {
     struct decode_state *s = stage->state;
-    struct vc_model *model = item->model;
+    const struct vc_model *model = item->model;
     enum vc_status status = VC_OK;
 
     if (s->quant.scheme == VC_SCHEME_NONE) {

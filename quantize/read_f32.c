@@ -36,10 +36,6 @@ out:
 enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                   size_t n_elems)
 {
-    union { /* reading advances checksums inside the model, which callers need not see as a change of it */
-        const struct vc_model *c;
-        struct vc_model *m;
-    } access = {.c = model};
     const struct vc_tensor *t = vc_model_tensor(model, index);
     struct vc_arena arena = {0};
     struct vc_item item;
@@ -50,7 +46,7 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
         return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
                        (unsigned long long)(t != NULL ? t->n_elems : 0));
     }
-    item = (struct vc_item){.model = access.m, .arena = &arena, .source = index};
+    item = (struct vc_item){.model = model, .arena = &arena, .source = index};
     item.desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, t->quant};
     if (!vc_decode_can(&item.desc)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));

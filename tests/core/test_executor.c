@@ -39,7 +39,7 @@ static void produce(size_t tensor, uint64_t offset, void *dst, size_t n)
     }
 }
 
-static enum vc_status fake_read(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
+static enum vc_status fake_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                 uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
     (void)ctx;
@@ -50,8 +50,8 @@ static enum vc_status fake_read(struct vc_ctx *ctx, struct vc_model *model, size
     return VC_OK;
 }
 
-static enum vc_status fake_stream_open(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, enum vc_form form,
-                                       struct vc_source_stream **out)
+static enum vc_status fake_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                       enum vc_form form, struct vc_source_stream **out)
 {
     (void)ctx;
     (void)model;
