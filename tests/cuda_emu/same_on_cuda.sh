@@ -58,13 +58,14 @@ for input in "$@"; do
     for options in "--int8" "--int8 --asymmetric" "--int8 --granularity tensor" \
         "--int8 --granularity tensor --asymmetric" "--int8 --granularity group:32" \
         "--int8 --granularity group:100 --asymmetric" "--int8 --axis 1 --min-row 1" \
-        "--int8 --axis -1 --min-row 1 --asymmetric" "--fp16" "--bf16"; do
+        "--int8 --axis -1 --min-row 1 --asymmetric" "--fp16 --overflow inf" \
+        "--bf16 --overflow sat"; do
         # shellcheck disable=SC2086
         compare "quantize $options $name" quantize $options "$input"
         mv "$folder/cpu.npz" "$folder/quantized.npz"
         look "diff of $options $name" diff "$input" "$folder/quantized.npz"
         for back in --f32 --fp16; do
-            compare "dequantize $back of $options $name" dequantize $back --casts "$folder/quantized.npz"
+            compare "dequantize $back of $options $name" dequantize $back --casts --overflow inf "$folder/quantized.npz"
         done
     done
 done

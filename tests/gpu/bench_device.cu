@@ -13,7 +13,9 @@
 #ifndef N_ELEMS
 #define N_ELEMS ((size_t)1 << 26) /* 256 MiB of f32: beyond every L2 cache */
 #endif
+#ifndef RUNS
 #define RUNS 20
+#endif
 
 #define CHECK(call)                                                                  \
     do {                                                                             \
