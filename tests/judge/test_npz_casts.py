@@ -9,6 +9,8 @@ from judge_support import SMALL, Judge, main, np
 import definition as d
 import weights
 
+LEVELS = ("ref", "base", "all")  # of the kernels; test_determinism.py compares all of them on more data
+
 
 def borders(target):
     """float64 values at, just below and just above every rounding border of the type, and a hair away from them."""
@@ -51,12 +53,14 @@ class Casts(Judge):
         for target in ("f16", "bf16"):
             x = borders(target)
             x = x[:x.size // 64 * 64].reshape(64, -1)
-            self.check({"x": x}, "f64", target)
+            for level in LEVELS:
+                self.check({"x": x}, "f64", target, "--cpu-mask", level)
             with np.errstate(over="ignore"):
                 f = x.astype("f4")
             limit = 65520.0 if target == "f16" else float(0x1FF) * 2.0 ** 119
             f = np.where(np.abs(f.astype("f8")) >= limit, 0, f).astype("f4")
-            self.check({"x": f}, "f32", target)
+            for level in LEVELS:
+                self.check({"x": f}, "f32", target, "--cpu-mask", level)
 
     def test_random_bits(self):
         """float32 and float64 from random bits: all exponents, denormals included."""
@@ -80,7 +84,8 @@ class Casts(Judge):
             x[1] = 1 + ulp + half - 2.0 ** -40  # ... and this to the tie that goes up
             x[2] = -(1 + half + 2.0 ** -40)
             x[3] = 2.0 ** -25 + 2.0 ** -70
-            self.check({"x": x}, "f64", target)
+            for level in LEVELS:
+                self.check({"x": x}, "f64", target, "--cpu-mask", level)
             got = weights.value(self.load(self.path("out.npz"))["x"], target)
             self.assertEqual(float(got[0, 0]), 1 + ulp)
             self.assertEqual(float(got[1, 0]), 1 + ulp)
