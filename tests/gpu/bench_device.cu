@@ -17,6 +17,8 @@
 #define RUNS 20
 #endif
 
+#define BUS_BYTES (N_ELEMS < (size_t)1 << 24 ? N_ELEMS * 4 : (size_t)64 << 20)
+
 #define CHECK(call)                                                                  \
     do {                                                                             \
         cudaError_t check_result = (call);                                           \
@@ -217,9 +219,9 @@ int main(void)
     bench(&b, "f16_to_f32", 2, 6, b.y, NULL, NULL, launch_convert<f16_f32>);
     bench(&b, "diff_f32", 4, 8, b.y, b.sums, b.totals, launch_diff<float>);
     bench(&b, "values_f32", 3, 4, b.sums, b.totals, NULL, launch_values<float>);
-    CHECK(cudaMallocHost(&pinned, (size_t)64 << 20));
-    bench_bus(&b, "64 MiB to the device, pinned", cudaMemcpyHostToDevice, pinned, (size_t)64 << 20);
-    bench_bus(&b, "64 MiB from the device, pinned", cudaMemcpyDeviceToHost, pinned, (size_t)64 << 20);
+    CHECK(cudaMallocHost(&pinned, BUS_BYTES));
+    bench_bus(&b, "64 MiB to the device, pinned", cudaMemcpyHostToDevice, pinned, BUS_BYTES);
+    bench_bus(&b, "64 MiB from the device, pinned", cudaMemcpyDeviceToHost, pinned, BUS_BYTES);
     bench_bus(&b, "512 KiB to the device, pinned", cudaMemcpyHostToDevice, pinned, (size_t)512 << 10);
     return 0;
 }
