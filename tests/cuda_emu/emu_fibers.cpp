@@ -302,19 +302,25 @@ void shared_end_block(void)
 
 /* ---- blocks ---- */
 
+/* Apart from the loop over all of them: getcontext may return twice, for all that a compiler knows. */
+void create_fiber(fiber &f)
+{
+    f.stack = map_memory(STACK_BYTES);
+    f.tsan = __tsan_create_fiber(0);
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack;
+    f.context.uc_stack.ss_size = STACK_BYTES;
+    f.context.uc_link = NULL;
+    makecontext(&f.context, fiber_main, 0);
+}
+
 void prepare_fibers(void)
 {
     if (m.fibers.size() < m.n_threads) {
         m.forget_fibers(); /* all: a context must not be moved */
         m.fibers.resize(m.n_threads);
         for (fiber &f : m.fibers) {
-            f.stack = map_memory(STACK_BYTES);
-            f.tsan = __tsan_create_fiber(0);
-            getcontext(&f.context);
-            f.context.uc_stack.ss_sp = f.stack;
-            f.context.uc_stack.ss_size = STACK_BYTES;
-            f.context.uc_link = NULL;
-            makecontext(&f.context, fiber_main, 0);
+            create_fiber(f);
         }
     }
     m.warps.resize(m.n_threads / 32);

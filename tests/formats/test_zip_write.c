@@ -33,7 +33,7 @@ static void check_zip64(size_t n_small, uint64_t large)
 {
     size_t n = n_small + 2;
     struct vc_zip_member *members = calloc(n, sizeof *members);
-    char *names = malloc(n * 16);
+    char *names = malloc(n * 32);
     unsigned char *record = malloc(n * 128);
     struct vc_ctx *ctx = test_ctx();
     struct vc_infile *file;
@@ -47,8 +47,8 @@ static void check_zip64(size_t n_small, uint64_t large)
     for (size_t i = 0; i < n; i++) {
         unsigned char local[256];
 
-        (void)snprintf(names + 16 * i, 16, "m%zu", i);
-        members[i].name = names + 16 * i;
+        (void)snprintf(names + 32 * i, 32, "m%zu", i);
+        members[i].name = names + 32 * i;
         members[i].name_bytes = strlen(members[i].name);
         members[i].size_bytes = i == 0 ? large : 3;
         members[i].packed_bytes = members[i].size_bytes;
