@@ -52,6 +52,10 @@
 
 #define VC_CUDA_WARP_MASK 0xffffffffu
 #define VC_CUDA_THREADS   256u /* of a block, in most kernels */
-#define VC_CUDA_MAX_GRID  1024u
+
+/* Blocks of a launch, at most; more work makes them loop. */
+#ifndef VC_CUDA_MAX_GRID
+#define VC_CUDA_MAX_GRID 1024u
+#endif
 
 #endif

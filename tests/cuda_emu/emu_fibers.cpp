@@ -1,7 +1,7 @@
 /* emu_fibers.cpp - runs a kernel: one block after another, one fiber per thread of the block.
  *
- * A fiber runs until it meets a barrier or a warp operation, or ends. When no fiber can run, a warp whose lanes all
- * wait at the same operation goes on, or else the block whose threads all wait at the same barrier; anything else is a
+ * A fiber runs until it meets a barrier or a warp operation, or ends. A warp whose lanes all wait at the same operation
+ * goes on at once; when no warp can, the block goes on whose threads all wait at the same barrier; anything else is a
  * divergent barrier and ends the kernel with a report. Three orders of turns (emu.h) must give the same results.
  *
  * Under ThreadSanitizer fibers are synchronised by __syncthreads alone, so that it reports races between barriers and
@@ -235,23 +235,15 @@ void release(unsigned first, unsigned end)
     }
 }
 
-/* Lets go on what may; false when nothing can. */
-bool release_waiting(void)
+/* Lets the block go on when all of it waits at one barrier. */
+bool release_block(void)
 {
-    bool any = false;
-
-    for (unsigned first = 0; first < m.n_threads; first += 32) {
-        if (all_wait(first, first + 32, AT_WARP)) {
-            release(first, first + 32);
-            any = true;
-        }
+    if (!all_wait(0, m.n_threads, AT_BARRIER)) {
+        return false;
     }
-    if (!any && all_wait(0, m.n_threads, AT_BARRIER)) {
-        release(0, m.n_threads);
-        m.generation++;
-        any = true;
-    }
-    return any;
+    release(0, m.n_threads);
+    m.generation++;
+    return true;
 }
 
 void report_stuck(void)
@@ -330,7 +322,29 @@ void prepare_fibers(void)
     }
 }
 
-void run_block(const std::vector<unsigned> &order)
+/* Runs a warp until its lanes wait for others or are done; false when it could not run at all. Running one warp as far
+ * as it gets, instead of all by turns, is what makes missing barriers show. */
+bool run_warp(unsigned first, const std::vector<unsigned> &lanes, unsigned *done)
+{
+    bool ran = false;
+
+    do {
+        for (unsigned lane : lanes) {
+            if (m.fibers[first + lane].state == READY && !m.failed) {
+                resume(first + lane);
+                *done += m.fibers[first + lane].state == DONE;
+                ran = true;
+            }
+        }
+        if (!all_wait(first, first + 32, AT_WARP)) {
+            return ran;
+        }
+        release(first, first + 32);
+    } while (!m.failed);
+    return ran;
+}
+
+void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &lanes)
 {
     unsigned done = 0;
 
@@ -341,14 +355,10 @@ void run_block(const std::vector<unsigned> &order)
     while (done < m.n_threads && !m.failed) {
         bool ran = false;
 
-        for (unsigned t : order) {
-            if (m.fibers[t].state == READY && !m.failed) {
-                resume(t);
-                done += m.fibers[t].state == DONE;
-                ran = true;
-            }
+        for (unsigned warp : warps) {
+            ran = run_warp(warp * 32, lanes, &done) || ran;
         }
-        if (!ran && !release_waiting()) {
+        if (!ran && !release_block()) {
             report_stuck();
         }
     }
@@ -394,7 +404,7 @@ bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const st
     for (unsigned b : turns(grid, 0)) {
         blockIdx = {b, 0, 0};
         if (!m.failed) {
-            run_block(turns(block, b + 1));
+            run_block(turns(block / 32, b + 1), turns(32, b + 2));
         }
     }
     __tsan_acquire(&m.end_token);

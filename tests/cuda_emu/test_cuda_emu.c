@@ -55,7 +55,7 @@ static void close_card(void *handle)
 static const struct emu_shape shapes[] = {
     {1, 1, 1, {0, 1, 1}, EMU_NORMAL, 0},
     {3, 70, 70, {0, 70, 3}, EMU_NORMAL, 0},
-    {5, 65, 7, {130, 13, 5}, EMU_TIES, 1},
+    {17, 65, 7, {130, 13, 5}, EMU_TIES, 1}, /* more chunks than one grid of this build takes at once */
     {2, 1025, 1025, {0, 1, 1025}, EMU_NORMAL, 0},
     {1, 4097, 4097, {0, 1, 3}, EMU_TIES, 3},
     {1, 20001, 3000, {77, 5000, 4}, EMU_NORMAL, 0},
