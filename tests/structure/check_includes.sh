@@ -60,7 +60,7 @@ list_edges | awk '
     }'
 
 twins=$(find core formats kernels prune quantize distill measure memory tools examples tests bench include -type f \
-    \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' \) | sed 's|.*/||' | sort | uniq -d)
+    \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' \) 2>/dev/null | sed 's|.*/||' | sort | uniq -d)
 if [ -n "$twins" ]; then
     echo "file names that occur twice:" "$twins"
     exit 1
