@@ -181,6 +181,10 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
 {
     bool bailed_out = rs->stop && status == VC_E_CANCELLED;
 
+    rs->gave_up_sequence = vc_min_u64(rs->gave_up_sequence, ticket->sequence);
+    if (bailed_out && vc_check_cancelled(ctx) != VC_OK) { /* where it stopped is chance: later ones wait for nothing */
+        rs->failed_sequence = vc_min_u64(rs->failed_sequence, ticket->sequence);
+    }
     if (!bailed_out && (!rs->stop || ticket->sequence < rs->failed_sequence)) {
         rs->failed_sequence = ticket->sequence;
         rs->failure = status;
@@ -324,7 +328,7 @@ static enum vc_status survey_end(struct vc_ctx *ctx, struct vc_exec *exec)
 
 enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
 {
-    struct vc_run_state rs = {.ctx = ctx, .exec = exec, .failed_sequence = UINT64_MAX};
+    struct vc_run_state rs = {.ctx = ctx, .exec = exec, .failed_sequence = UINT64_MAX, .gave_up_sequence = UINT64_MAX};
     enum vc_status status = VC_OK;
     unsigned n_workers = 1;
 

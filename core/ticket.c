@@ -196,7 +196,8 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
 
 /* ---- writing ---- */
 
-/* Waits for this ticket's turn at an ordered sink. */
+/* Waits for this ticket's turn at an ordered sink. An earlier ticket that gave up inside pack, woken by the failure of
+ * a later one, never emits; so this one gives up, too. */
 static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -206,7 +207,7 @@ static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_tic
         return VC_OK;
     }
     (void)pthread_mutex_lock(&rs->mutex);
-    while (rs->next_emit != ticket->emit_sequence && !overtaken(rs, ticket)) {
+    while (rs->next_emit != ticket->emit_sequence && rs->gave_up_sequence > ticket->sequence) {
         (void)pthread_cond_wait(&rs->changed, &rs->mutex);
     }
     turn = rs->next_emit == ticket->emit_sequence;

@@ -55,6 +55,7 @@ struct vc_run_state {
     uint64_t next_sequence, next_emit_ticket, next_emit;
     bool stop;
     uint64_t failed_sequence;
+    uint64_t gave_up_sequence; /* of the tickets that ended without emitting since one failed, the earliest */
     enum vc_status failure;
     char message[VC_MESSAGE_BYTES];
 

@@ -224,7 +224,10 @@ struct fake_sink {
     char *data[2 * N_TENSORS];
     uint64_t filled[2 * N_TENSORS];
     size_t last_out; /* ordered: main tensors come in order */
+    bool pack_waits; /* later pieces of tensor "a" wait in pack until they are interrupted */
+    bool interrupted;
     pthread_mutex_t mutex;
+    pthread_cond_t changed;
 };
 
 static size_t fake_bound(const struct vc_sink *sink, size_t n)
@@ -235,7 +238,18 @@ static size_t fake_bound(const struct vc_sink *sink, size_t n)
 static enum vc_status fake_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
                                 size_t n, struct vc_packet *packet)
 {
-    (void)ctx;
+    struct fake_sink *f = sink->self;
+    bool interrupted;
+
+    (void)pthread_mutex_lock(&f->mutex);
+    while (f->pack_waits && out == 0 && offset != 0 && !f->interrupted) {
+        (void)pthread_cond_wait(&f->changed, &f->mutex);
+    }
+    interrupted = f->pack_waits && out == 0 && offset != 0;
+    (void)pthread_mutex_unlock(&f->mutex);
+    if (interrupted) {
+        return vc_fail(ctx, VC_E_CANCELLED, "an earlier part failed");
+    }
     packet->out = out;
     packet->offset = offset;
     packet->data = data;
@@ -270,7 +284,12 @@ static enum vc_status fake_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
 
 static void fake_interrupt(struct vc_sink *sink)
 {
-    (void)sink;
+    struct fake_sink *f = sink->self;
+
+    (void)pthread_mutex_lock(&f->mutex);
+    f->interrupted = true;
+    (void)pthread_cond_broadcast(&f->changed);
+    (void)pthread_mutex_unlock(&f->mutex);
 }
 
 static const struct vc_sink_ops sink_ops = {
@@ -299,6 +318,7 @@ static void run_init(struct vc_ctx *ctx, struct run *r, unsigned sequential_mask
     fake_model_init(&r->model, sequential_mask);
     r->sink.sink = (struct vc_sink){.ops = &sink_ops, .self = &r->sink, .ordered = ordered};
     (void)pthread_mutex_init(&r->sink.mutex, NULL);
+    (void)pthread_cond_init(&r->sink.changed, NULL);
     for (i = 0; i < N_TENSORS; i++) {
         const struct vc_tensor *t = &r->model.tensors[i];
 
@@ -337,6 +357,7 @@ static void run_release(struct vc_ctx *ctx, struct run *r)
         vc_item_drop_stages(ctx, &r->items[i], 0);
     }
     assert_int_equal(open_streams, 0);
+    (void)pthread_cond_destroy(&r->sink.changed);
     (void)pthread_mutex_destroy(&r->sink.mutex);
     vc_arena_release(ctx, &r->arena);
 }
@@ -423,6 +444,26 @@ static void earliest_failure_is_reported(void **state)
     fail_tile_of_c = UINT64_MAX;
 }
 
+/* Tiles 1 and 2 of "a" wait in pack and give up when a tile of "c" fails, "b" waits to be emitted behind them. */
+static void giving_up_in_pack_ends_later_waits(void **state)
+{
+    struct vc_ctx *ctx;
+    struct run r;
+
+    (void)state;
+    fail_tile_of_c = 0;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, 6), VC_OK);
+    run_init(ctx, &r, 0, true);
+    r.items[2].stages[0]->scan = false; /* or its tiles would wait for tiles that nobody takes */
+    r.sink.pack_waits = true;
+    assert_int_equal(vc_exec_run(ctx, &r.exec), VC_E_FORMAT);
+    assert_string_equal(vc_ctx_message(ctx), "c: tile 0 refused");
+    run_release(ctx, &r);
+    vc_ctx_free(ctx);
+    fail_tile_of_c = UINT64_MAX;
+}
+
 static void cancelling_ends_the_run(void **state)
 {
     struct vc_ctx *ctx;
@@ -489,8 +530,11 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_arrives),        cmocka_unit_test(earliest_failure_is_reported),
-        cmocka_unit_test(cancelling_ends_the_run),   cmocka_unit_test(memory_limit_sets_workers),
+        cmocka_unit_test(everything_arrives),
+        cmocka_unit_test(earliest_failure_is_reported),
+        cmocka_unit_test(giving_up_in_pack_ends_later_waits),
+        cmocka_unit_test(cancelling_ends_the_run),
+        cmocka_unit_test(memory_limit_sets_workers),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
