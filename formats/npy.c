@@ -40,9 +40,10 @@ static enum vc_status unexpected(const struct npy_text *text, const char *expect
                    (size_t)(text->p - text->start), expected);
 }
 
+/* What Python's tokenizer skips: a vertical tab is none of it. */
 static void skip_space(struct npy_text *text)
 {
-    while (text->p < text->end && (*text->p == ' ' || (*text->p >= '\t' && *text->p <= '\r'))) {
+    while (text->p < text->end && *text->p != '\v' && (*text->p == ' ' || (*text->p >= '\t' && *text->p <= '\r'))) {
         text->p++;
     }
 }

@@ -107,6 +107,7 @@ static const struct bad_text bad_texts[] = {
     {HEAD "(03, 4), }\n", "leading zeros"},
     {HEAD "(3_0, 4), }\n", "',' after"},
     {HEAD "(+3, 4), }\n", "a dimension"},
+    {HEAD "(3,\v4), }\n", "found byte 0x0b"},
     {HEAD "(-3, 4), }\n", "negative"},
     {HEAD "(3, -4), }\n", "negative"},
     {HEAD "(-9223372036854775808,), }\n", "negative"},
