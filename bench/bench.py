@@ -6,7 +6,8 @@ usage: bench.py VCOMPRESS [--dir /dev/shm/vcompress-bench] [--rounds 7] [--only 
 Every group of commands runs round robin (A B C, A B C, ...): a warm-up round that does not count, then --rounds of
 them. What is printed is the median over the rounds of the ratio to another command in the same round, so that a slow
 moment of the machine slows both. Wall time, user and system time and peak memory are GNU time's. The output is removed
-before each run; input and output lie in a RAM disk. --wait lets the machine become idle before each command.
+before each run; input and output lie in a RAM disk. "others" is how much of the processors somebody else used
+meanwhile; with --wait a round in which that was more than a tenth is repeated, up to five times the rounds.
 Groups: stored, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's share).
 Needs python3 with NumPy and GNU time (/usr/bin/time).
 """
@@ -24,10 +25,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TIME = "/usr/bin/time"
 
 
+def busy_ticks():
+    """Time that the processors of the machine spent on anything, in clock ticks."""
+    with open("/proc/stat") as f:
+        v = [int(x) for x in f.readline().split()[1:9]]
+    return sum(v) - v[3] - v[4]
+
+
 class Run:
     """One timed process."""
 
     def __init__(self, command, log):
+        before = busy_ticks()
         start = time.perf_counter()
         self.code = subprocess.call([TIME, "-o", log, "-f", "%U %S %M"] + command, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL)
@@ -35,6 +44,8 @@ class Run:
         with open(log) as f:
             user, system, rss = f.read().split()[-3:]
         self.user, self.system, self.rss_mib = float(user), float(system), int(rss) / 1024
+        busy = (busy_ticks() - before) / os.sysconf("SC_CLK_TCK")
+        self.others = max(0.0, busy - self.user - self.system) / (self.wall * os.cpu_count())
 
 
 class Bench:
@@ -69,41 +80,38 @@ class Bench:
             if os.path.exists(self.path(n)):
                 os.unlink(self.path(n))
 
-    def wait_until_idle(self):
-        def busy():
-            def ticks():
-                with open("/proc/stat") as f:
-                    v = [int(x) for x in f.readline().split()[1:9]]
-                return sum(v), v[3] + v[4]
-            a = ticks()
-            time.sleep(0.3)
-            b = ticks()
-            return 1 - (b[1] - a[1]) / max(1, b[0] - a[0])
-        for _ in range(200):
-            if busy() < 0.1:
-                return
-        print("note: the machine did not become idle", flush=True)
+    def round(self, commands):
+        """One run of each; {name: Run}."""
+        runs = {}
+        for name, command in commands.items():
+            self.remove("out.npz")
+            runs[name] = Run(command, self.path("time.log"))
+            if runs[name].code != 0:
+                sys.exit("%s: exit status %d: %s" % (name, runs[name].code, " ".join(command)))
+        self.remove("out.npz")
+        return runs
 
     def interleave(self, title, commands, rounds=None):
         """{name: command} round robin; returns {name: [Run, ...]} without the warm-up."""
-        runs = {n: [] for n in commands}
-        for k in range((rounds or self.args.rounds) + 1):
-            for name, command in commands.items():
-                self.remove("out.npz")
-                if self.args.wait:
-                    self.wait_until_idle()
-                r = Run(command, self.path("time.log"))
-                if r.code != 0:
-                    sys.exit("%s: exit status %d: %s" % (name, r.code, " ".join(command)))
-                if k:
-                    runs[name].append(r)
-        self.remove("out.npz")
-        print("\n%s (%d rounds)\n%-28s %8s %8s %8s %9s" % (title, rounds or self.args.rounds, "", "wall s", "user s",
-                                                        "sys s", "RSS MiB"))
+        rounds = rounds or self.args.rounds
+        self.round(commands)
+        kept, disturbed = [], []
+        while len(kept) < rounds and len(kept) + len(disturbed) < 5 * rounds:
+            r = self.round(commands)
+            quiet = not self.args.wait or max(x.others for x in r.values()) < 0.1
+            (kept if quiet else disturbed).append(r)
+        if len(kept) < rounds:
+            print("note: only %d of %d rounds were undisturbed" % (len(kept), len(kept) + len(disturbed)))
+            disturbed.sort(key=lambda r: max(x.others for x in r.values()))
+            kept += disturbed[:rounds - len(kept)]
+        runs = {n: [r[n] for r in kept] for n in commands}
+        print("\n%s (%d rounds)" % (title, rounds))
+        print("%-28s %8s %8s %8s %9s %8s" % ("", "wall s", "user s", "sys s", "RSS MiB", "others"))
         for name, rs in runs.items():
-            print("%-28s %8.3f %8.3f %8.3f %9.1f" % (
+            print("%-28s %8.3f %8.3f %8.3f %9.1f %7.0f%%" % (
                 name, statistics.median(r.wall for r in rs), statistics.median(r.user for r in rs),
-                statistics.median(r.system for r in rs), max(r.rss_mib for r in rs)), flush=True)
+                statistics.median(r.system for r in rs), max(r.rss_mib for r in rs),
+                100 * statistics.median(r.others for r in rs)), flush=True)
         return runs
 
     def ratio(self, runs, a, b, must, reach, what=None):
@@ -248,7 +256,7 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--only", default=".", help="regular expression for the names of groups")
     p.add_argument("--python", default=sys.executable, help="an interpreter with NumPy")
-    p.add_argument("--wait", action="store_true")
+    p.add_argument("--wait", action="store_true", help="repeat rounds that others disturbed")
     p.add_argument("--keep", action="store_true", help="leave the inputs for the next time")
     a = p.parse_args()
     if not os.path.exists(TIME):
