@@ -290,13 +290,33 @@ static enum vc_status check_order(const struct parsing *p)
     return VC_OK;
 }
 
+/* JSON has -0, which jansson takes for the integer 0; sizes here are digits alone. The text is valid JSON. */
+static bool has_minus_zero(const char *text, size_t n)
+{
+    bool in_string = false;
+    size_t i;
+
+    for (i = 0; i + 2 < n; i++) {
+        if (in_string && text[i] == '\\') {
+            i++;
+        } else if (text[i] == '"') {
+            in_string = !in_string;
+        } else if (!in_string && text[i] == '-' && text[i + 1] == '0' && text[i + 2] != '.' && text[i + 2] != 'e' &&
+                   text[i + 2] != 'E') {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum vc_status parse_json(struct parsing *p, const char *text, size_t n)
 {
     json_error_t error;
 
     p->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (p->root != NULL) {
-        return VC_OK;
+        return has_minus_zero(text, n) ? vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0")
+                                       : VC_OK;
     }
     if (json_error_code(&error) == json_error_out_of_memory) {
         return vc_fail(p->ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of its safetensors header", n);

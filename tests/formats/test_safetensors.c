@@ -163,6 +163,9 @@ static void test_bad_json(void **state)
     bad_dim("0x1", "no valid JSON");
     bad_dim("NaN", "no valid JSON");
     bad_dim("-1", "dimension 0");
+    bad_dim("-0", "the number -0");
+    bad("{\"a\\\"\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,-0 ]}}", 0, "the number -0");
+    good("{\"-0 \\\"-0\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":[-0.0,-0e1,-1]}}", 0);
     bad_dim("1.5", "dimension 0");
     bad_dim("1.0", "dimension 0");
     bad_dim("1e0", "dimension 0");
