@@ -48,7 +48,7 @@ struct vc_source_ops {
 
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
 
-    /* The writer for this model's own format: sink.h. */
+    /* The writer of this model's own format, or of the one that the output's name asks for: sink.h. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
 };

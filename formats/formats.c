@@ -10,8 +10,10 @@
 
 #include "core/checked.h"
 
-static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz};
+static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz, &vc_format_safetensors};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
+
+#define VC_READABLE "npz, npy and safetensors"
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
@@ -29,13 +31,14 @@ struct known {
 
 static const struct known knowns[] = {
     VC_KNOWN(0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run \"git lfs pull\" to fetch it"),
-    VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); npz and npy can be read"),
-    VC_KNOWN(0, "GGUF", "a GGUF file; npz and npy can be read"),
-    VC_KNOWN(0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20", "a PyTorch file of before 1.6; npz and npy can be read"),
-    VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; npz and npy can be read"),
-    VC_KNOWN(0, "\x80\x03", "a Python pickle, which is never run; npz and npy can be read"),
-    VC_KNOWN(0, "\x80\x04", "a Python pickle, which is never run; npz and npy can be read"),
-    VC_KNOWN(0, "\x80\x05", "a Python pickle, which is never run; npz and npy can be read"),
+    VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); " VC_READABLE " can be read"),
+    VC_KNOWN(0, "GGUF", "a GGUF file; " VC_READABLE " can be read"),
+    VC_KNOWN(0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20",
+             "a PyTorch file of before 1.6; " VC_READABLE " can be read"),
+    VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; " VC_READABLE " can be read"),
+    VC_KNOWN(0, "\x80\x03", "a Python pickle, which is never run; " VC_READABLE " can be read"),
+    VC_KNOWN(0, "\x80\x04", "a Python pickle, which is never run; " VC_READABLE " can be read"),
+    VC_KNOWN(0, "\x80\x05", "a Python pickle, which is never run; " VC_READABLE " can be read"),
     VC_KNOWN(0, "7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
     VC_KNOWN(0, "Rar!\x1a\x07", "a RAR archive; unpack it first"),
     VC_KNOWN(0, "\x1f\x8b", "a gzip file; unpack it first"),
@@ -43,7 +46,7 @@ static const struct known knowns[] = {
     VC_KNOWN(0, "\xfd\x37zXZ", "an xz file; unpack it first"),
     VC_KNOWN(0, "\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
     VC_KNOWN(257, "ustar", "a tar archive; unpack it first"),
-    VC_KNOWN(4, "TFL3", "a TensorFlow Lite file; npz and npy can be read"),
+    VC_KNOWN(4, "TFL3", "a TensorFlow Lite file; " VC_READABLE " can be read"),
     VC_KNOWN(0,
              "\x7f"
              "ELF",
@@ -75,11 +78,6 @@ static bool is_html(const unsigned char *head, size_t n)
     return false;
 }
 
-static bool is_safetensors(const unsigned char *head, size_t n, uint64_t file_bytes)
-{
-    return n > 8 && head[8] == '{' && vc_le64(head) <= 100000000 && vc_le64(head) <= file_bytes - 8;
-}
-
 static bool is_zeros(const unsigned char *head, size_t n)
 {
     size_t i = 0;
@@ -100,7 +98,7 @@ static bool is_text(const unsigned char *head, size_t n)
     return i == n;
 }
 
-static const char *describe(const unsigned char *head, size_t n, uint64_t file_bytes)
+static const char *describe(const unsigned char *head, size_t n)
 {
     size_t i;
 
@@ -111,18 +109,15 @@ static const char *describe(const unsigned char *head, size_t n, uint64_t file_b
             return k->what;
         }
     }
-    if (is_safetensors(head, n, file_bytes)) {
-        return "a safetensors file; npz and npy can be read";
-    }
     if (is_html(head, n)) {
         return "an HTML page, not a checkpoint; did the download need a login?";
     }
     return NULL;
 }
 
-static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n, uint64_t file_bytes)
+static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n)
 {
-    const char *what = describe(head, n, file_bytes);
+    const char *what = describe(head, n);
     char bytes[3 * 8 + 1] = "";
     size_t i;
 
@@ -132,14 +127,18 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     if (is_zeros(head, n)) {
         return vc_fail(ctx, VC_E_FORMAT, "starts with %zu zero bytes: an unfinished download?", n);
     }
+    if (is_text(head, n) && head[0] == '{') {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is a JSON text, not a checkpoint; if it is the index of a sharded one, give a shard instead");
+    }
     if (is_text(head, n)) {
-        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; npz and npy can be read");
+        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; " VC_READABLE " can be read");
     }
     for (i = 0; i < 8 && i < n; i++) {
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
-    return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected npz or npy",
-                   bytes);
+    return vc_fail(ctx, VC_E_FORMAT,
+                   "is no checkpoint that can be read: starts with bytes%s, expected npz, npy or safetensors", bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------ open, close */
@@ -175,7 +174,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     VC_TRY(vc_infile_read(ctx, file, 0, head, n));
     format = find_format(head, n, file->size_bytes);
     if (format == NULL) {
-        VC_TRY(refuse(ctx, head, n, file->size_bytes));
+        VC_TRY(refuse(ctx, head, n));
     }
     model->format = format->name;
     model->file_bytes = file->size_bytes;
@@ -233,4 +232,50 @@ void vc_model_close(struct vc_model *model)
     vc_free(ctx, model->quants);
     vc_free(ctx, model->path);
     vc_free(ctx, model);
+}
+
+/* ------------------------------------------------------------------------------------------------ writing */
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(suffix);
+
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
+static const struct vc_format *output_format(const struct vc_model *model, const char *path)
+{
+    const struct vc_format *own = NULL;
+    size_t i;
+
+    for (i = 0; i < n_formats; i++) {
+        if (path != NULL && formats[i]->create_sink != NULL && ends_in(path, formats[i]->extension)) {
+            return formats[i];
+        }
+        if (strcmp(formats[i]->name, model->format) == 0) {
+            own = formats[i];
+        }
+    }
+    return own;
+}
+
+enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
+                                     const struct vc_write_options *options, struct vc_sink **out)
+{
+    const struct vc_format *format = output_format(model, options->path);
+    enum vc_status status;
+
+    *out = NULL;
+    if (format == NULL || format->create_sink == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
+                       model->format);
+    }
+    status = format->create_sink(ctx, model, options, out);
+    if (status == VC_OK) {
+        /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
+        (*out)->accepts_raw = strcmp(format->name, model->format) == 0 ||
+                              (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0);
+    }
+    return status;
 }

@@ -14,11 +14,21 @@ struct vc_format {
     /* Fills model (all but ctx, path, format, file_bytes and by_name, which vc_model_open sets), takes over file. */
     enum vc_status (*open)(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                            struct vc_model *model);
+    /* The writer; the model may be of another format. options->path NULL or dry_run: sizes only, no file is looked at
+     * or made. Otherwise everything that can be wrong with the output's name is refused here. */
+    enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out);
 };
 
 #define VC_PROBE_BYTES 512
 
 extern const struct vc_format vc_format_npy;
 extern const struct vc_format vc_format_npz;
+extern const struct vc_format vc_format_safetensors;
+
+/* create_sink of every reader: the extension of the output's name chooses the format; other names, standard output and
+ * no output at all mean the model's own. */
+enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
+                                     const struct vc_write_options *options, struct vc_sink **out);
 
 #endif

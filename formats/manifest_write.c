@@ -9,9 +9,9 @@ static bool is_bf16(const struct vc_out_tensor *t)
     return t->dtype == VC_DTYPE_BF16;
 }
 
-static bool has_entry(const struct vc_out_tensor *t)
+static bool has_entry(const struct vc_out_tensor *t, bool with_bf16)
 {
-    return t->quant.scheme != VC_SCHEME_NONE || is_bf16(t);
+    return t->quant.scheme != VC_SCHEME_NONE || (with_bf16 && is_bf16(t));
 }
 
 static void add_string(struct vc_text *text, const char *key, const char *value)
@@ -65,12 +65,13 @@ static void add_entry(struct vc_text *text, const struct vc_out_list *outs, cons
     vc_text_add(text, "}");
 }
 
-enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
+static enum vc_status write_entries(struct vc_ctx *ctx, const struct vc_out_list *outs, bool with_bf16,
+                                    struct vc_text *text)
 {
     bool first = true;
     size_t i = 0;
 
-    while (i < outs->n && !has_entry(&outs->tensors[i])) {
+    while (i < outs->n && !has_entry(&outs->tensors[i], with_bf16)) {
         i++;
     }
     if (i == outs->n) {
@@ -86,7 +87,7 @@ enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *o
     }
     vc_text_add(text, "},\n  \"tensors\": {\n");
     for (i = 0; i < outs->n; i++) {
-        if (has_entry(&outs->tensors[i])) {
+        if (has_entry(&outs->tensors[i], with_bf16)) {
             vc_text_add(text, "%s", first ? "" : ",\n");
             add_entry(text, outs, &outs->tensors[i]);
             first = false;
@@ -98,4 +99,14 @@ enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *o
                        VC_MANIFEST_MAX_BYTES);
     }
     return text->status;
+}
+
+enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
+{
+    return write_entries(ctx, outs, true, text);
+}
+
+enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
+{
+    return write_entries(ctx, outs, false, text);
 }

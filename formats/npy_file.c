@@ -54,7 +54,7 @@ static void npy_close(struct vc_model *model)
 }
 
 static const struct vc_source_ops npy_ops = {
-    .read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close, .create_sink = vc_npy_sink_create};
+    .read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close, .create_sink = vc_format_create_sink};
 
 static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
@@ -136,4 +136,5 @@ out:
     return status;
 }
 
-const struct vc_format vc_format_npy = {.name = "npy", .extension = ".npy", .probe = npy_probe, .open = npy_open};
+const struct vc_format vc_format_npy = {
+    .name = "npy", .extension = ".npy", .probe = npy_probe, .open = npy_open, .create_sink = vc_npy_sink_create};

@@ -87,7 +87,8 @@ static bool ends_in(const char *path, const char *suffix)
 static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
 {
     if (outs->n != 1) {
-        return "codes and scales are several arrays";
+        return outs->n != 0 && outs->tensors[0].quant.scheme != VC_SCHEME_NONE ? "codes and scales are several arrays"
+                                                                               : "it holds exactly one array";
     }
     if (outs->tensors[0].dtype == VC_DTYPE_BF16) {
         return "NumPy has no bf16, so it needs a manifest";
@@ -251,9 +252,6 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (ends_in(options->path, ".npz")) {
-        return vc_npz_sink_create(ctx, model, options, out);
-    }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);

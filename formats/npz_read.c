@@ -338,10 +338,10 @@ static enum vc_status refuse_others(struct vc_ctx *ctx, const struct vc_zip *zip
 
         if (entry->name_bytes >= n && memcmp(entry->name + entry->name_bytes - n, torch, n) == 0 &&
             (entry->name_bytes == n || entry->name[entry->name_bytes - n - 1] == '/')) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a PyTorch checkpoint; npz and npy can be read");
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a PyTorch checkpoint; npz, npy and safetensors can be read");
         }
         if (strcmp(entry->name, "model.weights.h5") == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; npz and npy can be read");
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; npz, npy and safetensors can be read");
         }
     }
     return VC_OK;
@@ -403,7 +403,7 @@ static const struct vc_source_ops npz_ops = {.read = npz_read,
 
                                              .stream_bytes = npz_stream_bytes,
                                              .close = npz_close,
-                                             .create_sink = vc_npz_sink_create};
+                                             .create_sink = vc_format_create_sink};
 
 static int npz_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
@@ -437,4 +437,5 @@ out:
     return status;
 }
 
-const struct vc_format vc_format_npz = {.name = "npz", .extension = ".npz", .probe = npz_probe, .open = npz_open};
+const struct vc_format vc_format_npz = {
+    .name = "npz", .extension = ".npz", .probe = npz_probe, .open = npz_open, .create_sink = vc_npz_sink_create};

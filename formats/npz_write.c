@@ -52,6 +52,9 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 
         memcpy(at, outs->tensors[i].name, n);
         memcpy(at + n, ".npy", sizeof ".npy");
+        if (n == 0) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
+        }
         n += has_bare_name(self, &outs->tensors[i]) ? 0 : 4;
         at[n] = '\0';
         if (n > VC_ZIP_MAX_NAME) {

@@ -56,7 +56,8 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
-     .help = "where to write; - is standard output (default: a name beside the input, such as model.int8.npz)"},
+     .help = "where to write; the extension .npz, .npy or .safetensors chooses the format, else it is the input's; - is "
+             "standard output (default: a name beside the input, such as model.int8.npz)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
      .help = "replace an existing file (never the input)"},
     {.name = "deflate", .value = "zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
@@ -147,7 +148,8 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
         return app_fail(app, status);
     }
     if (app->output == NULL && strcmp(app->subject, "-") != 0) {
-        const char *extension = strcmp(tag, "int8") == 0 ? "npz" : vc_model_format(*model); /* codes need names */
+        const char *format = vc_model_format(*model);
+        const char *extension = strcmp(tag, "int8") == 0 && strcmp(format, "npy") == 0 ? "npz" : format; /* names */
 
         app->own_output = default_output(app->subject, tag, extension);
         app->output = app->own_output;

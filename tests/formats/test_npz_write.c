@@ -624,6 +624,7 @@ static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dt
     struct vc_write_options options = {.path = name, .force = true, .deflate = deflate};
     struct vc_out_tensor list[2] = {out_tensor("arr_0", dtype, shape_half, 1, 0), tensors[NOTES]};
     struct vc_out_list one = {.n = n_outs, .tensors = list};
+    const struct vc_model npy_source = {.io = source_io, .format = "npy"};
     struct vc_sink *sink = NULL;
     struct vc_packet packet = {0};
     uint64_t planned, size;
@@ -631,7 +632,7 @@ static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dt
 
     list[0].form = VC_FORM_VALUES;
     *format = "";
-    VC_TRY(vc_npy_sink_create(ctx, &source, &options, &sink));
+    VC_TRY(vc_format_create_sink(ctx, &npy_source, &options, &sink));
     VC_TRY(sink->ops->layout(ctx, sink, &one, &planned));
     *format = sink->format;
     VC_TRY(sink->ops->begin(ctx, sink));

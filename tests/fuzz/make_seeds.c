@@ -1,5 +1,5 @@
-/* make_seeds.c - writes the seeds of the fuzz corpus: make_seeds FOLDER makes FOLDER/npy and FOLDER/npz files, small
- * ones of every kind that the readers know. The rest of the kept corpus was found by the fuzzers. */
+/* make_seeds.c - writes the seeds of the fuzz corpus: make_seeds FOLDER makes FOLDER/npy, FOLDER/npz and other files,
+ * small ones of every kind that the readers know. The rest of the kept corpus was found by the fuzzers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +186,46 @@ static void member_seeds(void)
     bytes_release(&one);
 }
 
+static void save_safetensors(const char *name, const char *header, const void *data, size_t n)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_u64(&b, strlen(header));
+    bytes_add(&b, header, strlen(header));
+    bytes_add(&b, data, n);
+    save("safetensors", name, &b);
+    bytes_release(&b);
+}
+
+static void safetensors_seeds(void)
+{
+    static const unsigned char data[64] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+    save_safetensors("empty", "{}      ", data, 0);
+    save_safetensors("metadata", "{\"__metadata__\":{\"format\":\"pt\",\"\\u00e4\":\"\\n\"}}", data, 0);
+    save_safetensors("plain",
+                     "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+                     "\"b\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[16,18]},"
+                     "\"z\":{\"dtype\":\"I64\",\"shape\":[0,3],\"data_offsets\":[18,18]}} ",
+                     data, 18);
+    save_safetensors("small-types",
+                     "{\"f4\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[4,7]},"
+                     "\"f6\":{\"dtype\":\"F6_E3M2\",\"shape\":[4],\"data_offsets\":[1,4]},"
+                     "\"f8\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                     data, 7);
+    save_safetensors("inferred",
+                     "{\"w\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[0,6]},"
+                     "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[6,14]}}",
+                     data, 14);
+    save_safetensors("manifest",
+                     "{\"__metadata__\":{\"vcompress.json\":\"{\\\"schema\\\": \\\"vcompress.manifest/1\\\", "
+                     "\\\"tensors\\\": {\\\"w\\\": {\\\"scheme\\\": \\\"int8\\\", \\\"granularity\\\": "
+                     "\\\"group\\\", \\\"group_size\\\": 2, \\\"symmetric\\\": true, \\\"scale\\\": "
+                     "\\\"s\\\"}}}\"},\"w\":{\"dtype\":\"I8\",\"shape\":[1,4],\"data_offsets\":[0,4]},"
+                     "\"s\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[4,12]}}",
+                     data, 12);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -197,5 +237,6 @@ int main(int argc, char **argv)
     npz_seeds();
     manifest_seeds();
     member_seeds();
+    safetensors_seeds();
     return 0;
 }
