@@ -10,14 +10,13 @@ enum vc_status vc_fetch_read(struct vc_ctx *ctx, const struct vc_item *item, str
                              struct vc_check *check, const struct vc_tile *tile, void *dst)
 {
     const struct vc_tensor *tensor = tensor_of(item);
-    size_t item_bytes = (size_t)(tensor->size_bytes / tensor->n_elems);
     const struct vc_model *model = item->model;
 
     if (stream != NULL) {
-        return model->ops->stream_read(ctx, stream, dst, tile->n_elems * item_bytes);
+        return model->ops->stream_read(ctx, stream, dst, (size_t)vc_tensor_bytes(tensor, tile->n_elems));
     }
-    return model->ops->read(ctx, model, item->source, VC_FORM_VALUES, tile->first * item_bytes, dst,
-                            tile->n_elems * item_bytes, check);
+    return model->ops->read(ctx, model, item->source, VC_FORM_VALUES, vc_tensor_bytes(tensor, tile->first), dst,
+                            (size_t)vc_tensor_bytes(tensor, tile->n_elems), check);
 }
 
 /* Starts over at tile 0. */
@@ -69,7 +68,7 @@ enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc
     size_t k;
 
     *fetch = (struct vc_fetch){.item = item, .buffers = buffers};
-    vc_rows_of(tensor_of(item)->shape, tensor_of(item)->n_dims, &fetch->n_rows, &fetch->row_len);
+    vc_tile_rows_of(tensor_of(item), &fetch->n_rows, &fetch->row_len);
     fetch->n_tiles = vc_tile_count(fetch->n_rows, fetch->row_len);
     VC_TRY(vc_stages_begin(ctx, item));
     fetch->begun = true;

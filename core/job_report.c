@@ -31,7 +31,7 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
     row->reason = item->reason;
     row->bytes_after = row->bytes_before;
     row->scale_bytes = row->bytes_before - t->size_bytes;
-    row->dequantized_bytes = t->quant != NULL ? t->n_elems * vc_dtype_size(t->quant->source_dtype) : row->bytes_before;
+    row->dequantized_bytes = t->quant != NULL ? vc_dtype_bytes(t->quant->source_dtype, t->n_elems) : row->bytes_before;
     row->n_scales = t->quant != NULL ? model->tensors[t->quant->scale].n_elems : 0;
 }
 
@@ -45,13 +45,13 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
     row->scheme = last->scheme;
     row->reason = "";
     for (k = 0; k < last->n_companions; k++) {
-        row->scale_bytes += last->companions[k].n_elems * vc_dtype_size(last->companions[k].dtype);
+        row->scale_bytes += vc_dtype_bytes(last->companions[k].dtype, last->companions[k].n_elems);
     }
     row->n_scales = last->n_companions != 0 ? last->companions[0].n_elems : 0;
-    row->bytes_after = item->desc.n_elems * vc_dtype_size(item->desc.dtype) + row->scale_bytes;
+    row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + row->scale_bytes;
     /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
     row->dequantized_bytes = last->quant.scheme != VC_SCHEME_NONE
-                                 ? row->n_elems * vc_dtype_size(t->quant != NULL ? t->quant->source_dtype : t->dtype)
+                                 ? vc_dtype_bytes(t->quant != NULL ? t->quant->source_dtype : t->dtype, row->n_elems)
                                  : row->bytes_after;
 }
 

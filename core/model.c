@@ -141,7 +141,9 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
                              uint64_t n_elems, void *dst, size_t capacity_bytes)
 {
     const struct vc_tensor *tensor = vc_model_tensor(model, index);
-    uint64_t item_bytes;
+    size_t block_elems;
+    size_t block_bytes;
+    uint64_t n_bytes;
     enum vc_status status;
 
     vc_clear_error(ctx);
@@ -156,12 +158,16 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
     if (n_elems == 0) {
         return VC_OK;
     }
-    item_bytes = tensor->size_bytes / tensor->n_elems;
-    if (n_elems > capacity_bytes / item_bytes) {
+    vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
+    if (first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
+    }
+    n_bytes = vc_tensor_bytes(tensor, n_elems);
+    if (n_bytes > capacity_bytes) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes", tensor->name,
                        (unsigned long long)n_elems, capacity_bytes);
     }
     status =
-        vc_source_read_any(ctx, model, index, VC_FORM_VALUES, first * item_bytes, dst, (size_t)(n_elems * item_bytes));
+        vc_source_read_any(ctx, model, index, VC_FORM_VALUES, vc_tensor_bytes(tensor, first), dst, (size_t)n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }

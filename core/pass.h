@@ -61,6 +61,7 @@ struct vc_item {
     const struct vc_model *model;
     struct vc_arena *arena;                 /* the job's: for strings and shapes that passes make */
     size_t source;                          /* tensor in the model */
+    enum vc_layout layout;                  /* what the output asks of int8 weights; AUTO where there is no output */
     struct vc_desc desc;                    /* after the stages planned so far */
     size_t n_stages;                        /* 0: kept */
     struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */

@@ -74,6 +74,7 @@ struct vc_sink {
     const struct vc_sink_ops *ops;
     void *self;
     const char *format;
+    enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
     bool ordered;
     bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
     size_t memory_bytes; /* what it takes beside packets, for the plan */

@@ -75,6 +75,13 @@ struct vc_model {
     const struct vc_infile *input; /* the reader's open file, so that a writer knows it again; may be NULL */
 };
 
+/* Bytes of the first n elements of a tensor's values; n is a multiple of the block, or all of them. */
+static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t n_elems)
+{
+    return tensor->dtype == VC_DTYPE_VOID ? n_elems * (tensor->size_bytes / tensor->n_elems)
+                                          : vc_dtype_bytes(tensor->dtype, n_elems);
+}
+
 /* Sorts by_name; VC_E_FORMAT naming the tensor when a name occurs twice. */
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
 

@@ -28,13 +28,12 @@ void vc_room_add(struct vc_room *room, const struct vc_item *item)
         room->in = max_size(room->in, VC_COPY_BYTES);
         return;
     }
-    room->in = max_size(room->in, item->n_stages == 0
-                                      ? max_size(VC_COPY_BYTES, n * (size_t)(tensor->size_bytes / tensor->n_elems))
-                                      : n * (size_t)(tensor->size_bytes / tensor->n_elems));
-    vc_rows_of(tensor->shape, tensor->n_dims, &n_rows, &row_len);
+    room->in = max_size(room->in, (size_t)vc_tensor_bytes(tensor, n));
+    room->in = max_size(room->in, item->n_stages == 0 ? VC_COPY_BYTES : 0);
+    vc_tile_rows_of(tensor, &n_rows, &row_len);
     vc_tile_get(n_rows, row_len, 0, &tile);
     for (i = 0; i < item->n_stages; i++) {
-        room->out = max_size(room->out, n * vc_dtype_size(item->stages[i]->out.dtype));
+        room->out = max_size(room->out, (size_t)vc_dtype_bytes(item->stages[i]->out.dtype, n));
         room->scratch = max_size(room->scratch, item->stages[i]->scratch_bytes);
         room->sums = max_size(room->sums, 2 * sizeof(double) * vc_tile_chunks(&tile));
     }

@@ -57,7 +57,7 @@ uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *it
     if (is_copy(rs, item)) {
         return vc_ceil_div_u64(form_bytes(item, form_of(rs, item)), VC_COPY_BYTES);
     }
-    vc_rows_of(tensor_of(item)->shape, tensor_of(item)->n_dims, &n_rows, &row_len);
+    vc_tile_rows_of(tensor_of(item), &n_rows, &row_len);
     return vc_tile_count(n_rows, row_len);
 }
 
@@ -85,7 +85,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     live->whole = !rs->ordered && item->model->io[item->source].sequential;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;
     live->copy_bytes = live->copy ? form_bytes(item, live->form) : 0;
-    vc_rows_of(tensor_of(item)->shape, tensor_of(item)->n_dims, &live->n_rows, &live->row_len);
+    vc_tile_rows_of(tensor_of(item), &live->n_rows, &live->row_len);
     live->n_tiles = vc_ticket_tiles(rs, item);
     live->n_phases = vc_ticket_phases(rs, item);
     live->ready_phases = 1;
@@ -318,7 +318,7 @@ static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticke
     const struct vc_exec *exec = worker->rs->exec;
     const struct vc_item *item = &exec->items[ticket->item];
     struct piece pieces[1 + VC_MAX_COMPANIONS];
-    size_t item_bytes = vc_dtype_size(item->desc.dtype);
+    enum vc_dtype dtype = item->desc.dtype;
     size_t n = 0;
     size_t main_out;
     size_t i;
@@ -327,7 +327,8 @@ static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticke
         return VC_OK;
     }
     main_out = exec->first_out[ticket->item];
-    pieces[n++] = (struct piece){main_out, tile->first * item_bytes, result->data, tile->n_elems * item_bytes};
+    pieces[n++] = (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), result->data,
+                                 (size_t)vc_dtype_bytes(dtype, tile->n_elems)};
     for (i = 0; i < VC_MAX_COMPANIONS; i++) {
         if (result->out.companion[i].data != NULL && result->out.companion[i].n_bytes != 0) {
             pieces[n++] = (struct piece){main_out + 1 + i, result->out.companion[i].offset_bytes,
@@ -366,14 +367,15 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     struct vc_item *item = &rs->exec->items[ticket->item];
     struct vc_live *live = ticket->live;
     size_t k = rs->exec->survey ? 0 : stage_of_phase(item, ticket->phase);
-    size_t item_bytes = (size_t)(tensor_of(item)->size_bytes / tensor_of(item)->n_elems);
     struct vc_tile_result result;
     struct vc_tile tile;
+    size_t n_bytes;
     enum vc_status status = VC_OK;
 
     vc_tile_get(live->n_rows, live->row_len, ticket->tile, &tile);
-    VC_TRY(read_bytes(worker, ticket, tile.first * item_bytes, worker->buffers.in, tile.n_elems * item_bytes));
-    atomic_fetch_add(&rs->done_bytes, tile.n_elems * item_bytes);
+    n_bytes = (size_t)vc_tensor_bytes(tensor_of(item), tile.n_elems);
+    VC_TRY(read_bytes(worker, ticket, vc_tensor_bytes(tensor_of(item), tile.first), worker->buffers.in, n_bytes));
+    atomic_fetch_add(&rs->done_bytes, n_bytes);
     if (rs->exec->survey) {
         return survey_tile(worker, item, &tile);
     }

@@ -1,6 +1,8 @@
 /* tile.c - see tile.h. */
 #include "core/tile.h"
 
+#include <vcompress/model.h>
+
 #include "core/checked.h"
 
 void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64_t *row_len)
@@ -11,6 +13,19 @@ void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64
     *row_len = n_dims == 1 ? shape[0] : 1;
     for (i = 1; i < n_dims; i++) {
         *row_len *= shape[i]; /* the product of all dimensions was checked when the model was opened */
+    }
+}
+
+void vc_tile_rows_of(const struct vc_tensor *tensor, uint64_t *n_rows, uint64_t *row_len)
+{
+    size_t block_elems;
+    size_t block_bytes;
+
+    vc_rows_of(tensor->shape, tensor->n_dims, n_rows, row_len);
+    vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
+    if (*row_len % block_elems != 0) {
+        *row_len *= *n_rows;
+        *n_rows = 1;
     }
 }
 

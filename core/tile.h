@@ -32,6 +32,8 @@ struct vc_tile {
 
 /* Rows and row length of a tensor; a tensor without elements has 0 tiles. */
 void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64_t *row_len);
+/* The same as tiles are cut: a tensor whose rows end inside a block (opaque types of less than a byte) is one row. */
+void vc_tile_rows_of(const struct vc_tensor *tensor, uint64_t *n_rows, uint64_t *row_len);
 uint64_t vc_tile_count(uint64_t n_rows, uint64_t row_len);
 void vc_tile_get(uint64_t n_rows, uint64_t row_len, uint64_t index, struct vc_tile *tile);
 

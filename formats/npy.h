@@ -29,6 +29,9 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
 /* Parses a whole header of n bytes: a strict literal grammar, no expressions. */
 enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_npy_header *out);
 
+/* NumPy has elements of that type (bf16 as u2). */
+bool vc_npy_has(enum vc_dtype dtype);
+
 /* Writes a version 1.0 header (2.0 where it is too long), C order, little-endian, padded so that data starts at a
  * multiple of 64. Returns its bytes; with dst NULL or too small only that. dtype BF16 is written as u2. */
 size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape);

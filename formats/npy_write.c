@@ -42,6 +42,11 @@ static size_t header_text(char *dst, size_t capacity, const char *descr, unsigne
     return n + (size_t)snprintf(dst + n, capacity - n, "%s), }", n_dims == 1 ? "," : "");
 }
 
+bool vc_npy_has(enum vc_dtype dtype)
+{
+    return descr_of(dtype) != NULL;
+}
+
 size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape)
 {
     static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
@@ -230,7 +235,7 @@ static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
 static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
-    return dtype != VC_DTYPE_VOID && dtype != VC_DTYPE_RAW;
+    return vc_npy_has(dtype);
 }
 
 static const struct vc_sink_ops npy_ops = {.layout = npy_layout,
@@ -261,7 +266,8 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
     }
-    *sink = (struct vc_sink){.ops = &npy_ops, .self = self, .format = "npy", .accepts_raw = true};
+    *sink = (struct vc_sink){
+        .ops = &npy_ops, .self = self, .format = "npy", .layout = VC_LAYOUT_PLAIN, .accepts_raw = true};
     *out = sink;
     return VC_OK;
 out:

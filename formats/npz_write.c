@@ -396,7 +396,7 @@ void npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
 bool npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
-    return dtype != VC_DTYPE_VOID; /* only copied */
+    return dtype == VC_DTYPE_RAW || vc_npy_has(dtype);
 }
 
 static void stored_interrupt(struct vc_sink *sink)
@@ -441,6 +441,7 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
                              .self = self,
                              .format = "npz",
                              .ordered = options->deflate != VC_DEFLATE_NONE,
+                             .layout = VC_LAYOUT_PLAIN,
                              .accepts_raw = true};
     return VC_OK;
 }

@@ -13,7 +13,7 @@
 #define VC_SAFETENSORS_MAX_HEADER   ((uint64_t)100000000)
 #define VC_SAFETENSORS_METADATA     "__metadata__"
 
-/* The element types of the format. Those that have no counterpart here are VC_DTYPE_VOID. */
+/* The element types of the format. */
 struct safetensors_dtype {
     const char *name;
     unsigned n_bits;

@@ -29,14 +29,14 @@ const struct safetensors_dtype safetensors_dtypes[] = {
     {"F32", 32, VC_DTYPE_F32},
     {"F64", 64, VC_DTYPE_F64},
     {"C64", 64, VC_DTYPE_C64},
-    {"F8_E4M3", 8, VC_DTYPE_VOID},
-    {"F8_E5M2", 8, VC_DTYPE_VOID},
-    {"F8_E4M3FNUZ", 8, VC_DTYPE_VOID},
-    {"F8_E5M2FNUZ", 8, VC_DTYPE_VOID},
-    {"F8_E8M0", 8, VC_DTYPE_VOID},
-    {"F6_E2M3", 6, VC_DTYPE_VOID},
-    {"F6_E3M2", 6, VC_DTYPE_VOID},
-    {"F4", 4, VC_DTYPE_VOID},
+    {"F8_E4M3", 8, VC_DTYPE_F8_E4M3},
+    {"F8_E5M2", 8, VC_DTYPE_F8_E5M2},
+    {"F8_E4M3FNUZ", 8, VC_DTYPE_F8_E4M3FNUZ},
+    {"F8_E5M2FNUZ", 8, VC_DTYPE_F8_E5M2FNUZ},
+    {"F8_E8M0", 8, VC_DTYPE_F8_E8M0},
+    {"F6_E2M3", 6, VC_DTYPE_F6_E2M3},
+    {"F6_E3M2", 6, VC_DTYPE_F6_E3M2},
+    {"F4", 4, VC_DTYPE_F4_E2M1},
 };
 const size_t safetensors_n_dtypes = sizeof safetensors_dtypes / sizeof safetensors_dtypes[0];
 
@@ -365,16 +365,14 @@ out:
 
 /* ---- tensors ---- */
 
-/* Elements of less than a byte cannot be told apart here: such a tensor is shown as a row of bytes. */
 static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor, struct vc_tensor_io *io)
 {
-    bool bytes = entry->dtype->n_bits < 8;
     unsigned d;
 
     tensor->name = entry->name;
     tensor->dtype = entry->dtype->dtype;
-    tensor->n_dims = bytes ? 1 : entry->n_dims;
-    tensor->shape = bytes ? &entry->n_bytes : entry->shape;
+    tensor->n_dims = entry->n_dims;
+    tensor->shape = entry->shape;
     tensor->n_elems = 1;
     for (d = 0; d < tensor->n_dims; d++) {
         tensor->n_elems *= tensor->shape[d];

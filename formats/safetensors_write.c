@@ -27,15 +27,12 @@ struct safetensors_sink {
 
 /* ---- the header ---- */
 
-static const char *dtype_name(const struct safetensors_sink *self, const struct vc_out_tensor *out)
+static const char *dtype_name(enum vc_dtype dtype)
 {
     size_t i;
 
-    if (out->dtype == VC_DTYPE_VOID && out->form == VC_FORM_RAW && self->source != NULL) {
-        return self->source->entries[out->source].dtype->name;
-    }
     for (i = 0; i < safetensors_n_dtypes; i++) {
-        if (safetensors_dtypes[i].dtype == out->dtype && out->dtype != VC_DTYPE_VOID) {
+        if (safetensors_dtypes[i].dtype == dtype) {
             return safetensors_dtypes[i].name;
         }
     }
@@ -85,7 +82,7 @@ static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *sha
 static enum vc_status add_entry(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_out_tensor *out,
                                 uint64_t offset)
 {
-    const char *dtype = dtype_name(self, out);
+    const char *dtype = dtype_name(out->dtype);
     struct vc_text *text = &self->header;
 
     if (dtype == NULL) {
@@ -253,7 +250,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
-    return dtype != VC_DTYPE_RAW && dtype != VC_DTYPE_VOID && dtype != VC_DTYPE_C128;
+    return dtype_name(dtype) != NULL;
 }
 
 static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_layout,
@@ -289,8 +286,11 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
     }
-    *sink = (struct vc_sink){
-        .ops = &safetensors_sink_ops, .self = self, .format = vc_format_safetensors.name, .accepts_raw = same};
+    *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
+                             .self = self,
+                             .format = vc_format_safetensors.name,
+                             .layout = VC_LAYOUT_PLAIN,
+                             .accepts_raw = same};
     *out = sink;
     return VC_OK;
 out:

@@ -97,7 +97,7 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fe
         if (numeric) {
             VC_TRY(add_tile(ctx, fa->item->desc.dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
         } else {
-            *same = *same && memcmp(ra.data, rb.data, tile.n_elems * (size_t)(t->size_bytes / t->n_elems)) == 0;
+            *same = *same && memcmp(ra.data, rb.data, (size_t)vc_tensor_bytes(t, tile.n_elems)) == 0;
         }
     }
 out:

@@ -52,12 +52,12 @@ void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room 
         uint64_t row_len;
         size_t sums;
 
-        vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+        vc_tile_rows_of(t, &n_rows, &row_len);
         if (vc_tile_count(n_rows, row_len) == 0) {
             continue;
         }
         vc_tile_get(n_rows, row_len, 0, &tile);
-        n *= (size_t)vc_max_u64(sizeof(double), t->size_bytes / t->n_elems);
+        n = (size_t)vc_max_u64(n * sizeof(double), vc_tensor_bytes(t, n));
         sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
         room->in = room->in > n ? room->in : n;
         room->sums = room->sums > sums ? room->sums : sums;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <vcompress/status.h>
 
@@ -13,7 +14,9 @@ extern "C" {
 
 /* VC_DTYPE_RAW is a run of bytes that is no array (a member of an npz that is not an npy): one element is one byte.
  * VC_DTYPE_VOID is an array of elements whose meaning the file does not tell (NumPy's V1, V2, ...). Both are carried
- * over unchanged and never computed on. */
+ * over unchanged and never computed on, and so are the types that the comments below call opaque.
+ *
+ * Block types store a number of consecutive elements (of a row, in GGUF) in a number of bytes: vc_dtype_block. */
 enum vc_dtype {
     VC_DTYPE_RAW = 0,
     VC_DTYPE_VOID,
@@ -32,6 +35,46 @@ enum vc_dtype {
     VC_DTYPE_F64,
     VC_DTYPE_C64,
     VC_DTYPE_C128,
+
+    /* One byte or less, as safetensors and ONNX have them; opaque. */
+    VC_DTYPE_F8_E4M3,
+    VC_DTYPE_F8_E5M2,
+    VC_DTYPE_F8_E4M3FNUZ,
+    VC_DTYPE_F8_E5M2FNUZ,
+    VC_DTYPE_F8_E8M0,
+    VC_DTYPE_F6_E2M3,
+    VC_DTYPE_F6_E3M2,
+    VC_DTYPE_F4_E2M1,
+    VC_DTYPE_I4,
+    VC_DTYPE_U4,
+
+    /* GGUF's blocks with their scales inside (ggml-common.h): these become floats by themselves ... */
+    VC_DTYPE_Q4_0,
+    VC_DTYPE_Q4_1,
+    VC_DTYPE_Q5_0,
+    VC_DTYPE_Q5_1,
+    VC_DTYPE_Q8_0,
+    VC_DTYPE_Q4_K,
+    VC_DTYPE_Q5_K,
+    VC_DTYPE_Q6_K,
+    /* ... and these are opaque. */
+    VC_DTYPE_Q8_1,
+    VC_DTYPE_Q2_K,
+    VC_DTYPE_Q3_K,
+    VC_DTYPE_Q8_K,
+    VC_DTYPE_IQ1_S,
+    VC_DTYPE_IQ1_M,
+    VC_DTYPE_IQ2_XXS,
+    VC_DTYPE_IQ2_XS,
+    VC_DTYPE_IQ2_S,
+    VC_DTYPE_IQ3_XXS,
+    VC_DTYPE_IQ3_S,
+    VC_DTYPE_IQ4_NL,
+    VC_DTYPE_IQ4_XS,
+    VC_DTYPE_TQ1_0,
+    VC_DTYPE_TQ2_0,
+    VC_DTYPE_MXFP4,
+    VC_DTYPE_NVFP4,
     VC_DTYPE_COUNT
 };
 
@@ -41,11 +84,20 @@ VC_API const char *vc_dtype_name(enum vc_dtype dtype);
 /* The type with that name, or VC_DTYPE_COUNT. */
 VC_API enum vc_dtype vc_dtype_from_name(const char *name);
 
-/* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor. */
+/* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types. */
 VC_API size_t vc_dtype_size(enum vc_dtype dtype);
+
+/* Elements of one block in *n_elems and its bytes in *n_bytes: (1, vc_dtype_size) for types without blocks. */
+VC_API void vc_dtype_block(enum vc_dtype dtype, size_t *n_elems, size_t *n_bytes);
+
+/* Bytes of n elements, the last block rounded up; UINT64_MAX when that is too many. 0 for VOID. */
+VC_API uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems);
 
 /* f16, bf16, f32, f64: the types that passes compute on. */
 VC_API bool vc_dtype_is_float(enum vc_dtype dtype);
+
+/* Blocks that hold floats with their own scales, and that can be turned into them: Q8_0 and its kind. */
+VC_API bool vc_dtype_is_quantized(enum vc_dtype dtype);
 
 #ifdef __cplusplus
 }

@@ -21,10 +21,21 @@ enum vc_deflate {
     VC_DEFLATE_ISAL      /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
 };
 
+/* How int8 weights lie in the output: which loaders understand them. docs/formats.md has the bytes. */
+enum vc_layout {
+    VC_LAYOUT_AUTO = 0,           /* what the output's format makes usual */
+    VC_LAYOUT_PLAIN,              /* <name> i8, <name>.scale f32 (and <name>.zero_point) */
+    VC_LAYOUT_COMPRESSED_TENSORS, /* <name>_packed, _scale, _shape: transformers, vLLM; safetensors only */
+    VC_LAYOUT_BITSANDBYTES,       /* <name> i8, SCB, weight_format; safetensors only */
+    VC_LAYOUT_GGUF,               /* Q8_0 blocks; GGUF only */
+    VC_LAYOUT_ONNX                /* QDQ nodes; ONNX only */
+};
+
 struct vc_write_options {
     const char *path; /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
     bool force;       /* replace an existing file (never the input) */
     enum vc_deflate deflate;
+    enum vc_layout layout;
     bool dry_run;       /* vc_job_run must not be called; path is only reported */
     uint64_t max_bytes; /* gate: size of the output file; 0 = none */
     double min_sqnr_db; /* gate: every changed tensor reaches this; 0 = none */

@@ -38,8 +38,15 @@ struct vc_quant {
     uint64_t group_size;
     bool symmetric;
     enum vc_dtype source_dtype; /* what the weights were before; VC_DTYPE_F32 where the file does not tell */
-    size_t scale;               /* index of the f32 tensor of scales */
+    size_t scale;               /* index of the tensor of scales: f32, f16 or bf16 */
     size_t zero_point;          /* index of the i8 tensor of zero points; VC_NO_TENSOR when symmetric */
+};
+
+/* What a tensor is for. Only weights are worked on; the others are kept, or dropped on request. */
+enum vc_role {
+    VC_ROLE_WEIGHT = 0,
+    VC_ROLE_OPTIMIZER, /* moments and the like of a training checkpoint */
+    VC_ROLE_OTHER      /* random states, counters, baggage */
 };
 
 struct vc_tensor {
@@ -53,6 +60,8 @@ struct vc_tensor {
     bool compressed;              /* in the file */
     const struct vc_quant *quant; /* NULL: the values are the weights */
     size_t companion_of;          /* scales and zero points: the tensor they belong to; else VC_NO_TENSOR */
+    enum vc_role role;
+    unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) */
 };
 
 struct vc_model;
@@ -77,7 +86,8 @@ VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, siz
 VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
 
 /* Copies n_elems values from element `first` on (C order, little-endian, as stored: codes if quantized) to dst, which
- * holds capacity_bytes. A whole stored or compressed member that is read is checked against its checksum. */
+ * holds capacity_bytes. Elements of block types come in whole blocks. A whole stored or compressed member that is read
+ * is checked against its checksum. */
 VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
                                     uint64_t n_elems, void *dst, size_t capacity_bytes);
 

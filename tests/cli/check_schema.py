@@ -4,6 +4,7 @@ An unknown keyword is an error, so that a schema cannot ask for something that n
 """
 
 import json
+import re
 import sys
 
 TYPES = {
@@ -69,6 +70,9 @@ def findings(schema, value, root, path):
         elif key == "minimum":
             if is_number(value) and value < want:
                 yield "%s: %r is below %r" % (path, value, want)
+        elif key == "pattern":
+            if isinstance(value, str) and not re.search(want, value):
+                yield "%s: %r does not match %r" % (path, value, want)
         elif key == "minLength":
             if isinstance(value, str) and len(value) < want:
                 yield "%s: %r is too short" % (path, value)

@@ -40,10 +40,15 @@ void walk_file_close(int fd, const char *path)
 
 static size_t item_bytes(const struct vc_tensor *tensor)
 {
-    return tensor->n_elems == 0 ? 1 : (size_t)(tensor->size_bytes / tensor->n_elems);
+    size_t n_elems;
+    size_t n_bytes;
+
+    vc_dtype_block(tensor->dtype, &n_elems, &n_bytes);
+    return tensor->n_elems == 0 || tensor->dtype != VC_DTYPE_VOID ? (n_bytes == 0 ? 1 : n_bytes)
+                                                                  : (size_t)(tensor->size_bytes / tensor->n_elems);
 }
 
-/* Pieces are whole elements, as the executor's tiles are. */
+/* Pieces are whole elements or blocks, as the executor's tiles are. */
 static enum vc_status walk_form(struct vc_ctx *ctx, struct vc_model *model, size_t i, enum vc_form form)
 {
     const struct vc_tensor *tensor = &model->tensors[i];

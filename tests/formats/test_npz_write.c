@@ -585,7 +585,7 @@ static void test_npy_header(void **state)
 
     (void)state;
     for (unsigned n_dims = 0; n_dims <= VC_MAX_DIMS; n_dims++) {
-        for (int dtype = VC_DTYPE_BOOL; dtype < VC_DTYPE_COUNT; dtype++) {
+        for (int dtype = VC_DTYPE_BOOL; dtype <= VC_DTYPE_C128; dtype++) {
             unsigned char header[VC_NPY_WRITE_MAX];
             struct vc_npy_header back;
             size_t n;
