@@ -8,8 +8,9 @@ them. What is printed is the median over the rounds of the ratio to another comm
 moment of the machine slows both. Wall time, user and system time and peak memory are GNU time's. The output is removed
 before each run; input and output lie in a RAM disk. "others" is how much of the processors somebody else used
 meanwhile; with --wait a round in which that was more than a tenth is repeated, up to five times the rounds.
-Groups: stored, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's share).
-Needs python3 with NumPy and GNU time (/usr/bin/time).
+Groups: stored, safetensors, gguf, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
+share). Needs python3 with NumPy and GNU time (/usr/bin/time); torch with safetensors (--torch-python) and llama-quantize
+(--llama-quantize) are compared where they are given.
 """
 import argparse
 import os
@@ -23,6 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME = "/usr/bin/time"
+OUTPUTS = ["out.npz", "out.safetensors", "out.gguf"]
 
 
 def busy_ticks():
@@ -58,7 +60,8 @@ class Bench:
         return os.path.join(self.args.dir, name)
 
     def quantize(self, source, *options):
-        return [self.program, "quantize", *options, "-q", "--force", self.path(source), "-o", self.path("out.npz")]
+        kind = os.path.splitext(source)[1]
+        return [self.program, "quantize", *options, "-q", "--force", self.path(source), "-o", self.path("out" + kind)]
 
     def numpy(self, job, source, *options):
         return [self.args.python, os.path.join(HERE, "numpy_script.py"), job, self.path(source),
@@ -84,11 +87,11 @@ class Bench:
         """One run of each; {name: Run}."""
         runs = {}
         for name, command in commands.items():
-            self.remove("out.npz")
+            self.remove(*OUTPUTS)
             runs[name] = Run(command, self.path("time.log"))
             if runs[name].code != 0:
                 sys.exit("%s: exit status %d: %s" % (name, runs[name].code, " ".join(command)))
-        self.remove("out.npz")
+        self.remove(*OUTPUTS)
         return runs
 
     def interleave(self, title, commands, rounds=None):
@@ -146,6 +149,42 @@ class Bench:
         self.ratio(runs, "fp16, 2 threads", "base", 1.15, 0.80)
         self.goal("peak RSS of int8, 1.47 GB, 2 threads (MiB)", rss, 64, 16, "%.1f")
         self.remove("size8", "size16")
+
+    def plain_file(self, source, int8_peers, fp16_peers):
+        """int8 and fp16 of a format without checksums; peers: {name: command}."""
+        self.make(source)
+        out = self.path("out" + os.path.splitext(source)[1])
+        for option, name in [("--int8", "size8"), ("--fp16", "size16")]:
+            subprocess.check_call(self.quantize(source, option))
+            os.replace(out, self.path(name))
+        for job, size, peers in [("int8", "size8", int8_peers), ("fp16", "size16", fp16_peers)]:
+            commands = {"base": self.base(source, size)}
+            for n in (2, 1):
+                commands["%s, %d threads" % (job, n)] = self.quantize(source, "--" + job, "--threads", str(n))
+            commands.update(peers)
+            runs = self.interleave("%s, %s" % (job, source), commands)
+            what = source.split(".")[1] + ": %s, %d threads / %s"
+            self.ratio(runs, job + ", 2 threads", "base", 1.15, 0.80, what % (job, 2, "base"))
+            self.ratio(runs, job + ", 1 threads", "base", 1.7, 1.25, what % (job, 1, "base"))
+            for peer in peers:
+                self.ratio(runs, job + ", 2 threads", peer, 0.20, 0.10, what % (job, 2, peer))
+        self.remove("size8", "size16")
+
+    def safetensors(self):
+        peers = [{}, {}]
+        for k, job in enumerate(("int8", "fp16")):
+            if self.args.torch_python:
+                peers[k]["torch"] = [self.args.torch_python, os.path.join(HERE, "torch_script.py"), job,
+                                     self.path("model.safetensors"), self.path("out.safetensors")]
+        self.plain_file("model.safetensors", *peers)
+
+    def gguf(self):
+        peers = [{}, {}]
+        for k, kind in enumerate(("Q8_0", "F16")):
+            if self.args.llama_quantize:
+                peers[k]["llama-quantize"] = [self.args.llama_quantize, self.path("model.gguf"), self.path("out.gguf"),
+                                              kind, "2"]
+        self.plain_file("model.gguf", *peers)
 
     def deflated_in(self):
         self.make("deflated.npz", "--compressed")
@@ -256,6 +295,8 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--only", default=".", help="regular expression for the names of groups")
     p.add_argument("--python", default=sys.executable, help="an interpreter with NumPy")
+    p.add_argument("--torch-python", metavar="PYTHON", help="an interpreter with torch and safetensors")
+    p.add_argument("--llama-quantize", metavar="PROGRAM", help="llama.cpp's quantizer")
     p.add_argument("--wait", action="store_true", help="repeat rounds that others disturbed")
     p.add_argument("--keep", action="store_true", help="leave the inputs for the next time")
     a = p.parse_args()
@@ -266,8 +307,8 @@ def main():
     describe()
     subprocess.call([b.program, "--version"])
     try:
-        for name, group in [("stored", b.stored), ("start", b.start), ("deflated-out", b.deflated_out),
-                            ("deflated-in", b.deflated_in), ("memory", b.memory)]:
+        for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("start", b.start),
+                            ("deflated-out", b.deflated_out), ("deflated-in", b.deflated_in), ("memory", b.memory)]:
             if re.search(a.only, name):
                 group()
     finally:

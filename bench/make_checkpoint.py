@@ -2,6 +2,8 @@
 """make_checkpoint.py - deterministic inputs for the benchmarks. Needs NumPy for real values.
 
 usage: make_checkpoint.py OUT.npz [--layers N] [--compressed]   a decoder-only transformer, f32: 1.47 GB with 24 layers
+       make_checkpoint.py OUT.safetensors [--layers N]          the same
+       make_checkpoint.py OUT.gguf [--layers N]                 shapes, names and metadata as llama.cpp wants them
        make_checkpoint.py OUT.npz --zeros GB                    the same shapes repeated up to GB, values zero
        make_checkpoint.py OUT.npz --one GB                      a single matrix of GB, values zero
 
@@ -9,6 +11,7 @@ The files of zeros are sparse, so that memory use can be measured on sizes that 
 checksums are right.
 """
 import argparse
+import json
 import struct
 import zipfile
 import zlib
@@ -30,7 +33,8 @@ def shapes(layers):
     yield "lm_head.weight", (VOCABULARY, WIDTH)
 
 
-def weights(path, layers, compressed):
+def generator():
+    """A function from shapes to values."""
     import numpy as np
     r = np.random.default_rng(1618)
 
@@ -41,11 +45,75 @@ def weights(path, layers, compressed):
         w *= np.exp(np.float32(0.25) * r.standard_normal((shape[0], 1), dtype="f4")) * np.float32(0.02)
         return w
 
+    return make
+
+
+def count(shape):
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def npz(path, layers, compressed):
+    import numpy as np
+    make = generator()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as z:
         for name, shape in shapes(layers):
             with z.open(zipfile.ZipInfo(name + ".npy") if not compressed else name + ".npy", "w",
                         force_zip64=True) as f:
                 np.lib.format.write_array(f, make(shape))
+
+
+def safetensors(path, layers):
+    make, header, at = generator(), {}, 0
+    for name, shape in shapes(layers):
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * count(shape)]}
+        at += 4 * count(shape)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for _, shape in shapes(layers):
+            f.write(make(shape).data)
+
+
+def llama_shapes(layers):
+    ffn = 2816
+    yield "token_embd.weight", (VOCABULARY, WIDTH)
+    for k in range(layers):
+        for name, shape in [("attn_norm", (WIDTH,)), ("attn_q", (WIDTH, WIDTH)), ("attn_k", (WIDTH, WIDTH)),
+                            ("attn_v", (WIDTH, WIDTH)), ("attn_output", (WIDTH, WIDTH)), ("ffn_norm", (WIDTH,)),
+                            ("ffn_gate", (ffn, WIDTH)), ("ffn_up", (ffn, WIDTH)), ("ffn_down", (WIDTH, ffn))]:
+            yield "blk.%d.%s.weight" % (k, name), shape
+    yield "output_norm.weight", (WIDTH,)
+    yield "output.weight", (VOCABULARY, WIDTH)
+
+
+def gguf(path, layers):
+    """All f32: type 0, offsets to multiples of 32, dimensions from the fastest to the slowest."""
+    def text(t):
+        return struct.pack("<Q", len(t)) + t.encode()
+
+    u32 = {"context_length": 2048, "embedding_length": WIDTH, "block_count": layers, "feed_forward_length": 2816,
+           "attention.head_count": 16, "attention.head_count_kv": 16, "rope.dimension_count": 64,
+           "vocab_size": VOCABULARY}
+    pairs = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
+    pairs += [text("llama." + k) + struct.pack("<II", 4, v) for k, v in u32.items()]
+    pairs += [text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)]
+    pairs += [text("general.file_type") + struct.pack("<II", 4, 0)]
+    tensors, at = list(llama_shapes(layers)), 0
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(pairs)
+    for name, shape in tensors:
+        head += text(name) + struct.pack("<I", len(shape)) + struct.pack("<%dQ" % len(shape), *reversed(shape))
+        head += struct.pack("<IQ", 0, at)
+        at += -(-4 * count(shape) // 32) * 32
+    make = generator()
+    with open(path, "wb") as f:
+        f.write(head + bytes(-len(head) % 32))
+        for _, shape in tensors:
+            f.write(make(shape).data)
+            f.write(bytes(-4 * count(shape) % 32))
 
 
 def npy_header(shape):
@@ -66,9 +134,7 @@ def zeros(path, tensors):
     directory, known, n_members = [], {}, 0
     with open(path, "wb") as f:
         for name, shape in tensors:
-            header, n = npy_header(shape), 4
-            for s in shape:
-                n *= s
+            header, n = npy_header(shape), 4 * count(shape)
             if shape not in known:
                 known[shape] = crc_of(header, n)
             raw, size, at = (name + ".npy").encode(), len(header) + n, f.tell()
@@ -94,7 +160,7 @@ def many(gigabytes):
     while True:
         for name, shape in shapes(24):
             yield "part%d.%s" % (k, name), shape
-            total += 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            total += 4 * count(shape)
             if total >= gigabytes * 1e9:
                 return
         k += 1
@@ -112,8 +178,12 @@ def main():
         zeros(a.out, many(a.zeros))
     elif a.one:
         zeros(a.out, [("huge.weight", (int(a.one * 1e9 / 4 / 8192), 8192))])
+    elif a.out.endswith(".safetensors"):
+        safetensors(a.out, a.layers)
+    elif a.out.endswith(".gguf"):
+        gguf(a.out, a.layers)
     else:
-        weights(a.out, a.layers, a.compressed)
+        npz(a.out, a.layers, a.compressed)
 
 
 if __name__ == "__main__":
