@@ -1,0 +1,44 @@
+# judges.sh - read with "." by check: the programs that judge our files in tests, where they can be had. They are other
+# people's readers of the same formats; nothing of vcompress needs them, and tests without theirs say so and are skipped.
+# shellcheck shell=sh
+
+# judge_python FOLDER: sets $judge_python to an interpreter with as many of them as possible. Debian has NumPy and torch;
+# safetensors, gguf, onnx and onnxruntime come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES names
+# an interpreter to use instead (one that also has transformers and compressed-tensors, say).
+judge_python() {
+    judge_python=${VCOMPRESS_JUDGES:-}
+    if [ -z "$judge_python" ]; then
+        judge_python=$1/bin/python
+        # Always Debian's interpreter, for its NumPy and torch.
+        if [ ! -x "$judge_python" ] && ! /usr/bin/python3 -m venv --system-site-packages "$1" >"$1.log" 2>&1; then
+            judge_python=$(command -v python3)
+        fi
+        if ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime; then
+            # NumPy stays as it is: Debian's torch was built for it.
+            "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
+            for package in $missing; do
+                timeout 120 "$judge_python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
+                    -c "$1.constraints" "$package" >>"$1.log" 2>&1 || true
+            done
+        fi
+    fi
+    if judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime transformers compressed_tensors; then
+        echo "judges: all there"
+    else
+        echo "judges that could not be had (their tests are skipped):$missing"
+    fi
+}
+
+# judges_missing PYTHON MODULE...: sets $missing; true when nothing is.
+judges_missing() {
+    interpreter=$1
+    shift
+    missing=""
+    for module in "$@"; do
+        if ! "$interpreter" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)" \
+            2>/dev/null; then
+            missing="$missing $module"
+        fi
+    done
+    [ -z "$missing" ]
+}
