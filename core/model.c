@@ -1,4 +1,5 @@
 /* model.c - what every model can do whatever its format: look up names, hand out tensors, small reads. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,35 @@ uint64_t vc_model_file_bytes(const struct vc_model *model)
 size_t vc_model_tensor_count(const struct vc_model *model)
 {
     return model->n_tensors;
+}
+
+const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index)
+{
+    return index < model->n_facts ? &model->facts[index] : NULL;
+}
+
+enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
+{
+    char *value;
+    va_list args;
+    int n;
+
+    if (model->n_facts == VC_MAX_FACTS) {
+        return VC_OK;
+    }
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    value = vc_alloc(ctx, VC_TAG_NAMES, n < 0 ? 1 : (size_t)n + 1);
+    if (value == NULL) {
+        return VC_E_NOMEM;
+    }
+    value[0] = '\0';
+    va_start(args, format);
+    (void)vsnprintf(value, n < 0 ? 1 : (size_t)n + 1, format, args);
+    va_end(args);
+    model->facts[model->n_facts++] = (struct vc_fact){key, value};
+    return VC_OK;
 }
 
 const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index)

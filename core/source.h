@@ -60,6 +60,8 @@ struct vc_tensor_io {
     bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
 };
 
+#define VC_MAX_FACTS 32
+
 struct vc_model {
     struct vc_ctx *ctx; /* its pool owns everything below */
     const struct vc_source_ops *ops;
@@ -73,7 +75,13 @@ struct vc_model {
     size_t *by_name;               /* indices sorted by name (bytewise), for vc_model_find */
     struct vc_quant *quants;       /* what the tensors' `quant` point into; freed by vc_model_close */
     const struct vc_infile *input; /* the reader's open file, so that a writer knows it again; may be NULL */
+    size_t n_facts;
+    struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
 };
+
+/* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
+enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
+    VC_PRINTF(4, 5);
 
 /* Bytes of the first n elements of a tensor's values; n is a multiple of the block, or all of them. */
 static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t n_elems)

@@ -220,6 +220,7 @@ out:
 void vc_model_close(struct vc_model *model)
 {
     struct vc_ctx *ctx;
+    size_t i;
 
     if (model == NULL) {
         return;
@@ -227,6 +228,9 @@ void vc_model_close(struct vc_model *model)
     ctx = model->ctx;
     if (model->ops != NULL) {
         model->ops->close(model);
+    }
+    for (i = 0; i < model->n_facts; i++) {
+        vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
     }
     vc_free(ctx, model->by_name);
     vc_free(ctx, model->quants);

@@ -97,6 +97,20 @@ static void write_tensor(struct json *json, const struct inspection *in, size_t 
     json_end(json, '}');
 }
 
+static void write_facts(struct json *json, const struct vc_model *model)
+{
+    const struct vc_fact *fact;
+
+    json_begin(json, "facts", '[', false);
+    for (size_t i = 0; (fact = vc_model_fact(model, i)) != NULL; i++) {
+        json_begin(json, NULL, '{', true);
+        json_string(json, "key", fact->key);
+        json_string(json, "value", fact->value);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
 static void write_totals(struct json *json, const struct inspection *in)
 {
     json_begin(json, "totals", '{', true);
@@ -135,6 +149,7 @@ void write_inspection(struct json *json, const void *data)
     json_bool(json, "compressed", in->compressed);
     json_uint(json, "file_bytes", vc_model_file_bytes(in->model));
     json_end(json, '}');
+    write_facts(json, in->model);
     write_totals(json, in);
     json_begin(json, "tensors", '[', false);
     for (size_t i = 0; i < in->n_tensors; i++) {

@@ -54,6 +54,18 @@ static void print_head(const struct out *out, const struct inspection *in)
             fmt_size(size, out, vc_model_file_bytes(in->model)), in->compressed ? "deflated" : "stored");
 }
 
+/* What the file says about itself. */
+static void print_facts(const struct out *out, const struct inspection *in)
+{
+    const struct vc_fact *fact;
+
+    for (size_t i = 0; (fact = vc_model_fact(in->model, i)) != NULL; i++) {
+        fprintf(out->to, "  %s%s:%s ", out_ink(out, INK_DIM), fact->key, out_ink(out, INK_NONE));
+        print_clean(out->to, fact->value);
+        fputc('\n', out->to);
+    }
+}
+
 static bool print_census(const struct out *out, const struct inspection *in)
 {
     static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
@@ -367,6 +379,7 @@ bool print_inspection(struct app *app, const struct inspection *in)
     char n[CELL_BYTES];
 
     print_head(out, in);
+    print_facts(out, in);
     if (!print_census(out, in) || !print_tensors(app, in)) {
         return false;
     }

@@ -82,6 +82,15 @@ VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
 VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
 
+/* Something the file says about itself, or that its user should know: "architecture", "llama". Keys may repeat. */
+struct vc_fact {
+    const char *key;   /* lower case, a word or two */
+    const char *value; /* one line, as the file has it: not necessarily UTF-8 */
+};
+
+/* Fact number `index` from 0 on, in the order in which the reader found them; NULL behind the last one. */
+VC_API const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index);
+
 /* Index of the tensor with that name, or VC_NO_TENSOR. */
 VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
 
