@@ -248,13 +248,26 @@ static bool ends_in(const char *path, const char *suffix)
     return n > k && strcmp(path + n - k, suffix) == 0;
 }
 
+/* The one of the format's extensions that the path has; NULL: none. */
+static const char *extension_of(const struct vc_format *format, const char *path)
+{
+    size_t i;
+
+    for (i = 0; format->extensions[i] != NULL; i++) {
+        if (ends_in(path, format->extensions[i])) {
+            return format->extensions[i];
+        }
+    }
+    return NULL;
+}
+
 static const struct vc_format *output_format(const struct vc_model *model, const char *path)
 {
     const struct vc_format *own = NULL;
     size_t i;
 
     for (i = 0; i < n_formats; i++) {
-        if (path != NULL && formats[i]->create_sink != NULL && ends_in(path, formats[i]->extension)) {
+        if (path != NULL && formats[i]->create_sink != NULL && extension_of(formats[i], path) != NULL) {
             return formats[i];
         }
         if (strcmp(formats[i]->name, model->format) == 0) {
@@ -282,4 +295,12 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
                               (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0);
     }
     return status;
+}
+
+const char *vc_model_extension(const struct vc_model *model)
+{
+    const struct vc_format *own = output_format(model, NULL);
+    const char *extension = own == NULL ? NULL : extension_of(own, model->path);
+
+    return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];
 }

@@ -7,8 +7,9 @@
 #include "formats/infile.h"
 
 struct vc_format {
-    const char *name;      /* "npz" */
-    const char *extension; /* ".npz", for default output names */
+    const char *name; /* "npz" */
+    const char *const
+        *extensions; /* ".npz", NULL: of output names that ask for this format; the first is the usual one */
     /* Confidence 0..100 from the first bytes (up to VC_PROBE_BYTES) and the size of the file. */
     int (*probe)(const unsigned char *head, size_t n, uint64_t file_bytes);
     /* Fills model (all but ctx, path, format, file_bytes and by_name, which vc_model_open sets), takes over file. */

@@ -103,6 +103,7 @@ static void fill_tensor(struct vc_model *model, struct npy_file *self, const str
     tensor->size_bytes = header->data_bytes;
     tensor->file_bytes = self->file->size_bytes;
     tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
     model->io[0].sequential = false;
     model->io[0].raw_bytes = self->file->size_bytes;
     model->n_tensors = 1;
@@ -136,5 +137,7 @@ out:
     return status;
 }
 
+static const char *const extensions[] = {".npy", NULL};
+
 const struct vc_format vc_format_npy = {
-    .name = "npy", .extension = ".npy", .probe = npy_probe, .open = npy_open, .create_sink = vc_npy_sink_create};
+    .name = "npy", .extensions = extensions, .probe = npy_probe, .open = npy_open, .create_sink = vc_npy_sink_create};

@@ -263,6 +263,7 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
     tensor->file_bytes = entry->end_offset - entry->local_offset + entry->central_bytes;
     tensor->compressed = entry->method != VC_ZIP_STORED;
     tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
     io->sequential = tensor->compressed && !member->spool;
     io->raw_bytes = entry->size_bytes;
 }
@@ -437,5 +438,7 @@ out:
     return status;
 }
 
+static const char *const extensions[] = {".npz", NULL};
+
 const struct vc_format vc_format_npz = {
-    .name = "npz", .extension = ".npz", .probe = npz_probe, .open = npz_open, .create_sink = vc_npz_sink_create};
+    .name = "npz", .extensions = extensions, .probe = npz_probe, .open = npz_open, .create_sink = vc_npz_sink_create};

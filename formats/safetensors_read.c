@@ -380,6 +380,7 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
     tensor->size_bytes = entry->n_bytes;
     tensor->file_bytes = entry->n_bytes;
     tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
     io->raw_bytes = entry->n_bytes;
 }
 
@@ -481,8 +482,10 @@ out:
     return status;
 }
 
+static const char *const extensions[] = {".safetensors", NULL};
+
 const struct vc_format vc_format_safetensors = {.name = "safetensors",
-                                                .extension = ".safetensors",
+                                                .extensions = extensions,
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,
                                                 .create_sink = vc_safetensors_sink_create};

@@ -78,7 +78,7 @@ const struct opt_group group_write = {"Output", write_opts, sizeof(write_opts) /
 
 /* ---- names ---- */
 
-/* <stem>.<tag>.<extension> in the folder of the input; a name without an extension is its own stem. */
+/* <stem>.<tag><extension> in the folder of the input; a name without an extension is its own stem. */
 static char *default_output(const char *input, const char *tag, const char *extension)
 {
     const char *slash = strrchr(input, '/');
@@ -89,7 +89,7 @@ static char *default_output(const char *input, const char *tag, const char *exte
     char *name = malloc(n);
 
     if (name != NULL) {
-        snprintf(name, n, "%.*s.%s.%s", (int)stem, input, tag, extension);
+        snprintf(name, n, "%.*s.%s%s", (int)stem, input, tag, extension);
     }
     return name;
 }
@@ -148,8 +148,8 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
         return app_fail(app, status);
     }
     if (app->output == NULL && strcmp(app->subject, "-") != 0) {
-        const char *format = vc_model_format(*model);
-        const char *extension = strcmp(tag, "int8") == 0 && strcmp(format, "npy") == 0 ? "npz" : format; /* names */
+        const char *own = vc_model_extension(*model);
+        const char *extension = strcmp(tag, "int8") == 0 && strcmp(own, ".npy") == 0 ? ".npz" : own;
 
         app->own_output = default_output(app->subject, tag, extension);
         app->output = app->own_output;

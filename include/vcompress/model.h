@@ -60,6 +60,8 @@ struct vc_tensor {
     bool compressed;              /* in the file */
     const struct vc_quant *quant; /* NULL: the values are the weights */
     size_t companion_of;          /* scales and zero points: the tensor they belong to; else VC_NO_TENSOR */
+    size_t alias_of; /* an earlier tensor that is the same values in the same bytes of the file (tied weights): same
+                        type and shape; file_bytes is 0 here. Else VC_NO_TENSOR */
     enum vc_role role;
     unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) */
 };
@@ -78,6 +80,8 @@ VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
 
 VC_API const char *vc_model_path(const struct vc_model *model);
 VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
+/* ".npz": what the name of a file of this format ends in: as this one's does, where the format knows several. */
+VC_API const char *vc_model_extension(const struct vc_model *model);
 VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
 VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);

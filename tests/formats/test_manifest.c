@@ -24,6 +24,7 @@ static void set_tensor(struct vc_tensor *t, const char *name, enum vc_dtype dtyp
     }
     t->size_bytes = t->n_elems * vc_dtype_size(dtype);
     t->companion_of = VC_NO_TENSOR;
+    t->alias_of = VC_NO_TENSOR;
 }
 
 static void table_open(struct vc_ctx *ctx, struct table *t, const uint64_t *scale, unsigned n_dims)
