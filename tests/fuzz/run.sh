@@ -11,11 +11,11 @@ build=${2:-$root/build-fuzz}
 if [ $# -gt 2 ]; then
   targets=${*:3}
 else
-  targets=$(cd "$root/tests/fuzz" && printf '%s\n' fuzz_*.c | sed -E 's/^fuzz_(.*)\.c$/\1/' | tr '\n' ' ')
+  targets=$(cd "$root/tests/fuzz" && grep -l LLVMFuzzerTestOneInput fuzz_*.c | sed -E 's/^fuzz_(.*)\.c$/\1/' | tr '\n' ' ')
 fi
 cmake -S "$root" -B "$build" -DCMAKE_C_COMPILER=clang -DVCOMPRESS_FUZZ=ON -DVCOMPRESS_SANITIZE=address,undefined \
   -DCMAKE_BUILD_TYPE=RelWithDebInfo -DVCOMPRESS_TESTS=ON -DVCOMPRESS_CUDA=OFF >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
-# shellcheck disable=SC2086
+# shellcheck disable=SC2046,SC2086
 cmake --build "$build" -j2 --target $(printf 'fuzz_%s ' $targets) >>"$build.log" 2>&1 || { tail -50 "$build.log"; exit 1; }
 cd "$build"
 
