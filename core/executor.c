@@ -132,7 +132,7 @@ static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *i
         return true;
     }
     if (rs->exec->survey) {
-        return !vc_item_wants_survey(item) || vc_ticket_tiles(rs, item) == 0;
+        return vc_item_survey_stage(item) == item->n_stages || vc_ticket_tiles(rs, item) == 0;
     }
     return vc_ticket_tiles(rs, item) == 0 || (rs->exec->sink == NULL && item->n_stages == 0);
 }
@@ -318,8 +318,9 @@ static enum vc_status survey_end(struct vc_ctx *ctx, struct vc_exec *exec)
 
     for (i = 0; i < exec->n_items; i++) {
         struct vc_item *item = &exec->items[i];
+        size_t k = vc_item_survey_stage(item);
 
-        if (vc_item_wants_survey(item) && item->stages[0]->pass->ops->survey_end(ctx, item->stages[0], item) != VC_OK) {
+        if (k < item->n_stages && item->stages[k]->pass->ops->survey_end(ctx, item->stages[k], item) != VC_OK) {
             return vc_context(ctx, "%s", item->model->tensors[item->source].name);
         }
     }

@@ -70,7 +70,7 @@ enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc
     *fetch = (struct vc_fetch){.item = item, .buffers = buffers};
     vc_tile_rows_of(tensor_of(item), &fetch->n_rows, &fetch->row_len);
     fetch->n_tiles = vc_tile_count(fetch->n_rows, fetch->row_len);
-    VC_TRY(vc_stages_begin(ctx, item));
+    VC_TRY(vc_stages_begin(ctx, item, item->n_stages));
     fetch->begun = true;
     for (k = 0; k < item->n_stages; k++) {
         if (item->stages[k]->scan) {

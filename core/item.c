@@ -47,7 +47,12 @@ void vc_item_drop_stages(struct vc_ctx *ctx, struct vc_item *item, size_t n_left
     }
 }
 
-bool vc_item_wants_survey(const struct vc_item *item)
+size_t vc_item_survey_stage(const struct vc_item *item)
 {
-    return item->n_stages > 0 && item->stages[0]->survey && item->stages[0]->pass->ops->survey != NULL;
+    size_t k = 0;
+
+    while (k < item->n_stages && !(item->stages[k]->survey && item->stages[k]->pass->ops->survey != NULL)) {
+        k++;
+    }
+    return k;
 }

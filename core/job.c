@@ -135,7 +135,7 @@ static enum vc_status survey(struct vc_ctx *ctx, struct vc_job *job)
     size_t i;
 
     for (i = 0; i < exec.n_items; i++) {
-        if (vc_item_wants_survey(&job->items[i])) {
+        if (vc_item_survey_stage(&job->items[i]) < job->items[i].n_stages) {
             return vc_exec_run(ctx, &exec);
         }
     }
@@ -362,19 +362,31 @@ static double seconds_now(void)
 }
 
 /* A stage refused a value it saw in one tile: looks at the whole tensor, so that the message gives count and first
- * index whatever the threads did. */
+ * index whatever the threads did. Which stage it was is not known: the first whose survey fails has the sentence. */
 static enum vc_status explain_refusal(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status)
 {
-    struct vc_exec exec = {.items = &job->items[failed], .n_items = 1, .survey = true, .what = "survey"};
     struct vc_item *item = &job->items[failed];
+    struct vc_exec exec = {.items = item, .n_items = 1, .survey = true, .what = "survey"};
+    char message[VC_MESSAGE_BYTES];
+    size_t k;
 
-    if (status != VC_E_UNSUPPORTED || item->n_stages == 0 || item->stages[0]->pass->ops->survey == NULL) {
+    if (status != VC_E_UNSUPPORTED) {
         return status;
     }
-    item->stages[0]->survey = true;
-    exec.items = item;
-    (void)vc_exec_run(ctx, &exec); /* fails with the better sentence; if it cannot, the first one has been replaced */
-    return ctx->status == VC_OK ? vc_fail(ctx, status, "%s: refused", job->model->tensors[failed].name) : ctx->status;
+    memcpy(message, ctx->message, sizeof message);
+    for (k = 0; k < item->n_stages; k++) {
+        item->stages[k]->survey = false;
+    }
+    for (k = 0; k < item->n_stages; k++) {
+        item->stages[k]->survey = true;
+        if (item->stages[k]->pass->ops->survey != NULL && vc_exec_run(ctx, &exec) != VC_OK) {
+            return ctx->status;
+        }
+        item->stages[k]->survey = false;
+    }
+    memcpy(ctx->message, message, sizeof message);
+    ctx->status = status;
+    return status;
 }
 
 static enum vc_status check_quality_gate(struct vc_ctx *ctx, struct vc_job *job)

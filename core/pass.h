@@ -92,9 +92,10 @@ struct vc_pass_ops {
     /* After all items: what can only be said about all of them (pass->note; or a failure). May be NULL. */
     enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model);
 
-    /* Survey: a look at all tiles of the source values by the first stage of an item, where its data decides the plan
-     * (stage->survey) before the layout is fixed, or after apply refused a value, to say which and how many. survey_end
-     * may turn the item into a kept one, or fails with the full sentence. NULL for passes that never ask for it. */
+    /* Survey: a look at everything that comes to a stage, where the data decides the plan (stage->survey) before the
+     * layout is fixed, or after apply refused a value, to say which and how many. The stage and those before it have
+     * begun; those before it do not scan. survey_end may turn the item into a kept one, or fails with the full
+     * sentence. NULL for passes that never ask for it. */
     enum vc_status (*survey)(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
                              const struct vc_tile *tile, const void *in);
     enum vc_status (*survey_end)(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item);
@@ -126,7 +127,8 @@ struct vc_stage *vc_item_add_stage(struct vc_ctx *ctx, struct vc_item *item, str
 /* Hands the pass to the job, which frees it (also when this fails). */
 enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass);
 
-bool vc_item_wants_survey(const struct vc_item *item);
+/* The stage whose survey is asked for, the first one; n_stages: none. */
+size_t vc_item_survey_stage(const struct vc_item *item);
 
 /* Takes stages away again until n_left remain. */
 void vc_item_drop_stages(struct vc_ctx *ctx, struct vc_item *item, size_t n_left);

@@ -102,11 +102,11 @@ enum vc_status vc_stages_apply(struct vc_ctx *ctx, struct vc_item *item, size_t 
     return VC_OK;
 }
 
-enum vc_status vc_stages_begin(struct vc_ctx *ctx, struct vc_item *item)
+enum vc_status vc_stages_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_stages)
 {
     size_t i;
 
-    for (i = 0; i < item->n_stages; i++) {
+    for (i = 0; i < n_stages; i++) {
         struct vc_stage *stage = item->stages[i];
 
         if (stage->pass->ops->begin != NULL && stage->pass->ops->begin(ctx, stage, item) != VC_OK) {

@@ -36,8 +36,8 @@ struct vc_tile_result {
 enum vc_status vc_stages_apply(struct vc_ctx *ctx, struct vc_item *item, size_t n_stages, const struct vc_tile *tile,
                                const void *in, struct vc_buffers *buffers, struct vc_tile_result *result);
 
-/* begin of every stage (undone when one fails), end of every stage. */
-enum vc_status vc_stages_begin(struct vc_ctx *ctx, struct vc_item *item);
+/* begin of the first n_stages stages (undone when one fails), end of those that have begun. */
+enum vc_status vc_stages_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_stages);
 void vc_stages_end(struct vc_ctx *ctx, struct vc_item *item);
 
 #endif

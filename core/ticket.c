@@ -89,7 +89,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     live->n_tiles = vc_ticket_tiles(rs, item);
     live->n_phases = vc_ticket_phases(rs, item);
     live->ready_phases = 1;
-    if (!rs->exec->survey && vc_stages_begin(ctx, item) != VC_OK) {
+    if (vc_stages_begin(ctx, item, rs->exec->survey ? vc_item_survey_stage(item) + 1 : item->n_stages) != VC_OK) {
         vc_free(ctx, live);
         return ctx->status;
     }
@@ -351,14 +351,16 @@ static size_t stage_of_phase(const struct vc_item *item, size_t phase)
     return item->n_stages;
 }
 
-static enum vc_status survey_tile(struct vc_worker *worker, struct vc_item *item, const struct vc_tile *tile)
+/* What stage k does with its input where it makes nothing: a survey or a scan. */
+static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, const struct vc_tile *tile,
+                                   const void *in)
 {
-    struct vc_stage *stage = item->stages[0];
+    struct vc_stage *stage = item->stages[k];
+    enum vc_status status = worker->rs->exec->survey
+                                ? stage->pass->ops->survey(&worker->ctx, stage, item, tile, in)
+                                : stage->pass->ops->scan(&worker->ctx, stage, item, tile, in, worker->buffers.scratch);
 
-    if (stage->pass->ops->survey(&worker->ctx, stage, item, tile, worker->buffers.in) != VC_OK) {
-        return vc_context(&worker->ctx, "%s", tensor_of(item)->name);
-    }
-    return VC_OK;
+    return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
 }
 
 static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *ticket)
@@ -366,7 +368,7 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     struct vc_run_state *rs = worker->rs;
     struct vc_item *item = &rs->exec->items[ticket->item];
     struct vc_live *live = ticket->live;
-    size_t k = rs->exec->survey ? 0 : stage_of_phase(item, ticket->phase);
+    size_t k = rs->exec->survey ? vc_item_survey_stage(item) : stage_of_phase(item, ticket->phase);
     struct vc_tile_result result;
     struct vc_tile tile;
     size_t n_bytes;
@@ -376,16 +378,9 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     n_bytes = (size_t)vc_tensor_bytes(tensor_of(item), tile.n_elems);
     VC_TRY(read_bytes(worker, ticket, vc_tensor_bytes(tensor_of(item), tile.first), worker->buffers.in, n_bytes));
     atomic_fetch_add(&rs->done_bytes, n_bytes);
-    if (rs->exec->survey) {
-        return survey_tile(worker, item, &tile);
-    }
     status = vc_stages_apply(&worker->ctx, item, k, &tile, worker->buffers.in, &worker->buffers, &result);
     if (status == VC_OK && k < item->n_stages) {
-        status = item->stages[k]->pass->ops->scan(&worker->ctx, item->stages[k], item, &tile, result.data,
-                                                  worker->buffers.scratch);
-        if (status != VC_OK) {
-            status = vc_context(&worker->ctx, "%s", tensor_of(item)->name);
-        }
+        status = look_at_tile(worker, item, k, &tile, result.data);
     }
     if (status != VC_OK) {
         ticket->refused = status == VC_E_UNSUPPORTED;

@@ -60,12 +60,22 @@ VC_HD uint32_t vc_f32_magnitude(float x)
     return vc_f32_bits(x) & VC_F32_ABS_MASK;
 }
 
+/* Whether k steps of s are too far for f32. */
+VC_HD int vc_int8_steps_overflow(float k, float s)
+{
+    return vc_f32_magnitude(k * s) >= VC_F32_INF_BITS;
+}
+
 /* The scale to store for an absolute maximum (given as bits, finite): absmax / 127 in f32, or 1 where that is zero or
- * subnormal (docs/numerics.md "Zero and tiny scales"; all codes are then 0). */
+ * subnormal (docs/numerics.md "Zero and tiny scales"; all codes are then 0). The one quotient that 127 steps of which
+ * overflow, that of FLT_MAX, gives way to the float before it. */
 VC_HD float vc_int8_scale(uint32_t absmax_bits)
 {
     float s = vc_bits_f32(absmax_bits) / 127.0f;
 
+    if (vc_int8_steps_overflow(127.0f, s)) {
+        s = vc_bits_f32(vc_f32_bits(s) - 1);
+    }
     return vc_f32_bits(s) < VC_F32_MIN_NORMAL_BITS ? 1.0f : s;
 }
 
@@ -102,15 +112,22 @@ VC_HD int8_t vc_int8_encode_asym(float x, float s, int8_t z)
 
 /* From the largest positive and the largest negative magnitude (bits; 0 where there is none), so zero is always in
  * range: s = (max - min) / 255. The difference may overflow for values beyond half of FLT_MAX: then halves are used,
- * (max / 255 - min / 255), which is finite. */
+ * (max / 255 - min / 255), which is finite. The larger end lies within half a step of its code k; where k steps
+ * overflow, the step grows until that end is a quarter of a step beyond the code before. */
 VC_HD float vc_int8_asym_scale(uint32_t pos_bits, uint32_t neg_bits)
 {
     float pos = vc_bits_f32(pos_bits);
     float neg = vc_bits_f32(neg_bits);
     float range = pos + neg;
     float s = vc_f32_bits(range) >= VC_F32_INF_BITS ? pos / 255.0f + neg / 255.0f : range / 255.0f;
+    float most = pos > neg ? pos : neg;
+    float k;
 
-    return vc_f32_bits(s) < VC_F32_MIN_NORMAL_BITS ? 1.0f : s;
+    if (vc_f32_bits(s) < VC_F32_MIN_NORMAL_BITS) {
+        return 1.0f;
+    }
+    k = rintf(most / s);
+    return vc_int8_steps_overflow(k, s) ? most / (k - 0.75f) : s;
 }
 
 /* zp = clamp(rint(-128 - min / s), -128, 127) with min = -neg. Tiny scales (s = 1) give -128 + 0: code of 0 is zp. */

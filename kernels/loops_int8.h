@@ -115,7 +115,7 @@ static inline void encode_own(const float *restrict x, size_t n, const float *re
     strip->max_bits = most;
     strip->zeros_before = before;
     strip->zeros_after = after;
-    strip->wide = most >= VC_F32_INF_BITS; /* 127 * s is Inf for values next to FLT_MAX */
+    strip->wide = most >= VC_F32_INF_BITS; /* of Inf and NaN */
 }
 
 static inline void encode_given(const float *restrict x, size_t n, const float *restrict s, const float *restrict z,

@@ -9,19 +9,6 @@
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
-/* Largest magnitudes that do not round to Inf. */
-static double cast_limit(enum vc_dtype target)
-{
-    switch (target) {
-    case VC_DTYPE_F16:
-        return 65519.99999999999; /* below the tie at 65520, which goes to Inf */
-    case VC_DTYPE_BF16:
-        return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
-    default:
-        return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
-    }
-}
-
 static size_t tile_elems(const struct vc_stage *stage)
 {
     return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
@@ -43,7 +30,7 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
         return VC_E_NOMEM;
     }
     *s = (struct vc_cast_state){.target = target, .nonfinite = nonfinite, .overflow = overflow};
-    status = vc_finding_init(ctx, &s->finding, cast_limit(target));
+    status = vc_finding_init(ctx, &s->finding, vc_largest_fitting(target));
     stage = status == VC_OK ? vc_item_add_stage(ctx, item, pass) : NULL;
     if (stage == NULL) {
         if (status == VC_OK) {
@@ -140,7 +127,7 @@ static void put_zero(void *y, enum vc_dtype target, size_t i)
 static bool settle(const struct vc_cast_state *s, const struct vc_tile *tile, const void *x, bool is_f64,
                    struct vc_tile_out *out)
 {
-    double limit = cast_limit(s->target);
+    double limit = vc_largest_fitting(s->target);
     size_t i;
 
     for (i = 0; i < tile->n_elems; i++) {

@@ -1,10 +1,13 @@
-/* decode.c - values from codes (q - z) * s, and exact conversions between float types. */
+/* decode.c - values from codes (q - z) * s, and exact conversions between float types. What is too large for f32 is
+ * decided by policy where the caller gives one. */
 #include "quantize/decode.h"
 
 #include <string.h>
 
 #include "core/checked.h"
+#include "kernels/arith.h"
 #include "kernels/kernels.h"
+#include "quantize/nonfinite.h"
 
 struct decode_state {
     struct vc_quant quant; /* scheme NONE: a conversion only */
@@ -12,6 +15,11 @@ struct decode_state {
     bool by_rows;
     float *scale; /* from begin to end */
     int8_t *zero;
+
+    enum vc_overflow overflow; /* of a finite scale's product */
+    bool finite_scales;        /* others are refused */
+    bool may_overflow;         /* some product can, and the policy changes or refuses it */
+    struct vc_finding finding;
 };
 
 bool vc_decode_can(const struct vc_desc *desc)
@@ -37,6 +45,28 @@ static void map_scales(struct decode_state *s, const struct vc_item *item, const
     }
 }
 
+/* Whether the scales are such that tiles have to be looked at. */
+static enum vc_status check_scales(struct vc_ctx *ctx, struct decode_state *s, const struct vc_tensor *tensor)
+{
+    struct vc_finding finding;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    s->may_overflow = false;
+    for (i = 0; i < s->n_scales; i++) {
+        s->may_overflow |= s->overflow != VC_OVERFLOW_INF && vc_int8_steps_overflow(255.0f, s->scale[i]);
+    }
+    if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_finding_init(ctx, &finding, vc_largest_fitting(VC_DTYPE_F32)));
+    vc_finding_add(&finding, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
+    status = vc_finding_fail_nonfinite(ctx, &finding, tensor, "scales", VC_ADVICE_EXCLUDE);
+    vc_finding_release(&finding);
+out:
+    return status;
+}
+
 static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
 {
     struct decode_state *s = stage->state;
@@ -55,6 +85,7 @@ static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, c
         VC_TRY_ALLOC(s->zero);
         VC_TRY(vc_source_read_any(ctx, model, s->quant.zero_point, VC_FORM_VALUES, 0, s->zero, (size_t)s->n_scales));
     }
+    VC_TRY(check_scales(ctx, s, &model->tensors[s->quant.scale]));
 out:
     return status; /* end frees what is there */
 }
@@ -94,6 +125,68 @@ out:
     return status;
 }
 
+static size_t scale_of(const struct decode_state *s, uint64_t flat)
+{
+    return (size_t)(s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
+                               : flat / s->inner % s->n_scales);
+}
+
+/* Infinities that came from a finite scale. False when the policy says no. */
+static bool settle(const struct decode_state *s, const struct vc_tile *tile, char *y)
+{
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, y + i * sizeof bits, sizeof bits);
+        if ((bits & VC_F32_ABS_MASK) != VC_F32_INF_BITS ||
+            vc_f32_magnitude(s->scale[scale_of(s, tile->first + i)]) >= VC_F32_INF_BITS) {
+            continue;
+        }
+        if (s->overflow == VC_OVERFLOW_ERROR) {
+            return false;
+        }
+        bits--; /* the largest finite value with its sign */
+        memcpy(y + i * sizeof bits, &bits, sizeof bits);
+    }
+    return true;
+}
+
+static enum vc_status decode_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
+                                    const struct vc_tile *tile, const void *in)
+{
+    struct decode_state *s = stage->state;
+    const int8_t *q = in;
+    double values[256];
+    size_t n = 0;
+    size_t i;
+
+    (void)ctx;
+    (void)item;
+    for (i = 0; s->may_overflow && i < tile->n_elems; i++) {
+        size_t k = scale_of(s, tile->first + i);
+
+        values[n++] = (double)((int32_t)q[i] - (s->zero != NULL ? s->zero[k] : 0)) * (double)s->scale[k];
+        if (n == sizeof values / sizeof *values || i + 1 == tile->n_elems) {
+            vc_finding_add(&s->finding, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
+            n = 0;
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status decode_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
+{
+    const struct decode_state *s = stage->state;
+
+    if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
+        return vc_finding_fail_overflow(ctx, &s->finding, &item->model->tensors[item->source], VC_DTYPE_F32,
+                                        VC_ADVICE_OVERFLOW);
+    }
+    return VC_OK;
+}
+
 static void widen_to_f64(const char *x, size_t n, char *y)
 {
     size_t i;
@@ -121,7 +214,12 @@ static enum vc_status decode_apply(struct vc_ctx *ctx, struct vc_stage *stage, c
         return ctx->status;
     }
     if (s->quant.scheme != VC_SCHEME_NONE) {
-        return decode_codes(ctx, k, s, tile, in, out->data);
+        VC_TRY(decode_codes(ctx, k, s, tile, in, out->data));
+        if (s->may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) &&
+            !settle(s, tile, out->data)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
+        }
+        return VC_OK;
     }
     switch (stage->in.dtype) {
     case VC_DTYPE_F16:
@@ -143,7 +241,10 @@ out:
 
 static void decode_forget(struct vc_ctx *ctx, struct vc_stage *stage)
 {
-    vc_free(ctx, stage->state);
+    struct decode_state *s = stage->state;
+
+    vc_finding_release(&s->finding);
+    vc_free(ctx, s);
     stage->state = NULL;
 }
 
@@ -154,6 +255,8 @@ static void decode_free(struct vc_ctx *ctx, struct vc_pass *pass)
 }
 
 static const struct vc_pass_ops decode_ops = {.name = "decode",
+                                              .survey = decode_survey,
+                                              .survey_end = decode_survey_end,
                                               .begin = decode_begin,
                                               .apply = decode_apply,
                                               .end = decode_end,
@@ -161,7 +264,8 @@ static const struct vc_pass_ops decode_ops = {.name = "decode",
                                               .free = decode_free};
 static struct vc_pass decode_pass = {.ops = &decode_ops, .command = "decode"};
 
-static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_overflow overflow,
+                          bool finite_scales)
 {
     struct decode_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_stage *stage;
@@ -169,8 +273,15 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtyp
     if (s == NULL) {
         return VC_E_NOMEM;
     }
+    s->overflow = overflow;
+    s->finite_scales = finite_scales;
+    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
+    }
     stage = vc_item_add_stage(ctx, item, &decode_pass);
     if (stage == NULL) {
+        vc_finding_release(&s->finding);
         vc_free(ctx, s);
         return ctx->status;
     }
@@ -196,10 +307,16 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
         (item->desc.dtype == VC_DTYPE_F32 || (item->desc.dtype == VC_DTYPE_F64 && !narrow))) {
         return VC_OK;
     }
-    return add(ctx, item, VC_DTYPE_F32);
+    return add(ctx, item, VC_DTYPE_F32, VC_OVERFLOW_INF, false);
+}
+
+enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
+                                   bool finite_scales)
+{
+    return add(ctx, item, VC_DTYPE_F32, overflow, finite_scales);
 }
 
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return add(ctx, item, VC_DTYPE_F64);
+    return add(ctx, item, VC_DTYPE_F64, VC_OVERFLOW_INF, false);
 }

@@ -7,7 +7,6 @@
  * scan (int8_scan.c) finds the scales first. */
 #include "quantize/int8.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/checked.h"
@@ -93,7 +92,7 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
     VC_TRY_ALLOC(s);
     s->options = options;
     choose_map(s, &item->desc);
-    VC_TRY(vc_finding_init(ctx, &s->finding, (double)INFINITY));
+    VC_TRY(vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)));
     stage = vc_item_add_stage(ctx, item, pass);
     if (stage == NULL) {
         vc_finding_release(&s->finding);

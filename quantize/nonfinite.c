@@ -7,6 +7,20 @@
 
 #include "kernels/arith.h"
 
+double vc_largest_fitting(enum vc_dtype target)
+{
+    switch (target) {
+    case VC_DTYPE_F16:
+        return 65519.99999999999; /* below the tie at 65520, which goes to Inf */
+    case VC_DTYPE_BF16:
+        return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
+    case VC_DTYPE_F32:
+        return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
+    default:
+        return (double)INFINITY;
+    }
+}
+
 enum vc_status vc_finding_init(struct vc_ctx *ctx, struct vc_finding *finding, double limit)
 {
     *finding = (struct vc_finding){.first = UINT64_MAX, .first_overflow = UINT64_MAX, .limit = limit};
@@ -113,7 +127,7 @@ void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void 
     struct vc_finding found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
     size_t i;
 
-    if (isinf(finding->limit) && !vc_has_nonfinite(dtype, x, n)) {
+    if (finding->limit >= vc_largest_fitting(dtype) && !vc_has_nonfinite(dtype, x, n)) {
         return;
     }
     for (i = 0; i < n; i++) {
@@ -164,25 +178,23 @@ static void format_index(const struct vc_tensor *tensor, uint64_t flat, char *te
 }
 
 enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_tensor *tensor)
+                                         const struct vc_tensor *tensor, const char *what, const char *advice)
 {
     char where[256];
 
     format_index(tensor, finding->first, where, sizeof where);
-    return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "%llu of %llu values are not finite, the first is %s at %s; --nonfinite=keep or zero goes on",
-                   (unsigned long long)finding->nonfinite, (unsigned long long)tensor->n_elems,
-                   finding->first_is_nan ? "NaN" : "Inf", where);
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu %s are not finite, the first is %s at %s; %s",
+                   (unsigned long long)finding->nonfinite, (unsigned long long)tensor->n_elems, what,
+                   finding->first_is_nan ? "NaN" : "Inf", where, advice);
 }
 
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_tensor *tensor, const char *target)
+                                        const struct vc_tensor *tensor, enum vc_dtype target, const char *advice)
 {
     char where[256];
 
     format_index(tensor, finding->first_overflow, where, sizeof where);
-    return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "%llu of %llu values are too large for %s, the first is %g at %s; --overflow=inf or sat goes on",
-                   (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, target,
-                   finding->first_overflow_value, where);
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
+                   (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
+                   finding->first_overflow_value, where, advice);
 }

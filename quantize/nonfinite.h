@@ -1,4 +1,5 @@
-/* nonfinite.h - finding NaN and Inf in a tile of any float type, and telling about them. */
+/* nonfinite.h - finding NaN, Inf and values too large for a type in a tile of any float type, and telling about them.
+ */
 #ifndef VC_QUANTIZE_NONFINITE_H
 #define VC_QUANTIZE_NONFINITE_H
 
@@ -18,6 +19,9 @@ struct vc_finding {
     double limit; /* largest magnitude that does not overflow; INFINITY: none does */
 };
 
+/* The largest f64 that rounds to a finite value of that float type; for F64 INFINITY. */
+double vc_largest_fitting(enum vc_dtype target);
+
 enum vc_status vc_finding_init(struct vc_ctx *ctx, struct vc_finding *finding, double limit);
 void vc_finding_release(struct vc_finding *finding);
 
@@ -27,10 +31,15 @@ void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void 
 /* True when a value of the n is NaN or Inf. */
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n);
 
-/* The sentences, VC_E_UNSUPPORTED: "3 of 4096 values are not finite, the first is NaN at [2, 17]; ...". */
+/* The sentences, VC_E_UNSUPPORTED: "3 of 4096 values are not finite, the first is NaN at [2, 17]; <advice>" and
+ * "... are too large for f16, the first is 70000 at ...". `what` is "values", or what else the tensor holds. */
 enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_tensor *tensor);
+                                         const struct vc_tensor *tensor, const char *what, const char *advice);
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_tensor *tensor, const char *target);
+                                        const struct vc_tensor *tensor, enum vc_dtype target, const char *advice);
+
+#define VC_ADVICE_NONFINITE "--nonfinite=keep or zero goes on"
+#define VC_ADVICE_OVERFLOW  "--overflow=inf or sat goes on"
+#define VC_ADVICE_EXCLUDE   "--exclude leaves the tensor as it is"
 
 #endif

@@ -137,12 +137,13 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (kept) {
         return VC_OK;
     }
-    if (item->desc.quant != NULL) {
-        VC_TRY(vc_decode_add(ctx, item, false));
-    }
     if (o->target == VC_TARGET_INT8) {
+        VC_TRY(item->desc.quant != NULL ? vc_decode_add(ctx, item, false) : VC_OK);
         VC_TRY(vc_int8_add(ctx, pass, item, o));
     } else {
+        if (item->desc.quant != NULL) { /* FLT_MAX overflows f16 and bf16, too */
+            VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false));
+        }
         VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o->target), o->nonfinite, o->overflow, VC_ACTION_CAST));
     }
 out:
@@ -197,24 +198,37 @@ static enum vc_status quantize_survey(struct vc_ctx *ctx, struct vc_stage *stage
     return VC_OK;
 }
 
+/* The tensor stays as it is, for its values. */
+static enum vc_status keep_all(struct vc_ctx *ctx, struct vc_item *item, uint64_t n, const char *what)
+{
+    enum vc_status status = vc_item_keep(ctx, item, "%llu values %s", (unsigned long long)n, what);
+
+    vc_item_drop_stages(ctx, item, 0); /* frees the finding */
+    return status;
+}
+
 static enum vc_status quantize_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
 {
-    const struct quantize *q = stage->pass->self;
+    const struct vc_quantize_options *o = &((const struct quantize *)stage->pass->self)->options;
     const struct vc_finding *finding = finding_of(stage);
     const struct vc_tensor *tensor = &item->model->tensors[item->source];
+    uint64_t beyond = is_int8(stage) ? finding->overflows : 0; /* f64 that f32 makes infinite */
 
-    if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_KEEP) {
-        enum vc_status status =
-            vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)finding->nonfinite);
-
-        vc_item_drop_stages(ctx, item, 0); /* frees the finding */
-        return status;
+    if (o->nonfinite == VC_NONFINITE_KEEP && finding->nonfinite != 0) {
+        return keep_all(ctx, item, finding->nonfinite, "not finite");
     }
-    if (finding->nonfinite != 0 && q->options.nonfinite == VC_NONFINITE_ERROR) {
-        return vc_finding_fail_nonfinite(ctx, finding, tensor);
+    if (o->nonfinite == VC_NONFINITE_KEEP && beyond != 0) {
+        return keep_all(ctx, item, beyond, "too large for f32");
     }
-    if (finding->overflows != 0 && q->options.overflow == VC_OVERFLOW_ERROR) {
-        return vc_finding_fail_overflow(ctx, finding, tensor, vc_dtype_name(stage->out.dtype));
+    if (o->nonfinite == VC_NONFINITE_ERROR && finding->nonfinite != 0) {
+        return vc_finding_fail_nonfinite(ctx, finding, tensor, "values", VC_ADVICE_NONFINITE);
+    }
+    if (o->nonfinite == VC_NONFINITE_ERROR && beyond != 0) {
+        return vc_finding_fail_overflow(ctx, finding, tensor, VC_DTYPE_F32,
+                                        "int8 codes are made from f32: " VC_ADVICE_NONFINITE);
+    }
+    if (o->overflow == VC_OVERFLOW_ERROR && finding->overflows != beyond) {
+        return vc_finding_fail_overflow(ctx, finding, tensor, stage->out.dtype, VC_ADVICE_OVERFLOW);
     }
     return VC_OK;
 }

@@ -95,8 +95,13 @@ def int8(x, granularity="channel", axis=0, group=0, asymmetric=False):
             bottom = np.minimum(g.min(axis=1), F4(0))
             reach = top - bottom
             s = np.where(np.isinf(reach), top / F4(255) - bottom / F4(255), reach / F4(255)).astype(F4)
+            most = np.maximum(top, -bottom)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                k = np.rint(most / s)
+            s = np.where(np.isinf(k * s), most / (k - F4(0.75)), s).astype(F4)
         else:
             s = (np.abs(g).max(axis=1) / F4(127)).astype(F4)
+            s = np.where(np.isinf(F4(127) * s), np.nextafter(s, F4(0)), s)
         s = np.where(s < MIN_NORMAL, F4(1), s).astype(F4)
         t = np.rint(g / s[:, None])
         z = None
@@ -123,7 +128,7 @@ def int8_value(q, s, z, granularity, group=0):
     codes = q.astype(np.int32)
     if z is not None:
         codes = codes - broadcast(z, q.shape, granularity, group).astype(np.int32)
-    with np.errstate(over="ignore"):  # weights next to the end of float32 may decode to Inf
+    with np.errstate(over="ignore"):  # scales that were not made by int8() may decode to Inf
         return codes.astype(F4) * broadcast(s, q.shape, granularity, group)
 
 

@@ -102,6 +102,32 @@ class Int8(Judge):
                         self.path("in.npz"), "-o", self.path("out.npz"))
                 self.check_model({"h": h}, "f16", self.path("out.npz"), granularity, axis, group, asymmetric)
 
+    def test_the_far_end(self):
+        """Up to FLT_MAX, nothing that is written decodes to Inf; half a step is still the largest error."""
+        top = np.finfo("f4").max
+        r = np.random.default_rng(5)
+        near = np.array([top, -top, np.nextafter(top, np.float32(0)), top * np.float32(0.999), -top / 2, 0, 1e30], "f4")
+        x = near[r.integers(0, near.size, (64, 300))]
+        x[0], x[1], x[2], x[3] = top, -top, np.abs(x[2]), -np.abs(x[3])
+        x[4] = 0
+        x[4, 7] = top
+        x[5] = r.uniform(-top, top, 300)
+        x[5, 9], x[5, 10] = top, -top
+        x[6], x[7] = r.uniform(-top / 3, top, 300), r.uniform(-top, top / 300, 300)
+        x[6, 0], x[7, 0] = top, -top
+        np.savez(self.path("in.npz"), x=x)
+        for granularity, axis, group in CASES:
+            for asymmetric in (False, True):
+                for level in ("ref", "base", "all"):
+                    self.vc("quantize", "--int8", *options(granularity, axis, group, asymmetric), "--cpu-mask", level,
+                            "--force", self.path("in.npz"), "-o", self.path("out.npz"))
+                    self.check_model({"x": x}, "f32", self.path("out.npz"), granularity, axis, group, asymmetric)
+                self.vc("dequantize", "--force", self.path("out.npz"), "-o", self.path("back.npz"))
+                y = self.load(self.path("back.npz"))["x"]
+                self.assertTrue(np.isfinite(y).all(), (granularity, axis, group, asymmetric))
+                s = d.broadcast(self.load(self.path("out.npz"))["x.scale"], x.shape, granularity, group)
+                self.assertLessEqual(float((np.abs(x.astype("f8") - y) / s).max()), 0.50003)
+
     def test_codes_at_the_ends(self):
         """Symmetric codes stay within +-127, and the absolute maximum of every row gets +-127."""
         x = weights.normal("ends", (4096, 64)).astype("f4")

@@ -1,4 +1,5 @@
 """test_npz_policies.py - what is decided by options: selection, gates, non-finite values, overflow, quantized input."""
+import json
 import os
 import unittest
 
@@ -214,11 +215,23 @@ class NonFinite(Judge):
     def test_infinite_in_float32_only(self):
         """A float64 beyond float32 cannot become int8 by rounding to float32 first: not silently, at least."""
         x = weights.normal("f64", (64, 100))
-        x[5, 5] = 1e300
-        np.savez(self.path("in.npz"), w=x)
-        line = self.refuse(3, "quantize", "--int8", self.path("in.npz"), "-o", self.path("out.npz"))
-        self.assertIn("w", line)
-        self.no_strays("in.npz")
+        x[5, 5], x[9, 0], x[9, 1] = 1e300, -3.5e38, 3.4028235e38
+        np.savez(self.path("in.npz"), w=x, fine=x[:4])
+        for args in ([], ["--granularity", "tensor"], ["--granularity", "group:32", "--asymmetric"]):
+            line = self.refuse(3, "quantize", "--int8", *args, self.path("in.npz"), "-o", self.path("out.npz"))
+            for word in (": w: ", "2 of 6400", "f32", "1e+300", "[5, 5]", "--nonfinite"):
+                self.assertIn(word, line)
+            self.no_strays("in.npz")
+        r = self.vc("quantize", "--int8", *SMALL, "--nonfinite=keep", "--json", self.path("in.npz"), "-o",
+                    self.path("out.npz"))
+        rows = {t["name"]: t for t in r.json()["tensors"]}
+        self.assertEqual((rows["w"]["action"], rows["fine"]["action"]), ("kept", "quantized"))
+        self.assertIn("f32", rows["w"]["reason"])
+        self.same_bits(self.load(self.path("out.npz"))["w"], x)
+        self.vc("quantize", "--int8", "--nonfinite=zero", "--force", self.path("in.npz"), "-o", self.path("out.npz"))
+        q, s, _, _ = d.int8(self.replaced(x, "channel", 0, 0, False))
+        self.same_bits(self.load(self.path("out.npz"))["w.scale"], s)
+        self.same_bits(self.load(self.path("out.npz"))["w"], q)
 
 
 class Overflow(Judge):
@@ -274,6 +287,138 @@ class Overflow(Judge):
         self.same_bits(self.load(self.path("out.npz"))["big"], np.full((64, 100), F16_MAX, "f2"))
 
 
+class DequantizeOverflow(Judge):
+    """Codes whose product with their scale is beyond float32: an overflow of whatever the target is."""
+
+    TARGETS = [("--f32", "f4", np.finfo("f4").max), ("--fp16", "f2", np.float16(F16_MAX)), ("--bf16", "bf16", None)]
+
+    def setUp(self):
+        super().setUp()
+        r = np.random.default_rng(3)
+        self.q = r.integers(-127, 128, (64, 300), dtype=np.int8)
+        self.s = np.full((64, 1), 0.01, "f4")
+        self.s[5], self.s[60] = 1e38, 3e36
+        self.q[5, :7] = [0, 1, -3, 3, 4, -127, 4]
+        self.q[60] = self.q[60] // 2
+        self.write(self.s)
+        with np.errstate(over="ignore"):
+            self.y = self.q.astype("f4") * self.s
+        self.assertTrue(np.isinf(self.y[5]).any() and np.isfinite(self.y[60]).all())
+
+    def write(self, s, z=None):
+        members = [("w.npy", npy_bytes(self.q)), ("w.scale.npy", npy_bytes(s))]
+        members += [("w.zero_point.npy", npy_bytes(z))] if z is not None else []
+        write_members(self.path("q.npz"), members + [("b.npy", npy_bytes(np.ones(3, "f4")))])
+
+    def result(self, *args):
+        self.vc("dequantize", *args, "--force", self.path("q.npz"), "-o", self.path("out.npz"))
+        return self.load(self.path("out.npz"))["w"]
+
+    def expected(self, target, how):
+        """The product in float32, then one rounding; what is infinite then, by policy."""
+        finite = np.clip(self.y, -np.finfo("f4").max, np.finfo("f4").max)
+        if target == "f4":
+            return self.y if how == "inf" else finite
+        h = d.cast(finite, "f16" if target == "f2" else "bf16")
+        if how == "inf":
+            return h
+        if target == "f2":
+            return np.where(np.isinf(h), np.copysign(np.float16(F16_MAX), h), h).astype("f2")
+        return np.where(h & 0x7FFF == 0x7F80, h & 0x8000 | 0x7F7F, h).astype("u2")
+
+    def test_error(self):
+        for option, target, _ in self.TARGETS:
+            over = ~np.isfinite(d.cast_value(self.expected(target, "inf"), "bf16") if target == "bf16"
+                                else self.expected(target, "inf"))
+            where = np.argwhere(over)[0]
+            for threads in (1, 2):
+                line = self.refuse(3, "dequantize", option, "--threads", threads, self.path("q.npz"), "-o",
+                                   self.path("out.npz"))
+                for word in (": w: ", "%d of %d" % (over.sum(), over.size), "[%d, %d]" % tuple(where), "--overflow"):
+                    self.assertIn(word, line)
+                self.no_strays("q.npz")
+
+    def test_inf_and_sat(self):
+        for option, target, _ in self.TARGETS:
+            for how in ("inf", "sat"):
+                self.same_bits(self.result(option, "--overflow", how), self.expected(target, how), option + " " + how)
+
+    def test_zero_points(self):
+        z = np.full((64, 1), -128, np.int8)
+        z[5] = 127
+        self.write(self.s, z)
+        with np.errstate(over="ignore"):
+            self.y = (self.q.astype("f4") - z.astype("f4")) * self.s
+        line = self.refuse(3, "dequantize", self.path("q.npz"), "-o", self.path("out.npz"))
+        self.assertIn("%d of %d" % (np.isinf(self.y).sum(), self.y.size), line)
+        for option, target, _ in self.TARGETS:
+            for how in ("inf", "sat"):
+                self.same_bits(self.result(option, "--overflow", how), self.expected(target, how), option + " " + how)
+
+    def test_other_granularities(self):
+        """One scale for all; a middle axis; groups, by manifest; rows longer than a tile."""
+        r = np.random.default_rng(4)
+        for shape, scale_shape, entry in [
+                ((70, 50), (1,), {"granularity": "tensor"}),
+                ((5, 7, 50), (1, 7, 1), {"granularity": "channel", "axis": 1}),
+                ((6, 100), (6, 4), {"granularity": "group", "group_size": 32}),
+                ((2, 262144 + 100), (2, 2622 + 1), {"granularity": "group", "group_size": 100})]:
+            q = r.integers(-127, 128, shape, dtype=np.int8)
+            s = r.choice(np.array([1e36, 4e36, 1e-3], "f4"), scale_shape)
+            s.reshape(-1)[-1] = 5e36
+            entry = dict(entry, scheme="int8", symmetric=True, source_dtype="f32", scale="w.scale")
+            write_members(self.path("q.npz"), [
+                ("w.npy", npy_bytes(q)), ("w.scale.npy", npy_bytes(s)),
+                (MANIFEST, json.dumps({"schema": "vcompress.manifest/1", "tool": "by hand",
+                                       "tensors": {"w": entry}}).encode())])
+            y = d.int8_value(q, s, None, entry["granularity"], entry.get("group_size", 0))
+            line = self.refuse(3, "dequantize", self.path("q.npz"), "-o", self.path("out.npz"))
+            self.assertIn("%d of %d" % (np.isinf(y).sum(), y.size), line)
+            self.assertIn("[%s]" % ", ".join(map(str, np.argwhere(np.isinf(y))[0])), line)
+            self.same_bits(self.result("--overflow", "inf"), y)
+            self.same_bits(self.result("--overflow", "sat"), np.clip(y, -np.finfo("f4").max, np.finfo("f4").max))
+            os.unlink(self.path("out.npz"))
+
+    def test_scales_that_are_not_finite(self):
+        """No overflow, but damage: no policy of overflow makes numbers of it."""
+        for bad in (np.nan, np.inf, -np.inf):
+            s = self.s.copy()
+            s[5] = 0.01
+            s[7] = s[9] = bad
+            self.write(s)
+            for option in ("--f32", "--fp16", "--bf16"):
+                for how in ("error", "inf", "sat"):
+                    line = self.refuse(3, "dequantize", option, "--overflow", how, self.path("q.npz"), "-o",
+                                       self.path("out.npz"))
+                    for word in (": w: ", "2 of 64 scales", "[7, 0]", "NaN" if np.isnan(bad) else "Inf"):
+                        self.assertIn(word, line)
+            self.vc("dequantize", "--exclude", "w", "--force", self.path("q.npz"), "-o", self.path("out.npz"))
+            self.same_bits(self.load(self.path("out.npz"))["w"], self.q)
+            os.unlink(self.path("out.npz"))
+
+    def test_halves_that_are_not_finite(self):
+        """--casts between the halves: NaN and Inf have a place and a count there, too."""
+        h = np.ones((64, 64), "f2")
+        h[3, 4], h[5, 6] = np.nan, np.inf
+        np.savez(self.path("h.npz"), h=h)
+        line = self.refuse(3, "dequantize", "--casts", "--bf16", self.path("h.npz"), "-o", self.path("out.npz"))
+        for word in (": h: ", "2 of 4096", "NaN", "[3, 4]", "--exclude"):
+            self.assertIn(word, line)
+
+    def test_requantize(self):
+        """The same product on the way to another type."""
+        for option, target, _ in self.TARGETS[1:]:
+            line = self.refuse(3, "quantize", option, "--requantize", *SMALL, self.path("q.npz"), "-o",
+                               self.path("out.npz"))
+            for word in (": w: ", "[5, 1]" if target == "f2" else "[5, 4]", "--overflow"):
+                self.assertIn(word, line)
+            for how in ("inf", "sat"):
+                self.vc("quantize", option, "--requantize", *SMALL, "--overflow", how, "--exclude", "b", "--force",
+                        self.path("q.npz"), "-o", self.path("out.npz"))
+                self.same_bits(self.load(self.path("out.npz"))["w"], self.expected(target, how))
+            os.unlink(self.path("out.npz"))
+
+
 class QuantizedInput(Judge):
     def setUp(self):
         super().setUp()
@@ -301,6 +446,33 @@ class QuantizedInput(Judge):
         out = self.load(self.path("out.npz"))
         self.assertEqual(sorted(out), ["b", "x"])
         self.same_bits(out["x"], d.cast(y, "f16"))
+
+    def test_requantize_what_is_not_finite(self):
+        """A scale that is NaN or Inf: counted and placed as other values are; keep keeps codes and scales."""
+        q, s, _, _ = d.int8(self.x)
+        s[3], s[7] = np.nan, np.inf
+        q[7, :5] = [1, -1, 0, 127, 5]
+        with np.errstate(invalid="ignore"):
+            y = d.int8_value(q, s, None, "channel")
+        write_members(self.path("bad.npz"), [("x.npy", npy_bytes(q)), ("x.scale.npy", npy_bytes(s))])
+        for args in (["--int8"], ["--int8", "--granularity", "tensor"], ["--fp16"], ["--bf16", "--overflow", "sat"]):
+            args += ["--requantize", "--force", self.path("bad.npz"), "-o", self.path("out.npz")]
+            line = self.refuse(3, "quantize", *args)
+            for word in (": x: ", "%d of %d" % ((~np.isfinite(y)).sum(), y.size), "NaN", "[3, 0]", "--nonfinite"):
+                self.assertIn(word, line)
+            r = self.vc("quantize", *args, "--nonfinite", "keep", "--json")
+            row = r.json()["tensors"][0]
+            self.assertEqual((row["action"], row["name"]), ("kept", "x"))
+            self.assertIn("%d values" % (~np.isfinite(y)).sum(), row["reason"])
+            a, b = member_bytes(self.path("bad.npz")), member_bytes(self.path("out.npz"))
+            self.assertEqual((a["x.npy"], a["x.scale.npy"]), (b["x.npy"], b["x.scale.npy"]))
+            os.unlink(self.path("out.npz"))
+        self.vc("quantize", "--int8", "--requantize", "--nonfinite", "zero", self.path("bad.npz"), "-o",
+                self.path("out.npz"))
+        clean = np.nan_to_num(y, nan=0.0, posinf=0.0, neginf=0.0).astype("f4")  # nothing finite in those rows
+        want = d.int8(clean)
+        self.same_bits(self.load(self.path("out.npz"))["x"], want[0])
+        self.same_bits(self.load(self.path("out.npz"))["x.scale"], want[1])
 
     def test_excluded_quantized_tensors_stay(self):
         """Not worked on: codes, scales and zero points are carried over, and still known as quantized."""

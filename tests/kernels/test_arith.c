@@ -150,6 +150,43 @@ static void test_tiny_scales(void **unused)
     assert_true(vc_f32_bits(vc_int8_scale(vc_f32_bits(127.0f * FLT_MIN))) == vc_f32_bits(FLT_MIN));
 }
 
+/* Up to FLT_MAX no value decodes to Inf; the scale is the quotient for every absmax but FLT_MAX. */
+static void test_int8_far_end(void **unused)
+{
+    (void)unused;
+    for (uint32_t absmax = VC_F32_INF_BITS - 1; absmax > VC_F32_INF_BITS - 100000; absmax--) {
+        float a = vc_bits_f32(absmax);
+        float s = vc_int8_scale(absmax);
+
+        assert_int_equal(vc_int8_encode(a, s), 127);
+        assert_true(isfinite(vc_int8_decode(127, s, 0)) && isfinite(vc_int8_decode(-127, s, 0)));
+        assert_true(vc_f32_bits(s) == vc_f32_bits(a / 127.0f) - (absmax == VC_F32_INF_BITS - 1));
+        assert_true(fabs((double)a - 127.0 * (double)s) <= 0.0001 * (double)s);
+    }
+}
+
+static void test_asymmetric_far_end(void **unused)
+{
+    float most = FLT_MAX;
+
+    (void)unused;
+    for (int i = 0; i < 300000; i++) {
+        float other = most * (float)((double)(next() >> 11) * 0x1p-53) * (float)(i % 3 != 0);
+        float p = i % 2 == 0 ? most : other;
+        float n = i % 2 == 0 ? other : most;
+        float s = vc_int8_asym_scale(vc_f32_bits(p), vc_f32_bits(n));
+        int8_t z = vc_int8_zero_point(vc_f32_bits(n), s);
+        float x[3] = {p, -n, (i & 4 ? p : -n) * (float)((double)(next() >> 11) * 0x1p-53)};
+
+        for (int k = 0; k < 3; k++) {
+            double y = (double)vc_int8_decode(vc_int8_encode_asym(x[k], s, z), s, z);
+
+            assert_true(isfinite(y) && fabs((double)x[k] - y) <= 0.50003 * (double)s);
+        }
+        most = i % 1000 == 999 ? FLT_MAX : most * 0.99999f;
+    }
+}
+
 /* 0.50003 steps, at the ends and between, clipped or not. */
 static void test_asymmetric_bound(void **unused)
 {
@@ -192,11 +229,12 @@ static void test_asymmetric(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f16_golden),        cmocka_unit_test(test_bf16_golden),
-        cmocka_unit_test(test_codes_round_trip),  cmocka_unit_test(test_f64_rounds_once),
-        cmocka_unit_test(test_int8_ties_to_even), cmocka_unit_test(test_int8_bound),
-        cmocka_unit_test(test_tiny_scales),       cmocka_unit_test(test_asymmetric),
-        cmocka_unit_test(test_asymmetric_bound),
+        cmocka_unit_test(test_f16_golden),         cmocka_unit_test(test_bf16_golden),
+        cmocka_unit_test(test_codes_round_trip),   cmocka_unit_test(test_f64_rounds_once),
+        cmocka_unit_test(test_int8_ties_to_even),  cmocka_unit_test(test_int8_bound),
+        cmocka_unit_test(test_tiny_scales),        cmocka_unit_test(test_asymmetric),
+        cmocka_unit_test(test_asymmetric_bound),   cmocka_unit_test(test_int8_far_end),
+        cmocka_unit_test(test_asymmetric_far_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
