@@ -295,10 +295,37 @@ out:
     return status;
 }
 
+/* A reader that goes through the file from its start would find a member there that the directory does not have. */
+static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
+{
+    enum vc_status status = VC_OK;
+
+    while (from < to && to - from >= 4) {
+        uint64_t end = vc_min_u64(to, from + WINDOW_BYTES);
+        const unsigned char *p;
+        uint64_t i;
+
+        VC_TRY(load(v, from, end));
+        p = v->window.data + (from - v->window.offset);
+        for (i = 0; i + 4 <= end - from; i++) {
+            if (p[i] == 'P' && vc_le32(p + i) == 0x04034b50) {
+                return vc_fail(v->ctx, VC_E_FORMAT,
+                               "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "
+                               "directory does not have",
+                               from + i);
+            }
+        }
+        from = end - 3; /* a signature may lie across two pieces */
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip,
                             vc_zip_visit_fn *visit, void *user)
 {
     struct visit v = {.ctx = ctx, .file = file, .zip = zip};
+    uint64_t at = 0; /* end of what was visited */
     size_t i;
     enum vc_status status = VC_OK;
 
@@ -311,6 +338,7 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
         const unsigned char *head = NULL;
         size_t n = 0;
 
+        VC_TRY(check_gap(&v, at, v.order[i].offset));
         status = visit_local(&v, i, &head, &n);
         if (status == VC_OK) {
             status = visit(ctx, user, v.order[i].entry, head, n);
@@ -319,7 +347,9 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
             vc_context(ctx, "member '%s'", zip->entries[v.order[i].entry].name);
             goto out;
         }
+        at = zip->entries[v.order[i].entry].end_offset;
     }
+    VC_TRY(check_gap(&v, at, zip->directory_offset));
 out:
     vc_free(ctx, v.window.data);
     vc_free(ctx, v.order);

@@ -17,6 +17,7 @@
 #define FLAG_ENCRYPTED  0x0001
 #define FLAG_PATCHED    0x0020
 #define FLAG_STRONG     0x0040
+#define FLAG_UTF8       0x0800
 #define FLAG_MASKED     0x2000
 #define EXTRA_UTF8_NAME 0x7075
 
@@ -186,8 +187,9 @@ static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_e
     return VC_OK;
 }
 
-/* Sizes and offset that did not fit into the record, in this order, only those. */
-static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry)
+/* Sizes, offset and disk that did not fit into the record, in this order, only those. */
+static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry,
+                             bool has_disk)
 {
     uint64_t *const fields[] = {&entry->size_bytes, &entry->packed_bytes, &entry->local_offset};
     size_t at = 0;
@@ -203,10 +205,18 @@ static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extr
         *fields[i] = vc_le64(extra->data + at);
         at += 8;
     }
+    if (has_disk && extra->n - at < 4) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
+    }
+    if (has_disk && vc_le32(extra->data + at) != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 extra field: the archive is split over several files");
+    }
     return VC_OK;
 }
 
-static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip_entry *entry)
+/* has_disk: the number of the member's disk is in the zip64 field. */
+static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data, size_t n, bool has_disk,
+                                  struct vc_zip_entry *entry)
 {
     struct vc_zip_extra extra;
     bool seen64 = false;
@@ -223,10 +233,13 @@ static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data,
                 return vc_fail(ctx, VC_E_FORMAT, "zip: two zip64 extra fields");
             }
             seen64 = true;
-            VC_TRY(take64(ctx, &extra, entry));
+            VC_TRY(take64(ctx, &extra, entry, has_disk));
         } else if (extra.id == EXTRA_UTF8_NAME) {
             VC_TRY(check_other_name(ctx, &extra, entry->name, entry->name_bytes));
         }
+    }
+    if (has_disk && !seen64) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
     }
 out:
     return status;
@@ -268,6 +281,27 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
     return VC_OK;
 }
 
+/* Bytes beyond ASCII need the flag: without it the standard says CP437, which NumPy follows, many writers mean UTF-8,
+ * and some readers guess. */
+static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *entry)
+{
+    size_t i;
+
+    if (entry->name_bytes == 0 || !vc_utf8_valid(entry->name, entry->name_bytes)) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       entry->name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
+    }
+    for (i = 0; (entry->flags & FLAG_UTF8) == 0 && i < entry->name_bytes; i++) {
+        if ((unsigned char)entry->name[i] >= 0x80) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "'%s' is not marked as UTF-8, so readers differ about it (NumPy takes it for CP437); write "
+                           "the archive again with a tool that marks names",
+                           entry->name);
+        }
+    }
+    return VC_OK;
+}
+
 /* One record at p, which may take up to `left` bytes. The name goes to *names and moves it on. */
 static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, size_t left, char **names,
                                   struct vc_zip_entry *entry)
@@ -300,10 +334,7 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     entry->packed_bytes = vc_le32(p + 20);
     entry->size_bytes = vc_le32(p + 24);
     entry->local_offset = vc_le32(p + 42);
-    if (name_bytes == 0 || !vc_utf8_valid(entry->name, name_bytes)) {
-        return vc_fail(ctx, VC_E_FORMAT, name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
-    }
-    return VC_OK;
+    return check_name(ctx, entry);
 }
 
 static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip *zip)
@@ -323,7 +354,8 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
             return vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
         }
         at += entry->central_bytes;
-        status = read_extras(ctx, p + CENTRAL_BYTES + entry->name_bytes, vc_le16(p + 30), entry);
+        status =
+            read_extras(ctx, p + CENTRAL_BYTES + entry->name_bytes, vc_le16(p + 30), vc_le16(p + 34) == 0xffff, entry);
         if (status == VC_OK) {
             status = check_entry(ctx, entry, zip->directory_offset);
         }

@@ -1,6 +1,7 @@
 /* zip_read.h - the directory of a zip file, checked so strictly that every reader would see the same members.
  *
- *     local header | name | extra | data | [descriptor]      once per member, gaps between them are tolerated
+ *     local header | name | extra | data | [descriptor]      once per member; gaps between them are tolerated
+ *                                                            where they hold no other member
  *     central record | name | extra | comment                once per member: "the directory"
  *     [zip64 end record] [zip64 locator] end record [comment] up to the last byte of the file
  *

@@ -29,6 +29,7 @@ static struct vc_model *open_bytes(struct vc_ctx *ctx, const struct bytes *b)
 static void test_members(void **state)
 {
     static const char json[] = "{\"schema\": \"vcompress.manifest/1\", \"tensors\": {}}";
+    static const struct member_options utf8 = {.utf8 = true};
     struct vc_ctx *ctx = test_ctx();
     struct vc_model *model;
     struct zip_builder z;
@@ -44,7 +45,7 @@ static void test_members(void **state)
     zip_add_bytes(&z, "plain", npy_matrix(5, 2), NULL); /* an npy without the suffix */
     zip_add(&z, "empty", "", 0, NULL);
     zip_add(&z, "empty2", "", 0, &deflated);
-    zip_add_bytes(&z, "gewicht\xc3\xa4.npy", npy_array("<i8", false, "()", "\5\0\0\0\0\0\0\0", 8), NULL);
+    zip_add_bytes(&z, "gewicht\xc3\xa4.npy", npy_array("<i8", false, "()", "\5\0\0\0\0\0\0\0", 8), &utf8);
     zip_add_bytes(&z, "none.npy", npy_array("<f4", false, "(0, 7)", "", 0), NULL);
     zip_add_bytes(&z, "none2.npy", npy_array("<f4", false, "(0, 7)", "", 0), &deflated);
     zip_finish(&z, ZIP_END_PLAIN, 0);

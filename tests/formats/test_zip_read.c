@@ -39,7 +39,7 @@ static void test_good(void **state)
     o = (struct member_options){.deflate = true, .level = 6, .strategy = Z_HUFFMAN_ONLY};
     expect_good_with("huffman only", &o, ZIP_END_PLAIN, 0);
     for (end = ZIP_END_PLAIN; end <= ZIP_END_64_PLAIN; end++) {
-        for (mask = 0; mask < 8; mask++) {
+        for (mask = 0; mask < 16; mask++) {
             o = (struct member_options){.central64 = mask, .local64 = mask & 1};
             expect_good_with("zip64", &o, (enum zip_end)end, 0);
         }
@@ -212,6 +212,7 @@ static const struct change changes[] = {
     {"central extra length", "but", CENTRAL, 1, 30, 2, 60000, false, {0}, 0},
     {"central comment length", "but", CENTRAL, 1, 32, 2, 1, false, {0}, 0},
     {"central disk", "several files", CENTRAL, 0, 34, 2, 1, false, {0}, 0},
+    {"central disk elsewhere", "several files", CENTRAL, 0, 34, 2, 0xffff, false, {0}, 0},
     {"central offset", "no local header", CENTRAL, 0, 42, 4, 1, true, {0}, 0},
     {"central offset past the end", "before the directory", CENTRAL, 0, 42, 4, 0x7fffffff, false, {0}, 0},
     {"central name", "another name", CENTRAL, 0, 46, 1, 'x', false, {0}, 0},
@@ -222,6 +223,9 @@ static const struct change changes[] = {
     {"central64 size huge", "two different", CENTRAL, 0, 62, 1, 0x80, false, {.central64 = 7}, 0},
     {"central64 packed huge", "do not lie", CENTRAL, 0, 55, 16, ~UINT64_C(0), false, {.central64 = 7}, 0},
     {"central64 offset huge", "do not lie", CENTRAL, 0, 71, 8, ~UINT64_C(0), false, {.central64 = 7}, 0},
+    {"central64 disk", "several files", CENTRAL, 0, 79, 4, 1, false, {.central64 = 15}, 0},
+    {"central64 disk alone", "several files", CENTRAL, 0, 55, 4, 0x01000000, false, {.central64 = SATURATE_DISK}, 0},
+    {"central64 without the disk", "too short", CENTRAL, 0, 34, 2, 0xffff, false, {.central64 = 7}, 0},
     {"end disk", "several files", END, 0, 4, 2, 1, false, {0}, 0},
     {"end directory disk", "several files", END, 0, 6, 2, 1, false, {0}, 0},
     {"end count here", "several files", END, 0, 8, 2, 1, false, {0}, 0},
@@ -378,6 +382,78 @@ static void test_overlaps(void **state)
     bytes_release(&inner);
 }
 
+/* A member "hidden" in front of member `at` of an archive with two members, or of the directory, after `before` bytes.
+ */
+static void expect_hidden(size_t at, size_t before, size_t n_zip_members)
+{
+    struct zip_builder hidden;
+    struct zip_builder z;
+    size_t i;
+
+    memset(&hidden, 0, sizeof hidden);
+    zip_add_bytes(&hidden, "hidden.npy", npy_matrix(2, 2), NULL);
+    memset(&z, 0, sizeof z);
+    for (i = 0; i <= n_zip_members; i++) {
+        if (i == at) {
+            bytes_fill(&z.out, 'P', before);
+            bytes_add(&z.out, hidden.out.p, hidden.out.n);
+        }
+        if (i < n_zip_members) {
+            zip_add_bytes(&z, i == 0 ? "a.npy" : "b.npy", npy_matrix(3, 4), NULL);
+        }
+    }
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    expect_bad("hidden member", z.out.p, z.out.n, "does not have");
+    zip_release(&z);
+    zip_release(&hidden);
+}
+
+static void test_hidden_member(void **state)
+{
+    struct member_options o = {.gap = 300000};
+    struct zip_builder z;
+    size_t at;
+    size_t k;
+
+    (void)state;
+    for (at = 0; at <= 2; at++) {
+        expect_hidden(at, 0, 2);
+    }
+    expect_hidden(0, 0, 0);
+    expect_hidden(1, 5, 2);
+    expect_hidden(2, 1, 2);
+    for (k = 0; k < 5; k++) { /* across the pieces that gaps are read in */
+        expect_hidden(1, ((size_t)256 << 10) - k, 2);
+    }
+    /* A signature that is cut by the next member is no member. */
+    zip_simple(&z, &o);
+    memcpy(z.out.p + z.members[1].local - 3, "PK\3", 3);
+    expect_good("part of a signature", z.out.p, z.out.n);
+    memcpy(z.out.p + z.members[1].local - 4, "PK\3\4", 4);
+    expect_bad("signature alone", z.out.p, z.out.n, "does not have");
+    zip_release(&z);
+}
+
+static void test_names(void **state)
+{
+    struct member_options o = {.utf8 = true};
+    struct zip_builder z;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; i++, o.utf8 = false) {
+        memset(&z, 0, sizeof z);
+        zip_add_bytes(&z, "\xc3\xbc.npy", npy_matrix(3, 4), &o);
+        zip_finish(&z, ZIP_END_PLAIN, 0);
+        if (o.utf8) {
+            expect_good("marked as UTF-8", z.out.p, z.out.n);
+        } else {
+            expect_bad("not marked", z.out.p, z.out.n, "'\xc3\xbc.npy' is not marked as UTF-8");
+        }
+        zip_release(&z);
+    }
+}
+
 static void test_two_end_records(void **state)
 {
     struct zip_builder z;
@@ -433,6 +509,8 @@ int main(void)
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_extra_fields),
         cmocka_unit_test(test_overlaps),
+        cmocka_unit_test(test_hidden_member),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_two_end_records),
         cmocka_unit_test(test_descriptor_missing),
     };

@@ -231,6 +231,7 @@ static void add_central(struct bytes *out, const struct zip_member *m)
     for (bit = 0; bit < 3; bit++) {
         n64 += (o->central64 >> bit & 1) * 8;
     }
+    n64 += (o->central64 & SATURATE_DISK) != 0 ? 4 : 0;
     bytes_u32(out, 0x02014b50);
     bytes_u16(out, 0x0314);
     bytes_u16(out, n64 != 0 ? 45 : 20);
@@ -244,7 +245,7 @@ static void add_central(struct bytes *out, const struct zip_member *m)
     bytes_u16(out, (unsigned)strlen(m->name));
     bytes_u16(out, (unsigned)(o->n_central_extra + (n64 != 0 ? 4 + n64 : 0)));
     bytes_u16(out, 0);
-    bytes_u16(out, 0);
+    bytes_u16(out, o->central64 & SATURATE_DISK ? 0xffff : 0);
     bytes_u16(out, 0);
     bytes_u32(out, 0x01800000);
     bytes_u32(out, o->central64 & SATURATE_OFFSET ? 0xffffffff : (uint32_t)m->local);
@@ -260,6 +261,9 @@ static void add_central(struct bytes *out, const struct zip_member *m)
         }
         if (o->central64 & SATURATE_OFFSET) {
             bytes_u64(out, m->local);
+        }
+        if (o->central64 & SATURATE_DISK) {
+            bytes_u32(out, 0);
         }
     }
     bytes_add(out, o->central_extra, o->n_central_extra);

@@ -31,6 +31,7 @@ enum descriptor { DESCRIPTOR_NONE, DESCRIPTOR_32, DESCRIPTOR_64, DESCRIPTOR_PLAI
 #define SATURATE_SIZE   1
 #define SATURATE_PACKED 2
 #define SATURATE_OFFSET 4
+#define SATURATE_DISK   8
 
 struct member_options {
     bool deflate;

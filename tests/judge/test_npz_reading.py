@@ -177,6 +177,23 @@ class Reading(Judge):
         write_members(self.path("in.npz"), [(n + ".npy", npy_bytes(x * (k + 1))) for k, n in enumerate(names)])
         self.assertEqual(self.both_ways("names", {n: x * np.float32(k + 1) for k, n in enumerate(names)}), len(names))
 
+    def test_names_that_readers_differ_about(self):
+        """Beyond ASCII, NumPy goes by flag bit 11: with it the name is the same everywhere, without it we refuse."""
+        x = weights.normal("x", (64, 64)).astype("f4")
+        write_members(self.path("in.npz"), [("\u00fc.npy", npy_bytes(x))])
+        with np.load(self.path("in.npz")) as z:
+            self.assertEqual(z.files, ["\u00fc"])
+        self.both_ways("flagged", {"\u00fc": x})
+        data = bytearray(read_bytes(self.path("in.npz")))
+        for signature, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            data[data.index(signature) + at + 1] &= ~8
+        write_bytes(self.path("in.npz"), bytes(data))
+        with np.load(self.path("in.npz")) as z:
+            self.assertNotEqual(z.files, ["\u00fc"])
+        line = self.refuse(3, "quantize", "--int8", self.path("in.npz"), "-o", self.path("out.npz"), "--force")
+        for word in ("in.npz", "\u00fc.npy", "UTF-8", "CP437"):
+            self.assertIn(word, line)
+
     def test_thousands_of_members(self):
         arrays = {"m%d" % k: np.full((2, 3), k, "f4") for k in range(3000)}
         np.savez(self.path("in.npz"), **arrays)
