@@ -60,6 +60,8 @@ static const struct {
     [VC_DTYPE_TQ2_0] = {"tq2_0", 256, 66},
     [VC_DTYPE_MXFP4] = {"mxfp4", 32, 17},
     [VC_DTYPE_NVFP4] = {"nvfp4", 64, 36},
+    [VC_DTYPE_Q1_0] = {"q1_0", 128, 18},
+    [VC_DTYPE_Q2_0] = {"q2_0", 64, 18},
 };
 
 const char *vc_dtype_name(enum vc_dtype dtype)

@@ -92,10 +92,11 @@ static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
     const char *all = "";
     size_t p;
 
-    for (p = 0; p < job->n_passes && all != NULL; p++) {
-        if (job->passes[p]->note != NULL) {
-            all = all[0] == '\0' ? job->passes[p]->note
-                                 : vc_arena_printf(ctx, &job->arena, "%s; %s", all, job->passes[p]->note);
+    for (p = 0; p <= job->n_passes && all != NULL; p++) {
+        const char *note = p < job->n_passes ? job->passes[p]->note : job->sink->note;
+
+        if (note != NULL) {
+            all = all[0] == '\0' ? note : vc_arena_printf(ctx, &job->arena, "%s; %s", all, note);
         }
     }
     return all;

@@ -35,6 +35,7 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
 {
     char *value;
     va_list args;
+    char *c;
     int n;
 
     if (model->n_facts == VC_MAX_FACTS) {
@@ -51,6 +52,9 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
     va_start(args, format);
     (void)vsnprintf(value, n < 0 ? 1 : (size_t)n + 1, format, args);
     va_end(args);
+    for (c = value; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* one line, as promised */
+    }
     model->facts[model->n_facts++] = (struct vc_fact){key, value};
     return VC_OK;
 }

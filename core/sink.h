@@ -78,6 +78,7 @@ struct vc_sink {
     bool ordered;
     bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
     size_t memory_bytes; /* what it takes beside packets, for the plan */
+    const char *note;    /* for the report, a literal; NULL: none. Known once the layout is */
 };
 
 #endif

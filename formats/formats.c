@@ -10,10 +10,11 @@
 
 #include "core/checked.h"
 
-static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz, &vc_format_safetensors};
+static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz, &vc_format_safetensors,
+                                                  &vc_format_gguf};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
-#define VC_READABLE "npz, npy and safetensors"
+#define VC_READABLE "npz, npy, safetensors and GGUF"
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
@@ -32,7 +33,6 @@ struct known {
 static const struct known knowns[] = {
     VC_KNOWN(0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run \"git lfs pull\" to fetch it"),
     VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); " VC_READABLE " can be read"),
-    VC_KNOWN(0, "GGUF", "a GGUF file; " VC_READABLE " can be read"),
     VC_KNOWN(0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20",
              "a PyTorch file of before 1.6; " VC_READABLE " can be read"),
     VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; " VC_READABLE " can be read"),
@@ -125,7 +125,10 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s", what);
     }
     if (is_zeros(head, n)) {
-        return vc_fail(ctx, VC_E_FORMAT, "starts with %zu zero bytes: an unfinished download?", n);
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "starts with %zu zero bytes: an unfinished download, or a writer that was interrupted before it "
+                       "wrote the header (llama.cpp's quantizer writes it last)",
+                       n);
     }
     if (is_text(head, n) && head[0] == '{') {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -138,7 +141,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
     return vc_fail(ctx, VC_E_FORMAT,
-                   "is no checkpoint that can be read: starts with bytes%s, expected npz, npy or safetensors", bytes);
+                   "is no checkpoint that can be read: starts with bytes%s, expected npz, npy, safetensors or GGUF",
+                   bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------ open, close */

@@ -56,7 +56,7 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
-     .help = "where to write; the extension .npz, .npy or .safetensors chooses the format, else it is the input's; - is "
+     .help = "where to write; the extension .npz, .npy, .safetensors or .gguf chooses the format, else it is the input's; - is "
              "standard output (default: a name beside the input, such as model.int8.npz)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
      .help = "replace an existing file (never the input)"},

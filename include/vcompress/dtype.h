@@ -75,6 +75,8 @@ enum vc_dtype {
     VC_DTYPE_TQ2_0,
     VC_DTYPE_MXFP4,
     VC_DTYPE_NVFP4,
+    VC_DTYPE_Q1_0,
+    VC_DTYPE_Q2_0,
     VC_DTYPE_COUNT
 };
 

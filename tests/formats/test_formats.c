@@ -24,7 +24,7 @@ static void test_known_files(void **state)
     (void)state;
     EXPECT_NAMED("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "git lfs pull");
     EXPECT_NAMED("\x89HDF\r\n\x1a\n", "HDF5");
-    EXPECT_NAMED("GGUF\3\0\0\0", "GGUF");
+    EXPECT_NAMED("GGUF\0\0\0\3", "big-endian GGUF");
     EXPECT_NAMED("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "PyTorch");
     EXPECT_NAMED("\x80\x04\x95", "pickle");
     EXPECT_NAMED("7z\xbc\xaf\x27\x1c", "7z archive");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuzz_target.h"
+#include "gguf_builder.h"
 #include "zip_builder.h"
 
 static const char *root;
@@ -226,6 +227,40 @@ static void safetensors_seeds(void)
                      data, 12);
 }
 
+static void save_gguf(const char *name, struct gguf_builder *g)
+{
+    struct bytes b = gguf_finish(g);
+
+    save("gguf", name, &b);
+    bytes_release(&b);
+}
+
+static void gguf_seeds(void)
+{
+    static const uint64_t dims[] = {32, 2, 1, 1};
+    static const char *const words[] = {"<s>", "", "word"};
+    struct gguf_builder g = {0};
+
+    save_gguf("empty", &g);
+    g.version = 2;
+    gguf_tensor(&g, "w", 0, 2, dims, 256);
+    save_gguf("version-2", &g);
+    gguf_pair_string(&g, "general.architecture", "llama");
+    gguf_pair_u32(&g, "general.file_type", 7);
+    gguf_pair_u32(&g, "general.quantization_version", 2);
+    gguf_pair_strings(&g, "tokenizer.ggml.tokens", words, 3);
+    gguf_pair(&g, "a.floats", 9, "\6\0\0\0\2\0\0\0\0\0\0\0abcdefgh", 20);
+    gguf_pair(&g, "a.bool", 7, "\1", 1);
+    gguf_tensor(&g, "q", 8, 2, dims, 68);
+    gguf_tensor(&g, "h", 1, 1, dims, 64);
+    save_gguf("blocks", &g);
+    g.align = 64;
+    gguf_pair_u32(&g, "general.alignment", 64);
+    gguf_tensor(&g, "a", 24, 4, dims, 64);
+    gguf_tensor(&g, "b", 27, 0, NULL, 8);
+    save_gguf("alignment", &g);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -238,5 +273,6 @@ int main(int argc, char **argv)
     manifest_seeds();
     member_seeds();
     safetensors_seeds();
+    gguf_seeds();
     return 0;
 }
