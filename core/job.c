@@ -308,7 +308,6 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
     unsigned n_workers = 1;
     struct vc_exec exec;
 
-    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink)); /* refuses a bad output name */
     VC_TRY(plan_items(ctx, job));
     plan_companions(job);
     VC_TRY(survey(ctx, job));
@@ -342,6 +341,8 @@ enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct 
         job->options.path = vc_arena_printf(ctx, &job->arena, "%s", options->path);
         VC_TRY_ALLOC(job->options.path);
     }
+    /* Refuses a bad name of the output; those sentences are not about the input. */
+    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink));
     status = plan(ctx, job);
     if (status != VC_OK) {
         return vc_context(ctx, "%s", job->model->path);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/checked.h"
 
@@ -244,12 +245,13 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
+/* In capitals, too. */
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path);
     size_t k = strlen(suffix);
 
-    return n > k && strcmp(path + n - k, suffix) == 0;
+    return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
 /* The one of the format's extensions that the path has; NULL: none. */

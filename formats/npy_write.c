@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/checked.h"
 #include "formats/npy.h"
@@ -85,7 +86,7 @@ static bool ends_in(const char *path, const char *suffix)
     size_t n = path == NULL ? 0 : strlen(path);
     size_t k = strlen(suffix);
 
-    return n > k && strcmp(path + n - k, suffix) == 0;
+    return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
 /* Why it has to be an npz; NULL if an npy will do. */
@@ -93,7 +94,7 @@ static const char *needs_npz(const struct npy_sink *self, const struct vc_out_li
 {
     if (outs->n != 1) {
         return outs->n != 0 && outs->tensors[0].quant.scheme != VC_SCHEME_NONE ? "codes and scales are several arrays"
-                                                                               : "it holds exactly one array";
+                                                                               : "an npy is exactly one array";
     }
     if (outs->tensors[0].dtype == VC_DTYPE_BF16) {
         return "NumPy has no bf16, so it needs a manifest";

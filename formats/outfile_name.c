@@ -125,6 +125,13 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
     return VC_OK;
 }
 
+/* Names for streams that are open already, whatever they lead to. */
+static bool is_stream(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
 enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = strlen(file->path);
@@ -132,6 +139,10 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
 
     if (n == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the name of the output is empty");
+    }
+    if (is_stream(file->path)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a stream, and only files are written; '-' writes to standard output",
+                       file->path);
     }
     file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
     VC_TRY_ALLOC(file->target);

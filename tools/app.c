@@ -183,10 +183,11 @@ static int put_in_place(struct app *app, FILE *to)
 /* ---- failing ---- */
 
 /* The terminal and whoever reads line by line get one line without control characters. */
-static void print_line(const char *text)
+static void print_line(struct app *app, const char *text)
 {
     char *clean = text_clean(text);
 
+    app->said = true;
     fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
     free(clean);
 }
@@ -266,7 +267,7 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
     if (status == VC_E_CANCELLED && caught_signal() != 0) {
         return EXIT_SYSTEM; /* main ends by that signal, without a word */
     }
-    print_line(text);
+    print_line(app, text);
     error_document(app, status, text);
     return exit_status(status);
 }
@@ -276,7 +277,7 @@ int app_gate(struct app *app, const char *sentence)
     char text[LINE_BYTES];
 
     name_subject(app, sentence, text);
-    print_line(text);
+    print_line(app, text);
     return EXIT_NO;
 }
 
@@ -306,7 +307,7 @@ int app_usage(struct app *app, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    print_line(text);
+    print_line(app, text);
     error_document(app, VC_E_ARGUMENT, text);
     return EXIT_USAGE;
 }

@@ -51,6 +51,7 @@ struct app {
     char *own_output;    /* owned; what output points to when we made the name */
     bool written;        /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed;  /* it was, when we started */
+    bool said;           /* a line was printed on stderr: there is never a second one */
 };
 
 /* Every command's structure starts with this, so that its groups can refer to the shared fields. */

@@ -306,6 +306,9 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (app->parsed.n_args != 2) {
         return app_usage(app, "diff takes two files, got %d; see vcompress diff --help", app->parsed.n_args);
     }
+    if (cli.tolerance < 0) {
+        return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.tolerance);
+    }
     rc = app_open(app);
     if (rc == GO_ON) {
         rc = json_check(app);

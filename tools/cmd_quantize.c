@@ -56,7 +56,7 @@ static const struct opt scheme_opts[] = {
     {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, .field = FIELD(nonfinite),
      .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
     {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, .field = FIELD(overflow),
-     .help = "values beyond the target's range: stop, make them Inf, or the largest finite (default error)"},
+     .help = "fp16, bf16: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, .field = FIELD(quantize.requantize),
      .help = "accept input that is quantized already"},
 };
@@ -72,14 +72,18 @@ static const struct opt_group *const groups[] = {
 static int check_target(struct app *app, int target)
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric"};
+    bool int8 = target == VC_TARGET_INT8;
 
     if (target < 0) {
         return app_usage(app, "no target given: choose --int8, --fp16 or --bf16");
     }
-    for (size_t i = 0; target != VC_TARGET_INT8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
+    for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
         if (options_seen(&app->parsed, int8_only[i])) {
             return app_usage(app, "--%s works with --int8 only", int8_only[i]);
         }
+    }
+    if (int8 && options_seen(&app->parsed, "overflow")) {
+        return app_usage(app, "--overflow works with --fp16 and --bf16 only: int8 scales fit every finite value");
     }
     return GO_ON;
 }

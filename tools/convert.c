@@ -111,6 +111,9 @@ static int check_words(struct app *app, const struct convert_options *options)
     if (write->output == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
         return app_usage(app, "reading standard input needs a name for the output: -o FILE, or -o - for a pipe");
     }
+    if (write->min_sqnr_db < 0) {
+        return app_usage(app, "--min-sqnr: %g is no gate: it must be above 0", write->min_sqnr_db);
+    }
     if (piped && app->json.on && app->json.path == NULL) {
         app->json.on = false;
         return app_usage(app, "--json and -o - both want standard output; use --json=FILE");

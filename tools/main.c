@@ -75,39 +75,46 @@ static void die_by(int number)
 
 /* ---- descriptors ---- */
 
-/* A file that we open must not become descriptor 0, 1 or 2. True when standard output was closed. */
+/* A file that we open must not become descriptor 0, 1 or 2. True when standard output was closed: what is written
+ * there fails then, as it did before. */
 static bool fill_descriptors(void)
 {
     bool stdout_closed = fcntl(1, F_GETFD) < 0;
 
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 1 ? O_RDONLY : O_RDWR) != fd) {
             _exit(EXIT_SYSTEM);
         }
     }
     return stdout_closed;
 }
 
-/* A report that was not printed is a failure, even when the work is done. */
+/* Without a standard output nobody asked for the table of a conversion that has written its file. */
+static bool is_spare(const struct app *app)
+{
+    return app->stdout_closed && app->written && !(app->json.on && app->json.path == NULL);
+}
+
+/* What was not printed is a failure, even when the work is done. */
 static int close_streams(struct app *app, int status)
 {
     int error = 0;
 
     if (fflush(stdout) != 0 || ferror(stdout) != 0 || fclose(stdout) != 0) {
-        error = errno != 0 ? errno : EIO;
+        error = is_spare(app) ? 0 : errno != 0 ? errno : EIO;
     }
     if (caught != 0 && (status == EXIT_SYSTEM || error != 0)) {
         die_by(caught);
     }
-    if (error != 0 && status == EXIT_YES) {
+    if (error != 0 && (status == EXIT_YES || status == EXIT_NO) && !app->said) {
         app->json.on = false;
-        (void)app_refuse(app, VC_E_IO, "%scannot print the report: %s", app->written ? "written, but " : "",
-                         strerror(error));
+        status = app_refuse(app, VC_E_IO, "%scannot print the report: %s", app->written ? "written, but " : "",
+                            app->stdout_closed ? "standard output is closed" : strerror(error));
     }
-    if (fflush(stderr) != 0 || ferror(stderr) != 0) {
-        error = EIO;
+    if ((fflush(stderr) != 0 || ferror(stderr) != 0) && status == EXIT_YES) {
+        status = EXIT_SYSTEM;
     }
-    return error != 0 && status == EXIT_YES ? EXIT_SYSTEM : status;
+    return status;
 }
 
 /* ---- the command ---- */

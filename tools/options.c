@@ -282,6 +282,11 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
     };
     char allowed[160];
 
+    if (value[0] == '\0') {
+        snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s: the value is empty; it needs %s", opt->name,
+                 opt->value);
+        return PARSE_ERROR;
+    }
     if (options_has_words(opt)) {
         spell(opt->value, allowed, sizeof(allowed));
     } else if (opt->kind == OPT_CALL) {
@@ -449,6 +454,11 @@ enum parse_result options_parse(const struct command *command, int argc, char **
         char *arg = argv[line.at++];
         enum parse_result result = PARSE_OK;
 
+        if (arg[0] == '\0') {
+            snprintf(parsed->error, sizeof(parsed->error), "an argument is empty; see vcompress %s --help",
+                     command->name);
+            return PARSE_ERROR;
+        }
         if (ended || arg[0] != '-' || arg[1] == '\0') {
             argv[parsed->n_args++] = arg; /* never beyond `at`: the slot was read before */
         } else if (strcmp(arg, "--") == 0) {
