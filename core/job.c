@@ -97,7 +97,7 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
                                                   .shape = t->shape,
                                                   .n_elems = t->n_elems,
                                                   .quant = t->quant},
-                                         .reason = ""};
+                                         .reason = job->n_passes == 0 ? "copied bit for bit" : ""};
     }
     for (p = 0; p < job->n_passes; p++) {
         struct vc_pass *pass = job->passes[p];
@@ -233,9 +233,6 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
             .source_dtype = t->quant != NULL ? t->quant->source_dtype : t->dtype};
         if (item->n_stages != 0) {
             VC_TRY(add_companion_outs(ctx, job, item, &n));
-        } else if (!raw && !job->sink->ops->can_hold(job->sink, t->dtype)) {
-            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s", t->name, job->sink->format,
-                           vc_dtype_name(t->dtype)));
         }
     }
     for (i = 0; i < n_tensors; i++) {
@@ -249,11 +246,17 @@ out:
     return status;
 }
 
+/* Without a pass, what the source was made with. */
 static enum vc_status join_recipes(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n = 0;
     size_t p;
 
+    if (job->n_passes == 0) {
+        job->outs.n_recipe = job->model->n_recipe;
+        job->outs.recipe = job->model->recipe;
+        return VC_OK;
+    }
     for (p = 0; p < job->n_passes; p++) {
         n += job->passes[p]->n_recipe;
     }
@@ -274,23 +277,6 @@ static enum vc_status join_recipes(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
-/* The gate that can be checked from the headers. */
-static enum vc_status check_size_gate(struct vc_ctx *ctx, struct vc_job *job)
-{
-    uint64_t bytes = job->report.totals.file_after;
-
-    if (job->options.max_bytes == 0 || bytes == 0 || bytes <= job->options.max_bytes) {
-        return VC_OK;
-    }
-    job->report.gate_missed = vc_arena_printf(ctx, &job->arena, "the output has %llu bytes, --max-bytes allows %llu",
-                                              (unsigned long long)bytes, (unsigned long long)job->options.max_bytes);
-    if (job->report.gate_missed == NULL) {
-        job->report.gate_missed = "";
-        return VC_E_NOMEM;
-    }
-    return vc_fail(ctx, VC_E_GATE, "%s", job->report.gate_missed);
-}
-
 static struct vc_exec job_exec(struct vc_job *job)
 {
     return (struct vc_exec){.items = job->items,
@@ -299,22 +285,25 @@ static struct vc_exec job_exec(struct vc_job *job)
                             .sink = job->sink,
                             .first_out = job->first_out,
                             .outs = job->out_tensors,
-                            .what = job->n_passes != 0 ? job->passes[0]->ops->name : "copy"};
+                            .what = job->n_passes != 0 ? job->passes[0]->ops->name : "convert"};
 }
 
 static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
     unsigned n_workers = 1;
+    uint64_t file_bytes = 0;
     struct vc_exec exec;
 
     VC_TRY(plan_items(ctx, job));
     plan_companions(job);
     VC_TRY(survey(ctx, job));
     plan_companions(job);
+    VC_TRY(vc_job_check_held(ctx, job));
     VC_TRY(list_outs(ctx, job));
     VC_TRY(join_recipes(ctx, job));
-    VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &job->report.totals.file_after));
+    VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
+    vc_job_output_sizes(job, file_bytes);
     job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *job->results);
     VC_TRY_ALLOC(job->results);
     VC_TRY(vc_job_report_plan(ctx, job));
@@ -327,7 +316,7 @@ out:
 
 enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)
 {
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
     vc_clear_error(ctx);
     if (job->items != NULL) {
@@ -337,19 +326,12 @@ enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct 
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
     job->options = *options;
-    if (options->path != NULL) {
-        job->options.path = vc_arena_printf(ctx, &job->arena, "%s", options->path);
-        VC_TRY_ALLOC(job->options.path);
+    /* Refuses a bad name of an output; those sentences are not about the input. */
+    if (vc_job_create_sink(ctx, job) != VC_OK) {
+        return ctx->status;
     }
-    /* Refuses a bad name of the output; those sentences are not about the input. */
-    VC_TRY(job->model->ops->create_sink(ctx, job->model, &job->options, &job->sink));
     status = plan(ctx, job);
-    if (status != VC_OK) {
-        return vc_context(ctx, "%s", job->model->path);
-    }
-    status = check_size_gate(ctx, job);
-out:
-    return status;
+    return status != VC_OK ? vc_context(ctx, "%s", job->model->path) : vc_job_check_size(ctx, job);
 }
 
 /* ---- running ---- */
@@ -437,11 +419,11 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
     vc_job_report_results(job);
     VC_TRY(check_quality_gate(ctx, job));
     VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
-    job->report.totals.file_after = file_bytes;
-    VC_TRY(check_size_gate(ctx, job));
+    vc_job_output_sizes(job, file_bytes);
+    VC_TRY(vc_job_check_size(ctx, job));
     VC_TRY(vc_check_cancelled(ctx));
     VC_TRY(job->sink->ops->commit(ctx, job->sink));
-    job->report.written = job->options.path != NULL;
+    vc_job_written(job);
 out:
     return status;
 }

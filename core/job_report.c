@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/job_state.h"
+#include "core/tee_sink.h"
 #include "core/totals.h"
 
 /* Bytes of the tensor with its scales and zero points as the source has them. */
@@ -77,7 +78,7 @@ static void fill_row(const struct vc_job *job, size_t index, struct vc_report_ro
 /* "quantize --int8" of every pass, joined by " + ". */
 static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
 {
-    const char *all = "copy";
+    const char *all = "convert";
     size_t p;
 
     for (p = 0; p < job->n_passes && all != NULL; p++) {
@@ -87,17 +88,29 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
     return all;
 }
 
+/* Adds a note to those so far; NULL when there is no memory. */
+static const char *add_note(struct vc_ctx *ctx, struct vc_job *job, const char *all, const char *note)
+{
+    return all == NULL || note == NULL ? all
+           : all[0] == '\0'            ? note
+                                       : vc_arena_printf(ctx, &job->arena, "%s; %s", all, note);
+}
+
+/* What the input's reader, the passes and the outputs want to be known. */
 static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
 {
+    const struct vc_model *model = job->model;
     const char *all = "";
-    size_t p;
+    size_t i;
 
-    for (p = 0; p <= job->n_passes && all != NULL; p++) {
-        const char *note = p < job->n_passes ? job->passes[p]->note : job->sink->note;
-
-        if (note != NULL) {
-            all = all[0] == '\0' ? note : vc_arena_printf(ctx, &job->arena, "%s; %s", all, note);
-        }
+    for (i = 0; i < model->n_facts; i++) {
+        all = add_note(ctx, job, all, strcmp(model->facts[i].key, VC_FACT_NOTE) == 0 ? model->facts[i].value : NULL);
+    }
+    for (i = 0; i < job->n_passes; i++) {
+        all = add_note(ctx, job, all, job->passes[i]->note);
+    }
+    for (i = 0; i < job->report.n_outputs; i++) {
+        all = add_note(ctx, job, all, vc_sink_note(job->sink, i));
     }
     return all;
 }
@@ -126,9 +139,9 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->note = join_notes(ctx, job);
     VC_TRY_ALLOC(report->note);
     report->input = model->path;
-    report->output = job->options.path != NULL ? job->options.path : "";
+    report->output = job->outputs[0].path;
     report->input_format = model->format;
-    report->output_format = job->sink->format;
+    report->output_format = job->outputs[0].format;
     report->dry_run = job->options.dry_run;
     report->gate_missed = "";
     report->device = "cpu";

@@ -29,10 +29,6 @@ struct vc_out_tensor {
     enum vc_dtype source_dtype; /* what it was in the source */
 };
 
-struct vc_recipe_entry {
-    const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
-};
-
 struct vc_out_list {
     size_t n;
     const struct vc_out_tensor *tensors;

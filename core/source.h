@@ -62,6 +62,10 @@ struct vc_tensor_io {
 
 #define VC_MAX_FACTS 32
 
+struct vc_recipe_entry {
+    const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
+};
+
 struct vc_model {
     struct vc_ctx *ctx; /* its pool owns everything below */
     const struct vc_source_ops *ops;
@@ -72,9 +76,11 @@ struct vc_model {
     size_t n_tensors;
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
-    size_t *by_name;               /* indices sorted by name (bytewise), for vc_model_find */
-    struct vc_quant *quants;       /* what the tensors' `quant` point into; freed by vc_model_close */
-    const struct vc_infile *input; /* the reader's open file, so that a writer knows it again; may be NULL */
+    size_t *by_name;         /* indices sorted by name (bytewise), for vc_model_find */
+    struct vc_quant *quants; /* what the tensors' `quant` point into; freed by vc_model_close */
+    size_t n_recipe;
+    struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */
+    const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
 };

@@ -146,6 +146,54 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
                    bytes);
 }
 
+/* ------------------------------------------------------------------------------------------------ names */
+
+/* In capitals, too. */
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(suffix);
+
+    return n > k && strcasecmp(path + n - k, suffix) == 0;
+}
+
+/* The one of the format's extensions that the path has; NULL: none. */
+static const char *extension_of(const struct vc_format *format, const char *path)
+{
+    size_t i;
+
+    for (i = 0; format->extensions[i] != NULL; i++) {
+        if (ends_in(path, format->extensions[i])) {
+            return format->extensions[i];
+        }
+    }
+    return NULL;
+}
+
+const char *vc_format_of_name(const char *path)
+{
+    size_t i;
+
+    for (i = 0; i < n_formats; i++) {
+        if (extension_of(formats[i], path) != NULL) {
+            return formats[i]->name;
+        }
+    }
+    return NULL;
+}
+
+const char *vc_format_extension(size_t index)
+{
+    size_t i;
+
+    for (i = 0; i < n_formats; i++) {
+        if (formats[i]->create_sink != NULL && index-- == 0) {
+            return formats[i]->extensions[0];
+        }
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------------------------------------ open, close */
 
 static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes)
@@ -163,6 +211,18 @@ static const struct vc_format *find_format(const unsigned char *head, size_t n, 
         }
     }
     return best;
+}
+
+/* The content decides what a file is; a name that promises something else is worth a word. */
+static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const char *promised = vc_format_of_name(model->path);
+
+    if (promised == NULL || strcmp(promised, model->format) == 0) {
+        return VC_OK;
+    }
+    return vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says", model->path,
+                             model->format, promised);
 }
 
 /* The file belongs to the model once the format's reader has it. */
@@ -184,6 +244,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     model->format = format->name;
     model->file_bytes = file->size_bytes;
     model->input = file;
+    VC_TRY(note_wrong_name(ctx, model));
     status = format->open(ctx, file, options, model);
     if (status == VC_OK && model->by_name == NULL) {
         status = vc_model_index_names(ctx, model);
@@ -239,33 +300,12 @@ void vc_model_close(struct vc_model *model)
     }
     vc_free(ctx, model->by_name);
     vc_free(ctx, model->quants);
+    vc_free(ctx, model->recipe);
     vc_free(ctx, model->path);
     vc_free(ctx, model);
 }
 
 /* ------------------------------------------------------------------------------------------------ writing */
-
-/* In capitals, too. */
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t n = strlen(path);
-    size_t k = strlen(suffix);
-
-    return n > k && strcasecmp(path + n - k, suffix) == 0;
-}
-
-/* The one of the format's extensions that the path has; NULL: none. */
-static const char *extension_of(const struct vc_format *format, const char *path)
-{
-    size_t i;
-
-    for (i = 0; format->extensions[i] != NULL; i++) {
-        if (ends_in(path, format->extensions[i])) {
-            return format->extensions[i];
-        }
-    }
-    return NULL;
-}
 
 static const struct vc_format *output_format(const struct vc_model *model, const char *path)
 {

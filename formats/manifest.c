@@ -286,6 +286,45 @@ static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *mod
     return VC_OK;
 }
 
+/* ---- the options of the run that made it ---- */
+
+/* Strings only; it is nothing that reading depends on, so anything else is left out. */
+static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc_model *model)
+{
+    uint64_t bytes = 0;
+    size_t n = 0;
+    const char *key;
+    json_t *value;
+    char *at;
+
+    json_object_foreach(options, key, value)
+    {
+        n += json_is_string(value);
+        bytes += json_is_string(value) ? strlen(key) + strlen(json_string_value(value)) + 2 : 0;
+    }
+    if (n == 0 || model->recipe != NULL) {
+        return VC_OK;
+    }
+    model->recipe = vc_alloc(ctx, VC_TAG_NAMES, n * sizeof *model->recipe + (size_t)bytes); /* as large as the text */
+    if (model->recipe == NULL) {
+        return VC_E_NOMEM;
+    }
+    at = (char *)(model->recipe + n);
+    json_object_foreach(options, key, value)
+    {
+        if (json_is_string(value)) {
+            size_t n_key = strlen(key) + 1;
+            size_t n_value = strlen(json_string_value(value)) + 1;
+
+            memcpy(at, key, n_key);
+            memcpy(at + n_key, json_string_value(value), n_value);
+            model->recipe[model->n_recipe++] = (struct vc_recipe_entry){at, at + n_key};
+            at += n_key + n_value;
+        }
+    }
+    return VC_OK;
+}
+
 /* ---- the whole ---- */
 
 static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct vc_model *model)
@@ -335,7 +374,7 @@ enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n,
             vc_fail(ctx, VC_E_UNSUPPORTED, "has schema \"%s\", this version reads \"%s\"", schema, VC_MANIFEST_SCHEMA);
     } else if (!json_is_object(tensors)) {
         status = vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
-    } else {
+    } else if ((status = keep_recipe(ctx, json_object_get(root, "options"), model)) == VC_OK) {
         status = apply_tensors(ctx, tensors, model);
     }
     json_decref(root);

@@ -89,7 +89,17 @@ static void add_files(struct vc_text *text, const struct vc_report *report)
     add_string(text, ", ", "format", report->output_format);
     add_known(text, ", ", "file_bytes", totals->file_after);
     add_bool(text, ", ", "written", report->written);
-    add_bool(text, "},\n  ", "dry_run", report->dry_run);
+    vc_text_add(text, "},\n  \"outputs\": [");
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        const struct vc_report_output *output = &report->outputs[i];
+
+        add_string(text, i == 0 ? "\n    {" : ",\n    {", "path", output->path);
+        add_string(text, ", ", "format", output->format);
+        add_known(text, ", ", "file_bytes", output->file_bytes);
+        add_bool(text, ", ", "written", output->written);
+        vc_text_add(text, "}");
+    }
+    add_bool(text, "\n  ],\n  ", "dry_run", report->dry_run);
 }
 
 static void add_gates(struct vc_text *text, const struct vc_report *report)

@@ -182,6 +182,19 @@ static void print_verdict(const struct out *out, const struct comparison *c)
     fputc('\n', out->to);
 }
 
+static void print_model_notes(const struct out *out, const struct vc_model *model)
+{
+    const struct vc_fact *fact;
+
+    for (size_t i = 0; (fact = vc_model_fact(model, i)) != NULL; i++) {
+        if (strcmp(fact->key, VC_FACT_NOTE) == 0) {
+            fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+            print_clean(out->to, fact->value);
+            fputc('\n', out->to);
+        }
+    }
+}
+
 static bool print_comparison(struct app *app, const struct comparison *c)
 {
     const struct out *out = &app->out;
@@ -193,6 +206,8 @@ static bool print_comparison(struct app *app, const struct comparison *c)
             out_arrow(out), out_ink(out, INK_BOLD));
     print_clean(out->to, vc_model_path(c->b));
     fprintf(out->to, "%s (%s)\n", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_file_bytes(c->b)));
+    print_model_notes(out, c->a);
+    print_model_notes(out, c->b);
     if (!print_table(app, c)) {
         return false;
     }

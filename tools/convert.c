@@ -44,6 +44,17 @@ static bool take_void_as(void *group, const char *value)
     return strcmp(value, "bf16") == 0;
 }
 
+static bool take_emit(void *group, const char *value)
+{
+    struct write_options *write = &((struct convert_options *)group)->write;
+
+    if (write->n_lists == VC_MAX_OUTPUTS || value[0] == '\0') {
+        return false;
+    }
+    write->lists[write->n_lists++] = value;
+    return true;
+}
+
 #define WRITE(member) offsetof(struct convert_options, write.member)
 
 /* clang-format off */
@@ -58,6 +69,9 @@ static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
      .help = "where to write; the extension .npz, .npy, .safetensors or .gguf chooses the format, else it is the input's; - is "
              "standard output (default: a name beside the input, such as model.int8.npz)"},
+    {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit,
+     .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
+             "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
      .help = "replace an existing file (never the input)"},
     {.name = "deflate", .value = "zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
@@ -65,16 +79,18 @@ static const struct opt write_opts[] = {
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, .field = WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),
-     .help = "gate: write nothing and exit 1 when the output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
-     .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
+     .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
+     .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
 };
+#define N_WRITE_OPTS (sizeof(write_opts) / sizeof(write_opts[0]))
 /* clang-format on */
 
 const struct opt_group group_select = {"Selection", select_opts, 2, 0};
-const struct opt_group group_write = {"Output", write_opts, sizeof(write_opts) / sizeof(write_opts[0]), 0};
+const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS, 0};
+const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --min-sqnr */
 
 /* ---- names ---- */
 
@@ -94,11 +110,87 @@ static char *default_output(const char *input, const char *tag, const char *exte
     return name;
 }
 
-/* Refuses what can be seen from the words alone. */
-static int check_words(struct app *app, const struct convert_options *options)
+/* Takes the lists of --emit apart. GO_ON or a status. */
+static int list_emitted(struct app *app, struct write_options *write)
 {
-    const struct write_options *write = &options->write;
-    bool piped = write->output != NULL && strcmp(write->output, "-") == 0;
+    size_t room = 0;
+    char *at;
+
+    for (size_t i = 0; i < write->n_lists; i++) {
+        room += strlen(write->lists[i]) + 1;
+    }
+    app->own_names = malloc(room + 1);
+    if (app->own_names == NULL) {
+        return app_refuse(app, VC_E_NOMEM, "no memory for the names of the outputs");
+    }
+    at = app->own_names;
+    for (size_t i = 0; i < write->n_lists; i++) {
+        for (const char *name = write->lists[i], *end = name; end != NULL; name = end + 1) {
+            size_t n = strcspn(name, ",");
+
+            end = name[n] == ',' ? name + n : NULL;
+            if (n == 0) {
+                return app_usage(app, "--emit %s: one of its names is empty", write->lists[i]);
+            }
+            if (write->n_emit + (write->output != NULL) == VC_MAX_OUTPUTS) {
+                return app_usage(app, "--emit: one run writes at most %d outputs", VC_MAX_OUTPUTS);
+            }
+            memcpy(at, name, n);
+            at[n] = '\0';
+            write->emit[write->n_emit++] = at;
+            at += n + 1;
+        }
+    }
+    return GO_ON;
+}
+
+/* Output number i: -o first, then --emit. NULL behind the last. */
+static const char *output_name(const struct write_options *write, size_t i)
+{
+    if (write->output != NULL && i-- == 0) {
+        return write->output;
+    }
+    return i < write->n_emit ? write->emit[i] : NULL;
+}
+
+static bool is_piped(const struct write_options *write)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
+        if (strcmp(name, "-") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A command that goes by the names of its outputs needs them, with an extension that it knows. */
+static int check_extensions(struct app *app, const struct write_options *write)
+{
+    char known[160] = "";
+    const char *name;
+    size_t n = 0;
+
+    for (size_t i = 0; (name = vc_format_extension(i)) != NULL && n < sizeof(known); i++) {
+        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", i == 0 ? "" : ", ", name);
+    }
+    if (output_name(write, 0) == NULL) {
+        return app_usage(app, "%s needs -o FILE, whose extension says the format: %s", app->command->name, known);
+    }
+    for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
+        if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL) {
+            return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s", name,
+                             app->command->name, known);
+        }
+    }
+    return GO_ON;
+}
+
+/* Refuses what can be seen from the words alone. */
+static int check_words(struct app *app, const struct write_options *write)
+{
+    bool piped = is_piped(write);
 
     if (app->parsed.n_args == 0) {
         return app_usage(app, "%s needs an INPUT file; see vcompress %s --help", app->command->name,
@@ -108,7 +200,7 @@ static int check_words(struct app *app, const struct convert_options *options)
         return app_usage(app, "%s takes one INPUT, but got %d: '%s', '%s'%s", app->command->name, app->parsed.n_args,
                          app->parsed.args[0], app->parsed.args[1], app->parsed.n_args > 2 ? ", ..." : "");
     }
-    if (write->output == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
+    if (output_name(write, 0) == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
         return app_usage(app, "reading standard input needs a name for the output: -o FILE, or -o - for a pipe");
     }
     if (write->min_sqnr_db < 0) {
@@ -127,19 +219,47 @@ static int check_words(struct app *app, const struct convert_options *options)
     return GO_ON;
 }
 
+/* The name beside the input, where none was given. */
+static int name_output(struct app *app, const struct vc_model *model, const char *tag)
+{
+    const char *own = vc_model_extension(model);
+    const char *extension = strcmp(tag, "int8") == 0 && strcmp(own, ".npy") == 0 ? ".npz" : own;
+
+    app->own_output = default_output(app->subject, tag, extension);
+    app->output = app->own_output;
+    return app->output != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "no memory for the name of the output");
+}
+
+/* --json=FILE is none of the outputs. */
+static int check_json(struct app *app, const struct write_options *write)
+{
+    for (size_t i = 0; app->json.path != NULL && i < write->n_emit; i++) {
+        if (strcmp(app->json.path, write->emit[i]) == 0) {
+            app->json.on = false;
+            return app_usage(app, "--json=%s is an output itself", app->json.path);
+        }
+    }
+    return json_check(app);
+}
+
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model)
 {
     struct vc_open_options open = {.void_as = options->void_as};
+    struct write_options *write = &options->write;
     enum vc_status status;
-    int rc = check_words(app, options);
+    int rc = list_emitted(app, write);
 
     *model = NULL;
+    rc = rc == GO_ON ? check_words(app, write) : rc;
+    if (rc == GO_ON && tag == NULL) {
+        rc = check_extensions(app, write);
+    }
     if (rc != GO_ON) {
         return rc;
     }
     app->subject = app->parsed.args[0];
-    app->output = options->write.output;
-    if (app->output != NULL && strcmp(app->output, "-") == 0) {
+    app->output = write->output;
+    if (is_piped(write)) {
         app_report_to(app, stderr);
     }
     rc = app_open(app);
@@ -150,18 +270,11 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    if (app->output == NULL && strcmp(app->subject, "-") != 0) {
-        const char *own = vc_model_extension(*model);
-        const char *extension = strcmp(tag, "int8") == 0 && strcmp(own, ".npy") == 0 ? ".npz" : own;
-
-        app->own_output = default_output(app->subject, tag, extension);
-        app->output = app->own_output;
-        if (app->output == NULL) {
-            rc = app_refuse(app, VC_E_NOMEM, "no memory for the name of the output");
-        }
+    if (output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
+        rc = name_output(app, *model, tag);
     }
     if (rc == GO_ON) {
-        rc = json_check(app);
+        rc = check_json(app, write);
     }
     if (rc != GO_ON) {
         vc_model_close(*model);
@@ -213,6 +326,8 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
 {
     const struct vc_write_options write = {
         .path = app->output,
+        .emit = options->write.emit,
+        .n_emit = options->write.n_emit,
         .force = options->write.force,
         .deflate = (enum vc_deflate)options->write.deflate,
         .dry_run = options->write.dry_run,

@@ -1,4 +1,5 @@
-/* convert.h - what quantize and dequantize share: options of selection and output, and the way from plan to report. */
+/* convert.h - what the commands that write a file share: options of selection and output, and the way from plan to
+ * report. */
 #ifndef VC_TOOLS_CONVERT_H
 #define VC_TOOLS_CONVERT_H
 
@@ -16,6 +17,10 @@ struct select_options {
 
 struct write_options {
     const char *output;
+    const char *lists[VC_MAX_OUTPUTS]; /* --emit as given, "a.npz,b.npz" */
+    size_t n_lists;
+    const char *emit[VC_MAX_OUTPUTS]; /* the names in them, in app->own_names */
+    size_t n_emit;
     int deflate; /* enum vc_deflate */
     bool force, dry_run;
     uint64_t max_bytes;
@@ -24,8 +29,9 @@ struct write_options {
 
 extern const struct opt_group group_select; /* at convert_options.select */
 extern const struct opt_group group_write;  /* at convert_options.write */
+extern const struct opt_group group_copy;   /* the same for what changes no value */
 
-/* The start of both commands' structures. */
+/* The start of these commands' structures. */
 struct convert_options {
     struct base_options base;
     struct select_options select;
@@ -34,7 +40,7 @@ struct convert_options {
 };
 
 /* Takes the one INPUT, opens the context and the model, and finds the name of the output: <stem>.<tag>.<extension>
- * beside the input unless -o was given. GO_ON or a status. */
+ * beside the input unless -o or --emit was given. tag NULL: one of them has to be. GO_ON or a status. */
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model);
 
 /* Called once the model is open and the passes are added: plans, runs (unless --dry-run), prints the report. */

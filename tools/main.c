@@ -12,7 +12,7 @@
 #include "tools/commands.h"
 
 const struct command *const commands[] = {
-    &command_quantize, &command_dequantize, &command_inspect,    &command_diff,
+    &command_quantize, &command_dequantize, &command_convert,    &command_inspect, &command_diff,
     &command_selftest, &command_devices,    &command_completion, &command_help,
 };
 const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
@@ -174,5 +174,6 @@ int main(int argc, char **argv)
     app.ctx = NULL;
     status = close_streams(&app, status);
     free(app.own_output);
+    free(app.own_names);
     return status;
 }

@@ -420,6 +420,26 @@ static void add_total(struct table *table, const struct out *out, const char *la
     table_add(table, INK_NONE, note);
 }
 
+/* The line of one output; which one is said where there are several. */
+static void add_file(struct table *table, const struct out *out, const struct vc_report *report, size_t index)
+{
+    const struct vc_report_output *output = &report->outputs[index];
+    const char *label = index == 0 ? "file" : "";
+    const char *name = report->n_outputs > 1 ? output->path : "";
+    char before[CELL_BYTES];
+
+    if (output->file_bytes != 0) {
+        add_total(table, out, label, report->totals.file_before, output->file_bytes, name);
+        return;
+    }
+    table_add(table, INK_BOLD, label);
+    table_add(table, INK_NONE, index == 0 ? fmt_size(before, out, report->totals.file_before) : "");
+    table_add(table, INK_NONE, out_arrow(out));
+    table_add(table, INK_NONE, "?");
+    table_add(table, INK_NONE, "known after the run: deflated");
+    table_add(table, INK_NONE, name);
+}
+
 static bool print_totals(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -428,15 +448,8 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     char db[CELL_BYTES];
 
     table_init(&table, "lrarll");
-    if (totals->file_after != 0) {
-        add_total(&table, out, "file", totals->file_before, totals->file_after, "");
-    } else {
-        const char *const cells[] = {"file", fmt_size(note, out, totals->file_before), out_arrow(out),
-                                     "?",    "known after the run: deflated",          ""};
-
-        for (size_t i = 0; i < 6; i++) {
-            table_add(&table, i == 0 ? INK_BOLD : INK_NONE, cells[i]);
-        }
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        add_file(&table, out, report, i);
     }
     snprintf(note, sizeof(note), "%.2f bits/weight%s%s", totals->bits_per_weight, totals->measured ? ", SQNR " : "",
              totals->measured ? fmt_db(db, totals->sqnr_db) : "");
@@ -496,10 +509,14 @@ static void print_note(const struct out *out, const struct vc_report *report)
 
 /* ---- last line ---- */
 
+static void print_path(const struct out *out, const char *path)
+{
+    print_clean(out->to, path[0] == '\0' ? "nothing" : strcmp(path, "-") == 0 ? "standard output" : path);
+}
+
 static void print_outcome(struct app *app, const struct vc_report *report)
 {
     const struct out *out = &app->out;
-    const char *name = app->output != NULL ? app->output : "nothing";
     char buf[CELL_BYTES];
 
     if (report->gate_missed != NULL && report->gate_missed[0] != '\0') {
@@ -509,7 +526,10 @@ static void print_outcome(struct app *app, const struct vc_report *report)
         return;
     }
     fputs(report->dry_run ? "would write " : "wrote ", out->to);
-    print_clean(out->to, strcmp(name, "-") == 0 ? "standard output" : name);
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        fputs(i == 0 ? "" : i + 1 < report->n_outputs ? ", " : " and ", out->to);
+        print_path(out, report->outputs[i].path);
+    }
     if (!report->dry_run && report->device != NULL && report->device[0] != '\0') {
         fprintf(out->to, " in %.2f s: %s, %u thread%s", report->seconds, report->device, report->threads,
                 plural(report->threads));

@@ -2,6 +2,7 @@
  *
  *     vc_model_open -> vc_job_create -> vc_job_add_... -> vc_job_plan -> (look at vc_job_report) -> vc_job_run
  *
+ * A job without passes converts: every tensor is copied, into the format that the output's name asks for.
  * The input is never changed. The output appears whole or not at all. */
 #ifndef VCOMPRESS_JOB_H
 #define VCOMPRESS_JOB_H
@@ -31,13 +32,19 @@ enum vc_layout {
     VC_LAYOUT_ONNX                /* QDQ nodes; ONNX only */
 };
 
+#define VC_MAX_OUTPUTS 8
+
 struct vc_write_options {
     const char *path; /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
-    bool force;       /* replace an existing file (never the input) */
+    /* More files from the same run, each of the format that its name says. All are complete before the first gets its
+     * name. Raw copies (with the members' own headers) are made only where every output is of the source's format. */
+    const char *const *emit;
+    size_t n_emit;
+    bool force; /* replace an existing file (never the input) */
     enum vc_deflate deflate;
     enum vc_layout layout;
     bool dry_run;       /* vc_job_run must not be called; path is only reported */
-    uint64_t max_bytes; /* gate: size of the output file; 0 = none */
+    uint64_t max_bytes; /* gate: size of every output file; 0 = none */
     double min_sqnr_db; /* gate: every changed tensor reaches this; 0 = none */
 };
 

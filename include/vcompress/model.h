@@ -82,6 +82,12 @@ VC_API const char *vc_model_path(const struct vc_model *model);
 VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
 /* ".npz": what the name of a file of this format ends in: as this one's does, where the format knows several. */
 VC_API const char *vc_model_extension(const struct vc_model *model);
+
+/* The format that a name ending in a known extension asks for: "npz"; NULL: none. */
+VC_API const char *vc_format_of_name(const char *path);
+/* Extension number `index`, ".npz", of the formats that can be written, the usual one of each; NULL behind the last. */
+VC_API const char *vc_format_extension(size_t index);
+
 VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
 VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
@@ -91,6 +97,9 @@ struct vc_fact {
     const char *key;   /* lower case, a word or two */
     const char *value; /* one line, as the file has it: not necessarily UTF-8 */
 };
+
+/* The key of facts that every user of the file should hear of; reports repeat them. */
+#define VC_FACT_NOTE "note"
 
 /* Fact number `index` from 0 on, in the order in which the reader found them; NULL behind the last one. */
 VC_API const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index);

@@ -48,7 +48,7 @@ struct vc_report_row {
 struct vc_report_totals {
     size_t n_tensors, n_changed, n_kept; /* companions of quantized tensors count with their tensor */
     uint64_t n_params;                   /* elements of all tensors but companions and raw members */
-    uint64_t file_before, file_after;    /* file_after: exact for stored output; 0 when not known yet */
+    uint64_t file_before, file_after;    /* file_after: of the first output; 0 when not known yet */
     uint64_t host_before, host_after;    /* values when loaded as they are stored */
     uint64_t device_native;              /* ... with kernels that compute on codes (= host_after) */
     uint64_t device_dequantized;         /* ... with a loader that turns codes back into the source's type */
@@ -59,12 +59,22 @@ struct vc_report_totals {
     size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */
 };
 
+/* A file that the job writes. */
+struct vc_report_output {
+    const char *path; /* as given; "" when nothing is written */
+    const char *format;
+    uint64_t file_bytes; /* exact for stored output; 0 when not known yet */
+    bool written;        /* it has its name */
+};
+
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
-    const char *input, *output; /* paths as given; output "" when nothing is written */
+    const char *input, *output; /* paths as given; output, and its format: of the first output */
     const char *input_format, *output_format;
     bool input_compressed; /* at least one tensor is compressed in the input */
-    bool dry_run, written;
+    bool dry_run, written; /* written: every output */
+    size_t n_outputs;      /* one, or more where vc_write_options.emit names others */
+    const struct vc_report_output *outputs;
     size_t n_rows;
     const struct vc_report_row *rows;
     struct vc_report_totals totals;

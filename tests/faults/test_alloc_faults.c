@@ -1,8 +1,9 @@
 /* test_alloc_faults.c - every allocation and every write fails once, one after the other, until the work succeeds.
  *
- * A small model goes through the library (quantize with stored and deflated output, dequantize of deflated input,
- * inspect, diff) while the n-th request fails. Each time: the right status, a sentence, no file left behind, an older
- * output untouched, and every byte given back to the pool. Leaks outside the pool are AddressSanitizer's part. */
+ * A small model goes through the library (quantize with stored and deflated output, to two files at once, dequantize of
+ * deflated input, convert, inspect, diff) while the n-th request fails. Each time: the right status, a sentence, no
+ * file left behind, an older output untouched, and every byte given back to the pool. Leaks outside the pool are
+ * AddressSanitizer's part. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@
 #define OLDER "an older output"
 
 static char folder[64];
-static char input[96], packed[96], output[96];
+static char input[96], packed[96], output[96], second[96];
 
 /* ---- an input: an npz of stored members, written by hand ---- */
 
@@ -128,11 +129,26 @@ static void write_input(const char *path)
 
 /* ---- what is done under faults ---- */
 
-enum work { WORK_STORED, WORK_ASYMMETRIC, WORK_FP16, WORK_DEFLATED, WORK_DEQUANTIZE, WORK_LOOK, N_WORK };
+enum work {
+    WORK_STORED,
+    WORK_ASYMMETRIC,
+    WORK_FP16,
+    WORK_DEFLATED,
+    WORK_DEQUANTIZE,
+    WORK_CONVERT, /* to npz again, from deflated */
+    WORK_EMIT,    /* int8 to `output` and `second` */
+    WORK_LOOK,
+    N_WORK
+};
 
-static const char *const work_names[] = {
-    "int8 stored",        "int8 asymmetric, kept tensors surveyed", "fp16", "int8 deflated", "dequantize from deflated",
-    "stats, diff, report"};
+static const char *const work_names[] = {"int8 stored",
+                                         "int8 asymmetric, kept tensors surveyed",
+                                         "fp16",
+                                         "int8 deflated",
+                                         "dequantize from deflated",
+                                         "convert",
+                                         "int8 to two files",
+                                         "stats, diff, report"};
 
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
 {
@@ -140,6 +156,9 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work
     struct vc_quantize_options q;
     struct vc_dequantize_options d;
 
+    if (work == WORK_CONVERT) {
+        return VC_OK;
+    }
     if (work == WORK_DEQUANTIZE) {
         vc_dequantize_defaults(&d);
         return vc_job_add_dequantize(ctx, job, &d);
@@ -166,14 +185,15 @@ static bool written;
 
 static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to)
 {
-    struct vc_write_options options = {.path = to, .force = true};
+    const char *const emit[] = {second};
+    struct vc_write_options options = {.path = to, .emit = emit, .n_emit = work == WORK_EMIT, .force = true};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     char *json = NULL;
 
     options.deflate = work == WORK_DEFLATED ? VC_DEFLATE_ZLIB : VC_DEFLATE_NONE;
-    VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE ? packed : input, NULL, &model));
+    VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE || work == WORK_CONVERT ? packed : input, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(add_pass(ctx, job, work));
     VC_TRY(vc_job_plan(ctx, job, &options));
@@ -253,6 +273,7 @@ static void put_older(bool there)
     FILE *f;
 
     (void)unlink(output);
+    (void)unlink(second);
     if (there) {
         f = fopen(output, "wb");
         assert_non_null(f);
@@ -276,23 +297,47 @@ static void check_untouched(bool older)
     assert_int_equal(files_in_folder(), 2 + (size_t)older);
 }
 
-static void check_same_as(const char *expected, size_t n_expected)
-{
-    size_t n;
-    char *bytes = file_bytes(output, &n);
-
-    assert_non_null(bytes);
-    assert_int_equal(n, n_expected);
-    assert_memory_equal(bytes, expected, n);
-    free(bytes);
-    assert_int_equal(files_in_folder(), 3);
-}
-
 struct undisturbed {
     uint64_t n_allocs, n_writes;
     char *bytes; /* of the output; NULL where there is none */
     size_t n_bytes;
+    char *second; /* of the second output */
+    size_t n_second;
 };
+
+static void check_same(const char *path, const char *expected, size_t n_expected)
+{
+    size_t n;
+    char *bytes = file_bytes(path, &n);
+
+    assert_int_equal(bytes != NULL, expected != NULL);
+    assert_int_equal(n, n_expected);
+    if (expected != NULL) {
+        assert_memory_equal(bytes, expected, n);
+    }
+    free(bytes);
+}
+
+static void check_same_as(const struct undisturbed *u)
+{
+    check_same(output, u->bytes, u->n_bytes);
+    check_same(second, u->second, u->n_second);
+    assert_int_equal(files_in_folder(), 3 + (u->second != NULL));
+}
+
+/* The one moment in which one of two files has its name already: the sentence says so. */
+static bool between_names(const struct undisturbed *u, const char *message)
+{
+    if (u->second == NULL ||
+        (strstr(message, "already complete: ") == NULL && strstr(message, "is complete") == NULL)) {
+        return false;
+    }
+    check_same(output, u->bytes, u->n_bytes);
+    if (access(second, F_OK) == 0) { /* only its folder could not be synced */
+        check_same(second, u->second, u->n_second);
+    }
+    return true;
+}
 
 static struct undisturbed run_undisturbed(enum work work)
 {
@@ -311,8 +356,11 @@ static struct undisturbed run_undisturbed(enum work work)
     u.n_writes = vc_outfile_call_count() - n_calls;
     vc_ctx_free(ctx);
     u.bytes = file_bytes(output, &u.n_bytes);
+    u.second = file_bytes(second, &u.n_second);
     return u;
 }
+
+static unsigned n_between;
 
 /* One run with the n-th request of either kind failing. */
 static void run_with_fault(enum work work, uint64_t nth_alloc, bool forever, uint64_t nth_write, unsigned threads,
@@ -334,7 +382,7 @@ static void run_with_fault(enum work work, uint64_t nth_alloc, bool forever, uin
     vc_outfile_fail_at(0);
     if (status == VC_OK) { /* something that was not needed, or fewer requests than with one thread */
         if (u->bytes != NULL) {
-            check_same_as(u->bytes, u->n_bytes);
+            check_same_as(u);
         }
     } else {
         if (status != (nth_alloc != 0 ? VC_E_NOMEM : VC_E_IO)) {
@@ -343,8 +391,10 @@ static void run_with_fault(enum work work, uint64_t nth_alloc, bool forever, uin
         }
         assert_true(strlen(vc_ctx_message(ctx)) > 10);
         assert_null(strchr(vc_ctx_message(ctx), '\n'));
-        if (written || strstr(vc_ctx_message(ctx), "is complete") != NULL) { /* the folder could not be synced */
-            check_same_as(u->bytes, u->n_bytes);
+        if (between_names(u, vc_ctx_message(ctx))) {
+            n_between++;
+        } else if (written || strstr(vc_ctx_message(ctx), "is complete") != NULL) { /* the folder could not be synced */
+            check_same_as(u);
         } else {
             check_untouched(older);
         }
@@ -366,15 +416,18 @@ static void every_allocation(void **state)
             run_with_fault(work, n, true, 0, 1 + (unsigned)(n % 3), &u);
         }
         free(u.bytes);
+        free(u.second);
     }
 }
 
 static void every_write(void **state)
 {
     (void)state;
+    n_between = 0;
     for (enum work work = 0; work < WORK_LOOK; work++) {
         struct undisturbed u = run_undisturbed(work);
 
+        assert_int_equal(u.second != NULL, work == WORK_EMIT);
         assert_true(u.n_writes > 3);
         for (uint64_t n = 1; n <= u.n_writes; n++) {
             run_with_fault(work, 0, false, n, 1, &u);
@@ -384,7 +437,9 @@ static void every_write(void **state)
             vc_outfile_no_unnamed(false);
         }
         free(u.bytes);
+        free(u.second);
     }
+    assert_in_range(n_between, 1, 24); /* naming and its syncs; everything before leaves no file at all */
 }
 
 /* With the first allocation of every kind failing there is not even a context. */
@@ -414,6 +469,7 @@ static int make_folder(void **state)
     (void)snprintf(input, sizeof input, "%s/in.npz", folder);
     (void)snprintf(packed, sizeof packed, "%s/packed.npz", folder);
     (void)snprintf(output, sizeof output, "%s/out.npz", folder);
+    (void)snprintf(second, sizeof second, "%s/out.safetensors", folder);
     write_input(input);
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     status = convert(ctx, WORK_DEFLATED, packed);
@@ -430,6 +486,7 @@ static int remove_folder(void **state)
     (void)unlink(input);
     (void)unlink(packed);
     (void)unlink(output);
+    (void)unlink(second);
     return rmdir(folder);
 }
 

@@ -42,6 +42,7 @@ static void table_open(struct vc_ctx *ctx, struct table *t, const uint64_t *scal
 static void table_close(struct vc_ctx *ctx, struct table *t)
 {
     vc_free(ctx, t->model.quants);
+    vc_free(ctx, t->model.recipe);
     vc_free(ctx, t->model.by_name);
 }
 
