@@ -199,19 +199,22 @@ class Bench:
     def deflated_out(self):
         self.make("model.npz")
         sizes = {}
-        for name, command in [("zlib", self.quantize("model.npz", "--int8", "--deflate")),
+        for name, command in [("auto", self.quantize("model.npz", "--int8", "--deflate")),
+                              ("zlib", self.quantize("model.npz", "--int8", "--deflate=zlib")),
                               ("isal", self.quantize("model.npz", "--int8", "--deflate=isal")),
                               ("numpy", self.numpy("int8", "model.npz", "--compressed"))]:
             self.remove("out.npz")
             if subprocess.call(command, stderr=subprocess.DEVNULL) == 0:
                 sizes[name] = os.path.getsize(self.path("out.npz"))
-        commands = {"--deflate, 2 threads": self.quantize("model.npz", "--int8", "--deflate", "--threads", "2")}
+        commands = {"%s, 2 threads" % how: self.quantize("model.npz", "--int8", how, "--threads", "2")
+                    for how in ("--deflate", "--deflate=zlib")}
         if "isal" in sizes:
             commands["--deflate=isal, 2 threads"] = self.quantize("model.npz", "--int8", "--deflate=isal",
                                                                   "--threads", "2")
         commands["numpy"] = self.numpy("int8", "model.npz", "--compressed")
         runs = self.interleave("int8 into a deflated npz", commands, min(5, self.args.rounds))
-        for name, key in [("--deflate, 2 threads", "zlib"), ("--deflate=isal, 2 threads", "isal")]:
+        for name, key in [("--deflate, 2 threads", "auto"), ("--deflate=zlib, 2 threads", "zlib"),
+                          ("--deflate=isal, 2 threads", "isal")]:
             if key in sizes:
                 self.ratio(runs, name, "numpy", 0.20, 0.06, "deflated out: %s / numpy" % name)
                 self.goal("deflated out: size with %s / numpy's" % key, sizes[key] / sizes["numpy"], 1.005, 1.0,

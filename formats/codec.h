@@ -38,10 +38,11 @@ size_t vc_deflate_work_bytes(void);
 enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, bool last, const void *src, size_t n,
                                 void *work, void *dst, size_t capacity, size_t *n_out);
 /* Tries the zlib strategies on a sample (cut to 64 KiB) and names the one with the smallest result; on a tie within
- * half a percent (or 4 bytes) the faster one. Deterministic for one zlib. `scratch` has room for
- * vc_deflate_bound(VC_SAMPLE_BYTES), or of n where that is less. */
+ * half a percent (or 4 bytes) the faster one. `isal`: ISA-L is tried as well, and taken where it is there and its
+ * result is within a percent (or 4 bytes) of the smallest. Deterministic for one zlib (and one ISA-L). `scratch` has
+ * room for vc_deflate_bound(VC_SAMPLE_BYTES), or of n where that is less. */
 #define VC_SAMPLE_BYTES ((size_t)64 << 10)
-enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, void *work, void *scratch,
+enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, bool isal, void *work, void *scratch,
                                  enum vc_strategy *out);
 
 bool vc_codec_has_isal(void);

@@ -1,4 +1,4 @@
-/* codec_deflate.c - raw DEFLATE encoders: zlib in three strategies, ISA-L on request.
+/* codec_deflate.c - raw DEFLATE encoders, zlib in three strategies and ISA-L; which one suits a tensor.
  *
  * A tensor is compressed in pieces that know nothing of each other, on any thread; a sync flush ends every piece but
  * the last on a byte border, so the pieces in a row are one stream. */
@@ -149,19 +149,24 @@ enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, b
                                         : zlib_piece(ctx, strategy, last, src, n, work, dst, capacity, n_out);
 }
 
-enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, void *work, void *scratch,
+enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, bool isal, void *work, void *scratch,
                                  enum vc_strategy *out)
 {
-    size_t packed[VC_STRATEGY_LEVEL + 1]; /* fastest first */
+    unsigned n_tried = isal && vc_codec_has_isal() ? VC_STRATEGY_ISAL + 1 : VC_STRATEGY_ISAL;
+    size_t packed[VC_STRATEGY_ISAL + 1]; /* of zlib's, fastest first; then ISA-L, faster than all of them */
     size_t least = SIZE_MAX;
     enum vc_status status = VC_OK;
     unsigned i;
 
     n = n < VC_SAMPLE_BYTES ? n : VC_SAMPLE_BYTES;
-    for (i = 0; i <= VC_STRATEGY_LEVEL; i++) {
+    for (i = 0; i < n_tried; i++) {
         VC_TRY(vc_deflate_piece(ctx, (enum vc_strategy)i, true, sample, n, work, scratch, vc_deflate_bound(n),
                                 &packed[i]));
         least = packed[i] < least ? packed[i] : least;
+    }
+    if (n_tried > VC_STRATEGY_ISAL && packed[VC_STRATEGY_ISAL] - packed[VC_STRATEGY_ISAL] / 100 <= least + 4) {
+        *out = VC_STRATEGY_ISAL;
+        return VC_OK;
     }
     for (i = 0; packed[i] > least + least / 200 + 4; i++) {
     }

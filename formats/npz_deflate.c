@@ -114,7 +114,8 @@ static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool
     size_t n = 0;
 
     if (self->deflate != VC_DEFLATE_ISAL) {
-        VC_TRY(vc_deflate_choose(ctx, packet->data, packet->n_plain, work, dst, &strategy));
+        VC_TRY(vc_deflate_choose(ctx, packet->data, packet->n_plain, self->deflate == VC_DEFLATE_AUTO, work, dst,
+                                 &strategy));
     }
     if (member->header_bytes != 0) {
         npz_make_header(self, packet->out, header);

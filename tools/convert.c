@@ -32,9 +32,10 @@ static bool take_exclude(void *group, const char *value)
 static bool take_deflate(void *group, const char *value)
 {
     struct convert_options *options = group;
-    int word = value == NULL ? 0 : options_word("zlib|isal", value);
+    static const enum vc_deflate meanings[] = {VC_DEFLATE_AUTO, VC_DEFLATE_ZLIB, VC_DEFLATE_ISAL};
+    int word = value == NULL ? 0 : options_word("auto|zlib|isal", value);
 
-    options->write.deflate = word == 0 ? VC_DEFLATE_ZLIB : VC_DEFLATE_ISAL;
+    options->write.deflate = (int)meanings[word < 0 ? 0 : word];
     return word >= 0;
 }
 
@@ -74,8 +75,9 @@ static const struct opt write_opts[] = {
              "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
      .help = "replace an existing file (never the input)"},
-    {.name = "deflate", .value = "zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
-     .help = "compress the members; isal is several times faster (default: stored, readable in place)"},
+    {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
+     .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes isal "
+             "where it is as small (default: stored, readable in place)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, .field = WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),

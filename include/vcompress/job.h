@@ -18,8 +18,11 @@ struct vc_job;
 
 enum vc_deflate {
     VC_DEFLATE_NONE = 0, /* stored members, aligned to 64 bytes: the default, readable in place */
-    VC_DEFLATE_ZLIB,     /* per tensor the best of three zlib strategies, tried on a sample */
-    VC_DEFLATE_ISAL      /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
+    VC_DEFLATE_ZLIB,     /* per tensor the best of three zlib strategies, tried on a sample: the same bytes wherever the
+                            version of zlib is the same */
+    VC_DEFLATE_ISAL,     /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
+    VC_DEFLATE_AUTO      /* per tensor ISA-L's encoder, unless a zlib strategy makes the sample smaller by more than a
+                            hundredth; without ISA-L the same as ZLIB */
 };
 
 /* How int8 weights lie in the output: which loaders understand them. docs/formats.md has the bytes. */

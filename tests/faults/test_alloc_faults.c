@@ -192,7 +192,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     enum vc_status status;
     char *json = NULL;
 
-    options.deflate = work == WORK_DEFLATED ? VC_DEFLATE_ZLIB : VC_DEFLATE_NONE;
+    options.deflate = work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE;
     VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE || work == WORK_CONVERT ? packed : input, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(add_pass(ctx, job, work));

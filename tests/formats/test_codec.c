@@ -17,7 +17,7 @@ static uint32_t next_random(void)
     return seed;
 }
 
-enum kind { NOISE, ZEROS, SPARSE, TEXT, CODES, N_KINDS };
+enum kind { NOISE, ZEROS, SPARSE, TEXT, CODES, WIDE, HALF, N_KINDS };
 
 static unsigned char *plain_bytes(enum kind kind, size_t n)
 {
@@ -39,6 +39,12 @@ static unsigned char *plain_bytes(enum kind kind, size_t n)
             break;
         case CODES: /* a bell around 0, as int8 codes of weights have it */
             r = r % 16 + r / 16 % 16 + r / 256 % 16 - 24;
+            break;
+        case WIDE: /* the same, with the deviation that a row of normal weights gives */
+            r = r % 64 + r / 64 % 64 + r / 4096 % 64 - 96;
+            break;
+        case HALF: /* pruned */
+            r = r >> 31 != 0 ? 0 : r % 64 + r / 64 % 64 + r / 4096 % 64 - 96;
             break;
         case NOISE:
         case N_KINDS:
@@ -344,12 +350,10 @@ static void test_choice_of_strategy(void **state)
 {
     static const struct {
         enum kind kind;
-        enum vc_strategy strategy;
-    } cases[] = {{NOISE, VC_STRATEGY_HUFFMAN},
-                 {CODES, VC_STRATEGY_HUFFMAN},
-                 {ZEROS, VC_STRATEGY_RLE},
-                 {SPARSE, VC_STRATEGY_RLE},
-                 {TEXT, VC_STRATEGY_LEVEL}};
+        enum vc_strategy zlib, any; /* among zlib's; with ISA-L among them */
+    } cases[] = {{NOISE, VC_STRATEGY_HUFFMAN, VC_STRATEGY_ISAL},   {WIDE, VC_STRATEGY_HUFFMAN, VC_STRATEGY_ISAL},
+                 {HALF, VC_STRATEGY_HUFFMAN, VC_STRATEGY_HUFFMAN}, {ZEROS, VC_STRATEGY_RLE, VC_STRATEGY_ISAL},
+                 {SPARSE, VC_STRATEGY_RLE, VC_STRATEGY_RLE},       {TEXT, VC_STRATEGY_LEVEL, VC_STRATEGY_LEVEL}};
     struct vc_ctx *ctx = test_ctx();
     void *work = vc_alloc(ctx, VC_TAG_IO, vc_deflate_work_bytes());
     void *scratch = malloc(vc_deflate_bound(VC_SAMPLE_BYTES));
@@ -359,8 +363,11 @@ static void test_choice_of_strategy(void **state)
         unsigned char *p = plain_bytes(cases[i].kind, VC_SAMPLE_BYTES + 999);
         enum vc_strategy strategy = VC_STRATEGY_ISAL;
 
-        assert_int_equal(vc_deflate_choose(ctx, p, VC_SAMPLE_BYTES + 999, work, scratch, &strategy), VC_OK);
-        assert_int_equal(strategy, cases[i].strategy);
+        assert_int_equal(vc_deflate_choose(ctx, p, VC_SAMPLE_BYTES + 999, false, work, scratch, &strategy), VC_OK);
+        assert_int_equal(strategy, cases[i].zlib);
+        assert_int_equal(vc_deflate_choose(ctx, p, VC_SAMPLE_BYTES + 999, true, work, scratch, &strategy), VC_OK);
+        assert_int_equal(strategy, vc_codec_has_isal() ? cases[i].any : cases[i].zlib);
+        assert_int_equal(vc_deflate_choose(ctx, p, 0, true, work, scratch, &strategy), VC_OK);
         free(p);
     }
     free(scratch);

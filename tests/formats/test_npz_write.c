@@ -359,16 +359,17 @@ static void test_stored_in_any_order(void **state)
 
 static void test_deflated_on_any_number_of_threads(void **state)
 {
+    static const enum vc_deflate ways[] = {VC_DEFLATE_ZLIB, VC_DEFLATE_AUTO, VC_DEFLATE_ISAL};
     struct vc_write_options options = {.path = path, .force = true};
     struct vc_ctx *ctx = test_ctx();
     uint64_t size;
 
     (void)state;
-    for (int how = VC_DEFLATE_ZLIB; how <= (vc_codec_has_isal() ? VC_DEFLATE_ISAL : VC_DEFLATE_ZLIB); how++) {
+    for (int how = 0; how < (vc_codec_has_isal() ? 3 : 2); how++) {
         unsigned char *first;
         size_t n_first;
 
-        options.deflate = (enum vc_deflate)how;
+        options.deflate = ways[how];
         options.path = path;
         assert_int_equal(write_archive(ctx, &options, 30000, 1, 0, &size), VC_OK);
         check_readable(path, true);

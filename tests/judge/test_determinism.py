@@ -7,8 +7,10 @@ to a file and to a pipe, from a file and from a pipe, and with the emulated CUDA
 import os
 import platform
 import unittest
+import zipfile
 
 from judge_support import Judge, main, np, read_bytes, run, sha
+import definition as d
 import weights
 
 MODES = [["--int8"], ["--int8", "--asymmetric"], ["--int8", "--granularity", "tensor"],
@@ -140,6 +142,35 @@ class Determinism(Judge):
         self.check_archive(self.path("out.npz"), deflated=True)
         for n in (2, 5):
             self.assertEqual(self.output(MODES[0], "--deflate=isal", "--threads", n), want)
+
+    def test_encoder_that_suits(self):
+        """Plain --deflate takes ISA-L where it is as small, zlib where that is smaller, for each tensor by itself."""
+        r = np.random.default_rng(8)
+        dense = r.standard_normal((512, 1024)).astype("f4")
+        half = np.where(r.random((512, 1024)) < 0.5, np.float32(0), dense)  # Huffman codes alone are the smallest
+        runs = np.where(r.random((512, 1024)) < 0.95, np.float32(0), dense)
+        np.savez(self.path("in.npz"), dense=dense, half=half, runs=runs)
+        sizes = {}
+        for how in ("", "=auto", "=zlib", "=isal"):
+            done = run("quantize", "--int8", "--deflate" + how, "--force", self.path("in.npz"), "-o",
+                       self.path("out.npz"))
+            if how == "=isal" and done.code == 3:
+                sizes[how] = sizes["=zlib"]
+                continue
+            self.assertEqual((done.code, done.err), (0, ""), how)
+            with zipfile.ZipFile(self.path("out.npz")) as z:
+                sizes[how] = {i.filename: i.compress_size for i in z.infolist()}
+            with np.load(self.path("out.npz")) as z:
+                for n, x in (("dense", dense), ("half", half), ("runs", runs)):
+                    self.assertEqual(z[n].tobytes(), d.int8(x)[0].tobytes())
+        auto, zlib, isal = sizes["=auto"], sizes["=zlib"], sizes["=isal"]
+        self.assertEqual(sizes[""], auto)
+        for n in ("half.npy", "runs.npy"):
+            self.assertEqual(auto[n], zlib[n], n)
+        self.assertEqual(auto["dense.npy"], isal["dense.npy"])
+        self.assertLessEqual(sum(auto.values()), 1.005 * min(sum(zlib.values()), sum(isal.values())))
+        if isal != zlib:
+            self.assertGreater(isal["half.npy"], 1.05 * zlib["half.npy"])
 
     def test_pipes(self):
         for mode in MODES[:2] + [["--fp16"]]:
