@@ -102,6 +102,9 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
     for (p = 0; p < job->n_passes; p++) {
         struct vc_pass *pass = job->passes[p];
 
+        if (pass->ops->plan_begin != NULL) {
+            VC_TRY(pass->ops->plan_begin(ctx, pass, job->sink->layout));
+        }
         for (i = 0; i < model->n_tensors; i++) {
             if (model->tensors[i].companion_of == VC_NO_TENSOR && pass->ops->plan(ctx, pass, &job->items[i]) != VC_OK) {
                 return vc_context(ctx, "%s", model->tensors[i].name);
@@ -115,16 +118,19 @@ out:
     return status;
 }
 
-/* Scales and zero points share the fate of their tensor. */
+/* Scales and zero points share the fate of their tensor. What only the bytes of the source's format need beside it (a
+ * shape, say) is left behind by an output of another format. */
 static void plan_companions(struct vc_job *job)
 {
     size_t i;
 
     for (i = 0; i < job->model->n_tensors; i++) {
         size_t owner = job->model->tensors[i].companion_of;
+        const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
+        bool needed = job->sink->accepts_raw || quant == NULL || i == quant->scale || i == quant->zero_point;
 
         if (owner != VC_NO_TENSOR) {
-            job->items[i].merged = job->items[owner].n_stages != 0;
+            job->items[i].merged = job->items[owner].n_stages != 0 || !needed;
         }
     }
 }

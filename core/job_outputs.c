@@ -194,6 +194,12 @@ static bool is_plain_int8(const struct vc_item *item, bool raw)
                                : !raw && item->desc.quant != NULL;
 }
 
+/* Layouts whose writers look at kept codes themselves: what fits is written, the rest refused with the reason. */
+static bool takes_codes(enum vc_layout layout)
+{
+    return layout == VC_LAYOUT_PLAIN || layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
+}
+
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct refused types = {0};
@@ -211,7 +217,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             note_refused(&types, i);
         }
         if (is_plain_int8(item, raw) &&
-            (job->sink->layout == VC_LAYOUT_AUTO || (item->n_stages == 0 && job->sink->layout != VC_LAYOUT_PLAIN))) {
+            (job->sink->layout == VC_LAYOUT_AUTO || (item->n_stages == 0 && !takes_codes(job->sink->layout)))) {
             note_refused(&layouts, i);
         }
     }

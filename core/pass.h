@@ -85,6 +85,9 @@ struct vc_tile_out {
 struct vc_pass_ops {
     const char *name;
 
+    /* Before all items: refuses what the pass cannot do for an output of that layout. May be NULL. */
+    enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, enum vc_layout layout);
+
     /* Looks at item->desc. Adds a stage (vc_item_add_stage, then fills it and item->desc), or leaves the item alone
      * and gives a reason (vc_item_keep). Fails for what the user must hear about. */
     enum vc_status (*plan)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);

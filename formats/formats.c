@@ -323,6 +323,13 @@ static const struct vc_format *output_format(const struct vc_model *model, const
     return own;
 }
 
+static const char *layout_name(enum vc_layout layout)
+{
+    static const char *const names[] = {"auto", "plain", "compressed-tensors", "bitsandbytes", "gguf", "onnx"};
+
+    return (unsigned)layout < sizeof names / sizeof names[0] ? names[layout] : "unknown";
+}
+
 enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
                                      const struct vc_write_options *options, struct vc_sink **out)
 {
@@ -335,6 +342,12 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
                        model->format);
     }
     status = format->create_sink(ctx, model, options, out);
+    if (status == VC_OK && options->layout != VC_LAYOUT_AUTO && (*out)->layout != options->layout) {
+        (*out)->ops->free(ctx, *out);
+        *out = NULL;
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s output cannot have the layout '%s'", format->name,
+                       layout_name(options->layout));
+    }
     if (status == VC_OK) {
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
         (*out)->accepts_raw = strcmp(format->name, model->format) == 0 ||

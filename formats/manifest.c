@@ -100,8 +100,19 @@ bool manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *scal
            scale->shape[1] == vc_ceil_div_u64(row_len, quant->group_size);
 }
 
-/* The tensor that the entry names under `key`, of that type, not claimed by anyone yet. */
-static enum vc_status find_companion(const struct entry *e, const char *key, enum vc_dtype dtype, size_t *out)
+static bool may_be_scale(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static bool may_be_zero_point(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_I8;
+}
+
+/* The tensor that the entry names under `key`, of a type that may be it, not claimed by anyone yet. */
+static enum vc_status find_companion(const struct entry *e, const char *key, bool (*may_be)(enum vc_dtype),
+                                     const char *types, size_t *out)
 {
     const char *name = text_of(e, key);
     const char *of = e->model->tensors[e->tensor].name;
@@ -116,9 +127,9 @@ static enum vc_status find_companion(const struct entry *e, const char *key, enu
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
     }
     t = &e->model->tensors[index];
-    if (index == e->tensor || t->dtype != dtype) {
+    if (index == e->tensor || !may_be(t->dtype)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key,
-                       name, vc_dtype_name(t->dtype), vc_dtype_name(dtype));
+                       name, vc_dtype_name(t->dtype), types);
     }
     if (t->companion_of != VC_NO_TENSOR) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' belongs to '%s' already", of, key, name,
@@ -188,10 +199,26 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
                : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
 }
 
+/* One number per row without the other axes: how bitsandbytes keeps them. */
+static bool is_list_of_rows(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+{
+    return quant->scale_is_absmax && quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 &&
+           t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
+}
+
+/* "scale_is_absmax": true; there, or not. */
+static enum vc_status read_absmax(const struct entry *e, struct vc_quant *quant)
+{
+    json_t *value = json_object_get(e->json, "scale_is_absmax");
+
+    quant->scale_is_absmax = value != NULL;
+    return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
+}
+
 static enum vc_status apply_int8(const struct entry *e)
 {
-    static const char *const keys[] = {"scheme",    "granularity",  "axis",  "group_size",
-                                       "symmetric", "source_dtype", "scale", "zero_point"};
+    static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",     "symmetric",
+                                       "source_dtype", "scale",       "zero_point", "scale_is_absmax"};
     struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .zero_point = VC_NO_TENSOR};
     const struct vc_tensor *t = &e->model->tensors[e->tensor];
     json_t *symmetric = json_object_get(e->json, "symmetric");
@@ -203,20 +230,24 @@ static enum vc_status apply_int8(const struct entry *e)
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but int8 codes are of type i8", t->name,
                        vc_dtype_name(t->dtype));
     }
+    if (t->quant != NULL) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t->name);
+    }
     VC_TRY(read_granularity(e, &quant));
     VC_TRY(read_source_dtype(e, &quant.source_dtype));
     if (!json_is_boolean(symmetric)) {
         return refuse_key(e, "symmetric", "true or false");
     }
     quant.symmetric = json_is_true(symmetric);
-    VC_TRY(find_companion(e, "scale", VC_DTYPE_F32, &quant.scale));
+    VC_TRY(read_absmax(e, &quant));
+    VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &quant.scale));
     scale = &e->model->tensors[quant.scale];
-    if (!manifest_scale_fits(t, scale, &quant)) {
+    if (!manifest_scale_fits(t, scale, &quant) && !is_list_of_rows(t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
                        scale->name);
     }
     if (!quant.symmetric) {
-        VC_TRY(find_companion(e, "zero_point", VC_DTYPE_I8, &quant.zero_point));
+        VC_TRY(find_companion(e, "zero_point", may_be_zero_point, "i8", &quant.zero_point));
         if (!manifest_same_shape(scale, &e->model->tensors[quant.zero_point])) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
                            e->model->tensors[quant.zero_point].name, scale->name);
@@ -340,7 +371,17 @@ static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct 
         if (e.tensor == VC_NO_TENSOR) {
             return vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
         }
-        VC_TRY(apply_entry(&e));
+        if (json_object_get(value, "scheme") == NULL) {
+            VC_TRY(apply_entry(&e)); /* types first: scales may be bf16 */
+        }
+    }
+    json_object_foreach(tensors, name, value)
+    {
+        struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
+
+        if (json_object_get(value, "scheme") != NULL) {
+            VC_TRY(apply_entry(&e));
+        }
     }
     VC_TRY(check_roles(ctx, model));
 out:

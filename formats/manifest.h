@@ -29,7 +29,9 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model);
 /* The text for a list of outputs; added to `text`. Nothing to say (no quantized, no bf16 tensor): adds nothing. */
 enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text);
 
-/* The same for a format that has bf16 of its own: quantized tensors only. */
-enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text);
+/* The same for a format that has bf16 of its own: quantized tensors only, without those that are `told` (by output;
+ * NULL: none), which the file describes in another way. */
+enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
+                                           struct vc_text *text);
 
 #endif

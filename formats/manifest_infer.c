@@ -85,7 +85,9 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model)
     buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point");
     VC_TRY_ALLOC(buffer);
     for (i = 0; i < model->n_tensors; i++) {
-        if (model->tensors[i].dtype == VC_DTYPE_I8 && model->tensors[i].companion_of == VC_NO_TENSOR) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        if (t->dtype == VC_DTYPE_I8 && t->companion_of == VC_NO_TENSOR && t->quant == NULL) {
             VC_TRY(infer_one(ctx, model, i, buffer));
         }
     }

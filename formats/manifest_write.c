@@ -9,9 +9,19 @@ static bool is_bf16(const struct vc_out_tensor *t)
     return t->dtype == VC_DTYPE_BF16;
 }
 
-static bool has_entry(const struct vc_out_tensor *t, bool with_bf16)
+/* What goes into the manifest. */
+struct selection {
+    const struct vc_out_list *outs;
+    bool with_bf16;
+    const bool *told;
+};
+
+static bool has_entry(const struct selection *s, size_t i)
 {
-    return t->quant.scheme != VC_SCHEME_NONE || (with_bf16 && is_bf16(t));
+    const struct vc_out_tensor *t = &s->outs->tensors[i];
+    bool told = s->told != NULL && s->told[i];
+
+    return (t->quant.scheme != VC_SCHEME_NONE && !told) || (s->with_bf16 && is_bf16(t));
 }
 
 static void add_string(struct vc_text *text, const char *key, const char *value)
@@ -46,6 +56,9 @@ static void add_quant(struct vc_text *text, const struct vc_out_list *outs, cons
     vc_text_add(text, ", \"symmetric\": %s", quant->symmetric ? "true" : "false");
     add_string(text, "source_dtype", vc_dtype_name(quant->source_dtype));
     add_string(text, "scale", outs->tensors[quant->scale].name);
+    if (quant->scale_is_absmax) {
+        vc_text_add(text, ", \"scale_is_absmax\": true");
+    }
     if (!quant->symmetric) {
         add_string(text, "zero_point", outs->tensors[quant->zero_point].name);
     }
@@ -65,13 +78,13 @@ static void add_entry(struct vc_text *text, const struct vc_out_list *outs, cons
     vc_text_add(text, "}");
 }
 
-static enum vc_status write_entries(struct vc_ctx *ctx, const struct vc_out_list *outs, bool with_bf16,
-                                    struct vc_text *text)
+static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *s, struct vc_text *text)
 {
+    const struct vc_out_list *outs = s->outs;
     bool first = true;
     size_t i = 0;
 
-    while (i < outs->n && !has_entry(&outs->tensors[i], with_bf16)) {
+    while (i < outs->n && !has_entry(s, i)) {
         i++;
     }
     if (i == outs->n) {
@@ -87,7 +100,7 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct vc_out_list
     }
     vc_text_add(text, "},\n  \"tensors\": {\n");
     for (i = 0; i < outs->n; i++) {
-        if (has_entry(&outs->tensors[i], with_bf16)) {
+        if (has_entry(s, i)) {
             vc_text_add(text, "%s", first ? "" : ",\n");
             add_entry(text, outs, &outs->tensors[i]);
             first = false;
@@ -103,10 +116,11 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct vc_out_list
 
 enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
 {
-    return write_entries(ctx, outs, true, text);
+    return write_entries(ctx, &(struct selection){outs, true, NULL}, text);
 }
 
-enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
+enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
+                                           struct vc_text *text)
 {
-    return write_entries(ctx, outs, false, text);
+    return write_entries(ctx, &(struct selection){outs, false, told}, text);
 }

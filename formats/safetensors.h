@@ -8,6 +8,7 @@
 #include "core/source.h"
 #include "core/text.h"
 #include "formats/infile.h"
+#include "formats/safetensors_modules.h"
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8
 #define VC_SAFETENSORS_MAX_HEADER   ((uint64_t)100000000)
@@ -42,6 +43,7 @@ struct safetensors {
     uint64_t *shapes;
     struct vc_text metadata; /* "key":"value",... as JSON, without our manifest */
     bool has_format;         /* the metadata has a "format" */
+    struct safetensors_modules modules;
 };
 
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */

@@ -13,6 +13,7 @@
 #include "core/checked.h"
 #include "formats/formats.h"
 #include "formats/manifest.h"
+#include "formats/safetensors_pack.h"
 
 const struct safetensors_dtype safetensors_dtypes[] = {
     {"BOOL", 8, VC_DTYPE_BOOL},
@@ -398,10 +399,37 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, const struct parsing *p, 
     }
     model->n_tensors = p->n;
     VC_TRY(vc_model_index_names(ctx, model));
+    VC_TRY(safetensors_find_packed(ctx, model, NULL, &p->self->modules));
     if (p->manifest == NULL) {
         VC_TRY(vc_manifest_infer(ctx, model));
     } else if (vc_manifest_apply(ctx, p->manifest, strlen(p->manifest), model) != VC_OK) {
-        status = vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME);
+        VC_TRY(vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME));
+    }
+    VC_TRY(safetensors_find_scaled(ctx, model, &p->self->modules));
+out:
+    return status;
+}
+
+/* Codes out of packed rows. They are read into the place where they are wanted, as many packed bytes as fit, and taken
+ * out there; the padding between them leaves room for more, so it takes a few reads where rows are padded. */
+static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t row,
+                                  uint64_t offset, void *dst, size_t n)
+{
+    uint64_t base = self->data_offset + self->entries[tensor].offset;
+    unsigned char *to = dst;
+    enum vc_status status = VC_OK;
+
+    while (n != 0) {
+        uint64_t at = safetensors_packed_at(row, offset);
+        uint64_t end = safetensors_packed_at(row, offset + n - 1) + 1;
+        size_t n_packed = (size_t)vc_min_u64(end - at, n);
+        size_t got;
+
+        VC_TRY(vc_infile_read(ctx, self->file, base + at, to, n_packed));
+        got = safetensors_unpack(row, at, to, n_packed);
+        to += got;
+        offset += got;
+        n -= got;
     }
 out:
     return status;
@@ -413,12 +441,17 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
 {
     const struct safetensors *self = model->self;
     const struct safetensors_entry *entry = &self->entries[tensor];
+    bool unpack = form == VC_FORM_VALUES && self->modules.kinds[tensor] == SAFETENSORS_PACKED;
+    uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
     enum vc_status status = VC_OK;
 
-    (void)form; /* both are the bytes of the data */
     (void)check;
-    if (offset > entry->n_bytes || n_bytes > entry->n_bytes - offset) {
+    if (offset > total || n_bytes > total - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry->name);
+    }
+    if (unpack) {
+        VC_TRY(read_packed(ctx, self, tensor, model->tensors[tensor].shape[1], offset, dst, n_bytes));
+        return VC_OK;
     }
     VC_TRY(vc_infile_read(ctx, self->file, self->data_offset + entry->offset + offset, dst, n_bytes));
 out:
@@ -437,6 +470,7 @@ static void safetensors_close(struct vc_model *model)
     vc_free(ctx, self->entries);
     vc_free(ctx, self->names);
     vc_free(ctx, self->shapes);
+    safetensors_modules_release(ctx, &self->modules);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);
     vc_free(ctx, model->io);

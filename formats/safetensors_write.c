@@ -12,6 +12,8 @@
 #include "formats/manifest.h"
 #include "formats/outfile.h"
 #include "formats/safetensors.h"
+#include "formats/safetensors_outs.h"
+#include "formats/safetensors_pack.h"
 
 #define VC_SAFETENSORS_ALIGN ((size_t)64)
 
@@ -19,25 +21,14 @@ struct safetensors_sink {
     struct vc_outfile *file;          /* NULL: nothing is written */
     const struct safetensors *source; /* NULL: the model is of another format */
     const struct vc_out_list *outs;
-    uint64_t *offsets;     /* by output, from the start of the file */
+    struct safetensors_records records;
+    uint64_t *offsets;     /* by record, from the start of the file */
     struct vc_text header; /* with its length in front */
     uint64_t data_bytes;
     atomic_uint_fast64_t got;
 };
 
 /* ---- the header ---- */
-
-static const char *dtype_name(enum vc_dtype dtype)
-{
-    size_t i;
-
-    for (i = 0; i < safetensors_n_dtypes; i++) {
-        if (safetensors_dtypes[i].dtype == dtype) {
-            return safetensors_dtypes[i].name;
-        }
-    }
-    return NULL;
-}
 
 /* The source's own entries first, as they were. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, struct safetensors_sink *self)
@@ -55,7 +46,7 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, struct safetensors_sink *
         vc_text_add(text, "%s\"format\":\"pt\"",
                     self->source != NULL && self->source->metadata.n != 0 ? "," : ""); /* loaders ask for it */
     }
-    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, &manifest));
+    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, self->records.told, &manifest));
     if (manifest.n != 0) {
         vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
         vc_text_add_json_string(text, manifest.data);
@@ -79,31 +70,13 @@ static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *sha
 }
 
 /* offset: of the tensor in the data. */
-static enum vc_status add_entry(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_out_tensor *out,
-                                uint64_t offset)
+static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
 {
-    const char *dtype = dtype_name(out->dtype);
-    struct vc_text *text = &self->header;
-
-    if (dtype == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: safetensors cannot hold elements of type %s", out->name,
-                       vc_dtype_name(out->dtype));
-    }
-    if (strcmp(out->name, VC_SAFETENSORS_METADATA) == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata", out->name);
-    }
     vc_text_add(text, ",");
-    vc_text_add_json_string(text, out->name);
-    vc_text_add(text, ":{\"dtype\":\"%s\",", dtype);
-    if (out->dtype == VC_DTYPE_VOID) { /* elements of less than a byte have another shape here than in the file */
-        const struct safetensors_entry *entry = &self->source->entries[out->source];
-
-        add_shape(text, entry->n_dims, entry->shape);
-    } else {
-        add_shape(text, out->n_dims, out->shape);
-    }
-    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + out->size_bytes);
-    return text->status;
+    vc_text_add_json_string(text, record->name);
+    vc_text_add(text, ":{\"dtype\":\"%s\",", record->dtype);
+    add_shape(text, record->n_dims, record->shape);
+    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
 }
 
 /* Closes the header, pads it and puts its length in front. */
@@ -133,23 +106,24 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     size_t i;
 
     self->outs = outs;
-    self->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->offsets);
+    VC_TRY(safetensors_records_make(ctx, outs, self->source, sink->layout, &self->records));
+    self->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *self->offsets);
     VC_TRY_ALLOC(self->offsets);
     vc_text_add_bytes(&self->header, prefix, sizeof prefix);
     VC_TRY(add_metadata(ctx, self));
-    for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *out = &outs->tensors[i];
+    for (i = 0; i < self->records.n; i++) {
+        const struct safetensors_record *record = &self->records.records[i];
         uint64_t end;
 
         self->offsets[i] = self->data_bytes;
-        if (!vc_add_u64(self->data_bytes, out->size_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
+        if (!vc_add_u64(self->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
         }
-        VC_TRY(add_entry(ctx, self, out, self->data_bytes));
+        add_entry(&self->header, record, self->data_bytes);
         self->data_bytes = end;
     }
     VC_TRY(complete_header(ctx, self));
-    for (i = 0; i < outs->n; i++) {
+    for (i = 0; i < self->records.n; i++) {
         self->offsets[i] += self->header.n;
     }
     *file_bytes = self->header.n + self->data_bytes;
@@ -176,42 +150,75 @@ out:
     return status;
 }
 
-static size_t safetensors_pack_bound(const struct vc_sink *sink, size_t n_bytes)
+/* Only codes that are packed need room; other pieces are stored from where they are. */
+static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
-    (void)sink;
-    (void)n_bytes;
-    return 0;
+    const struct safetensors_sink *self = sink->self;
+
+    return self->records.any_packed ? safetensors_pack_bound(self->records.min_padded_row, n_bytes) : 0;
 }
 
-static enum vc_status safetensors_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset,
-                                       const void *data, size_t n_bytes, struct vc_packet *packet)
+static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                           size_t n_bytes, struct vc_packet *packet)
 {
+    const struct safetensors_sink *self = sink->self;
+    const struct safetensors_record *record = &self->records.records[self->records.of_out[out]];
+
     (void)ctx;
-    (void)sink;
     packet->out = out;
     packet->offset = offset;
     packet->data = data;
     packet->n_bytes = n_bytes;
     packet->n_plain = n_bytes;
+    if (record->packed_row != 0) {
+        packet->offset = safetensors_packed_at(record->packed_row, offset);
+        packet->data = packet->buffer;
+        packet->n_bytes = safetensors_pack(record->packed_row, offset, data, n_bytes, packet->buffer);
+    }
     return VC_OK;
+}
+
+/* A run of bytes of a record. */
+static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, size_t record, uint64_t offset,
+                            const void *data, size_t n_bytes)
+{
+    atomic_fetch_add_explicit(&self->got, n_bytes, memory_order_relaxed);
+    return self->file == NULL ? VC_OK
+                              : vc_outfile_write(ctx, self->file, self->offsets[record] + offset, data, n_bytes);
 }
 
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct safetensors_sink *self = sink->self;
 
-    atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
-    return self->file == NULL ? VC_OK
-                              : vc_outfile_write(ctx, self->file, self->offsets[packet->out] + packet->offset,
-                                                 packet->data, packet->n_bytes);
+    return store(ctx, self, self->records.of_out[packet->out], packet->offset, packet->data, packet->n_bytes);
+}
+
+/* What no output brings: shapes and the like. */
+static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->records.n; i++) {
+        const struct safetensors_record *record = &self->records.records[i];
+
+        if (record->out == VC_NO_TENSOR) {
+            VC_TRY(store(ctx, self, i, 0, record->constant, (size_t)record->n_bytes));
+        }
+    }
+out:
+    return status;
 }
 
 static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct safetensors_sink *self = sink->self;
-    uint64_t got = atomic_load(&self->got);
     enum vc_status status = VC_OK;
+    uint64_t got;
 
+    VC_TRY(store_constants(ctx, self));
+    got = atomic_load(&self->got);
     if (got != self->data_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, self->data_bytes);
     }
@@ -242,6 +249,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 
     vc_outfile_free(ctx, self->file);
     vc_text_release(&self->header);
+    safetensors_records_release(ctx, &self->records);
     vc_free(ctx, self->offsets);
     vc_free(ctx, self);
     vc_free(ctx, sink);
@@ -250,19 +258,28 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
-    return dtype_name(dtype) != NULL;
+    return safetensors_dtype_name(dtype) != NULL;
 }
 
 static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_layout,
                                                         .begin = safetensors_begin,
-                                                        .pack_bound = safetensors_pack_bound,
-                                                        .pack = safetensors_pack,
+                                                        .pack_bound = pack_bound,
+                                                        .pack = pack,
                                                         .emit = safetensors_emit,
                                                         .finish = safetensors_finish,
                                                         .commit = safetensors_commit,
                                                         .interrupt = safetensors_interrupt,
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
+
+/* AUTO: int8 stays in the layout that the source has it in. */
+static enum vc_layout choose_layout(const struct safetensors *source, enum vc_layout asked)
+{
+    if (asked != VC_LAYOUT_AUTO) {
+        return asked;
+    }
+    return source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
+}
 
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                           const struct vc_write_options *options, struct vc_sink **out)
@@ -277,6 +294,9 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "safetensors is never compressed; leave --deflate out, or let the output's name end in .npz");
     }
+    if ((unsigned)options->layout > VC_LAYOUT_BITSANDBYTES) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "that layout is none of safetensors");
+    }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
@@ -289,7 +309,7 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,
-                             .layout = VC_LAYOUT_PLAIN,
+                             .layout = choose_layout(self->source, options->layout),
                              .accepts_raw = same};
     *out = sink;
     return VC_OK;

@@ -242,6 +242,39 @@ VC_HD float vc_bf16_to_f32(uint16_t h)
     return vc_bits_f32(u);
 }
 
+/* The scale of vc_int8_scale as f16: to nearest even; below 2^-14, where that is coarse, upwards, so that no code is
+ * clipped and no scale is 0. At most 515.5: 127 steps of more are infinite as f16. */
+VC_HD uint16_t vc_int8_scale_f16(uint32_t absmax_bits)
+{
+    float s = vc_int8_scale(absmax_bits);
+    uint16_t h = vc_f32_to_f16(s);
+
+    if (h < 0x0400u && vc_f16_to_f32(h) < s) {
+        h = (uint16_t)(h + 1u);
+    }
+    return h < 0x6007u ? h : (uint16_t)0x6007u;
+}
+
+/* The same as bf16, to nearest even: it has the range of f32, and 127 * (1 + 2^-8) still rounds to 127. At most 2^121,
+ * for the same reason. */
+VC_HD uint16_t vc_int8_scale_bf16(uint32_t absmax_bits)
+{
+    uint16_t h = vc_f32_to_bf16(vc_int8_scale(absmax_bits));
+
+    return h < 0x7c00u ? h : (uint16_t)0x7c00u;
+}
+
+/* What a stored absolute maximum stands for: a 127th of it, as in vc_int8_scale. Its rule for tiny scales is left out:
+ * ours go with codes of 0, and those of other programs mean what they say. */
+VC_HD float vc_int8_scale_of_absmax(float absmax)
+{
+    float s = absmax / 127.0f;
+
+    return vc_f32_magnitude(absmax) < VC_F32_INF_BITS && vc_int8_steps_overflow(127.0f, s)
+               ? vc_bits_f32(vc_f32_bits(s) - 1)
+               : s;
+}
+
 /* Largest finite values of the targets, for --overflow=sat and --nonfinite=zero. */
 #define VC_F16_MAX_BITS  0x7bffu
 #define VC_BF16_MAX_BITS 0x7f7fu

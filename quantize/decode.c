@@ -1,5 +1,5 @@
-/* decode.c - values from codes (q - z) * s, and exact conversions between float types. What is too large for f32 is
- * decided by policy where the caller gives one. */
+/* decode.c - values from codes (q - z) * s, and exact conversions between float types. Scales are f32, f16 or bf16, or
+ * absolute maxima. What is too large for f32 is decided by policy where the caller gives one. */
 #include "quantize/decode.h"
 
 #include <string.h>
@@ -45,6 +45,29 @@ static void map_scales(struct decode_state *s, const struct vc_item *item, const
     }
 }
 
+/* As f32, in place: scales of 16 bits are read into the upper half, which the floats never catch up with. */
+static enum vc_status read_scales(struct vc_ctx *ctx, const struct vc_model *model, struct decode_state *s)
+{
+    const struct vc_tensor *tensor = &model->tensors[s->quant.scale];
+    size_t n = (size_t)s->n_scales;
+    size_t n_bytes = n * vc_dtype_size(tensor->dtype);
+    unsigned char *from = (unsigned char *)s->scale + (n * sizeof *s->scale - n_bytes);
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(vc_source_read_any(ctx, model, s->quant.scale, VC_FORM_VALUES, 0, from, n_bytes));
+    for (i = 0; i < n && tensor->dtype != VC_DTYPE_F32; i++) {
+        uint16_t h = vc_le16(from + 2 * i);
+
+        s->scale[i] = tensor->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+    }
+    for (i = 0; i < n && s->quant.scale_is_absmax; i++) {
+        s->scale[i] = vc_int8_scale_of_absmax(s->scale[i]);
+    }
+out:
+    return status;
+}
+
 /* Whether the scales are such that tiles have to be looked at. */
 static enum vc_status check_scales(struct vc_ctx *ctx, struct decode_state *s, const struct vc_tensor *tensor)
 {
@@ -78,8 +101,7 @@ static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, c
     }
     s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->scale);
     VC_TRY_ALLOC(s->scale);
-    VC_TRY(vc_source_read_any(ctx, model, s->quant.scale, VC_FORM_VALUES, 0, s->scale,
-                              (size_t)s->n_scales * sizeof *s->scale));
+    VC_TRY(read_scales(ctx, model, s));
     if (s->quant.zero_point != VC_NO_TENSOR) {
         s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->zero);
         VC_TRY_ALLOC(s->zero);

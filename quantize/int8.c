@@ -52,7 +52,7 @@ static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, cons
         shape[s->axis] = item->desc.shape[s->axis];
     }
     *c = (struct vc_companion){
-        .suffix = ".scale", .dtype = VC_DTYPE_F32, .n_dims = n_dims, .shape = shape, .n_elems = s->n_scales};
+        .suffix = ".scale", .dtype = s->scale_dtype, .n_dims = n_dims, .shape = shape, .n_elems = s->n_scales};
     return VC_OK;
 }
 
@@ -92,6 +92,7 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
     VC_TRY_ALLOC(s);
     s->options = options;
     choose_map(s, &item->desc);
+    vc_int8_choose_scale(item, s);
     VC_TRY(vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)));
     stage = vc_item_add_stage(ctx, item, pass);
     if (stage == NULL) {
@@ -105,7 +106,7 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
     VC_TRY_ALLOC(stage->scheme);
     stage->scan = s->scan;
     stage->survey = options->nonfinite == VC_NONFINITE_KEEP;
-    stage->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 8) : 0;
+    stage->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
     stage->scratch_bytes = vc_int8_scratch_bytes(stage, s);
     stage->out.dtype = VC_DTYPE_I8;
     stage->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
@@ -115,7 +116,8 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
                                      .symmetric = !options->asymmetric,
                                      .source_dtype = stage->in.dtype,
                                      .scale = 0,
-                                     .zero_point = options->asymmetric ? 1 : VC_NO_TENSOR};
+                                     .zero_point = options->asymmetric ? 1 : VC_NO_TENSOR,
+                                     .scale_is_absmax = s->absmax};
     stage->n_companions = options->asymmetric ? 2 : 1;
     VC_TRY(scale_shape(ctx, item, s, &stage->companions[0]));
     stage->companions[1] = stage->companions[0];
@@ -154,7 +156,7 @@ size_t vc_int8_scratch_bytes(const struct vc_stage *stage, const struct vc_int8_
     size_t n = tile_elems(stage) * sizeof(float);
     size_t copies = (size_t)(stage->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 
-    return copies * (n + 64) + local_scales(stage, s) * 13 + (size_t)5 * 64;
+    return copies * (n + 64) + local_scales(stage, s) * 15 + (size_t)6 * 64;
 }
 
 static void *carve(char **p, size_t n)
@@ -176,6 +178,7 @@ void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_st
     out->x = stage->in.dtype != VC_DTYPE_F32 ? carve(&p, n) : NULL;
     out->clean = s->options->nonfinite == VC_NONFINITE_ZERO ? carve(&p, n) : NULL;
     out->scale = carve(&p, n_local * sizeof(float));
+    out->stored = carve(&p, n_local * sizeof(uint16_t));
     out->pos = carve(&p, n_local * sizeof(uint32_t));
     out->neg = carve(&p, n_local * sizeof(uint32_t));
     out->zero = carve(&p, n_local);
@@ -315,6 +318,27 @@ out:
     return status;
 }
 
+/* The same with scales that are rounded to a narrower type before the codes are made. */
+static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                    const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                    struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
+{
+    enum vc_status status = VC_OK;
+
+    VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, map->group, t->pos));
+    if (any_nonfinite(t->pos, map->n_local)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &x, &out->nonfinite));
+    }
+    vc_int8_scales(s, t->pos, map->n_local, t->scale, t->stored);
+    VC_KERNEL_TRY(
+        k->int8_rows_given(x, tile->n_rows, tile->row_len, map->group, t->scale, NULL, out->data, out->stats));
+out:
+    return status;
+}
+
 static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                        const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                        struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
@@ -366,6 +390,19 @@ static void give_companion(struct vc_tile_out *out, size_t which, const void *da
     out->companion[which].n_bytes = n * item_bytes;
 }
 
+/* The n scales from number `first` on, in the form that is stored. */
+static void give_scales(const struct vc_int8_state *s, struct vc_tile_out *out, const float *scale,
+                        const uint16_t *stored, const uint32_t *absmax, uint64_t first, size_t n)
+{
+    if (s->absmax) {
+        give_companion(out, 0, absmax, first, n, sizeof *absmax);
+    } else if (s->scale_dtype != VC_DTYPE_F32) {
+        give_companion(out, 0, stored, first, n, sizeof *stored);
+    } else {
+        give_companion(out, 0, scale, first, n, sizeof *scale);
+    }
+}
+
 enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
                              const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
 {
@@ -387,7 +424,7 @@ enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     if (s->scan) {
         VC_TRY(apply_given(ctx, k, s, tile, &map, &t, x, out));
         if (tile->index == 0) {
-            give_companion(out, 0, s->scale, 0, (size_t)s->n_scales, sizeof(float));
+            give_scales(s, out, s->scale, s->stored, s->pos, 0, (size_t)s->n_scales);
             if (s->zero != NULL) {
                 give_companion(out, 1, s->zero, 0, (size_t)s->n_scales, 1);
             }
@@ -397,10 +434,12 @@ enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     if (s->options->asymmetric) {
         VC_TRY(apply_asymmetric(ctx, k, s, tile, &map, &t, x, out));
         give_companion(out, 1, t.zero, map.first_scale, map.n_local, 1);
+    } else if (s->scale_dtype != VC_DTYPE_F32) {
+        VC_TRY(apply_rounded(ctx, k, s, tile, &map, &t, x, out));
     } else {
         VC_TRY(apply_symmetric(ctx, k, s, tile, &map, &t, x, out));
     }
-    give_companion(out, 0, t.scale, map.first_scale, map.n_local, sizeof(float));
+    give_scales(s, out, t.scale, t.stored, t.pos, map.first_scale, map.n_local);
 out:
     return status;
 }

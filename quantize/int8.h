@@ -18,8 +18,10 @@ struct vc_int8_state {
     uint64_t n_groups; /* scales per row of axis 0, when granularity is by rows */
     uint64_t inner;    /* axis maps */
     uint64_t n_scales;
-    bool by_rows; /* scales belong to rows of axis 0 (channel of axis 0, groups); else an axis map */
-    bool scan;    /* scales need more than one tile: found by a scan, kept in memory */
+    enum vc_dtype scale_dtype; /* of the stored scales; narrower than f32 under a layout only */
+    bool absmax;               /* absolute maxima are stored, not scales */
+    bool by_rows;              /* scales belong to rows of axis 0 (channel of axis 0, groups); else an axis map */
+    bool scan;                 /* scales need more than one tile: found by a scan, kept in memory */
 
     struct vc_finding finding;
 
@@ -30,8 +32,27 @@ struct vc_int8_state {
     uint32_t *pos; /* symmetric: largest magnitude; asymmetric: of the positive values */
     uint32_t *neg; /* asymmetric: of the negative values */
     float *scale;
-    int8_t *zero; /* asymmetric */
+    uint16_t *stored; /* the scales as f16 or bf16, where scale_dtype is that */
+    int8_t *zero;     /* asymmetric */
 };
+
+/* ---- int8_layout.c: what the layouts of other programs ask for ---- */
+
+/* Fails, with a sentence, for options that the layout has no place for. */
+enum vc_status vc_int8_check_layout(struct vc_ctx *ctx, enum vc_layout layout,
+                                    const struct vc_quantize_options *options);
+
+/* Why a loader of that layout would not find codes for this tensor; NULL if it does. `included`: a rule asks for it. */
+const char *vc_int8_layout_reason(const struct vc_item *item, const struct vc_quantize_options *options, bool included);
+
+/* Sets scale_dtype and absmax. */
+void vc_int8_choose_scale(const struct vc_item *item, struct vc_int8_state *s);
+
+/* From absolute maxima (bits, finite) to the scales that codes are made with; in `stored` the same as f16 or bf16 where
+ * the scales are of that type. */
+void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored);
+
+/* ---- int8.c ---- */
 
 /* Adds the stage to the item. The caller has decided that the tensor is to be quantized. */
 enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
@@ -50,9 +71,10 @@ void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage);
 
 /* Scratch of one tile, carved from the executor's. */
 struct vc_int8_scratch {
-    float *x;     /* the values as f32, when the input is another type */
-    float *clean; /* with NONFINITE_ZERO: a copy without NaN and Inf */
-    float *scale; /* of the tile's own groups */
+    float *x;         /* the values as f32, when the input is another type */
+    float *clean;     /* with NONFINITE_ZERO: a copy without NaN and Inf */
+    float *scale;     /* of the tile's own groups */
+    uint16_t *stored; /* ... as f16 or bf16, where that is stored */
     uint32_t *pos;
     uint32_t *neg;
     int8_t *zero;

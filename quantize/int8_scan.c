@@ -25,6 +25,10 @@ enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_stage *stage, const s
     VC_TRY_ALLOC(s->pos);
     s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
     VC_TRY_ALLOC(s->scale);
+    if (s->scale_dtype != VC_DTYPE_F32) {
+        s->stored = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->stored);
+        VC_TRY_ALLOC(s->stored);
+    }
     if (s->options->asymmetric) {
         s->neg = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->neg);
         VC_TRY_ALLOC(s->neg);
@@ -46,10 +50,12 @@ void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage)
     vc_free(ctx, s->pos);
     vc_free(ctx, s->neg);
     vc_free(ctx, s->scale);
+    vc_free(ctx, s->stored);
     vc_free(ctx, s->zero);
     s->pos = NULL;
     s->neg = NULL;
     s->scale = NULL;
+    s->stored = NULL;
     s->zero = NULL;
 }
 
@@ -137,13 +143,13 @@ enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, cons
 
     (void)ctx;
     (void)item;
+    if (s->zero == NULL) {
+        vc_int8_scales(s, s->pos, (size_t)s->n_scales, s->scale, s->stored);
+        return VC_OK;
+    }
     for (i = 0; i < s->n_scales; i++) {
-        if (s->zero != NULL) {
-            s->scale[i] = vc_int8_asym_scale(s->pos[i], s->neg[i]);
-            s->zero[i] = vc_int8_zero_point(s->neg[i], s->scale[i]);
-        } else {
-            s->scale[i] = vc_int8_scale(s->pos[i]);
-        }
+        s->scale[i] = vc_int8_asym_scale(s->pos[i], s->neg[i]);
+        s->zero[i] = vc_int8_zero_point(s->neg[i], s->scale[i]);
     }
     return VC_OK;
 }

@@ -1,5 +1,6 @@
 /* quantize.c - the pass behind `vcompress quantize`: options, which tensors, and the table of its operations. The
  * arithmetic of a tile is in int8.c and cast.c. */
+#include "core/names.h"
 #include "quantize/cast.h"
 #include "quantize/decode.h"
 #include "quantize/int8.h"
@@ -62,6 +63,9 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     bool per_channel = o->target == VC_TARGET_INT8 && o->granularity == VC_GRANULARITY_CHANNEL;
 
     *kept = true;
+    if (!vc_decode_can(desc) && vc_name_is_quantized_part(item->model->tensors[item->source].name)) {
+        return vc_item_keep(ctx, item, "quantized already");
+    }
     if (!vc_decode_can(desc)) {
         return vc_item_keep(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : "%s", vc_dtype_name(desc->dtype));
     }
@@ -102,24 +106,47 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     return VC_OK;
 }
 
+/* What the loaders of the output's layout cannot take as codes. */
+static enum vc_status check_layout(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
+                                   bool *kept)
+{
+    const char *reason =
+        q->options.target == VC_TARGET_INT8 ? vc_int8_layout_reason(item, &q->options, included) : NULL;
+
+    *kept = reason != NULL;
+    return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
+}
+
 static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const char *glob = NULL;
-    enum vc_status status = check_possible(ctx, q, item, kept);
+    enum vc_choice choice;
+    enum vc_status status;
 
-    if (status != VC_OK || *kept) {
-        return status;
+    VC_TRY(check_possible(ctx, q, item, kept));
+    if (*kept) {
+        return VC_OK;
     }
-    switch (vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, &glob)) {
-    case VC_CHOICE_EXCLUDE:
+    choice = vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, &glob);
+    if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
-    case VC_CHOICE_INCLUDE:
-        return VC_OK;
-    case VC_CHOICE_DEFAULT:
-        break;
     }
-    return check_default(ctx, q, item, kept);
+    if (choice == VC_CHOICE_DEFAULT) {
+        VC_TRY(check_default(ctx, q, item, kept));
+    }
+    if (!*kept) {
+        VC_TRY(check_layout(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
+    }
+out:
+    return status;
+}
+
+static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, enum vc_layout layout)
+{
+    const struct quantize *q = pass->self;
+
+    return q->options.target == VC_TARGET_INT8 ? vc_int8_check_layout(ctx, layout, &q->options) : VC_OK;
 }
 
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
@@ -249,6 +276,7 @@ static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
 }
 
 static const struct vc_pass_ops quantize_ops = {.name = "quantize",
+                                                .plan_begin = quantize_plan_begin,
                                                 .plan = quantize_plan,
                                                 .plan_end = quantize_plan_end,
                                                 .survey = quantize_survey,

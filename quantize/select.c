@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/names.h"
+
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob)
 {
     size_t i;
@@ -45,7 +47,7 @@ const char *vc_default_skip(const char *name)
             return skips[i].reason;
         }
     }
-    return NULL;
+    return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
 }
 
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,

@@ -15,8 +15,8 @@ enum vc_choice {
 /* What the last matching rule says; *glob is that rule's. */
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob);
 
-/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables); NULL if it is not.
- */
+/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables, parts of weights
+ * that another program quantized); NULL if it is not. */
 const char *vc_default_skip(const char *name);
 
 /* A deep copy in the arena. */

@@ -49,6 +49,11 @@ static const struct opt scheme_opts[] = {
      .help = "int8: codes -127..127 around zero (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, .field = FIELD(quantize.asymmetric),
      .help = "int8: codes -128..127 with a zero point per scale"},
+    {.name = "layout", .value = "auto|plain|compressed-tensors|bitsandbytes", .kind = OPT_CHOICE,
+     .field = FIELD(convert.write.layout),
+     .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
+             "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
+             "(default auto: what the input has, else plain)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_elems),
      .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_row),
@@ -71,7 +76,7 @@ static const struct opt_group *const groups[] = {
 /* Options that say nothing for a target are refused: a script that gives them expects something. -1: fine. */
 static int check_target(struct app *app, int target)
 {
-    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric"};
+    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
     bool int8 = target == VC_TARGET_INT8;
 
     if (target < 0) {

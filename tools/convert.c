@@ -332,6 +332,7 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
         .n_emit = options->write.n_emit,
         .force = options->write.force,
         .deflate = (enum vc_deflate)options->write.deflate,
+        .layout = (enum vc_layout)options->write.layout,
         .dry_run = options->write.dry_run,
         .max_bytes = options->write.max_bytes,
         .min_sqnr_db = options->write.min_sqnr_db,

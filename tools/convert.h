@@ -22,6 +22,7 @@ struct write_options {
     const char *emit[VC_MAX_OUTPUTS]; /* the names in them, in app->own_names */
     size_t n_emit;
     int deflate; /* enum vc_deflate */
+    int layout;  /* enum vc_layout */
     bool force, dry_run;
     uint64_t max_bytes;
     double min_sqnr_db;

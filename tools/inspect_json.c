@@ -43,6 +43,7 @@ static void write_quant(struct json *json, const struct vc_model *model, const s
     json_string(json, "source_dtype", vc_dtype_name(quant->source_dtype));
     json_string(json, "scale", name_of(model, quant->scale));
     json_string(json, "zero_point", name_of(model, quant->zero_point));
+    json_bool(json, "scale_is_absmax", quant->scale_is_absmax);
     json_end(json, '}');
 }
 

@@ -27,7 +27,7 @@ enum vc_deflate {
 
 /* How int8 weights lie in the output: which loaders understand them. docs/formats.md has the bytes. */
 enum vc_layout {
-    VC_LAYOUT_AUTO = 0,           /* what the output's format makes usual */
+    VC_LAYOUT_AUTO = 0,           /* that of the input where it has one, else what the output's format makes usual */
     VC_LAYOUT_PLAIN,              /* <name> i8, <name>.scale f32 (and <name>.zero_point) */
     VC_LAYOUT_COMPRESSED_TENSORS, /* <name>_packed, _scale, _shape: transformers, vLLM; safetensors only */
     VC_LAYOUT_BITSANDBYTES,       /* <name> i8, SCB, weight_format; safetensors only */

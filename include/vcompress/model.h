@@ -40,6 +40,7 @@ struct vc_quant {
     enum vc_dtype source_dtype; /* what the weights were before; VC_DTYPE_F32 where the file does not tell */
     size_t scale;               /* index of the tensor of scales: f32, f16 or bf16 */
     size_t zero_point;          /* index of the i8 tensor of zero points; VC_NO_TENSOR when symmetric */
+    bool scale_is_absmax;       /* it holds absolute maxima, as bitsandbytes has them: the scale is 1/127 of it */
 };
 
 /* What a tensor is for. Only weights are worked on; the others are kept, or dropped on request. */

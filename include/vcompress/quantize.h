@@ -21,7 +21,8 @@ enum vc_overflow {
 };
 
 enum vc_target {
-    VC_TARGET_INT8 = 0, /* codes i8 in [-127, 127] and f32 scales (asymmetric: [-128, 127] and i8 zero points) */
+    VC_TARGET_INT8 = 0, /* codes i8 in [-127, 127] and scales (asymmetric: [-128, 127] and i8 zero points); which
+                         * tensors and what scales depend on vc_write_options.layout, too */
     VC_TARGET_F16,
     VC_TARGET_BF16,
     VC_TARGET_F32 /* dequantize only */

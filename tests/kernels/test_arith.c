@@ -226,6 +226,67 @@ static void test_asymmetric(void **unused)
     assert_int_equal(vc_int8_zero_point(vc_f32_bits(1.0f), vc_int8_asym_scale(0, vc_f32_bits(1.0f))), 127);
 }
 
+/* Scales of 16 bits: nothing is clipped, no scale is 0, and the error stays at half a step. */
+static void check_narrow(uint32_t absmax, float s)
+{
+    float a = vc_bits_f32(absmax);
+    float x = a * (float)((double)(next() >> 11) * 0x1p-53);
+
+    assert_true(s > 0 && vc_f32_bits(s) < VC_F32_INF_BITS);
+    if (vc_int8_scale_is_tiny(absmax)) {
+        assert_true(vc_f32_bits(s) == vc_f32_bits(1.0f) && vc_int8_encode(a, s) == 0);
+        return;
+    }
+    assert_true(fabs((double)a / (double)s) <= 127.5); /* equal for the largest bf16 only */
+    assert_true(fabs((double)x / (double)s - vc_int8_encode(x, s)) <= 0.5 + 128 * 0x1p-24);
+}
+
+static void test_narrow_scales(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 2000000; i++) {
+        uint32_t brain = vc_f32_bits(vc_bf16_to_f32((uint16_t)(next() % 0x7f80))); /* magnitudes that the type has */
+        uint32_t half = vc_f32_bits(vc_f16_to_f32((uint16_t)(next() % 0x7c00)));
+        float s_brain = vc_bf16_to_f32(vc_int8_scale_bf16(brain));
+        float s_half = vc_f16_to_f32(vc_int8_scale_f16(half));
+
+        check_narrow(brain, s_brain);
+        check_narrow(half, s_half);
+        assert_true(vc_f32_to_bf16(127 * s_brain) < 0x7f80 && vc_f32_to_f16(127 * s_half) < 0x7c00);
+    }
+    assert_int_equal(vc_int8_scale_f16(0), 0x3c00); /* 1 */
+    assert_int_equal(vc_int8_scale_bf16(0), 0x3f80);
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(127.0f)), 0x3c00);
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(127.0f * (1 + 0x1p-11f))), 0x3c00);     /* the tie, to even */
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(127.0f * (1 + 3 * 0x1p-11f))), 0x3c02); /* ... upwards */
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(127.0f * 0x1p-24f)), 1);                /* subnormal, exact */
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(127.0f * 0x1.1p-24f)), 2);              /* never down there */
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(0x1p-24f)), 1);
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(65504.0f)), 0x6007); /* 515.78 -> 515.5, not 516 */
+    assert_int_equal(vc_int8_scale_f16(vc_f32_bits(FLT_MAX)), 0x6007);
+    assert_int_equal(vc_int8_scale_bf16(vc_f32_bits(127.0f * (1 + 0x1p-8f))), 0x3f80);
+    assert_int_equal(vc_int8_scale_bf16(vc_f32_bits(127.0f * (1 + 3 * 0x1p-8f))), 0x3f82);
+    assert_int_equal(vc_int8_scale_bf16(0x7f7f0000u), 0x7c00); /* the largest bf16 */
+}
+
+/* A stored maximum gives back the scale that the codes were made with. */
+static void test_scale_of_absmax(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 1000000; i++) {
+        uint32_t absmax = i == 0 ? vc_f32_bits(FLT_MAX) : (uint32_t)(next() % (VC_F32_INF_BITS - 1)) + 1;
+        float s = vc_int8_scale_of_absmax(vc_bits_f32(absmax));
+
+        if (!vc_int8_scale_is_tiny(absmax)) {
+            assert_int_equal(vc_f32_bits(s), vc_f32_bits(vc_int8_scale(absmax)));
+        }
+        assert_false(vc_int8_steps_overflow(127.0f, s));
+    }
+    assert_int_equal(vc_f32_bits(vc_int8_scale_of_absmax(INFINITY)), VC_F32_INF_BITS);
+    assert_int_equal(vc_f32_bits(vc_int8_scale_of_absmax(-127.0f)), vc_f32_bits(-1.0f));
+    assert_int_equal(vc_f32_bits(vc_int8_scale_of_absmax(0.0f)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,7 +295,8 @@ int main(void)
         cmocka_unit_test(test_int8_ties_to_even),  cmocka_unit_test(test_int8_bound),
         cmocka_unit_test(test_tiny_scales),        cmocka_unit_test(test_asymmetric),
         cmocka_unit_test(test_asymmetric_bound),   cmocka_unit_test(test_int8_far_end),
-        cmocka_unit_test(test_asymmetric_far_end),
+        cmocka_unit_test(test_asymmetric_far_end), cmocka_unit_test(test_narrow_scales),
+        cmocka_unit_test(test_scale_of_absmax),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
