@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define VC_BACKEND_ABI    1
+#define VC_BACKEND_ABI    2
 #define VC_BACKEND_SYMBOL "vc_backend_entry"
 #define VC_BACKEND_FILE   "vcompress_cuda.so"
 

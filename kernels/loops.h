@@ -172,6 +172,7 @@ struct op {
     size_t n_made;
     const float *scale;
     const int8_t *zero;
+    bool measure; /* blocks: statistics are wanted */
 };
 
 #ifdef VC_USE_X86
@@ -277,6 +278,7 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
 }
 
 #include "kernels/loops_absmax.h"
+#include "kernels/loops_blocks.h"
 #include "kernels/loops_cast.h"
 #include "kernels/loops_int8.h"
 #include "kernels/loops_sums.h"

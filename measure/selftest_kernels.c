@@ -108,6 +108,29 @@ static int run_casts(const struct vc_kernels *k, const struct inputs *in, struct
     return failed;
 }
 
+#define BLOCK_ROW 512 /* elements of whole blocks of every type */
+
+static int run_blocks(const struct vc_kernels *k, const struct inputs *in, struct slot *slots)
+{
+    struct slot *slot = &slots[VC_KERNEL_ID_q8_0_rows];
+    struct vc_tile_stats stats = {.chunk_sums = slot->sums};
+    const uint8_t *bytes = (const uint8_t *)in->codes;
+    int failed = k->q8_0_rows(in->x, ROWS - 1, BLOCK_ROW, slot->groups[0], slot->data, &stats);
+
+    keep_tile(slot, &stats);
+#define BLOCKS(type) failed |= k->type(bytes, BLOCK_ROW, (float *)(void *)slots[VC_KERNEL_ID_##type].data)
+    BLOCKS(q4_0_to_f32);
+    BLOCKS(q4_1_to_f32);
+    BLOCKS(q5_0_to_f32);
+    BLOCKS(q5_1_to_f32);
+    BLOCKS(q8_0_to_f32);
+    BLOCKS(q4_k_to_f32);
+    BLOCKS(q5_k_to_f32);
+    BLOCKS(q6_k_to_f32);
+#undef BLOCKS
+    return failed;
+}
+
 static void keep_diff(struct slot *slot, const struct vc_diff_sums *sums)
 {
     memcpy(&slot->numbers[0], &sums->max_abs_error, sizeof(double));
@@ -151,6 +174,7 @@ static int run_table(const struct vc_kernels *k, const struct inputs *in, struct
     memset(slots, 0, VC_KERNEL_ID_COUNT * sizeof *slots);
     failed = run_int8(k, in, slots);
     failed |= run_casts(k, in, slots);
+    failed |= run_blocks(k, in, slots);
     return failed | run_sums(k, in, slots);
 }
 

@@ -333,6 +333,33 @@ RUN_CONVERSION(f16_to_f32, halves)
 RUN_CONVERSION(bf16_to_f32, halves)
 RUN_CONVERSION(f64_to_f32, f64)
 
+/* Rows of whole blocks, as many as there are elements for. */
+static int run_q8_0_rows(const struct vc_kernels *t, const struct inputs *in, struct outputs *out)
+{
+    size_t row_len = in->shape->row_len / 32 * 32;
+    size_t n_blocks = in->shape->n_rows * row_len / 32;
+    uint32_t *bits = output(out, "bits", 4 * n_blocks, 0);
+    uint8_t *blocks = output(out, "blocks", 34 * n_blocks, 0);
+
+    return t->q8_0_rows(in->f32_finite, in->shape->n_rows, row_len, bits, blocks, stats_output(out));
+}
+
+#define RUN_BLOCKS(name, elems)                                                                     \
+    static int run_##name(const struct vc_kernels *t, const struct inputs *in, struct outputs *out) \
+    {                                                                                               \
+        size_t n = in->n / (elems) * (elems);                                                       \
+                                                                                                    \
+        return t->name((const uint8_t *)in->halves, n, output(out, "values", 4 * n, 0));            \
+    }
+RUN_BLOCKS(q4_0_to_f32, 32)
+RUN_BLOCKS(q4_1_to_f32, 32)
+RUN_BLOCKS(q5_0_to_f32, 32)
+RUN_BLOCKS(q5_1_to_f32, 32)
+RUN_BLOCKS(q8_0_to_f32, 32)
+RUN_BLOCKS(q4_k_to_f32, 256)
+RUN_BLOCKS(q5_k_to_f32, 256)
+RUN_BLOCKS(q6_k_to_f32, 256)
+
 #define RUN_SUMS(suffix, source)                                                                                    \
     static int run_diff_##suffix(const struct vc_kernels *t, const struct inputs *in, struct outputs *out)          \
     {                                                                                                               \
@@ -374,6 +401,15 @@ static const struct {
     {"f16_to_f32", run_f16_to_f32},
     {"bf16_to_f32", run_bf16_to_f32},
     {"f64_to_f32", run_f64_to_f32},
+    {"q8_0_rows", run_q8_0_rows},
+    {"q4_0_to_f32", run_q4_0_to_f32},
+    {"q4_1_to_f32", run_q4_1_to_f32},
+    {"q5_0_to_f32", run_q5_0_to_f32},
+    {"q5_1_to_f32", run_q5_1_to_f32},
+    {"q8_0_to_f32", run_q8_0_to_f32},
+    {"q4_k_to_f32", run_q4_k_to_f32},
+    {"q5_k_to_f32", run_q5_k_to_f32},
+    {"q6_k_to_f32", run_q6_k_to_f32},
     {"diff_f32", run_diff_f32},
     {"diff_f64", run_diff_f64},
     {"values_f32", run_values_f32},

@@ -79,7 +79,7 @@ static void test_no_library(void **state)
 static void test_other_version(void **state)
 {
     (void)state;
-    refused(EMU_WRONG_ABI, "made for another version (ABI 2");
+    refused(EMU_WRONG_ABI, "made for another version (ABI 3");
 }
 
 static void test_no_entry(void **state)

@@ -23,6 +23,7 @@ static const struct bench_shape row_shapes[] = {
     {64, 4096, 32, 0},    {455, 576, 576, 0},  {2621, 100, 100, 0},    {10485, 25, 25, 0}, {29127, 9, 9, 0}};
 static const struct bench_shape plain_shapes[] = {{256, 1024, 1024, 0}, {2621, 100, 100, 0}, {29127, 9, 9, 0}};
 static const struct bench_shape axis_shapes[] = {{256, 1024, 1024, 1}, {256, 1024, 1024, 9}, {256, 1024, 1024, 1024}};
+static const struct bench_shape block_shapes[] = {{64, 4096, 0, 0}, {1024, 256, 0, 0}};
 static const struct bench_shape flat_shapes[] = {{256, 1024, 1024, 0}};
 
 static double now(void)
@@ -55,6 +56,7 @@ static void bench_one(const struct vc_kernels *const *tables, size_t n_tables, c
     struct results r;
     uint64_t random = 1;
 
+    t.group = c->shape == SHAPE_BLOCKS ? c->block : t.group;
     t.map = (struct vc_axis_map){0, shape->inner, shape->inner == 0 ? 1 : shape->row_len / shape->inner};
     for (size_t i = 0; i < MAX_ARGS; i++) {
         size_t n = c->args[i].kind == ARG_NONE ? 0 : arg_bytes(&c->args[i], &t) / c->args[i].elem_bytes;
@@ -103,7 +105,8 @@ static void bench_one(const struct vc_kernels *const *tables, size_t n_tables, c
         fprintf(out, "           ");
     }
     for (size_t k = 0; k < n_tables; k++) {
-        size_t elem = c->args[0].elem_bytes == 1 ? 4 : c->args[0].elem_bytes; /* decode: of what it writes */
+        bool decode = c->args[0].kind == ARG_CODES || c->args[0].kind == ARG_BYTES;
+        size_t elem = decode ? 4 : c->args[0].elem_bytes; /* decode: of what it writes */
 
         fprintf(out, " %8.2f", (double)(trial_elems(&t) * elem) / best[k] * 1e-9);
     }
@@ -138,8 +141,13 @@ void kernelcheck_bench(const struct vc_kernels *const *tables, const char *const
         const struct bench_shape *shapes = axis                       ? axis_shapes
                                            : c->shape == SHAPE_FLAT   ? flat_shapes
                                            : c->shape == SHAPE_GROUPS ? row_shapes
+                                           : c->shape == SHAPE_BLOCKS ? block_shapes
                                                                       : plain_shapes;
-        size_t n = axis ? 3 : c->shape == SHAPE_FLAT ? 1 : c->shape == SHAPE_GROUPS ? 10 : 3;
+        size_t n = axis                       ? 3
+                   : c->shape == SHAPE_FLAT   ? 1
+                   : c->shape == SHAPE_GROUPS ? 10
+                   : c->shape == SHAPE_BLOCKS ? 2
+                                              : 3;
 
         for (size_t s = 0; (function == NULL || strcmp(function, c->name) == 0) && s < n; s++) {
             bench_one(tables, n_tables, c, &shapes[s], args, out);

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "kernels/access.h"
 #include "kernels/arith.h"
+#include "kernels/blocks.h"
 
 static const struct vc_kernels *right;
 
@@ -159,6 +160,57 @@ static int fuses(const double *x, const double *y, size_t n_rows, size_t row_len
     return result;
 }
 
+/* rounds halves to even, as the int8 of this program does and llama.cpp's vector code, too */
+static int q8_0_half_even(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
+                          struct vc_tile_stats *stats)
+{
+    int result = right->q8_0_rows(x, n_rows, row_len, bits, blocks, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        uint32_t b = vc_get_u32(bits, i / 32);
+
+        if (b < VC_F32_INF_BITS) {
+            float t = vc_get_f32(x, i) * vc_q8_0_inverse(vc_q8_0_step(b));
+
+            blocks[i / 32 * VC_Q8_0_BYTES + 2 + i % 32] = (uint8_t)(int8_t)rintf(t);
+        }
+    }
+    return result;
+}
+
+/* makes codes with the step that is stored */
+static int q8_0_rounded_step(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
+                             struct vc_tile_stats *stats)
+{
+    int result = right->q8_0_rows(x, n_rows, row_len, bits, blocks, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        uint8_t *block = blocks + i / 32 * VC_Q8_0_BYTES;
+        float step = vc_block_f16(block);
+
+        if (vc_get_u32(bits, i / 32) < VC_F32_INF_BITS && step != 0) {
+            block[2 + i % 32] = (uint8_t)vc_q8_0_encode(vc_get_f32(x, i), vc_q8_0_inverse(step));
+        }
+    }
+    return result;
+}
+
+/* takes the minimum's high bits from the scale's byte */
+static int q4_k_wrong_min(const uint8_t *blocks, size_t n, float *y)
+{
+    int result = right->q4_k_to_f32(blocks, n, y);
+
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *b = blocks + i / 256 * VC_Q4_K_BYTES;
+        uint32_t j = (uint32_t)(i % 256 / 32);
+        uint32_t least = (uint32_t)b[4 + j + (j < 4 ? 4 : 0)] & 63u;
+        float step = vc_block_f16(b) * (float)vc_k_scale(b + 4, j);
+
+        vc_put_f32(y, i, vc_one_nan(step * (float)vc_nibble_256(b + 16, i % 256) - vc_block_f16(b + 2) * (float)least));
+    }
+    return result;
+}
+
 int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out)
 {
     struct kernelcheck_options options = {.seed = seed, .below = reference, .out = NULL};
@@ -187,6 +239,9 @@ int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *ou
     BROKEN(int8_decode_rows, forgets_tail);
     BROKEN(diff_f32, forgets_counter);
     BROKEN(diff_f64, fuses);
+    BROKEN(q8_0_rows, q8_0_half_even);
+    BROKEN(q8_0_rows, q8_0_rounded_step);
+    BROKEN(q4_k_to_f32, q4_k_wrong_min);
     BROKEN(range_rows, NULL);
 #undef BROKEN
     return missed;

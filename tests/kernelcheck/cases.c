@@ -80,6 +80,20 @@ CALL_FLAT(f16_to_f32)
 CALL_FLAT(bf16_to_f32)
 CALL_FLAT(f64_to_f32)
 
+CALL(q8_0_rows)
+{
+    return k->q8_0_rows(p[0], ROWS, p[1], p[2], STATS);
+}
+
+CALL_FLAT(q4_0_to_f32)
+CALL_FLAT(q4_1_to_f32)
+CALL_FLAT(q5_0_to_f32)
+CALL_FLAT(q5_1_to_f32)
+CALL_FLAT(q8_0_to_f32)
+CALL_FLAT(q4_k_to_f32)
+CALL_FLAT(q5_k_to_f32)
+CALL_FLAT(q6_k_to_f32)
+
 CALL(diff_f32)
 {
     return k->diff_f32(p[0], p[1], ROWS, &r->diff);
@@ -121,6 +135,13 @@ CALL(values_f64)
     {                           \
         ARG_OUT, n, COUNT_ELEMS \
     }
+#define BLOCKS(kernel, elems, bytes)                                      \
+    {                                                                     \
+        ENTRY(kernel), .shape = SHAPE_BLOCKS, .block = (elems), .args = { \
+            {ARG_BYTES, bytes, COUNT_BLOCKS},                             \
+            OUT_ELEMS(4)                                                  \
+        }                                                                 \
+    }
 #define TILE_SUMS                   \
     {                               \
         ARG_SUMS, 8, COUNT_2_CHUNKS \
@@ -141,7 +162,7 @@ const struct kernel_case kernel_cases[] = {
      .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_GROUPS}, {ARG_OUT, 4, COUNT_GROUPS}}},
     {ENTRY(range_axis), .shape = SHAPE_AXIS,
      .args = {ELEMS_F32, {ARG_MAXIMA, 4, COUNT_CHANNELS}, {ARG_MAXIMA, 4, COUNT_CHANNELS}}},
-    {ENTRY(int8_rows), .shape = SHAPE_GROUPS, .result = RESULT_TILE, .bits_first = true,
+    {ENTRY(int8_rows), .shape = SHAPE_GROUPS, .result = RESULT_TILE, .bits_first = 2,
      .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_GROUPS}, {ARG_OUT, 4, COUNT_GROUPS}, OUT_ELEMS(1), TILE_SUMS}},
     {ENTRY(int8_rows_given), .shape = SHAPE_GROUPS, .result = RESULT_TILE, .finite_only = true,
      .args = {ELEMS_F32, SCALES(COUNT_GROUPS), ZEROS(COUNT_GROUPS), OUT_ELEMS(1), TILE_SUMS}},
@@ -159,6 +180,16 @@ const struct kernel_case kernel_cases[] = {
     {ENTRY(f16_to_f32), .shape = SHAPE_FLAT, .args = {ELEMS_HALF, OUT_ELEMS(4)}},
     {ENTRY(bf16_to_f32), .shape = SHAPE_FLAT, .args = {ELEMS_HALF, OUT_ELEMS(4)}},
     {ENTRY(f64_to_f32), .shape = SHAPE_FLAT, .args = {ELEMS_F64, OUT_ELEMS(4)}},
+    {ENTRY(q8_0_rows), .shape = SHAPE_BLOCKS, .result = RESULT_TILE, .bits_first = 1, .block = 32,
+     .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_BLOCKS}, {ARG_OUT, 34, COUNT_BLOCKS}, TILE_SUMS}},
+    BLOCKS(q4_0_to_f32, 32, 18),
+    BLOCKS(q4_1_to_f32, 32, 20),
+    BLOCKS(q5_0_to_f32, 32, 22),
+    BLOCKS(q5_1_to_f32, 32, 24),
+    BLOCKS(q8_0_to_f32, 32, 34),
+    BLOCKS(q4_k_to_f32, 256, 144),
+    BLOCKS(q5_k_to_f32, 256, 176),
+    BLOCKS(q6_k_to_f32, 256, 210),
     {ENTRY(diff_f32), .result = RESULT_DIFF, .args = {ELEMS_F32, ELEMS_F32, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},
     {ENTRY(diff_f64), .result = RESULT_DIFF, .args = {ELEMS_F64, ELEMS_F64, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},
     {ENTRY(values_f32), .result = RESULT_VALUES, .args = {ELEMS_F32, TILE_SUMS}},
@@ -186,6 +217,7 @@ size_t arg_bytes(const struct arg *arg, const struct trial *t)
 {
     switch (arg->count) {
     case COUNT_GROUPS:
+    case COUNT_BLOCKS:
         return arg->elem_bytes * trial_groups(t);
     case COUNT_CHANNELS:
         return arg->elem_bytes * (size_t)t->map.n_channels;

@@ -16,6 +16,7 @@ enum arg_kind {
     ARG_F64,    /* input, by pattern */
     ARG_HALF,   /* input, every 16-bit value */
     ARG_CODES,  /* input, every 8-bit value */
+    ARG_BYTES,  /* input, any bits */
     ARG_SCALES, /* input, positive */
     ARG_ZEROS,  /* input, NULL in every other trial */
     ARG_MAXIMA, /* accumulated: input and output */
@@ -23,7 +24,7 @@ enum arg_kind {
     ARG_SUMS /* output of doubles, aligned */
 };
 
-enum arg_count { COUNT_ELEMS, COUNT_GROUPS, COUNT_CHANNELS, COUNT_2_CHUNKS, COUNT_4_CHUNKS };
+enum arg_count { COUNT_ELEMS, COUNT_GROUPS, COUNT_CHANNELS, COUNT_2_CHUNKS, COUNT_4_CHUNKS, COUNT_BLOCKS };
 
 struct arg {
     enum arg_kind kind;
@@ -31,7 +32,7 @@ struct arg {
     enum arg_count count;
 };
 
-enum shape_kind { SHAPE_ROWS, SHAPE_GROUPS, SHAPE_AXIS, SHAPE_AXIS_ROWS, SHAPE_FLAT };
+enum shape_kind { SHAPE_ROWS, SHAPE_GROUPS, SHAPE_AXIS, SHAPE_AXIS_ROWS, SHAPE_FLAT, SHAPE_BLOCKS };
 
 enum result_kind { RESULT_NONE, RESULT_TILE, RESULT_DIFF, RESULT_VALUES };
 
@@ -43,7 +44,7 @@ struct results {
 };
 
 struct trial {
-    size_t n_rows, row_len, group;
+    size_t n_rows, row_len, group; /* SHAPE_BLOCKS: group is the elements of a block */
     struct vc_axis_map map;
     enum pattern pattern;
     bool with_zeros, with_stats;
@@ -55,7 +56,8 @@ struct kernel_case {
     enum shape_kind shape;
     enum result_kind result;
     bool finite_only;
-    bool bits_first; /* int8_rows: where a group is not finite only the first two outputs are defined */
+    unsigned bits_first; /* where a group is not finite only that many outputs are defined, the bits before all */
+    size_t block;        /* SHAPE_BLOCKS */
     struct arg args[MAX_ARGS];
     int (*call)(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r);
 };

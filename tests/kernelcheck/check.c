@@ -268,7 +268,7 @@ static void describe(const struct runner *run, const struct kernel_case *c, cons
 static bool compare(const struct runner *run, const struct kernel_case *c, const struct trial *t,
                     enum placement placement, const struct results *expected, const struct results *actual)
 {
-    bool only_bits = c->bits_first && any_nonfinite_group(&run->expected[1]);
+    bool only_bits = c->bits_first != 0 && any_nonfinite_group(&run->expected[1]);
     char what[160];
 
     for (size_t i = 0; i < MAX_ARGS; i++) {
@@ -289,7 +289,7 @@ static bool compare(const struct runner *run, const struct kernel_case *c, const
             describe(run, c, t, placement, what);
             return false;
         }
-        if (!is_output(arg->kind) || (only_bits && i > 2)) {
+        if (!is_output(arg->kind) || (only_bits && i > c->bits_first)) {
             continue;
         }
         at = first_difference(arg, run->expected[i].data, a->data, a->n_bytes);
@@ -398,16 +398,25 @@ static bool check_shape(struct runner *run, const struct kernel_case *c, const s
     return true;
 }
 
+/* Rows of whole blocks, longer ones where there is room for it. */
+static struct shape in_blocks(const struct shape *shape, size_t block)
+{
+    size_t n = (shape->row_len + block - 1) / block;
+
+    n -= shape->n_rows * n * block > MAX_ELEMS;
+    return (struct shape){shape->n_rows, n * block, block};
+}
+
 static bool check_kernel(struct runner *run, const struct kernel_case *c)
 {
     run->random = run->options->seed;
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-        size_t n = shapes[s].n_rows * shapes[s].row_len;
+        struct shape shape = c->shape == SHAPE_BLOCKS ? in_blocks(&shapes[s], c->block) : shapes[s];
 
-        if (run->options->max_elems != 0 && n > run->options->max_elems) {
+        if (run->options->max_elems != 0 && shape.n_rows * shape.row_len > run->options->max_elems) {
             continue;
         }
-        if (!check_shape(run, c, &shapes[s])) {
+        if (!check_shape(run, c, &shape)) {
             return false;
         }
     }

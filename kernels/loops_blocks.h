@@ -1,0 +1,327 @@
+/* loops_blocks.h - part of loops.h: GGUF's block types. */
+#ifndef VC_KERNELS_LOOPS_BLOCKS_H
+#define VC_KERNELS_LOOPS_BLOCKS_H
+
+#include "core/compiler.h"
+#include "kernels/blocks.h"
+
+/* ---- Q8_0 from weights ---- */
+
+/* Errors again, in f64: of the blocks that are there. Where an error is not finite the zeros are counted anew, too. */
+static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, struct strip *strip)
+{
+    strip->zeros_after = 0;
+    for (size_t i = 0; i < n; i++) {
+        float v = vc_get_f32(x, i);
+        float y = vc_q8_0_value(blocks + i / 32 * VC_Q8_0_BYTES, (uint32_t)(i % 32));
+        bool ok = vc_f32_magnitude(v) < VC_F32_INF_BITS && vc_f32_magnitude(y) < VC_F32_INF_BITS;
+
+        strip->xw[i] = ok ? (double)v : 0.0;
+        strip->ew[i] = ok ? fabs((double)v - (double)y) : 0.0;
+        strip->zeros_after += y == 0.0f;
+    }
+    strip->max_wide = max_f64(strip->ew, n);
+}
+
+#ifdef VC_HAVE_X86
+#define q8_0_blocks q8_0_blocks_x86
+#else
+/* 32 codes; every step is one that vectors have. Compare with vc_q8_0_encode. */
+static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *restrict q)
+{
+    int32_t k[32];
+
+    for (size_t i = 0; i < 32; i++) {
+        float t = vc_get_f32(x, i) * inverse;
+        float a = vc_bits_f32(vc_f32_magnitude(t));
+        int32_t whole;
+        int32_t sign = (int32_t)vc_f32_bits(t) >> 31; /* 0 or -1 */
+
+        a = a < 127.0f ? a : 127.0f;
+        whole = (int32_t)a;
+        whole += a - (float)whole >= 0.5f;
+        k[i] = (whole ^ sign) - sign;
+    }
+    for (size_t i = 0; i < 32; i++) {
+        q[i] = (int8_t)k[i];
+    }
+}
+
+/* Errors of 32 elements as f32, with what rounding took away from them (Knuth's exact difference) in *lost: the f32
+ * errors stand only where nothing was lost. */
+static inline void q8_0_errors(const float *restrict x, const int8_t *restrict q, float step, float *restrict e,
+                               uint32_t *lost, uint32_t *most, struct strip *restrict strip)
+{
+    uint32_t gone = *lost;
+    uint32_t top = *most;
+    uint32_t before = 0;
+    uint32_t after = 0;
+
+    for (size_t i = 0; i < 32; i++) {
+        float v = vc_get_f32(x, i);
+        float y = (float)q[i] * step; /* exact: 8 bits times 11 */
+        float d = v - y;
+        float t = v - d;
+        float rest = (v - (d + t)) + (t - y);
+
+        e[i] = d;
+        gone |= vc_f32_magnitude(rest);
+        top = larger(top, vc_f32_magnitude(d));
+        before += v == 0.0f;
+        after += y == 0.0f;
+    }
+    *lost = gone;
+    *most = top;
+    strip->zeros_before += before;
+    strip->zeros_after += after;
+}
+
+static void q8_0_block(const float *x, uint32_t *bits, uint8_t *block, bool measure, float *e, uint32_t *lost,
+                       struct strip *strip)
+{
+    uint32_t most = absmax_run(x, 32);
+    float step = vc_q8_0_step(most);
+    uint16_t stored = vc_f32_to_f16(step);
+    int8_t q[32];
+
+    vc_put_u32(bits, 0, most);
+    block[0] = (uint8_t)stored;
+    block[1] = (uint8_t)(stored >> 8);
+    q8_0_codes(x, vc_q8_0_inverse(step), q);
+    memcpy(block + 2, q, sizeof q);
+    if (measure) {
+        q8_0_errors(x, q, vc_f16_to_f32(stored), e, lost, &strip->max_bits, strip);
+    }
+}
+
+/* The blocks of n elements; returns what q8_0_errors lost. */
+static inline uint32_t q8_0_blocks(const float *x, size_t n, uint32_t *bits, uint8_t *blocks, bool measure,
+                                   struct strip *strip)
+{
+    uint32_t lost = 0;
+
+    for (size_t i = 0; i < n; i += 32) {
+        q8_0_block(x + i, bits + i / 32, blocks + i / 32 * VC_Q8_0_BYTES, measure, strip->e + i, &lost, strip);
+    }
+    return lost;
+}
+#endif
+
+/* Strips are whole blocks: rows, chunks and STRIP are multiples of 32. */
+static void strip_q8_0(struct op *op, size_t first, size_t n, struct strip *strip)
+{
+    const float *x = (const float *)op->x + first;
+    uint8_t *blocks = (uint8_t *)op->out + first / 32 * VC_Q8_0_BYTES;
+    uint32_t lost;
+
+    (void)strip_start(strip, x);
+    lost = q8_0_blocks(x, n, op->bits + first / 32, blocks, op->measure, strip);
+    strip->wide = lost != 0 || strip->max_bits >= VC_F32_INF_BITS;
+    if (strip->wide) {
+        q8_0_errors_wide(x, n, blocks, strip);
+    }
+}
+
+int VC_VARIANT(q8_0_rows)(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
+                          struct vc_tile_stats *stats)
+{
+    struct op op = {
+        .strip = strip_q8_0, .x = x, .out = blocks, .row_len = row_len, .bits = bits, .measure = stats != NULL};
+
+    run_tile(&op, n_rows, row_len, stats);
+    return 0;
+}
+
+/* ---- values from blocks ---- */
+
+static inline bool is_finite(float x)
+{
+    return vc_f32_magnitude(x) < VC_F32_INF_BITS;
+}
+
+/* Codes are unpacked to bytes first, eight at a time in an ordinary integer; then bytes become values in a loop that
+ * compilers make vectors of. (Left to themselves they unpack with shuffles: seven times slower.) */
+#define EVERY(byte) ((byte)*0x0101010101010101u)
+
+static inline uint64_t get_8(const uint8_t *p)
+{
+    uint64_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void put_8(int8_t *q, uint64_t v)
+{
+    memcpy(q, &v, sizeof v);
+}
+
+static inline void times(const int8_t *restrict q, size_t n, int32_t offset, float step, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++) {
+        vc_put_f32(y, i, (float)(q[i] - offset) * step);
+    }
+}
+
+static inline void times_plus(const int8_t *restrict q, float step, float least, float *restrict y)
+{
+    for (size_t i = 0; i < 32; i++) {
+        vc_put_f32(y, i, (float)q[i] * step + least);
+    }
+}
+
+/* n bytes become n codes of their low bits and n of their high bits. */
+static inline void nibbles(const uint8_t *codes, size_t n, int8_t *q)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t v = get_8(codes + i);
+
+        put_8(q + i, v & EVERY(0x0f));
+        put_8(q + n + i, v >> 4 & EVERY(0x0f));
+    }
+}
+
+/* Adds 16 to code i where bit i is set. A byte is spread over eight bytes; each keeps its own bit (the lowest byte bit
+ * 0: little-endian, as everything here), and adding 0x7f carries it to the top. */
+static inline void fifth_bits(const uint8_t *high, int8_t *q)
+{
+    for (size_t k = 0; k < 4; k++) {
+        uint64_t v = EVERY(high[k]) & 0x8040201008040201u;
+
+        v = (v + EVERY(0x7f)) >> 3 & EVERY(0x10);
+        put_8(q + 8 * k, get_8((const uint8_t *)q + 8 * k) | v);
+    }
+}
+
+static inline void block_q4_0(const uint8_t *b, float *y)
+{
+    int8_t q[32];
+
+    nibbles(b + 2, 16, q);
+    times(q, 32, 8, vc_block_f16(b), y);
+}
+
+static inline void block_q4_1(const uint8_t *b, float *y)
+{
+    int8_t q[32];
+
+    nibbles(b + 4, 16, q);
+    times_plus(q, vc_block_f16(b), vc_block_f16(b + 2), y);
+}
+
+static inline void block_q5_0(const uint8_t *b, float *y)
+{
+    int8_t q[32];
+
+    nibbles(b + 6, 16, q);
+    fifth_bits(b + 2, q);
+    times(q, 32, 16, vc_block_f16(b), y);
+}
+
+static inline void block_q5_1(const uint8_t *b, float *y)
+{
+    int8_t q[32];
+
+    nibbles(b + 8, 16, q);
+    fifth_bits(b + 4, q);
+    times_plus(q, vc_block_f16(b), vc_block_f16(b + 2), y);
+}
+
+static inline void block_q8_0(const uint8_t *b, float *y)
+{
+    times((const int8_t *)b + 2, 32, 0, vc_block_f16(b), y);
+}
+
+/* high: the fifth bits, bit j of byte i for code 32 j + i; NULL: there are none. */
+static inline void block_k(const uint8_t *b, const uint8_t *codes, const uint8_t *high, float *y)
+{
+    float d = vc_block_f16(b);
+    float m = vc_block_f16(b + 2);
+    int8_t q[64];
+
+    for (uint32_t j = 0; j < 8; j++) {
+        if (j % 2 == 0) {
+            nibbles(codes + 16 * j, 32, q);
+        }
+        for (size_t i = 0; high != NULL && i < 32; i += 8) {
+            int8_t *to = q + 32 * (j % 2) + i;
+
+            put_8(to, get_8((const uint8_t *)to) | (get_8(high + i) >> j & EVERY(0x01)) << 4);
+        }
+        times_plus(q + 32 * (j % 2), d * (float)vc_k_scale(b + 4, j), -(m * (float)vc_k_min(b + 4, j)), y + 32 * j);
+    }
+}
+
+static inline void block_q4_k(const uint8_t *b, float *y)
+{
+    block_k(b, b + 16, NULL, y);
+}
+
+static inline void block_q5_k(const uint8_t *b, float *y)
+{
+    block_k(b, b + 48, b + 16, y);
+}
+
+/* 128 codes of 64 bytes of low bits and 32 bytes of high ones. This and times_16 stay functions: inlined, gcc 12 mixes
+ * the two into something seven times slower. */
+static VC_NOINLINE void codes_q6(const uint8_t *low, const uint8_t *high, int8_t *q)
+{
+    for (size_t i = 0; i < 32; i += 8) {
+        uint64_t a = get_8(low + i);
+        uint64_t b = get_8(low + 32 + i);
+        uint64_t h = get_8(high + i);
+
+        put_8(q + i, (a & EVERY(0x0f)) | (h & EVERY(0x03)) << 4);
+        put_8(q + 32 + i, (b & EVERY(0x0f)) | (h >> 2 & EVERY(0x03)) << 4);
+        put_8(q + 64 + i, (a >> 4 & EVERY(0x0f)) | (h >> 4 & EVERY(0x03)) << 4);
+        put_8(q + 96 + i, (b >> 4 & EVERY(0x0f)) | (h >> 6 & EVERY(0x03)) << 4);
+    }
+}
+
+static VC_NOINLINE void times_16(const int8_t *restrict q, float step, float *restrict y)
+{
+    times(q, 16, 32, step, y);
+}
+
+static inline void block_q6_k(const uint8_t *b, float *y)
+{
+    float d = vc_block_f16(b + 208);
+    int8_t q[128];
+
+    for (size_t half = 0; half < 2; half++) {
+        codes_q6(b + 64 * half, b + 128 + 32 * half, q);
+        for (size_t j = 0; j < 8; j++) {
+            times_16(q + 16 * j, d * (float)(int8_t)b[192 + 8 * half + j], y + 128 * half + 16 * j);
+        }
+    }
+}
+
+/* With finite steps no value is NaN; other blocks go element by element. steps: what has to be finite. */
+#define DECODE(type, elems, bytes, steps)                                        \
+    int VC_VARIANT(type##_to_f32)(const uint8_t *blocks, size_t n, float *y)     \
+    {                                                                            \
+        for (const uint8_t *b = blocks; n != 0; n -= (elems), b += (bytes)) {    \
+            if (steps) {                                                         \
+                block_##type(b, y);                                              \
+            } else {                                                             \
+                for (uint32_t i = 0; i < (elems); i++) {                         \
+                    vc_put_f32(y, i, vc_##type##_value(b, i));                   \
+                }                                                                \
+            }                                                                    \
+            y += (elems); /* never dereferenced as it is: it may be unaligned */ \
+        }                                                                        \
+        return 0;                                                                \
+    }
+
+DECODE(q4_0, 32, VC_Q4_0_BYTES, is_finite(vc_block_f16(b)))
+DECODE(q4_1, 32, VC_Q4_1_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
+DECODE(q5_0, 32, VC_Q5_0_BYTES, is_finite(vc_block_f16(b)))
+DECODE(q5_1, 32, VC_Q5_1_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
+DECODE(q8_0, 32, VC_Q8_0_BYTES, is_finite(vc_block_f16(b)))
+DECODE(q4_k, 256, VC_Q4_K_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
+DECODE(q5_k, 256, VC_Q5_K_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
+DECODE(q6_k, 256, VC_Q6_K_BYTES, is_finite(vc_block_f16(b + 208)))
+#undef DECODE
+#undef EVERY
+
+#endif
