@@ -82,6 +82,14 @@ static void choose_map(struct vc_int8_state *s, const struct vc_desc *desc)
     }
 }
 
+/* What the weights were before any quantization. */
+static enum vc_dtype weights_dtype(const struct vc_item *item, const struct vc_stage *stage)
+{
+    const struct vc_quant *before = item->model->tensors[item->source].quant;
+
+    return before != NULL ? before->source_dtype : stage->in.dtype;
+}
+
 enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
                            const struct vc_quantize_options *options)
 {
@@ -114,7 +122,7 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
                                      .axis = s->axis,
                                      .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
                                      .symmetric = !options->asymmetric,
-                                     .source_dtype = stage->in.dtype,
+                                     .source_dtype = weights_dtype(item, stage),
                                      .scale = 0,
                                      .zero_point = options->asymmetric ? 1 : VC_NO_TENSOR,
                                      .scale_is_absmax = s->absmax};
@@ -229,40 +237,6 @@ void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile,
     }
 }
 
-static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_map *map, size_t i)
-{
-    if (map->rows) {
-        return i / tile->row_len * (tile->row_len / map->group + (tile->row_len % map->group != 0)) +
-               i % tile->row_len / map->group;
-    }
-    return (size_t)((map->axis.first + i) / map->axis.inner % map->axis.n_channels);
-}
-
-uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
-                          const uint32_t *pos, const uint32_t *neg, float *clean)
-{
-    uint64_t replaced = 0;
-    size_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
-        if ((bits & VC_F32_ABS_MASK) >= VC_F32_INF_BITS) {
-            replaced++;
-            if ((bits & VC_F32_ABS_MASK) > VC_F32_INF_BITS || pos == NULL) {
-                bits = 0;
-            } else {
-                const uint32_t *from = (bits >> 31) != 0 && neg != NULL ? neg : pos;
-
-                bits = (bits & 0x80000000u) | from[local_index(tile, map, i)];
-            }
-        }
-        clean[i] = vc_bits_f32(bits);
-    }
-    return replaced;
-}
-
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* the survey says which, where, how many */
@@ -307,12 +281,15 @@ static enum vc_status apply_symmetric(struct vc_ctx *ctx, const struct vc_kernel
 
     VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
     if (any_nonfinite(t->pos, map->n_local)) {
+        const float *clean = x;
+
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &x, &out->nonfinite));
+        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &clean, &out->nonfinite));
         VC_KERNEL_TRY(
-            k->int8_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
+            k->int8_rows(clean, tile->n_rows, tile->row_len, map->group, t->pos, t->scale, out->data, out->stats));
+        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
     }
 out:
     return status;
@@ -323,6 +300,7 @@ static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels 
                                     const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                     struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
+    const float *clean = x;
     enum vc_status status = VC_OK;
 
     VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, map->group, t->pos));
@@ -330,11 +308,14 @@ static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels 
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &x, &out->nonfinite));
+        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &clean, &out->nonfinite));
     }
     vc_int8_scales(s, t->pos, map->n_local, t->scale, t->stored);
     VC_KERNEL_TRY(
-        k->int8_rows_given(x, tile->n_rows, tile->row_len, map->group, t->scale, NULL, out->data, out->stats));
+        k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, NULL, out->data, out->stats));
+    if (clean != x) {
+        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, NULL, t->clean, out));
+    }
 out:
     return status;
 }
@@ -343,6 +324,7 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
                                        const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                        struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
+    const float *clean = x;
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -351,14 +333,17 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
             return vc_int8_refuse(ctx);
         }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, true, &x, &out->nonfinite));
+        VC_TRY(clean_tile(ctx, k, tile, map, t, true, &clean, &out->nonfinite));
     }
     for (i = 0; i < map->n_local; i++) {
         t->scale[i] = vc_int8_asym_scale(t->pos[i], t->neg[i]);
         t->zero[i] = vc_int8_zero_point(t->neg[i], t->scale[i]);
     }
     VC_KERNEL_TRY(
-        k->int8_rows_given(x, tile->n_rows, tile->row_len, map->group, t->scale, t->zero, out->data, out->stats));
+        k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, t->zero, out->data, out->stats));
+    if (clean != x) {
+        VC_TRY(vc_int8_measure(ctx, tile, map, x, t->scale, t->zero, t->clean, out));
+    }
 out:
     return status;
 }
@@ -368,16 +353,19 @@ static enum vc_status apply_given(struct vc_ctx *ctx, const struct vc_kernels *k
                                   const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                   struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
 {
+    const float *scale = s->scale + map->first_scale;
     const int8_t *zero = s->zero != NULL ? s->zero + map->first_scale : NULL;
     enum vc_status status = VC_OK;
 
     if (s->has_nonfinite) {
         out->nonfinite = vc_int8_sanitize(x, tile, map, s->pos + map->first_scale,
                                           s->neg != NULL ? s->neg + map->first_scale : NULL, t->clean);
-        x = t->clean;
     }
-    VC_KERNEL_TRY(k->int8_axis_given(x, tile->n_rows, tile->row_len, &map->axis, s->scale + map->first_scale, zero,
-                                     out->data, out->stats));
+    VC_KERNEL_TRY(k->int8_axis_given(out->nonfinite != 0 ? t->clean : x, tile->n_rows, tile->row_len, &map->axis, scale,
+                                     zero, out->data, out->stats));
+    if (out->nonfinite != 0) {
+        VC_TRY(vc_int8_measure(ctx, tile, map, x, scale, zero, t->clean, out));
+    }
 out:
     return status;
 }

@@ -67,7 +67,7 @@ enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
                              const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out);
 void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage);
 
-/* ---- shared by int8.c and int8_scan.c ---- */
+/* ---- shared by int8.c, int8_scan.c and int8_clean.c ---- */
 
 /* Scratch of one tile, carved from the executor's. */
 struct vc_int8_scratch {
@@ -103,6 +103,12 @@ void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile,
  * serves both). Returns how many were replaced. */
 uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                           const uint32_t *pos, const uint32_t *neg, float *clean);
+
+/* Figures of a tile whose codes (out->data) were made from a clean copy of x: sums, largest error and zeros_before
+ * again, for the finite values of x alone. scale and zero are the tile's own; y has room for the tile. */
+enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                               const float *x, const float *scale, const int8_t *zero, float *y,
+                               struct vc_tile_out *out);
 
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
 

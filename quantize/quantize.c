@@ -149,6 +149,21 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     return q->options.target == VC_TARGET_INT8 ? vc_int8_check_layout(ctx, layout, &q->options) : VC_OK;
 }
 
+/* A tensor that is quantized already needs --requantize, unless a rule keeps it. */
+static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize *q, const struct vc_item *item)
+{
+    const struct vc_quantize_options *o = &q->options;
+    const char *glob = NULL;
+
+    if (item->desc.quant == NULL || o->requantize ||
+        vc_rules_choose(o->rules, o->n_rules, item->model->tensors[item->source].name, &glob) == VC_CHOICE_EXCLUDE) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "is quantized to int8 already; quantizing again adds error (--requantize does it all the same, "
+                   "--exclude keeps it)");
+}
+
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     const struct quantize *q = pass->self;
@@ -156,10 +171,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     enum vc_status status = VC_OK;
     bool kept = false;
 
-    if (item->desc.quant != NULL && !o->requantize) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is quantized to int8 already; quantizing again adds error (--requantize does it all the same)");
-    }
+    VC_TRY(check_quantized(ctx, q, item));
     VC_TRY(choose(ctx, q, item, &kept));
     if (kept) {
         return VC_OK;
@@ -305,6 +317,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
             return vc_fail(ctx, VC_E_ARGUMENT, "groups run along the rows of axis 0; axis %d goes with channels only",
                            o->axis);
         }
+    }
+    if (o->granularity == VC_GRANULARITY_TENSOR && o->target == VC_TARGET_INT8 && o->axis != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "one scale per tensor needs no axis; axis %d goes with channels only",
+                       o->axis);
     }
     if (o->axis < -VC_MAX_DIMS || o->axis >= VC_MAX_DIMS) {
         return vc_fail(ctx, VC_E_ARGUMENT, "axis %d: tensors have at most %d dimensions", o->axis, VC_MAX_DIMS);

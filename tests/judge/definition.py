@@ -116,6 +116,19 @@ def int8(x, granularity="channel", axis=0, group=0, asymmetric=False):
     return (np.ascontiguousarray(q), s.reshape(scale_shape), None if z is None else z.reshape(scale_shape), clipped)
 
 
+def without_nonfinite(x, granularity="channel", axis=0, group=0, asymmetric=False):
+    """float32: NaN -> 0, Inf -> the largest finite magnitude of its scale's elements; asymmetric: of its sign."""
+    w = to_f32(x)
+    g, _ = grouped(w, granularity, axis, group)
+    finite = np.where(np.isfinite(g), g, F4(0))
+    top, bottom = finite.max(axis=1)[:, None], finite.min(axis=1)[:, None]
+    if not asymmetric:
+        top = np.maximum(top, -bottom)
+        bottom = -top
+    g = np.where(np.isposinf(g), np.maximum(top, F4(0)), np.where(np.isneginf(g), np.minimum(bottom, F4(0)), finite))
+    return np.ascontiguousarray(ungrouped(g.astype(F4), w.shape, granularity, axis, group))
+
+
 def broadcast(s, shape, granularity, group):
     """Scales or zero points, one per element."""
     if granularity != "group":

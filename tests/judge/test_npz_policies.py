@@ -56,6 +56,40 @@ class Selection(Judge):
             with self.subTest(args=args):
                 self.assertEqual(self.quantized(*args), want)
 
+    def test_default_rules(self):
+        """Names of families that are kept, and their neighbours that are not; a rule of the user decides before them."""
+        kept = ["model.norm.weight", "ln.LayerNorm.weight", "a.bias.w", "moe.router.weight", "moe.gate.weight", "x.gate",
+                "emb.position_embeddings.weight", "pos_embed", "positional_embedding", "wpe.weight", "h.wpe.weight",
+                "token_type_embeddings.weight", "rotary.table", "inv_freq"]
+        worked = ["mlp.gate_proj.weight", "gate_up.weight", "wte.weight", "lm_head.weight", "xwpe.weight", "up.weight",
+                  "embed_tokens.weight", "experts.0.w1"]
+        x = weights.normal("x", (64, 128)).astype("f4")
+        np.savez(self.path("in.npz"), **{n: x for n in kept + worked})
+        self.assertEqual(self.quantized(), sorted(worked))
+        self.assertEqual(self.quantized("--include", "*"), sorted(kept + worked))
+        self.assertEqual(self.quantized("--include", "*", "--exclude", "*.weight", "--include", "lm_head*"),
+                         sorted([n for n in kept + worked if not n.endswith(".weight")] + ["lm_head.weight"]))
+        self.assertEqual(self.quantized("--include", "moe.*", "--exclude", "*"), [])
+        self.assertEqual(self.quantized("--include", "MOE.*"), sorted(worked))  # letters count as they are
+
+    def test_included_whatever_the_shape(self):
+        """Vectors and scalars have one scale; a rule cannot make a tensor of integers or without elements into codes."""
+        arrays = {"v": weights.normal("v", (9000,)).astype("f4"), "s": np.array(0.5, "f4"), "one": np.ones((1, 1), "f4"),
+                  "flat": np.ones((5, 1), "f4") * 3, "none": np.zeros((0, 64), "f4"), "i": np.ones((64, 128), "i2")}
+        np.savez(self.path("in.npz"), **arrays)
+        for args, how in (([], ("channel", 0, 0)), (["--granularity", "tensor"], ("tensor", 0, 0)),
+                          (["--granularity", "group:32"], ("group", 0, 32)), (["--axis", "1"], ("channel", 1, 0))):
+            self.assertEqual(self.quantized(*args, "--include", "*"), ["flat", "one", "s", "v"])
+            z = self.load(self.path("out.npz"))
+            for n in ("flat", "one", "s", "v"):
+                q, s, _, _ = d.int8(arrays[n], *(how if arrays[n].ndim > 1 else ("tensor", 0, 0)))
+                self.same_bits(z[n], q.reshape(arrays[n].shape), n)
+                self.same_bits(z[n + ".scale"], s, n)
+
+    def test_an_axis_without_channels(self):
+        for args in (["--granularity", "tensor", "--axis", "1"], ["--granularity", "group:32", "--axis", "1"]):
+            self.assertIn("axis", self.refuse(2, "quantize", "--int8", *args, self.path("in.npz"), "--dry-run"))
+
     def test_thresholds(self):
         self.assertEqual(self.quantized("--min-elements", "1600"), sorted(self.names + ["small"]))
         self.assertEqual(self.quantized("--min-row", "16"), sorted(self.names + ["thin"]))
@@ -168,19 +202,6 @@ class NonFinite(Judge):
                 self.assertEqual(member_bytes(self.path("in.npz"))["bad.npy"],
                                  member_bytes(self.path("out.npz"))["bad.npy"])
 
-    def replaced(self, x, granularity, axis, group, asymmetric):
-        """NaN -> 0, Inf -> the largest finite magnitude of its scale group; asymmetric: of its sign in the group."""
-        w = d.to_f32(x)
-        g, _ = d.grouped(w, granularity, axis, group)
-        finite = np.where(np.isfinite(g), g, np.float32(0))
-        top, bottom = finite.max(axis=1)[:, None], finite.min(axis=1)[:, None]
-        if not asymmetric:
-            top = np.maximum(top, -bottom)
-            bottom = -top
-        g = np.where(np.isposinf(g), np.maximum(top, 0), np.where(np.isneginf(g), np.minimum(bottom, 0), finite))
-        g = g.astype("f4")
-        return np.ascontiguousarray(d.ungrouped(g, w.shape, granularity, axis, group))
-
     def test_zero_int8(self):
         x = self.bad()
         self.save(x)
@@ -193,7 +214,7 @@ class NonFinite(Judge):
                     r = self.vc("quantize", "--int8", *args, "--nonfinite", "zero", "--force", "--json",
                                 self.path("in.npz"), "-o", self.path("out.npz"))
                     z = self.load(self.path("out.npz"))
-                    q, s, zero, _ = d.int8(self.replaced(x, granularity, axis, group, asymmetric), granularity, axis,
+                    q, s, zero, _ = d.int8(d.without_nonfinite(x, granularity, axis, group, asymmetric), granularity, axis,
                                            group, asymmetric)
                     self.same_bits(z["bad.scale"], s)
                     if asymmetric:
@@ -201,6 +222,36 @@ class NonFinite(Judge):
                     self.same_bits(z["bad"], q)
                     row = [t for t in r.json()["tensors"] if t["name"] == "bad"][0]
                     self.assertEqual(row["measured"]["nonfinite"], int((~np.isfinite(x)).sum()))
+
+    def test_zero_and_keep_of_large_tensors(self):
+        """Several tiles, rows longer than a tile, every input type, another axis, deflated input."""
+        r = np.random.default_rng(2)
+        for shape, args, how in [((3, 262144 + 500), [], ("channel", 0, 0)),
+                                 ((3, 262144 + 500), ["--granularity", "group:100"], ("group", 0, 100)),
+                                 ((900, 700), ["--axis", "1"], ("channel", 1, 0)),
+                                 ((900, 700), ["--granularity", "tensor"], ("tensor", 0, 0)),
+                                 ((40, 30, 3, 3), ["--min-row", "1"], ("channel", 0, 0))]:
+            x = r.standard_normal(shape)
+            flat = x.reshape(-1)
+            flat[r.integers(0, flat.size, 30)] = r.choice([np.nan, np.inf, -np.inf], 30)
+            flat[-1] = np.nan
+            for dtype, save in (("f4", np.savez), ("f8", np.savez_compressed), ("f2", np.savez_compressed)):
+                a = x.astype(dtype)
+                save(self.path("in.npz"), w=a)
+                for asymmetric in (False, True):
+                    extra = ["--asymmetric"] if asymmetric else []
+                    with self.subTest(shape=shape, args=args, dtype=dtype, asymmetric=asymmetric):
+                        self.vc("quantize", "--int8", *args, *extra, "--nonfinite", "zero", "--force",
+                                self.path("in.npz"), "-o", self.path("out.npz"))
+                        z = self.load(self.path("out.npz"))
+                        q, s, zero, _ = d.int8(d.without_nonfinite(a, *how, asymmetric), *how, asymmetric)
+                        self.same_bits(z["w"], q)
+                        self.same_bits(z["w.scale"], s)
+                        if asymmetric:
+                            self.same_bits(z["w.zero_point"], zero)
+                self.vc("quantize", "--int8", *args, "--nonfinite", "keep", "--force", self.path("in.npz"), "-o",
+                        self.path("out.npz"))
+                self.same_bits(self.load(self.path("out.npz"))["w"], a)
 
     def test_zero_casts(self):
         for dtype in ("f4", "f8"):
@@ -229,7 +280,7 @@ class NonFinite(Judge):
         self.assertIn("f32", rows["w"]["reason"])
         self.same_bits(self.load(self.path("out.npz"))["w"], x)
         self.vc("quantize", "--int8", "--nonfinite=zero", "--force", self.path("in.npz"), "-o", self.path("out.npz"))
-        q, s, _, _ = d.int8(self.replaced(x, "channel", 0, 0, False))
+        q, s, _, _ = d.int8(d.without_nonfinite(x, "channel", 0, 0, False))
         self.same_bits(self.load(self.path("out.npz"))["w.scale"], s)
         self.same_bits(self.load(self.path("out.npz"))["w"], q)
 
@@ -473,6 +524,38 @@ class QuantizedInput(Judge):
         want = d.int8(clean)
         self.same_bits(self.load(self.path("out.npz"))["x"], want[0])
         self.same_bits(self.load(self.path("out.npz"))["x.scale"], want[1])
+
+    def test_requantize_keeps_the_source_dtype(self):
+        """What the weights were before the first quantization is what --source-dtype gives after the second."""
+        types = {"f2": "float16", "f4": "float32", "f8": "float64"}
+        np.savez(self.path("in.npz"), **{t: self.x.astype(t) for t in types})
+        self.vc("quantize", "--int8", self.path("in.npz"), "-o", self.path("one.npz"))
+        self.vc("quantize", "--int8", "--requantize", "--granularity", "group:32", self.path("one.npz"), "-o",
+                self.path("two.npz"))
+        self.vc("dequantize", "--source-dtype", self.path("two.npz"), "-o", self.path("back.npz"))
+        back = self.load(self.path("back.npz"))
+        self.assertEqual({n: str(a.dtype) for n, a in back.items()}, types)
+        for t in types:
+            q, s, _, _ = d.int8(self.x.astype(t))
+            q, s, _, _ = d.int8(d.int8_value(q, s, None, "channel"), "group", 0, 32)
+            self.same_bits(back[t], d.int8_value(q, s, None, "group", 32).astype(t))
+
+    def test_excluded_needs_no_requantize(self):
+        """A rule that keeps a quantized tensor is enough; the last match decides, as always."""
+        np.savez(self.path("more.npz"), y=self.x)
+        x = member_bytes(self.path("q.npz"))
+        x.update(member_bytes(self.path("more.npz")))
+        x[MANIFEST] = x.pop(MANIFEST)
+        write_members(self.path("mixed.npz"), list(x.items()))
+        self.vc("quantize", "--int8", "--exclude", "x", self.path("mixed.npz"), "-o", self.path("out.npz"))
+        z = self.load(self.path("out.npz"))
+        self.assertEqual(sorted(z), ["b", "x", "x.scale", "x.zero_point", "y", "y.scale"])
+        self.assertEqual(z["x"].tobytes(), self.load(self.path("q.npz"))["x"].tobytes())
+        for args in (["--exclude", "y"], ["--exclude", "*", "--include", "x"], ["--include", "x"]):
+            line = self.refuse(3, "quantize", "--int8", *args, "--force", self.path("mixed.npz"), "-o",
+                               self.path("out.npz"))
+            for word in (": x: ", "--requantize", "--exclude"):
+                self.assertIn(word, line)
 
     def test_excluded_quantized_tensors_stay(self):
         """Not worked on: codes, scales and zero points are carried over, and still known as quantized."""

@@ -120,6 +120,103 @@ class Report(Judge):
                     self.assertEqual((doc["output"]["written"], doc["dry_run"], doc["gates"]["met"]),
                                      (True, False, True))
 
+    def figures_of(self, name, *args):
+        r = self.vc(*args, "--json", "--force", "-o", self.path("out.npz"))
+        self.valid(r.json())
+        return {t["name"]: t for t in r.json()["tensors"]}[name]["measured"], r.json()["totals"]
+
+    def test_figures_without_what_is_not_finite(self):
+        """--nonfinite zero: NaN and Inf are in no sum and no maximum, as the definition of the figures says."""
+        r = np.random.default_rng(1)
+        for shape in ((64, 300), (3, 262144 + 500), (700, 513)):
+            x = r.standard_normal(shape).astype("f4")
+            flat = x.reshape(-1)
+            flat[r.integers(0, flat.size, 50)] = r.choice([np.nan, np.inf, -np.inf, 0.0], 50).astype("f4")
+            x[-1] = r.choice(np.array([np.nan, np.inf], "f4"), shape[1])
+            for dtype in ("f4", "f8", "f2"):
+                a = x.astype(dtype)
+                np.savez(self.path("in.npz"), w=a)
+                for how in SCHEMES:
+                    if how[0] == "int8":
+                        clean = d.without_nonfinite(a, how[1], 0, how[2], how[3])
+                        q, s, z, clipped = d.int8(clean, how[1], 0, how[2], how[3])
+                        y = d.int8_value(q, s, z, how[1], how[2])
+                    elif dtype == "f2" and how[0] == "f16":
+                        continue
+                    else:
+                        top = 65504.0 if how[0] == "f16" else weights.LARGEST["bf16"]
+                        clean = np.where(np.isnan(a), 0, np.where(np.isinf(a), 0, a)).astype(dtype)
+                        y = d.cast_value(d.cast(clean, how[0]), how[0])
+                        y = np.where(np.isinf(a), np.copysign(np.float32(top), a), y)
+                        clipped = 0
+                    with self.subTest(shape=shape, dtype=dtype, how=how):
+                        m, _ = self.figures_of("w", "quantize", *options(*how), *SMALL, "--nonfinite", "zero",
+                                               self.path("in.npz"))
+                        self.check_measured(m, d.figures(a.astype("f4") if how[0] == "int8" else a, y), str(how))
+                        self.assertEqual((m["clipped"], m["nonfinite"]), (clipped, int((~np.isfinite(a)).sum())))
+
+    def test_figures_with_rounded_scales(self):
+        """Scales that a layout wants as f16 are rounded before the codes are made; what is not finite is left out."""
+        x = np.random.default_rng(4).standard_normal((64, 300)).astype("f2")
+        x[3, 5], x[3, 6], x[9, 0] = np.nan, np.inf, -np.inf
+        np.savez(self.path("in.npz"), **{"lin.weight": x})
+        r = self.vc("quantize", "--int8", "--layout", "compressed-tensors", "--nonfinite", "zero", "--json",
+                    self.path("in.npz"), "-o", self.path("out.safetensors"))
+        clean = d.without_nonfinite(x)
+        s = (np.abs(clean).max(axis=1, keepdims=True) / np.float32(127)).astype("f2").astype("f4")
+        y = np.clip(np.rint(clean / s), -127, 127).astype("f4") * s
+        m = r.json()["tensors"][0]["measured"]
+        self.check_measured(m, d.figures(x, y), "f16 scales")
+        self.assertEqual(m["nonfinite"], 3)
+
+    def test_figures_of_overflow(self):
+        """--overflow inf: what became infinite is counted as clipped and left out of the sums; sat: it counts."""
+        x = weights.normal("x", (64, 300))
+        x[3, 4], x[5, 6], x[7, 8] = 1e6, -65520, 65519.9
+        for dtype in ("f4", "f8"):
+            a = x.astype(dtype)
+            np.savez(self.path("in.npz"), w=a)
+            for how in ("inf", "sat"):
+                m, _ = self.figures_of("w", "quantize", "--fp16", "--overflow", how, self.path("in.npz"))
+                y = d.cast_value(d.cast(a, "f16"), "f16")
+                y = np.where(np.isinf(y), np.copysign(np.float32(65504), y), y) if how == "sat" else y
+                self.check_measured(m, d.figures(a, y), how)
+                self.assertEqual(m["clipped"], 2)
+
+    def test_figures_of_decoded_input(self):
+        """--requantize and dequantize: the source values are those that codes and scales stand for."""
+        arrays = weights.model("f32", {n: weights.SHAPES[n] for n in ("lin.odd", "tall", "conv3x3.weight")}, True)
+        weights.save(self.path("in.npz"), arrays, "f32")
+        self.vc("quantize", "--int8", "--asymmetric", *SMALL, self.path("in.npz"), "-o", self.path("q.npz"))
+        xx = ee = 0.0
+        for n, a in arrays.items():
+            q, s, z, _ = d.int8(a, asymmetric=True)
+            x = d.int8_value(q, s, z, "channel")
+            for how in SCHEMES:
+                _, y, _, _, clipped, _ = decoded(x, *how)
+                m, _ = self.figures_of(n, "quantize", *options(*how), *SMALL, "--requantize", self.path("q.npz"))
+                self.check_measured(m, d.figures(x, y), "%s %s" % (n, how))
+                self.assertEqual(m["clipped"], clipped)
+            y = d.cast_value(d.cast(x, "bf16"), "bf16")
+            m, total = self.figures_of(n, "dequantize", "--bf16", self.path("q.npz"))
+            self.check_measured(m, d.figures(x, y), n)
+            f = d.figures(x, y)
+            xx, ee = xx + f["sum_x2"], ee + f["sum_e2"]
+        self.close(total["sqnr_db"], d.sqnr(xx, ee), "totals")
+
+    def test_the_worst_tensor(self):
+        x = weights.normal("x", (64, 300)).astype("f4")
+        spike = x.copy()
+        spike[:, 0] = 100 * np.abs(x).max()
+        np.savez(self.path("in.npz"), a=x, spike=spike, kept=np.arange(9000), zeros=np.zeros((64, 300), "f4"))
+        doc = self.vc("quantize", "--int8", "--json", self.path("in.npz"), "-o", self.path("out.npz")).json()
+        self.assertEqual(doc["totals"]["worst_tensor"], "spike")
+        rows = {t["name"]: t["measured"] for t in doc["tensors"]}
+        self.assertTrue(rows["zeros"]["exact"])
+        self.assertIsNone(rows["kept"])
+        want = [d.figures(a, d.int8_value(*d.int8(a)[:3], "channel")) for a in (x, spike)]
+        self.close(doc["totals"]["sqnr_db"], d.sqnr(sum(f["sum_x2"] for f in want), sum(f["sum_e2"] for f in want)))
+
     def test_dry_run_says_the_same(self):
         """Everything that is known from the headers: rows, sizes, totals; nothing is written."""
         for dtype in ("f32", "bf16"):

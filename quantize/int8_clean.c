@@ -1,0 +1,93 @@
+/* int8_clean.c - what --nonfinite=zero does to a tile: NaN and Inf are replaced before the codes are made, and left out
+ * of the figures, which are those of the source. */
+#include <math.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "kernels/arith.h"
+#include "quantize/int8.h"
+
+static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_map *map, size_t i)
+{
+    if (map->rows) {
+        return i / tile->row_len * (tile->row_len / map->group + (tile->row_len % map->group != 0)) +
+               i % tile->row_len / map->group;
+    }
+    return (size_t)((map->axis.first + i) / map->axis.inner % map->axis.n_channels);
+}
+
+uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                          const uint32_t *pos, const uint32_t *neg, float *clean)
+{
+    uint64_t replaced = 0;
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
+        if ((bits & VC_F32_ABS_MASK) >= VC_F32_INF_BITS) {
+            replaced++;
+            if ((bits & VC_F32_ABS_MASK) > VC_F32_INF_BITS || pos == NULL) {
+                bits = 0;
+            } else {
+                const uint32_t *from = (bits >> 31) != 0 && neg != NULL ? neg : pos;
+
+                bits = (bits & 0x80000000u) | from[local_index(tile, map, i)];
+            }
+        }
+        clean[i] = vc_bits_f32(bits);
+    }
+    return replaced;
+}
+
+static enum vc_status decode(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
+                             const struct vc_int8_tile_map *map, const int8_t *q, const float *scale,
+                             const int8_t *zero, float *y)
+{
+    enum vc_status status = VC_OK;
+
+    if (map->rows) {
+        VC_KERNEL_TRY(k->int8_decode_rows(q, tile->n_rows, tile->row_len, map->group, scale, zero, y));
+    } else {
+        VC_KERNEL_TRY(k->int8_decode_axis(q, tile->n_elems, &map->axis, scale, zero, y));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                               const float *x, const float *scale, const int8_t *zero, float *y,
+                               struct vc_tile_out *out)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_tile_stats *stats = out->stats;
+    enum vc_status status = VC_OK;
+    size_t chunk = 0;
+    size_t first = 0;
+    size_t i;
+
+    VC_TRY(decode(ctx, k, tile, map, out->data, scale, zero, y));
+    stats->max_abs_error = 0.0;
+    stats->zeros_before = 0;
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
+        stats->zeros_before += (bits & VC_F32_ABS_MASK) == 0;
+    }
+    while (first < tile->n_elems) { /* chunks end with their row */
+        size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - first % tile->row_len);
+        double four[4];
+        struct vc_diff_sums sums = {.chunk_sums = four};
+
+        VC_KERNEL_TRY(k->diff_f32(x + first, y + first, 1, n, &sums));
+        stats->chunk_sums[2 * chunk] = four[0];
+        stats->chunk_sums[2 * chunk + 1] = four[1];
+        stats->max_abs_error = fmax(stats->max_abs_error, sums.max_abs_error);
+        first += n;
+        chunk++;
+    }
+out:
+    return status;
+}
