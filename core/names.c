@@ -35,6 +35,16 @@ bool vc_name_is_embedding(const char *name)
     return matches(globs, N_OF(globs), name);
 }
 
+bool vc_name_is_embedding_table(const char *name)
+{
+    static const char *const globs[] = {
+        "*embed_tokens.weight", "*embeddings.weight", "*embedding.weight", "*embed_positions.weight",
+        "embed.weight",         "*.embed.weight",     "wte.weight",        "*.wte.weight",
+        "wpe.weight",           "*.wpe.weight",       "shared.weight",     "*.shared.weight"};
+
+    return matches(globs, N_OF(globs), name);
+}
+
 bool vc_name_is_head(const char *name)
 {
     static const char *const globs[] = {"lm_head.*",     "*.lm_head.*",       "embed_out.*",

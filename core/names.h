@@ -10,8 +10,11 @@
  * "a.b", or 0. */
 bool vc_name_is_module_weight(const char *name, size_t *n_path);
 
-/* A table of vectors, by token or by position. */
+/* A table of vectors, by token or by position, or something beside one: a layer that makes embeddings of pictures. */
 bool vc_name_is_embedding(const char *name);
+
+/* Such a table and nothing else. */
+bool vc_name_is_embedding_table(const char *name);
 
 /* The layer whose outputs are the model's. */
 bool vc_name_is_head(const char *name);

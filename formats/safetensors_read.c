@@ -12,6 +12,7 @@
 
 #include "core/checked.h"
 #include "formats/formats.h"
+#include "formats/hf_config.h"
 #include "formats/manifest.h"
 #include "formats/safetensors_pack.h"
 
@@ -399,7 +400,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, const struct parsing *p, 
     }
     model->n_tensors = p->n;
     VC_TRY(vc_model_index_names(ctx, model));
-    VC_TRY(safetensors_find_packed(ctx, model, NULL, &p->self->modules));
+    VC_TRY(safetensors_find_packed(ctx, model, vc_hf_config_hint_beside, &p->self->modules));
     if (p->manifest == NULL) {
         VC_TRY(vc_manifest_infer(ctx, model));
     } else if (vc_manifest_apply(ctx, p->manifest, strlen(p->manifest), model) != VC_OK) {

@@ -135,6 +135,43 @@ static void test_bf16(void **state)
     test_ctx_done(ctx);
 }
 
+/* Scales of 16 bits, in any order of the entries; maxima in place of scales, also as a list of one per row. */
+static void test_other_scales(void **state)
+{
+    static const uint64_t list[] = {6};
+    struct vc_ctx *ctx = test_ctx();
+    struct table t;
+
+    (void)state;
+    table_open(ctx, &t, shape_channel, 3);
+    t.tensors[W_SCALE].dtype = VC_DTYPE_F16;
+    assert_int_equal(apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}")), VC_OK);
+    assert_false(t.tensors[W].quant->scale_is_absmax);
+    table_close(ctx, &t);
+    table_open(ctx, &t, shape_channel, 3);
+    t.tensors[W_SCALE].dtype = VC_DTYPE_U16;
+    assert_int_equal(
+        apply(ctx, &t,
+              DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}, \"w.scale\": {\"dtype\": \"bf16\"}")),
+        VC_OK);
+    assert_int_equal(t.tensors[W_SCALE].dtype, VC_DTYPE_BF16);
+    assert_int_equal(t.tensors[W].quant->scale, W_SCALE);
+    /* twice is once too often */
+    assert_int_equal(apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}")), VC_E_FORMAT);
+    table_close(ctx, &t);
+    table_open(ctx, &t, list, 1);
+    assert_int_equal(apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}")), VC_E_FORMAT);
+    assert_int_equal(
+        apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE ", \"scale_is_absmax\": false}")),
+        VC_E_FORMAT);
+    assert_int_equal(
+        apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE ", \"scale_is_absmax\": true}")),
+        VC_OK);
+    assert_true(t.tensors[W].quant->scale_is_absmax);
+    table_close(ctx, &t);
+    test_ctx_done(ctx);
+}
+
 static void test_what_does_not_fit_is_refused(void **state)
 {
     static const struct {
@@ -362,11 +399,15 @@ static void test_nothing_to_say(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fits_is_applied),          cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_what_does_not_fit_is_refused),  cmocka_unit_test(test_zero_points_of_another_shape),
-        cmocka_unit_test(test_deep_and_cut_documents),        cmocka_unit_test(test_inference),
-        cmocka_unit_test(test_what_is_written_is_understood), cmocka_unit_test(test_nothing_to_say)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_fits_is_applied),
+                                       cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_other_scales),
+                                       cmocka_unit_test(test_what_does_not_fit_is_refused),
+                                       cmocka_unit_test(test_zero_points_of_another_shape),
+                                       cmocka_unit_test(test_deep_and_cut_documents),
+                                       cmocka_unit_test(test_inference),
+                                       cmocka_unit_test(test_what_is_written_is_understood),
+                                       cmocka_unit_test(test_nothing_to_say)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,6 +261,40 @@ static void gguf_seeds(void)
     save_gguf("alignment", &g);
 }
 
+/* Weights of compressed-tensors and bitsandbytes. */
+static void layout_seeds(void)
+{
+    unsigned char data[64];
+
+    memset(data, 0x81, sizeof data);
+    memset(data, 0, 16);
+    data[0] = 2; /* the shape [2, 7] */
+    data[8] = 7;
+    save_safetensors("packed",
+                     "{\"m.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                     "\"m.weight_packed\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[16,32]},"
+                     "\"m.weight_scale\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[32,36]}}",
+                     data, 36);
+    data[8] = 8;
+    save_safetensors("packed-groups",
+                     "{\"m.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]},"
+                     "\"m.weight_packed\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[16,32]},"
+                     "\"m.weight_scale\":{\"dtype\":\"F16\",\"shape\":[2,4],\"data_offsets\":[32,48]}}",
+                     data, 48);
+    save_safetensors("int-quantized",
+                     "{\"m.weight\":{\"dtype\":\"I8\",\"shape\":[2,4],\"data_offsets\":[0,8]},"
+                     "\"m.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]},"
+                     "\"m.weight_zero_point\":{\"dtype\":\"I8\",\"shape\":[2,1],\"data_offsets\":[16,18]},"
+                     "\"m.input_scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[18,22]}}",
+                     data, 22);
+    save_safetensors("bitsandbytes",
+                     "{\"m.weight_format\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[4,5]},"
+                     "\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
+                     "\"m.weight\":{\"dtype\":\"I8\",\"shape\":[2,4],\"data_offsets\":[5,13]},"
+                     "\"m.SCB\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[13,21]}}",
+                     data, 21);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -273,6 +307,7 @@ int main(int argc, char **argv)
     manifest_seeds();
     member_seeds();
     safetensors_seeds();
+    layout_seeds();
     gguf_seeds();
     return 0;
 }

@@ -1,0 +1,35 @@
+/* hf_config.h - config.json of a Hugging Face model, as far as it speaks of weights: its "quantization_config".
+ *
+ * Only that one member of the text is added, replaced or removed; every other byte stays, so that numbers, their
+ * spelling and the order of keys survive. Forms: docs/formats.md. */
+#ifndef VC_FORMATS_HF_CONFIG_H
+#define VC_FORMATS_HF_CONFIG_H
+
+#include "core/sink.h"
+#include "core/text.h"
+#include "formats/safetensors_modules.h"
+
+#define VC_HF_CONFIG_NAME      "config.json"
+#define VC_HF_CONFIG_MAX_BYTES ((size_t)16 << 20)
+
+/* What becomes of the model, for its config.json. */
+struct vc_hf_change {
+    const struct vc_model *model; /* the source */
+    const struct vc_out_list *outs;
+    const bool *told; /* by output: codes in a layout that loaders know (safetensors_records) */
+    enum vc_layout layout;
+};
+
+/* Adds the new text to `out`. VC_E_FORMAT: it is no JSON object. VC_E_UNSUPPORTED: weights were quantized in a way that
+ * the text describes and that cannot be joined with ours, or the loader of such a model has no linear layers. */
+enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
+                                    struct vc_text *out);
+
+/* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
+ * nothing. */
+enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);
+
+/* The same from the config.json in the folder of the model's file, if there is one. */
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out);
+
+#endif

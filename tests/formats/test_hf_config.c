@@ -1,0 +1,344 @@
+/* test_hf_config.c - config.json: one member changed, every other byte as it was; which quantization_config belongs to
+ * which outputs; what cannot be joined. */
+#include "formats_test.h"
+
+#include "formats/hf_config.h"
+#include "formats/json_member.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+/* ---- members of a text ---- */
+
+static char *edited(const char *text, size_t index, const char *name, const char *value)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_text out;
+    char *copy;
+
+    vc_text_init(&out, ctx);
+    if (name != NULL) {
+        json_member_append(text, strlen(text), name, value, &out);
+    } else {
+        json_member_replace(text, strlen(text), index, value, &out);
+    }
+    assert_int_equal(out.status, VC_OK);
+    copy = malloc(out.n + 1);
+    assert_non_null(copy);
+    memcpy(copy, out.data, out.n + 1);
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+    return copy;
+}
+
+static void expect_edit(const char *text, size_t index, const char *name, const char *value, const char *want)
+{
+    char *got = edited(text, index, name, value);
+
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void test_members(void **state)
+{
+    static const char text[] = "{\"a\" : 1e-05 , \"b\\\"}\":\"x\\\\\", \"c\": [1, {\"d\": \"]\"}],\n \"e\":null\n}\n";
+
+    (void)state;
+    expect_edit(text, 0, NULL, "2", "{\"a\" : 2 , \"b\\\"}\":\"x\\\\\", \"c\": [1, {\"d\": \"]\"}],\n \"e\":null\n}\n");
+    expect_edit(text, 1, NULL, "2", "{\"a\" : 1e-05 , \"b\\\"}\":2, \"c\": [1, {\"d\": \"]\"}],\n \"e\":null\n}\n");
+    expect_edit(text, 2, NULL, "2", "{\"a\" : 1e-05 , \"b\\\"}\":\"x\\\\\", \"c\": 2,\n \"e\":null\n}\n");
+    expect_edit(text, 3, NULL, "2",
+                "{\"a\" : 1e-05 , \"b\\\"}\":\"x\\\\\", \"c\": [1, {\"d\": \"]\"}],\n \"e\":2\n}\n");
+    expect_edit(text, 0, NULL, NULL, "{\"b\\\"}\":\"x\\\\\", \"c\": [1, {\"d\": \"]\"}],\n \"e\":null\n}\n");
+    expect_edit(text, 1, NULL, NULL, "{\"a\" : 1e-05, \"c\": [1, {\"d\": \"]\"}],\n \"e\":null\n}\n");
+    expect_edit(text, 2, NULL, NULL, "{\"a\" : 1e-05 , \"b\\\"}\":\"x\\\\\",\n \"e\":null\n}\n");
+    expect_edit(text, 3, NULL, NULL, "{\"a\" : 1e-05 , \"b\\\"}\":\"x\\\\\", \"c\": [1, {\"d\": \"]\"}]\n}\n");
+    expect_edit(text, 4, NULL, NULL, text);
+    expect_edit("{\n  \"a\": 1\n}\n", 0, "q", "2", "{\n  \"a\": 1,\n  \"q\": 2\n}\n");
+    expect_edit("{}", 0, "q", "2", "{\n  \"q\": 2\n}");
+    expect_edit(" { }", 0, "q", "2", " {\n  \"q\": 2\n }");
+    expect_edit("{\"a\":{}}", 0, "q", "2", "{\"a\":{},\n  \"q\": 2}");
+    expect_edit("{\"a\":1}", 0, NULL, NULL, "{}");
+    expect_edit("{\"a\":1,\"b\":true}", 1, NULL, NULL, "{\"a\":1}");
+    expect_edit("{\"a\":[],\"b\":true}", 0, NULL, NULL, "{\"b\":true}");
+}
+
+/* ---- a job that never ran ---- */
+
+enum { Q, Q_SCALE, HEAD, EMBED, ODD, NORM, N_OUTS };
+
+static const uint64_t shape_q[] = {64, 64}, shape_scale[] = {64, 1};
+
+struct setting {
+    struct vc_model model;
+    struct vc_tensor tensors[N_OUTS];
+    struct vc_out_tensor outs[N_OUTS];
+    struct vc_quant quant;
+    bool told[N_OUTS];
+    struct vc_out_list list;
+    struct vc_hf_change change;
+};
+
+static void set_one(struct setting *s, size_t i, const char *name, unsigned n_dims, enum vc_dtype dtype)
+{
+    s->tensors[i] = (struct vc_tensor){
+        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .companion_of = VC_NO_TENSOR};
+    s->outs[i] = (struct vc_out_tensor){
+        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .form = VC_FORM_RAW, .source = i, .item = i};
+}
+
+/* One layer becomes codes; a head, an embedding, another layer and a norm are kept. */
+static struct setting *make(struct setting *s, enum vc_layout layout)
+{
+    memset(s, 0, sizeof *s);
+    set_one(s, Q, "model.layers.0.q.weight", 2, VC_DTYPE_BF16);
+    set_one(s, HEAD, "lm_head.weight", 2, VC_DTYPE_BF16);
+    set_one(s, EMBED, "model.embed_tokens.weight", 2, VC_DTYPE_BF16);
+    set_one(s, ODD, "model.layers.0.\"odd\".weight", 2, VC_DTYPE_BF16);
+    set_one(s, NORM, "model.norm.weight", 1, VC_DTYPE_BF16);
+    set_one(s, Q_SCALE, "model.layers.0.q.weight.scale", 2, VC_DTYPE_BF16);
+    s->outs[Q_SCALE].shape = shape_scale;
+    s->outs[Q_SCALE].source = Q;
+    s->outs[Q].form = VC_FORM_VALUES;
+    s->outs[Q].dtype = VC_DTYPE_I8;
+    s->outs[Q].quant = (struct vc_quant){
+        .scheme = VC_SCHEME_INT8, .granularity = VC_GRANULARITY_CHANNEL, .symmetric = true, .scale = Q_SCALE};
+    s->told[Q] = layout != VC_LAYOUT_PLAIN;
+    s->model = (struct vc_model){.n_tensors = N_OUTS, .tensors = s->tensors};
+    s->list = (struct vc_out_list){.n = N_OUTS, .tensors = s->outs};
+    s->change = (struct vc_hf_change){.model = &s->model, .outs = &s->list, .told = s->told, .layout = layout};
+    return s;
+}
+
+/* The source was quantized already; the job copies the codes, or (copied false) makes floats of them. */
+static struct setting *make_kept(struct setting *s, enum vc_layout layout, bool copied)
+{
+    make(s, layout);
+    s->quant = s->outs[Q].quant;
+    s->tensors[Q].quant = &s->quant;
+    s->outs[Q].form = copied ? VC_FORM_RAW : VC_FORM_VALUES;
+    s->told[Q] = copied;
+    if (!copied) {
+        s->outs[Q].quant = (struct vc_quant){.scheme = VC_SCHEME_NONE};
+        s->outs[Q].dtype = VC_DTYPE_F32;
+    }
+    return s;
+}
+
+static char *rewritten(const char *text, struct setting *s)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_text out;
+    char *copy = NULL;
+    json_t *root;
+
+    vc_text_init(&out, ctx);
+    if (vc_hf_config_rewrite(ctx, text, strlen(text), &s->change, &out) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    copy = malloc(out.n + 1);
+    assert_non_null(copy);
+    memcpy(copy, out.data, out.n + 1);
+    root = json_loads(copy, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    json_decref(root);
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+    return copy;
+}
+
+static void expect_text(const char *text, struct setting *s, const char *want)
+{
+    char *got = rewritten(text, s);
+
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void expect_has(const char *text, struct setting *s, const char *needle)
+{
+    char *got = rewritten(text, s);
+
+    if (strstr(got, needle) == NULL) {
+        fail_msg("no %s in %s", needle, got);
+    }
+    free(got);
+}
+
+static void expect_refused(const char *text, struct setting *s, enum vc_status status, const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_text out;
+
+    vc_text_init(&out, ctx);
+    assert_int_equal(vc_hf_config_rewrite(ctx, text, strlen(text), &s->change, &out), status);
+    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
+    }
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+}
+
+#define CONFIG "{\n  \"rms_norm_eps\": 1e-05,\n  \"rope_theta\": 10000.0,\n  \"vocab_size\": 32000"
+#define CT                                                                                                         \
+    ",\n  \"quantization_config\": {\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"0.15.0\"," \
+    "\n    \"format\": \"pack-quantized\",\n    \"quantization_status\": \"compressed\",\n    \"config_groups\": " \
+    "{\n      \"group_0\": {\n        \"targets\": [\"Linear\"],\n        \"format\": \"pack-quantized\",\n"       \
+    "        \"weights\": {\"num_bits\": 8, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"channel\", "   \
+    "\"group_size\": null, \"dynamic\": false},\n        \"input_activations\": null,\n"                           \
+    "        \"output_activations\": null\n      }\n    },\n    \"ignore\": [\"lm_head\", "                        \
+    "\"model.layers.0.\\\"odd\\\"\"],\n    \"kv_cache_scheme\": null\n  }"
+
+static void test_forms(void **state)
+{
+    struct setting s;
+
+    (void)state;
+    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), CONFIG CT "\n}\n");
+    /* a second time: the same */
+    expect_text(CONFIG CT "\n}\n", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), CONFIG CT "\n}\n");
+    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_BITSANDBYTES),
+                CONFIG ",\n  \"quantization_config\": {\n    \"quant_method\": \"bitsandbytes\",\n"
+                       "    \"load_in_8bit\": true,\n    \"llm_int8_threshold\": 6.0,\n"
+                       "    \"llm_int8_skip_modules\": [\"lm_head\", \"model.layers.0.\\\"odd\\\"\"]\n  }\n}\n");
+    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_PLAIN), CONFIG "\n}\n");
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    s.outs[Q].quant.granularity = VC_GRANULARITY_GROUP;
+    s.outs[Q].quant.group_size = 128;
+    expect_has("{}", &s, "\"strategy\": \"group\", \"group_size\": 128,");
+    /* two ways of sharing scales: targets by name */
+    s.told[ODD] = true;
+    s.outs[ODD].quant = s.outs[Q].quant;
+    s.outs[ODD].quant.granularity = VC_GRANULARITY_CHANNEL;
+    expect_has("{}", &s, "\"targets\": [\"model.layers.0.q\"],");
+    expect_has("{}", &s, "\"targets\": [\"model.layers.0.\\\"odd\\\"\"],");
+    expect_has("{}", &s, "\"group_1\": {");
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
+    /* a head that is codes is not left out; one that is tied to the embedding is */
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    s.told[HEAD] = true;
+    s.outs[HEAD].quant = s.outs[Q].quant;
+    expect_has("{}", &s, "\"ignore\": [\"model.layers.0.\\\"odd\\\"\"],");
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    set_one(&s, HEAD, "other", 1, VC_DTYPE_F32);
+    expect_has("{}", &s, "\"ignore\": [\"model.layers.0.\\\"odd\\\"\", \"lm_head\"],");
+}
+
+static void test_what_was_quantized(void **state)
+{
+    static const char fp8[] = "{\"quantization_config\": {\"quant_method\": \"fp8\"}, \"a\": 1}";
+    struct setting s;
+
+    (void)state;
+    /* all copied, all dequantized, some of both */
+    expect_text(CONFIG CT "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true), CONFIG CT "\n}\n");
+    expect_text(CONFIG CT "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), CONFIG "\n}\n");
+    expect_text(fp8, make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), "{\"a\": 1}");
+    expect_text(CONFIG "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), CONFIG "\n}\n");
+    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    s.tensors[HEAD].quant = &s.quant; /* ... which is a float now */
+    expect_text(CONFIG "\n}\n", &s, CONFIG CT "\n}\n");
+    expect_text(CONFIG CT "\n}\n", &s, CONFIG CT "\n}\n");
+    expect_refused(fp8, &s, VC_E_UNSUPPORTED, "quantization_config (fp8)");
+    s.change.layout = VC_LAYOUT_BITSANDBYTES;
+    expect_refused(CONFIG CT "\n}\n", &s, VC_E_UNSUPPORTED, "quantization_config (compressed-tensors)");
+
+    /* FP8 weights that stay: nothing can be joined with them */
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    s.tensors[NORM].name = "model.layers.1.q.weight_scale_inv";
+    expect_refused(fp8, &s, VC_E_UNSUPPORTED, "quantization_config (fp8)");
+    s.told[Q] = false;
+    expect_text(fp8, &s, fp8);
+
+    /* ours, but for other bits */
+    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    s.tensors[HEAD].quant = &s.quant;
+    expect_refused(
+        "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", "
+        "\"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 4, \"type\": \"int\", \"symmetric\": true}}}}}",
+        &s, VC_E_UNSUPPORTED, "cannot be joined");
+}
+
+static void test_refused(void **state)
+{
+    struct setting s;
+
+    (void)state;
+    expect_refused("{", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "config.json is no valid JSON: line 1");
+    expect_refused("[]", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "config.json is no JSON object");
+    expect_refused("{\"a\":1,\"a\":2}", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "duplicate");
+    expect_refused("{\"model_type\": \"gpt2\"}", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_UNSUPPORTED,
+                   "models of type gpt2 keep their matrices transposed");
+    expect_text("{\"model_type\": \"gpt2\"}", make(&s, VC_LAYOUT_PLAIN), "{\"model_type\": \"gpt2\"}");
+}
+
+static void expect_hint(const char *text, uint64_t num_bits, uint64_t group_size)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct safetensors_hint hint;
+
+    assert_int_equal(vc_hf_config_hint(ctx, text, strlen(text), &hint), VC_OK);
+    assert_int_equal(hint.num_bits, num_bits);
+    assert_int_equal(hint.group_size, group_size);
+    test_ctx_done(ctx);
+}
+
+#define GROUPS(groups) \
+    "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"config_groups\": {" groups "}}}"
+
+static void test_hints(void **state)
+{
+    (void)state;
+    expect_hint("", 0, 0);
+    expect_hint("{}", 0, 0);
+    expect_hint("[]", 0, 0);
+    expect_hint(GROUPS(""), 0, 0);
+    expect_hint(CONFIG CT "}", 8, 0);
+    expect_hint(GROUPS("\"a\": {\"weights\": {\"num_bits\": 4, \"group_size\": 128}}"), 4, 128);
+    expect_hint(GROUPS("\"a\": {\"weights\": {\"num_bits\": 4, \"group_size\": 128}},"
+                       "\"b\": {\"weights\": {\"num_bits\": 4, \"group_size\": 64}}"),
+                4, 0);
+    expect_hint(GROUPS("\"a\": {\"weights\": {\"num_bits\": 4}}, \"b\": {\"weights\": {\"num_bits\": 8}},"
+                       "\"c\": {\"weights\": {\"num_bits\": 8}}"),
+                0, 0);
+    expect_hint(GROUPS("\"a\": {\"weights\": {\"num_bits\": -8, \"group_size\": 1.5}}"), 0, 0);
+    expect_hint("{\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}}", 0, 0);
+}
+
+/* The n-th allocation fails, for every n. */
+static void test_allocations(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct setting s;
+    uint64_t n;
+
+    (void)state;
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    for (n = 1;; n++) {
+        struct vc_text out;
+        enum vc_status status;
+
+        vc_text_init(&out, ctx);
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_hf_config_rewrite(ctx, CONFIG "}", strlen(CONFIG "}"), &s.change, &out);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        vc_text_release(&out);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+        if (status == VC_OK) {
+            break;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+    }
+    assert_true(n > 3);
+    vc_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_members), cmocka_unit_test(test_forms), cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_hints), cmocka_unit_test(test_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+"""test_layouts.py - int8 for other programs: --layout compressed-tensors and bitsandbytes.
+
+NumPy evaluates scales, codes and packing bit for bit, there and back. Where they can be imported, the packages
+compressed-tensors (with torch) and transformers load what was written: the first decompresses every weight, the second
+runs a small Llama from it. `VCOMPRESS_JUDGES` names an interpreter that has them (scripts/judges.sh).
+"""
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import unittest
+
+from judge_support import SMALL, Judge, main, np, run, sha
+from test_safetensors import STORED, TYPES, st_arrays, st_read, st_write
+import definition as d
+import weights
+
+F4 = np.float32
+
+
+def missing(*modules):
+    gone = [m for m in modules if importlib.util.find_spec(m) is None]
+    if gone:
+        print("no judge for this: %s cannot be imported by %s" % (", ".join(gone), sys.executable))
+    return gone
+
+
+# ---- the definition -------------------------------------------------------------------------------------------------
+def rounded(s, dtype):
+    """(scales as they are stored, the same as f32) of f32 scales, for weights of that type."""
+    if dtype == "bf16":
+        h = np.minimum(d.f32_to_bf16(s), np.uint16(0x7C00))
+        return h, d.bf16_to_f32(h)
+    if dtype == "f16":
+        h = s.astype("f2")
+        low = (h.astype(F4) < s) & (h < np.float16(2.0 ** -14))
+        h = np.where(low, np.nextafter(h, np.float16(np.inf)), h)
+        h = np.minimum(h, np.float16(515.5)).astype("f2")
+        return h, h.astype(F4)
+    return s, s
+
+
+def codes_of(a, dtype, group=0):
+    """codes int8 [out, in], scales as stored [out, 1] or [out, groups], their f32 values, maxima [out, ...]."""
+    w = d.to_f32(weights.value(a, dtype))
+    g = w.reshape(w.shape[0], -1, group or w.shape[1])
+    most = np.abs(g).max(axis=2)
+    with np.errstate(over="ignore", under="ignore"):
+        s = (most / F4(127)).astype(F4)
+        s = np.where(np.isinf(F4(127) * s), np.nextafter(s, F4(0)), s).astype(F4)
+    s = np.where(s < d.MIN_NORMAL, F4(1), s).astype(F4)
+    stored, used = rounded(s, dtype)
+    with np.errstate(under="ignore"):
+        q = np.clip(np.rint(g / used[:, :, None]), -127, 127).astype(np.int8)
+    return q.reshape(w.shape), stored, used, most
+
+
+def packed(q):
+    out = np.zeros((q.shape[0], -(-q.shape[1] // 4) * 4), "u1")
+    out[:, :q.shape[1]] = (q.astype("i2") + 128).astype("u1")
+    return out.view("<i4")
+
+
+# name: shape. Two-dimensional weights of layers; rows of every length modulo 4, longer than a tile, in many tiles.
+SHAPES = {"a": (40, 64), "layers.0.b": (33, 65), "layers.0.c": (65, 66), "layers.1.d": (7, 67), "x/\u00fc": (1, 4100),
+          "wide": (2, 262144 + 777), "tall": (9001, 33), "tiles": (700, 513), "tiny": (3, 5), "": (12, 32)}
+
+
+def model(dtype, spread_only=False):
+    named = {(n + "." if n else "") + "weight": s for n, s in SHAPES.items()}
+    return weights.model(dtype, named, spread_only)
+
+
+class Layouts(Judge):
+    def write(self, name, arrays, dtype):
+        st_arrays(self.path(name), arrays, dtype)
+
+    def entry(self, tensors, name, dtype, shape):
+        found, stated, data = tensors.pop(name)
+        self.assertEqual((found, stated), (dtype, tuple(shape)), name)
+        return np.frombuffer(data, TYPES[dtype]).reshape(shape)
+
+    def check_ct(self, path, arrays, dtype, group=0):
+        tensors, metadata = st_read(path)
+        self.assertNotIn("vcompress.json", metadata)
+        stored = "F32" if dtype == "f64" else STORED[dtype]
+        for n, a in arrays.items():
+            q, s, _, _ = codes_of(a, dtype, group)
+            shape = self.entry(tensors, n + "_shape", "I64", (2,))
+            self.assertEqual(tuple(shape), a.shape)
+            self.same_bits(self.entry(tensors, n + "_packed", "I32", (a.shape[0], -(-a.shape[1] // 4))), packed(q), n)
+            self.same_bits(self.entry(tensors, n + "_scale", stored, s.shape), s, n)
+        self.assertEqual(tensors, {})
+
+    def test_compressed_tensors(self):
+        for dtype in ("f32", "bf16", "f16", "f64"):
+            arrays = model(dtype)
+            self.write("in.safetensors", arrays, dtype)
+            want = None
+            for extra in ([], ["--threads", "1"], ["--threads", "7", "--max-memory", "24MiB"], ["--cpu-mask", "ref"]):
+                self.vc("quantize", "--int8", "--layout", "compressed-tensors", *SMALL, *extra, "--force",
+                        self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+                if want is None:
+                    self.check_ct(self.path("q.safetensors"), arrays, dtype)
+                want = want or sha(self.path("q.safetensors"))
+                self.assertEqual(sha(self.path("q.safetensors")), want, extra)
+
+    def test_groups(self):
+        """Groups that divide the rows; other rows are kept."""
+        for dtype, group in (("bf16", 32), ("f16", 64), ("f32", 11)):
+            arrays = model(dtype)
+            fit = {n: a for n, a in arrays.items() if a.shape[1] % group == 0}
+            self.assertTrue(0 < len(fit) < len(arrays))
+            self.write("in.safetensors", arrays, dtype)
+            r = self.vc("quantize", "--int8", "--layout", "compressed-tensors", "--granularity", "group:%d" % group,
+                        *SMALL, "--json", "--force", self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+            kept = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
+            self.assertEqual(set(kept), set(arrays) - set(fit))
+            self.assertEqual(set(kept.values()), {"rows are no multiple of the group"})
+            tensors, _ = st_read(self.path("q.safetensors"))
+            for n in kept:
+                self.assertEqual(tensors[n][2], arrays[n].tobytes())
+            st_write(self.path("only.safetensors"),
+                     [(n,) + t for n, t in tensors.items() if n not in kept], {"format": "pt"})
+            self.check_ct(self.path("only.safetensors"), fit, dtype, group)
+
+    def test_bitsandbytes(self):
+        for dtype in ("f32", "f16"):
+            arrays = model(dtype)
+            self.write("in.safetensors", arrays, dtype)
+            self.vc("quantize", "--int8", "--layout", "bitsandbytes", *SMALL, "--force", self.path("in.safetensors"),
+                    "-o", self.path("q.safetensors"))
+            tensors, _ = st_read(self.path("q.safetensors"))
+            for n, a in arrays.items():
+                path = n[:-len("weight")]
+                q, _, _, most = codes_of(d.to_f32(a), "f32")
+                self.same_bits(self.entry(tensors, n, "I8", a.shape), q, n)
+                self.same_bits(self.entry(tensors, path + "SCB", "F32", a.shape[:1]), most.reshape(-1), n)
+                self.assertEqual(self.entry(tensors, path + "weight_format", "U8", ()), 0)
+            self.assertEqual(tensors, {})
+
+    def values(self, path):
+        """What dequantize makes of a file."""
+        self.vc("dequantize", "--force", path, "-o", self.path("back.npz"))
+        return self.load(self.path("back.npz"))
+
+    def test_back(self):
+        """(float)q * s, bit for bit; the same through npz, and for copies; the report's error is that of these values."""
+        for dtype, layout in (("bf16", "compressed-tensors"), ("f16", "compressed-tensors"), ("f32", "bitsandbytes"),
+                              ("f32", "compressed-tensors")):
+            arrays = model(dtype)
+            self.write("in.safetensors", arrays, dtype)
+            r = self.vc("quantize", "--int8", "--layout", layout, *SMALL, "--json", "--force",
+                        self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+            rows = {t["name"]: t for t in r.json()["tensors"]}
+            y = {n: d.int8_value(*codes_of(a, dtype)[0::2][:2], None, "channel") for n, a in arrays.items()}
+            got = self.values(self.path("q.safetensors"))
+            self.assertEqual(set(got), set(arrays))
+            for n, a in arrays.items():
+                self.same_bits(got[n], y[n], n)
+                self.assertTrue(np.isfinite(y[n]).all())
+                want = d.figures(d.to_f32(weights.value(a, dtype)), y[n])
+                self.close(rows[n]["measured"]["max_abs_error"], want["max_abs_error"], n)
+                self.close(rows[n]["measured"]["sum_e2"], want["sum_e2"], n)
+            self.vc("convert", "--force", self.path("q.safetensors"), "-o", self.path("q.npz"))
+            for n, a in self.values(self.path("q.npz")).items():
+                self.same_bits(a, y[n], n)
+            self.assertEqual(run("diff", self.path("q.npz"), self.path("q.safetensors")).code, 0)
+            self.vc("convert", "--force", self.path("q.safetensors"), "-o", self.path("copy.safetensors"))
+            self.assertEqual(sha(self.path("copy.safetensors")), sha(self.path("q.safetensors")))
+
+    def test_error_is_half_a_step(self):
+        for dtype in ("f32", "bf16", "f16"):
+            for n, a in model(dtype).items():
+                q, _, used, most = codes_of(a, dtype)
+                x = d.to_f32(weights.value(a, dtype)).astype("f8")
+                step = np.abs(x / used.astype("f8") - q)
+                self.assertLessEqual(float(step[most[:, 0] / F4(127) >= d.MIN_NORMAL].max(initial=0)), 0.50001, n)
+
+    def test_other_writers(self):
+        """Weights with their own scales: 4 bits stay what they are, [-128, 127] is read."""
+        r = np.random.default_rng(1)
+        q = r.integers(-128, 128, (30, 70)).astype(np.int8)
+        s = np.exp(r.standard_normal((30, 1))).astype("f2")
+        z = r.integers(-128, 128, (30, 1)).astype(np.int8)
+        w4 = r.integers(-2**31, 2**31, (30, 8)).astype("<i4")
+        tensors = [
+            ("p.weight_packed", "I32", (30, 18), packed(q).tobytes()), ("p.weight_scale", "F16", (30, 1), s.tobytes()),
+            ("p.weight_shape", "I64", (2,), np.array([30, 70], "<i8").tobytes()),
+            ("i.weight", "I8", (30, 70), q.tobytes()), ("i.weight_scale", "F16", (30, 1), s.tobytes()),
+            ("z.weight", "I8", (30, 70), q.tobytes()), ("z.weight_scale", "F16", (30, 1), s.tobytes()),
+            ("z.weight_zero_point", "I8", (30, 1), z.tobytes()), ("z.input_scale", "F16", (1,), s[:1].tobytes()),
+            ("b.weight", "I8", (30, 70), q.tobytes()), ("b.SCB", "F32", (30,), s.astype("f4").tobytes()),
+            ("four.weight_packed", "I32", (30, 8), w4.tobytes()), ("four.weight_scale", "F16", (30, 1), s.tobytes()),
+            ("four.weight_shape", "I64", (2,), np.array([30, 64], "<i8").tobytes()),
+            ("e.weight", "F8_E4M3", (30, 70), q.tobytes()), ("e.weight_scale", "F16", (30, 1), s.tobytes())]
+        st_write(self.path("in.safetensors"), tensors)
+        y = q.astype(F4) * s.astype(F4)
+        self.vc("dequantize", self.path("in.safetensors"), "-o", self.path("back.safetensors"))
+        back, _ = st_read(self.path("back.safetensors"))
+        for n, want in (("p.weight", y), ("i.weight", y), ("z.weight", (q.astype(F4) - z.astype(F4)) * s.astype(F4)),
+                        ("b.weight", q.astype(F4) * (s.astype(F4) / F4(127)))):
+            self.same_bits(self.entry(back, n, "F32", (30, 70)), want, n)
+        self.assertEqual({n: t for n, t in back.items()},
+                         {n: (t, tuple(s), b) for n, t, s, b in tensors if n.split(".")[0] in ("four", "e")})
+        r = self.vc("quantize", "--int8", "--requantize", *SMALL, "--include", "*", "--json", "--layout",
+                    "compressed-tensors", self.path("in.safetensors"), "-o", self.path("again.safetensors"))
+        reasons = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
+        self.assertEqual(reasons["four.weight_packed"], "quantized already")
+        r = self.vc("quantize", "--fp16", "--requantize", *SMALL, "--json", "--dry-run", self.path("in.safetensors"))
+        reasons = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
+        self.assertEqual(reasons["four.weight_shape"], "quantized already")
+
+    def test_config_beside(self):
+        """Rows of four: 4 bits or 8? config.json knows."""
+        q = np.arange(-16, 16, dtype=np.int8).reshape(8, 4)
+        s = np.ones((8, 1), "f4")
+        st_write(self.path("in.safetensors"), [
+            ("p.weight_packed", "I32", (8, 1), packed(q).tobytes()), ("p.weight_scale", "F32", (8, 1), s.tobytes()),
+            ("p.weight_shape", "I64", (2,), np.array([8, 4], "<i8").tobytes())])
+        config = {"quantization_config": {"quant_method": "compressed-tensors", "config_groups": {
+            "group_0": {"weights": {"num_bits": 8, "group_size": None}}}}}
+        for text, known in ((None, False), (json.dumps(config), True), ("{", False),
+                            (json.dumps(config).replace("8", "4"), False)):
+            if text is not None:
+                with open(self.path("config.json"), "w") as f:
+                    f.write(text)
+            names = [t["name"] for t in self.vc("inspect", "--json", self.path("in.safetensors")).json()["tensors"]]
+            self.assertEqual("p.weight" in names, known, text)
+
+
+# ---- the programs themselves ----------------------------------------------------------------------------------------
+def quantization_config(strategy="channel", group=None):
+    return {"quant_method": "compressed-tensors", "version": "0.15.0", "format": "pack-quantized",
+            "quantization_status": "compressed", "config_groups": {"group_0": {
+                "targets": ["Linear"], "format": "pack-quantized",
+                "weights": {"num_bits": 8, "type": "int", "symmetric": True, "strategy": strategy, "group_size": group,
+                            "dynamic": False}, "input_activations": None, "output_activations": None}},
+            "ignore": ["lm_head"], "kv_cache_scheme": None}
+
+
+class CompressedTensors(Judge):
+    """The package's own decompressor gives the values that dequantize gives."""
+
+    def test_decompress(self):
+        if missing("torch", "compressed_tensors"):
+            self.skipTest("torch and compressed_tensors are needed")
+        import torch
+        from compressed_tensors.compressors import BaseCompressor
+        from compressed_tensors.quantization import QuantizationScheme
+        compressor = BaseCompressor.get_value_from_registry("pack-quantized")
+        types = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I32": torch.int32,
+                 "I64": torch.int64}
+        for dtype, group in (("f32", 0), ("f16", 0), ("bf16", 0), ("bf16", 32)):
+            arrays = {n: a for n, a in model(dtype, True).items() if not group or a.shape[1] % group == 0}
+            arrays.pop("wide.weight", None)
+            st_arrays(self.path("in.safetensors"), arrays, dtype)
+            self.vc("quantize", "--int8", "--layout", "compressed-tensors", *SMALL, "--granularity",
+                    "group:%d" % group if group else "channel", "--force", self.path("in.safetensors"), "-o",
+                    self.path("q.safetensors"))
+            tensors, _ = st_read(self.path("q.safetensors"))
+            scheme = QuantizationScheme(**quantization_config("group" if group else "channel", group or None)[
+                "config_groups"]["group_0"])
+            for n, a in arrays.items():
+                state = {}
+                for tail in ("_packed", "_scale", "_shape"):
+                    t, shape, data = tensors[n + tail]
+                    state["weight" + tail] = torch.frombuffer(bytearray(data), dtype=types[t]).reshape(shape)
+                got = compressor.decompress(state, scheme)["weight"]
+                q, _, used, _ = codes_of(a, dtype, group)
+                exact = d.int8_value(q, used, None, "group" if group else "channel", group)
+                self.assertEqual(tuple(got.shape), a.shape)
+                want = torch.from_numpy(exact.copy()).to(got.dtype)
+                self.assertTrue(torch.equal(got, want), (n, dtype, group))
+
+
+class Transformers(Judge):
+    """A small Llama in bf16, quantized, loaded and run: its answers are nearly those of the original."""
+
+    def setUp(self):
+        super().setUp()
+        if missing("torch", "transformers", "compressed_tensors"):
+            self.skipTest("torch, transformers and compressed_tensors are needed")
+        import torch
+        import transformers
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            vocab_size=256, hidden_size=64, intermediate_size=172, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=False)
+        transformers.LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(self.path("model"))
+        self.tokens = torch.arange(48).reshape(1, 48) * 5 % 256
+        self.want = self.logits("model")
+
+    def logits(self, folder):
+        import torch
+        import transformers
+        net = transformers.AutoModelForCausalLM.from_pretrained(self.path(folder), dtype=torch.bfloat16)
+        with torch.no_grad():
+            return net.eval()(self.tokens).logits.float().numpy()
+
+    def check(self, folder, most):
+        got = self.logits(folder)
+        self.assertTrue(np.isfinite(got).all())
+        error = float(np.abs(got - self.want).max() / np.abs(self.want).max())
+        print("%s: logits differ by %.4f of the largest" % (folder, error))
+        self.assertTrue(0 < error < most, error)
+
+    def test_file(self):
+        """A single file, its config.json written by hand."""
+        for strategy, group in (("channel", None), ("group", 4)):
+            shutil.rmtree(self.path("q"), ignore_errors=True)
+            os.mkdir(self.path("q"))
+            self.vc("quantize", "--int8", "--layout", "compressed-tensors", *SMALL, "--granularity",
+                    "group:%d" % group if group else "channel", self.path("model/model.safetensors"), "-o",
+                    self.path("q/model.safetensors"))
+            with open(self.path("model/config.json")) as f:
+                config = json.load(f)
+            config["quantization_config"] = quantization_config(strategy, group)
+            with open(self.path("q/config.json"), "w") as f:
+                json.dump(config, f)
+            self.check("q", 0.03)
+
+
+if __name__ == "__main__":
+    main()
