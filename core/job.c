@@ -76,6 +76,29 @@ const struct vc_report *vc_job_report(const struct vc_job *job)
 
 /* ---- planning: what happens to every tensor ---- */
 
+/* With --shard: what lies in other workers' files is left to them. */
+static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    const struct vc_write_options *o = &job->options;
+    size_t i;
+
+    if (o->n_shards == 0) {
+        return VC_OK;
+    }
+    for (i = 0; i < model->n_tensors; i++) {
+        size_t owner = model->tensors[i].companion_of;
+
+        if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so --shard cannot divide them",
+                           model->tensors[i].name, model->tensors[owner].name);
+        }
+        job->items[i].elsewhere = model->io[i].shard % o->n_shards != o->shard - 1;
+        job->items[i].merged = job->items[i].elsewhere;
+    }
+    return VC_OK;
+}
+
 static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
@@ -99,6 +122,7 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
                                                   .quant = t->quant},
                                          .reason = job->n_passes == 0 ? "copied bit for bit" : ""};
     }
+    VC_TRY(share_items(ctx, job));
     for (p = 0; p < job->n_passes; p++) {
         struct vc_pass *pass = job->passes[p];
 
@@ -106,7 +130,8 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
             VC_TRY(pass->ops->plan_begin(ctx, pass, job->sink->layout));
         }
         for (i = 0; i < model->n_tensors; i++) {
-            if (model->tensors[i].companion_of == VC_NO_TENSOR && pass->ops->plan(ctx, pass, &job->items[i]) != VC_OK) {
+            if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->items[i].elsewhere &&
+                pass->ops->plan(ctx, pass, &job->items[i]) != VC_OK) {
                 return vc_context(ctx, "%s", model->tensors[i].name);
             }
         }
@@ -130,7 +155,7 @@ static void plan_companions(struct vc_job *job)
         bool needed = job->sink->accepts_raw || quant == NULL || i == quant->scale || i == quant->zero_point;
 
         if (owner != VC_NO_TENSOR) {
-            job->items[i].merged = job->items[owner].n_stages != 0 || !needed;
+            job->items[i].merged = job->items[owner].n_stages != 0 || !needed || job->items[i].elsewhere;
         }
     }
 }

@@ -115,6 +115,21 @@ static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
     return all;
 }
 
+/* The whole file; of a worker's share, what its tensors take. */
+static uint64_t source_file_bytes(const struct vc_job *job)
+{
+    uint64_t total = 0;
+    size_t i;
+
+    if (job->options.n_shards == 0) {
+        return job->model->file_bytes;
+    }
+    for (i = 0; i < job->model->n_tensors; i++) {
+        total += job->items[i].elsewhere ? 0 : job->model->tensors[i].file_bytes;
+    }
+    return total;
+}
+
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_report *report = &job->report;
@@ -128,7 +143,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(job->row_item);
     for (i = 0; i < model->n_tensors; i++) {
         report->input_compressed |= model->tensors[i].compressed;
-        if (model->tensors[i].companion_of == VC_NO_TENSOR) {
+        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->items[i].elsewhere) {
             job->row_item[report->n_rows] = i;
             fill_row(job, i, &job->rows[report->n_rows++]);
         }
@@ -145,7 +160,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->dry_run = job->options.dry_run;
     report->gate_missed = "";
     report->device = "cpu";
-    report->totals.file_before = model->file_bytes;
+    report->totals.file_before = source_file_bytes(job);
     vc_totals_compute(job->rows, report->n_rows, &report->totals);
 out:
     return status;

@@ -67,6 +67,7 @@ struct vc_item {
     struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */
     const char *reason;                     /* why the last pass left it alone; in the arena */
     bool merged;                            /* a companion that went into its tensor: not written */
+    bool elsewhere;                         /* in a file that another worker does: neither written nor reported */
 };
 
 /* Where apply puts its results. */

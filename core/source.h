@@ -58,6 +58,7 @@ struct vc_tensor_io {
     bool sequential;
     uint64_t raw_bytes; /* of VC_FORM_RAW */
     bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
+    unsigned shard;     /* which of several files it lies in */
 };
 
 #define VC_MAX_FACTS 32
@@ -81,6 +82,9 @@ struct vc_model {
     size_t n_recipe;
     struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */
     const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
+    size_t n_inputs;                /* a checkpoint of several files: all of them; `input` is NULL then */
+    const struct vc_infile **inputs;
+    size_t n_shards; /* 0: a format without shards */
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
 };

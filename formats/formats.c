@@ -3,6 +3,8 @@
  * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
  * magic". */
 #include "formats/formats.h"
+#include "formats/infolder.h"
+#include "formats/safetensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -255,6 +257,19 @@ out:
     return status;
 }
 
+/* A folder, or the index in it. */
+static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_model *model)
+{
+    struct vc_infolder *folder = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_infolder_scan(ctx, model->path, &folder));
+    model->format = vc_format_safetensors.name;
+    status = vc_safetensors_open_folder(ctx, folder, model);
+out:
+    return status;
+}
+
 enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                              struct vc_model **out)
 {
@@ -275,7 +290,7 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     model->ctx = ctx;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
-    VC_TRY(open_file(ctx, options, model));
+    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, model) : open_file(ctx, options, model));
     *out = model;
     return VC_OK;
 out:
@@ -307,7 +322,8 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
-static const struct vc_format *output_format(const struct vc_model *model, const char *path)
+/* `divided`: into several files, which only safetensors can be. */
+static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *own = NULL;
     size_t i;
@@ -320,7 +336,7 @@ static const struct vc_format *output_format(const struct vc_model *model, const
             own = formats[i];
         }
     }
-    return own;
+    return divided ? &vc_format_safetensors : own;
 }
 
 static const char *layout_name(enum vc_layout layout)
@@ -333,13 +349,18 @@ static const char *layout_name(enum vc_layout layout)
 enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
                                      const struct vc_write_options *options, struct vc_sink **out)
 {
-    const struct vc_format *format = output_format(model, options->path);
+    bool divided = options->max_shard_bytes != 0 || options->n_shards != 0;
+    const struct vc_format *format = output_format(model, options->path, divided);
     enum vc_status status;
 
     *out = NULL;
     if (format == NULL || format->create_sink == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
                        model->format);
+    }
+    if (divided && format != &vc_format_safetensors) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors can be divided into several files, %s cannot",
+                       format->name);
     }
     status = format->create_sink(ctx, model, options, out);
     if (status == VC_OK && options->layout != VC_LAYOUT_AUTO && (*out)->layout != options->layout) {
@@ -358,7 +379,7 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
 
 const char *vc_model_extension(const struct vc_model *model)
 {
-    const struct vc_format *own = output_format(model, NULL);
+    const struct vc_format *own = model->n_inputs != 0 ? NULL : output_format(model, NULL, false);
     const char *extension = own == NULL ? NULL : extension_of(own, model->path);
 
     return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];

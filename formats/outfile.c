@@ -42,7 +42,7 @@ void vc_outfile_no_unnamed(bool on)
     atomic_store(&no_unnamed, on);
 }
 
-static bool injected(void)
+bool vc_outfile_injected(void)
 {
     uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
 
@@ -55,11 +55,12 @@ static bool injected(void)
 
 /* ---- names of temporary files, where a signal handler finds them ---- */
 
-#define VC_TEMPORARIES     16
+#define VC_TEMPORARIES     1024
 #define VC_TEMPORARY_BYTES 32
 
 static struct {
-    atomic_int state; /* 0 free, 1 being filled or emptied, 2 a file of that name may exist */
+    atomic_int state; /* 0 free, 1 being filled or emptied, 2 something of that name may exist */
+    bool is_folder;   /* an empty one, then */
     int folder;
     char name[VC_TEMPORARY_BYTES];
 } temporaries[VC_TEMPORARIES];
@@ -71,7 +72,7 @@ void vc_outfile_remove_temporaries(void)
 
     for (i = 0; i < VC_TEMPORARIES; i++) {
         if (atomic_load(&temporaries[i].state) == 2) {
-            (void)unlinkat(temporaries[i].folder, temporaries[i].name, 0);
+            (void)unlinkat(temporaries[i].folder, temporaries[i].name, temporaries[i].is_folder ? AT_REMOVEDIR : 0);
         }
     }
     errno = saved;
@@ -82,8 +83,7 @@ void vc_job_remove_temporaries(void)
     vc_outfile_remove_temporaries();
 }
 
-/* A slot with a new random name, -1 when all are taken. */
-static int temporary_take(int folder)
+int vc_outfile_temporary_take(int folder, bool is_folder)
 {
     static atomic_uint serial;
     struct timespec t;
@@ -102,11 +102,22 @@ static int temporary_take(int folder)
     }
     (void)clock_gettime(CLOCK_REALTIME, &t);
     temporaries[i].folder = folder;
+    temporaries[i].is_folder = is_folder;
     (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, ".vcompress-%08" PRIx32 "%08" PRIx32,
                    (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec,
                    (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u);
     atomic_store(&temporaries[i].state, 2);
     return i;
+}
+
+const char *vc_outfile_temporary_name(int slot)
+{
+    return temporaries[slot].name;
+}
+
+void vc_outfile_temporary_forget(int slot)
+{
+    atomic_store(&temporaries[slot].state, 0);
 }
 
 static void temporary_drop(struct vc_outfile *file, bool unlink_it)
@@ -117,7 +128,7 @@ static void temporary_drop(struct vc_outfile *file, bool unlink_it)
     if (unlink_it) {
         (void)unlinkat(temporaries[file->temporary].folder, temporaries[file->temporary].name, 0);
     }
-    atomic_store(&temporaries[file->temporary].state, 0);
+    vc_outfile_temporary_forget(file->temporary);
     file->temporary = -1;
 }
 
@@ -126,24 +137,6 @@ static void temporary_drop(struct vc_outfile *file, bool unlink_it)
 const char *vc_outfile_path(const struct vc_outfile *file)
 {
     return file->to_stdout ? "standard output" : file->path;
-}
-
-static void know_input(struct vc_outfile *file, const struct vc_model *input)
-{
-    struct stat st;
-
-    if (input == NULL) {
-        return;
-    }
-    if (input->input != NULL) {
-        file->input_known = true;
-        file->input_device = input->input->device;
-        file->input_inode = input->input->inode;
-    } else if (input->path != NULL && stat(input->path, &st) == 0) {
-        file->input_known = true;
-        file->input_device = st.st_dev;
-        file->input_inode = st.st_ino;
-    }
 }
 
 static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *file)
@@ -162,25 +155,49 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
     return VC_OK;
 }
 
+static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
+{
+    struct vc_outfile *file = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *file);
+
+    if (file == NULL) {
+        return NULL;
+    }
+    file->folder = -1;
+    file->fd = -1;
+    file->link_fd = -1;
+    file->temporary = -1;
+    file->path = vc_strdup(ctx, VC_TAG_NAMES, path);
+    if (file->path == NULL) {
+        vc_free(ctx, file);
+        return NULL;
+    }
+    return file;
+}
+
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out)
+{
+    *out = make_file(ctx, shown);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    (*out)->folder = folder;
+    (*out)->folder_borrowed = true;
+    return VC_OK;
+}
+
 enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
                                  struct vc_outfile **out)
 {
-    struct vc_outfile *file = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *file);
+    struct vc_outfile *file = make_file(ctx, path);
     enum vc_status status = VC_OK;
 
     *out = NULL;
     if (file == NULL) {
         return VC_E_NOMEM;
     }
-    file->folder = -1;
-    file->fd = -1;
-    file->link_fd = -1;
-    file->temporary = -1;
     file->force = force;
     file->to_stdout = strcmp(path, "-") == 0;
-    know_input(file, input);
-    file->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_TRY_ALLOC(file->path);
+    file->input = input;
     VC_TRY(file->to_stdout ? check_stdout(ctx, file) : vc_outfile_resolve(ctx, file));
     *out = file;
     return VC_OK;
@@ -215,7 +232,7 @@ static bool begin_unnamed(struct vc_outfile *file)
     if (atomic_load(&no_unnamed) || access("/proc/self/fd", X_OK) != 0) {
         return false;
     }
-    file->fd = injected() ? -1 : openat(file->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    file->fd = vc_outfile_injected() ? -1 : openat(file->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     file->unnamed = file->fd >= 0;
     return file->unnamed;
 #else
@@ -229,13 +246,13 @@ static bool begin_named(struct vc_outfile *file)
     int tries;
 
     for (tries = 0; tries < 100; tries++) {
-        file->temporary = temporary_take(file->folder);
+        file->temporary = vc_outfile_temporary_take(file->folder, false);
         if (file->temporary < 0) {
             return false;
         }
-        file->fd = injected() ? -1
-                              : openat(file->folder, temporaries[file->temporary].name,
-                                       O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        file->fd = vc_outfile_injected() ? -1
+                                         : openat(file->folder, temporaries[file->temporary].name,
+                                                  O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
         if (file->fd >= 0) {
             return true;
         }
@@ -267,7 +284,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     const unsigned char *at = data;
 
     while (n != 0) {
-        ssize_t done = injected() ? -1 : pwrite(file->fd, at, n, (off_t)offset);
+        ssize_t done = vc_outfile_injected() ? -1 : pwrite(file->fd, at, n, (off_t)offset);
 
         if (done < 0 && errno == EINTR) {
             continue;
@@ -290,17 +307,17 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     if (file->to_stdout) {
         return VC_OK;
     }
-    if (injected() || fsync(fd) != 0) {
+    if (vc_outfile_injected() || fsync(fd) != 0) {
         return vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", file->path);
     }
     if (file->unnamed) {
-        file->link_fd = injected() ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        file->link_fd = vc_outfile_injected() ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (file->link_fd < 0) {
             return vc_fail_errno(ctx, errno, "%s: cannot be finished", file->path);
         }
     }
     file->fd = -1;
-    if ((close(fd) != 0 && errno != EINTR) || injected()) {
+    if ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) {
         return vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
     }
     return VC_OK;
@@ -309,19 +326,19 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 /* ---- naming ---- */
 
 /* A second name for the finished file: 0, or an errno. Never replaces anything. */
-static int link_as(struct vc_outfile *file, const char *name)
+static int link_as(struct vc_outfile *file, int folder, const char *name)
 {
     char source[64];
     int rc;
 
-    if (injected()) {
+    if (vc_outfile_injected()) {
         return errno;
     }
     if (file->unnamed) {
         (void)snprintf(source, sizeof source, "/proc/self/fd/%d", file->link_fd);
-        rc = linkat(AT_FDCWD, source, file->folder, name, AT_SYMLINK_FOLLOW);
+        rc = linkat(AT_FDCWD, source, folder, name, AT_SYMLINK_FOLLOW);
     } else {
-        rc = linkat(file->folder, temporaries[file->temporary].name, file->folder, name, 0);
+        rc = linkat(file->folder, temporaries[file->temporary].name, folder, name, 0);
     }
     return rc == 0 ? 0 : errno;
 }
@@ -333,11 +350,11 @@ static int link_temporary(struct vc_outfile *file)
     int tries;
 
     for (tries = 0; error == EEXIST && tries < 100; tries++) {
-        file->temporary = temporary_take(file->folder);
+        file->temporary = vc_outfile_temporary_take(file->folder, false);
         if (file->temporary < 0) {
             return errno;
         }
-        error = link_as(file, temporaries[file->temporary].name);
+        error = link_as(file, file->folder, temporaries[file->temporary].name);
         if (error != 0) {
             temporary_drop(file, false);
         }
@@ -355,7 +372,8 @@ static int rename_over(struct vc_outfile *file)
     if (error != 0) {
         return error;
     }
-    if (injected() || renameat(file->folder, temporaries[file->temporary].name, file->folder, file->base) != 0) {
+    if (vc_outfile_injected() ||
+        renameat(file->folder, temporaries[file->temporary].name, file->folder, file->base) != 0) {
         return errno;
     }
     temporary_drop(file, false);
@@ -365,7 +383,7 @@ static int rename_over(struct vc_outfile *file)
 static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     bool no_links;
-    int error = link_as(file, file->base);
+    int error = link_as(file, file->folder, file->base);
     enum vc_status status = VC_OK;
 
     if (error == 0) {
@@ -384,12 +402,32 @@ out:
     return status;
 }
 
+enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
+{
+    int error = link_as(file, folder, name);
+
+    if (error == 0) {
+        temporary_drop(file, true); /* the other name */
+        return VC_OK;
+    }
+    if (!file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK)) {
+        error = vc_outfile_injected() || renameat(file->folder, temporaries[file->temporary].name, folder, name) != 0
+                    ? errno
+                    : 0;
+    }
+    if (error != 0) {
+        return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
+    }
+    temporary_drop(file, false);
+    return VC_OK;
+}
+
 static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)
 {
     enum vc_status status = VC_OK;
 
     while (n != 0) {
-        ssize_t done = injected() ? -1 : write(STDOUT_FILENO, data, n);
+        ssize_t done = vc_outfile_injected() ? -1 : write(STDOUT_FILENO, data, n);
 
         if (done < 0 && errno == EINTR) {
             VC_TRY(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
@@ -441,7 +479,8 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
         return copy_to_stdout(ctx, file);
     }
     VC_TRY(give_name(ctx, file));
-    if (file->folder_syncable && (injected() || fsync(file->folder) != 0) && errno != EINVAL && errno != EROFS) {
+    if (file->folder_syncable && (vc_outfile_injected() || fsync(file->folder) != 0) && errno != EINVAL &&
+        errno != EROFS) {
         status = vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", file->path);
     }
 out:
@@ -460,7 +499,7 @@ void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file)
     if (file->link_fd >= 0) {
         (void)close(file->link_fd);
     }
-    if (file->folder >= 0) {
+    if (file->folder >= 0 && !file->folder_borrowed) {
         (void)close(file->folder);
     }
     vc_free(ctx, file->target);

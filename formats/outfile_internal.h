@@ -10,13 +10,12 @@
 struct vc_outfile {
     char *path; /* as given */
     bool force, to_stdout;
-    bool input_known;
-    dev_t input_device;
-    ino_t input_inode;
+    const struct vc_model *input; /* may be NULL */
 
     char *target;         /* with links resolved */
     const char *base;     /* the last part of target */
     int folder;           /* -1 for standard output */
+    bool folder_borrowed; /* of a folder that is made as a whole (outfolder.c) */
     bool folder_syncable; /* false: it may be entered, but not opened for reading */
 
     int fd;        /* being written; -1 before begin */
@@ -24,6 +23,20 @@ struct vc_outfile {
     bool unnamed;  /* no name yet */
     int temporary; /* slot in the table of temporary names, or -1 */
 };
+
+/* A file of a folder that is made as a whole: it comes into being without a name (or under a temporary one) in
+ * `folder`, which stays the caller's, and place gives it its name, after sync. `shown` is for sentences. */
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out);
+enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name);
+
+/* A slot of the table of temporary names with a new random name for something in `folder`; -1 with errno when all are
+ * taken. What is in the table is removed when the process is ended by a signal; forget takes it out. */
+int vc_outfile_temporary_take(int folder, bool is_folder);
+const char *vc_outfile_temporary_name(int slot);
+void vc_outfile_temporary_forget(int slot);
+
+/* True, with errno EIO, when the system call that follows is to fail (tests). */
+bool vc_outfile_injected(void);
 
 /* Fills target, base, folder. */
 enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file);

@@ -7,13 +7,35 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/infile.h"
 #include "formats/outfile_internal.h"
 
 #define VC_MAX_LINKS 40 /* as the kernel */
 
+static bool is_same(const struct vc_infile *file, const struct stat *st)
+{
+    return file->device == st->st_dev && file->inode == st->st_ino;
+}
+
 bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st)
 {
-    return file->input_known && st->st_dev == file->input_device && st->st_ino == file->input_inode;
+    const struct vc_model *input = file->input;
+    struct stat source;
+    size_t i;
+
+    if (input == NULL) {
+        return false;
+    }
+    for (i = 0; i < input->n_inputs; i++) {
+        if (input->inputs[i] != NULL && is_same(input->inputs[i], st)) {
+            return true;
+        }
+    }
+    if (input->input != NULL) {
+        return is_same(input->input, st);
+    }
+    return input->n_inputs == 0 && input->path != NULL && stat(input->path, &source) == 0 &&
+           source.st_dev == st->st_dev && source.st_ino == st->st_ino;
 }
 
 /* The last part of a path that does not end in '/'. */

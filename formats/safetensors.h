@@ -1,6 +1,8 @@
 /* safetensors.h - what reader and writer of safetensors share. Layout: docs/formats.md.
  *
- *     u64 LE n | n bytes of JSON, may end in spaces | data to the end of the file, without holes */
+ *     u64 LE n | n bytes of JSON, may end in spaces | data to the end of the file, without holes
+ *
+ * A checkpoint is one such file, or a folder of them (shards) with an index. */
 #ifndef VC_FORMATS_SAFETENSORS_H
 #define VC_FORMATS_SAFETENSORS_H
 
@@ -26,7 +28,8 @@ extern const size_t safetensors_n_dtypes;
 
 /* A tensor as its header entry has it. */
 struct safetensors_entry {
-    uint64_t offset, n_bytes; /* in the data */
+    uint64_t offset, n_bytes; /* in the data of its shard */
+    unsigned shard;
     const char *name;
     const uint64_t *shape;
     unsigned n_dims;
@@ -34,17 +37,33 @@ struct safetensors_entry {
     const struct safetensors_dtype *dtype;
 };
 
-/* `self` of a model that was read from a safetensors file. */
-struct safetensors {
+/* One file. */
+struct safetensors_shard {
+    char *name; /* in the folder; NULL for a single file */
     struct vc_infile *file;
     uint64_t data_offset;
-    struct safetensors_entry *entries; /* by tensor */
-    char *names;
+    size_t first, n; /* its entries */
+    char *names;     /* of the entries */
     uint64_t *shapes;
     struct vc_text metadata; /* "key":"value",... as JSON, without our manifest */
     bool has_format;         /* the metadata has a "format" */
+    char *manifest;          /* our own entry; NULL if there is none. Freed once it has been applied */
+};
+
+struct vc_infolder;
+
+/* `self` of a model that was read from safetensors. */
+struct safetensors {
+    size_t n_shards;
+    struct safetensors_shard *shards;
+    struct vc_infolder *folder; /* NULL: a single file was given */
+    size_t n_entries;
+    struct safetensors_entry *entries; /* by tensor */
     struct safetensors_modules modules;
 };
+
+/* Opens the shards that the folder's index names, or its only file, as one model. Takes over the folder. */
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
 
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

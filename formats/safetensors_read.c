@@ -2,7 +2,7 @@
  *
  * The header is strict JSON (jansson: keys once, UTF-8, bounded depth), read whole; its tree is freed before anything
  * else is made. Every statement in it is checked: sizes against shapes, offsets against each other and the file. The
- * format has no checksum. Not read here: the index of a sharded checkpoint. */
+ * format has no checksum. Not read here: the index of a sharded checkpoint (infolder.c). */
 #include "formats/safetensors.h"
 
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "core/checked.h"
 #include "formats/formats.h"
 #include "formats/hf_config.h"
+#include "formats/infolder.h"
 #include "formats/manifest.h"
 #include "formats/safetensors_pack.h"
 
@@ -46,12 +47,12 @@ const size_t safetensors_n_dtypes = sizeof safetensors_dtypes / sizeof safetenso
 struct parsing {
     struct vc_ctx *ctx;
     struct safetensors *self;
+    struct safetensors_shard *shard;
     uint64_t data_bytes;
     json_t *root;
-    size_t n;         /* entries so far; all of them after count_entries */
-    size_t names_at;  /* in self->names */
-    size_t shapes_at; /* in self->shapes */
-    char *manifest;   /* text of our metadata entry; NULL if there is none */
+    size_t n;         /* entries of the shard so far */
+    size_t names_at;  /* in shard->names */
+    size_t shapes_at; /* in shard->shapes */
 };
 
 /* ---- one entry ---- */
@@ -81,7 +82,7 @@ static enum vc_status read_dtype(const struct parsing *p, const json_t *json, st
 static enum vc_status read_shape(struct parsing *p, const json_t *json, struct safetensors_entry *entry)
 {
     const json_t *shape = json_object_get(json, "shape");
-    uint64_t *dims = p->self->shapes + p->shapes_at;
+    uint64_t *dims = p->shard->shapes + p->shapes_at;
     size_t n = json_array_size(shape);
     size_t i;
 
@@ -155,14 +156,15 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
 
 static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
 {
-    struct safetensors_entry *entry = &p->self->entries[p->n];
+    struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
     size_t n = strlen(name) + 1;
     enum vc_status status;
 
-    memcpy(p->self->names + p->names_at, name, n);
-    entry->name = p->self->names + p->names_at;
+    memcpy(p->shard->names + p->names_at, name, n);
+    entry->name = p->shard->names + p->names_at;
     p->names_at += n;
     entry->order = (unsigned)p->n++;
+    entry->shard = (unsigned)(p->shard - p->self->shards);
     if (!json_is_object(json)) {
         return vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
     }
@@ -178,7 +180,7 @@ out:
 
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
 {
-    struct vc_text *text = &p->self->metadata;
+    struct vc_text *text = &p->shard->metadata;
     const char *key;
     json_t *value;
 
@@ -195,13 +197,13 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
                            key);
         }
         if (strcmp(key, VC_MANIFEST_NAME) == 0) {
-            p->manifest = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
-            if (p->manifest == NULL) {
+            p->shard->manifest = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
+            if (p->shard->manifest == NULL) {
                 return VC_E_NOMEM;
             }
             continue;
         }
-        p->self->has_format |= strcmp(key, "format") == 0;
+        p->shard->has_format |= strcmp(key, "format") == 0;
         vc_text_add(text, "%s", text->n == 0 ? "" : ",");
         vc_text_add_json_string(text, key);
         vc_text_add(text, ":");
@@ -211,6 +213,31 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
 }
 
 /* ---- the header ---- */
+
+/* Room for the shard's n entries behind those of the shards before it. */
+static enum vc_status grow_entries(struct parsing *p, size_t n)
+{
+    struct safetensors *self = p->self;
+    struct safetensors_entry *entries;
+    size_t total;
+
+    if (!vc_add_size(self->n_entries, n, &total)) {
+        return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
+    }
+    entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, total, sizeof *entries);
+    if (entries == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (self->n_entries != 0) {
+        memcpy(entries, self->entries, self->n_entries * sizeof *entries);
+    }
+    vc_free(p->ctx, self->entries);
+    self->entries = entries;
+    p->shard->first = self->n_entries;
+    p->shard->n = n;
+    self->n_entries = total;
+    return VC_OK;
+}
 
 static enum vc_status count_entries(struct parsing *p)
 {
@@ -229,12 +256,11 @@ static enum vc_status count_entries(struct parsing *p)
             n_dims += json_array_size(json_object_get(value, "shape"));
         }
     }
-    p->self->entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, n, sizeof *p->self->entries);
-    VC_TRY_ALLOC(p->self->entries);
-    p->self->names = vc_alloc(p->ctx, VC_TAG_NAMES, name_bytes);
-    VC_TRY_ALLOC(p->self->names);
-    p->self->shapes = vc_alloc_array(p->ctx, VC_TAG_NAMES, n_dims, sizeof *p->self->shapes);
-    VC_TRY_ALLOC(p->self->shapes);
+    VC_TRY(grow_entries(p, n));
+    p->shard->names = vc_alloc(p->ctx, VC_TAG_NAMES, name_bytes);
+    VC_TRY_ALLOC(p->shard->names);
+    p->shard->shapes = vc_alloc_array(p->ctx, VC_TAG_NAMES, n_dims, sizeof *p->shard->shapes);
+    VC_TRY_ALLOC(p->shard->shapes);
 out:
     return status;
 }
@@ -270,7 +296,7 @@ static int compare_entries(const void *a, const void *b)
 
 static enum vc_status check_order(const struct parsing *p)
 {
-    struct safetensors_entry *entries = p->self->entries;
+    struct safetensors_entry *entries = p->self->entries + p->shard->first;
     uint64_t at = 0;
     size_t i;
 
@@ -330,7 +356,7 @@ static enum vc_status parse_json(struct parsing *p, const char *text, size_t n)
 /* From the bytes of the header to sorted entries. */
 static enum vc_status read_header(struct parsing *p)
 {
-    const struct vc_infile *file = p->self->file;
+    const struct vc_infile *file = p->shard->file;
     unsigned char prefix[VC_SAFETENSORS_PREFIX_BYTES];
     char *text = NULL;
     uint64_t n;
@@ -348,8 +374,8 @@ static enum vc_status read_header(struct parsing *p)
                        "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more",
                        n, file->size_bytes - sizeof prefix);
     }
-    p->self->data_offset = sizeof prefix + n;
-    p->data_bytes = file->size_bytes - p->self->data_offset;
+    p->shard->data_offset = sizeof prefix + n;
+    p->data_bytes = file->size_bytes - p->shard->data_offset;
     text = vc_alloc(p->ctx, VC_TAG_IO, (size_t)n);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(p->ctx, file, sizeof prefix, text, (size_t)n));
@@ -384,29 +410,53 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
     tensor->companion_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
     io->raw_bytes = entry->n_bytes;
+    io->shard = entry->shard;
 }
 
-static enum vc_status make_tensors(struct vc_ctx *ctx, const struct parsing *p, struct vc_model *model)
+/* All shards have been read: the model's tensors, in their order. */
+static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
     size_t i;
 
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, p->n, sizeof *model->tensors);
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
     VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, p->n, sizeof *model->io);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
-    for (i = 0; i < p->n; i++) {
-        fill_tensor(&p->self->entries[i], &model->tensors[i], &model->io[i]);
+    for (i = 0; i < self->n_entries; i++) {
+        fill_tensor(&self->entries[i], &model->tensors[i], &model->io[i]);
     }
-    model->n_tensors = p->n;
+    model->n_tensors = self->n_entries;
+    model->n_shards = self->n_shards;
     VC_TRY(vc_model_index_names(ctx, model));
-    VC_TRY(safetensors_find_packed(ctx, model, vc_hf_config_hint_beside, &p->self->modules));
-    if (p->manifest == NULL) {
-        VC_TRY(vc_manifest_infer(ctx, model));
-    } else if (vc_manifest_apply(ctx, p->manifest, strlen(p->manifest), model) != VC_OK) {
-        VC_TRY(vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME));
+out:
+    return status;
+}
+
+/* What the names and our own metadata say about quantized tensors. */
+static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    bool described = false;
+    size_t i;
+
+    VC_TRY(safetensors_find_packed(ctx, model, vc_hf_config_hint_beside, &self->modules));
+    for (i = 0; i < self->n_shards; i++) {
+        struct safetensors_shard *shard = &self->shards[i];
+
+        if (shard->manifest != NULL) {
+            described = true;
+            if (vc_manifest_apply(ctx, shard->manifest, strlen(shard->manifest), model) != VC_OK) {
+                VC_TRY(vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME));
+            }
+            vc_free(ctx, shard->manifest);
+            shard->manifest = NULL;
+        }
     }
-    VC_TRY(safetensors_find_scaled(ctx, model, &p->self->modules));
+    if (!described) {
+        VC_TRY(vc_manifest_infer(ctx, model));
+    }
+    VC_TRY(safetensors_find_scaled(ctx, model, &self->modules));
 out:
     return status;
 }
@@ -416,7 +466,8 @@ out:
 static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t row,
                                   uint64_t offset, void *dst, size_t n)
 {
-    uint64_t base = self->data_offset + self->entries[tensor].offset;
+    const struct safetensors_shard *shard = &self->shards[self->entries[tensor].shard];
+    uint64_t base = shard->data_offset + self->entries[tensor].offset;
     unsigned char *to = dst;
     enum vc_status status = VC_OK;
 
@@ -426,7 +477,7 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *
         size_t n_packed = (size_t)vc_min_u64(end - at, n);
         size_t got;
 
-        VC_TRY(vc_infile_read(ctx, self->file, base + at, to, n_packed));
+        VC_TRY(vc_infile_read(ctx, shard->file, base + at, to, n_packed));
         got = safetensors_unpack(row, at, to, n_packed);
         to += got;
         offset += got;
@@ -442,6 +493,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
 {
     const struct safetensors *self = model->self;
     const struct safetensors_entry *entry = &self->entries[tensor];
+    const struct safetensors_shard *shard = &self->shards[entry->shard];
     bool unpack = form == VC_FORM_VALUES && self->modules.kinds[tensor] == SAFETENSORS_PACKED;
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
     enum vc_status status = VC_OK;
@@ -454,7 +506,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
         VC_TRY(read_packed(ctx, self, tensor, model->tensors[tensor].shape[1], offset, dst, n_bytes));
         return VC_OK;
     }
-    VC_TRY(vc_infile_read(ctx, self->file, self->data_offset + entry->offset + offset, dst, n_bytes));
+    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry->offset + offset, dst, n_bytes));
 out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", entry->name);
 }
@@ -465,12 +517,22 @@ static void safetensors_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct safetensors *self = model->self;
+    size_t i;
 
-    vc_infile_close(ctx, self->file);
-    vc_text_release(&self->metadata);
+    for (i = 0; i < self->n_shards; i++) {
+        struct safetensors_shard *shard = &self->shards[i];
+
+        vc_infile_close(ctx, shard->file);
+        vc_text_release(&shard->metadata);
+        vc_free(ctx, shard->names);
+        vc_free(ctx, shard->shapes);
+        vc_free(ctx, shard->manifest);
+        vc_free(ctx, shard->name);
+    }
+    vc_free(ctx, self->shards);
     vc_free(ctx, self->entries);
-    vc_free(ctx, self->names);
-    vc_free(ctx, self->shapes);
+    vc_infolder_close(ctx, self->folder);
+    vc_free(ctx, model->inputs);
     safetensors_modules_release(ctx, &self->modules);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);
@@ -494,10 +556,33 @@ static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_
     return n > VC_SAFETENSORS_PREFIX_BYTES + 1 && head[VC_SAFETENSORS_PREFIX_BYTES + 1] == '"' ? 20 : 0;
 }
 
+/* From here on vc_model_close frees everything. */
+static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct vc_model *model)
+{
+    struct safetensors *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    size_t i;
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->shards = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *self->shards);
+    if (self->shards == NULL) {
+        vc_free(ctx, self);
+        return NULL;
+    }
+    for (i = 0; i < n_shards; i++) {
+        vc_text_init(&self->shards[i].metadata, ctx);
+    }
+    self->n_shards = n_shards;
+    model->self = self;
+    model->ops = &safetensors_ops;
+    return self;
+}
+
 static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *file,
                                        const struct vc_open_options *options, struct vc_model *model)
 {
-    struct safetensors *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    struct safetensors *self = make_self(ctx, 1, model);
     struct parsing p = {.ctx = ctx, .self = self};
     enum vc_status status;
 
@@ -506,14 +591,60 @@ static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *fil
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;
     }
-    self->file = file;
-    vc_text_init(&self->metadata, ctx);
-    model->self = self;
-    model->ops = &safetensors_ops; /* from here on vc_model_close frees everything */
+    p.shard = self->shards;
+    p.shard->file = file;
     VC_TRY(read_header(&p));
-    VC_TRY(make_tensors(ctx, &p, model));
+    VC_TRY(make_tensors(ctx, self, model));
+    VC_TRY(find_quantized(ctx, self, model));
 out:
-    vc_free(ctx, p.manifest);
+    return status;
+}
+
+/* ---- folders ---- */
+
+static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index, struct vc_model *model)
+{
+    struct safetensors_shard *shard = &self->shards[index];
+    struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
+    enum vc_status status = VC_OK;
+
+    shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(self->folder, index));
+    VC_TRY_ALLOC(shard->name);
+    status = vc_infolder_open(ctx, self->folder, shard->name, &shard->file);
+    if (status == VC_OK) {
+        model->inputs[index] = shard->file;
+        model->file_bytes += shard->file->size_bytes;
+        status = read_header(&p);
+    }
+    if (status != VC_OK) {
+        status = vc_context(ctx, "%s", shard->name);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
+{
+    size_t n = vc_infolder_shard_count(folder);
+    struct safetensors *self = make_self(ctx, n, model);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self == NULL) {
+        vc_infolder_close(ctx, folder);
+        return VC_E_NOMEM;
+    }
+    self->folder = folder;
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    model->n_inputs = n;
+    for (i = 0; i < n; i++) {
+        VC_TRY(open_shard(ctx, self, i, model));
+    }
+    VC_TRY(make_tensors(ctx, self, model));
+    VC_TRY(vc_infolder_check_index(ctx, folder, model));
+    VC_TRY(find_quantized(ctx, self, model));
+out:
     return status;
 }
 

@@ -1,98 +1,73 @@
-/* safetensors_write.c - safetensors output: the header from the layout, tensors in the order of the job.
+/* safetensors_write.c - safetensors output: one file, or a folder of shards with what goes with them.
  *
  * Everything is known before the first weight is read, so a tile goes straight to its place with one pwrite, from any
- * thread. The header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
+ * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
  * padding. Never compressed. */
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/checked.h"
 #include "formats/formats.h"
-#include "formats/manifest.h"
-#include "formats/outfile.h"
+#include "formats/infolder.h"
+#include "formats/outfolder.h"
 #include "formats/safetensors.h"
+#include "formats/safetensors_files.h"
 #include "formats/safetensors_outs.h"
 #include "formats/safetensors_pack.h"
 
-#define VC_SAFETENSORS_ALIGN ((size_t)64)
+#define VC_CARRY_BYTES ((size_t)256 << 10)
 
 struct safetensors_sink {
-    struct vc_outfile *file;          /* NULL: nothing is written */
+    struct vc_outfile *file;          /* a single file that is written */
+    struct vc_outfolder *folder;      /* a folder that is written; neither: sizes only */
     const struct safetensors *source; /* NULL: the model is of another format */
     const struct vc_out_list *outs;
+    bool in_folder;
+    bool share; /* another worker writes the rest of the folder */
+    bool carry; /* what goes with the weights goes with the output */
+    uint64_t max_shard_bytes;
     struct safetensors_records records;
-    uint64_t *offsets;     /* by record, from the start of the file */
-    struct vc_text header; /* with its length in front */
-    uint64_t data_bytes;
-    atomic_uint_fast64_t got;
+    struct safetensors_files files;
 };
 
-/* ---- the header ---- */
-
-/* The source's own entries first, as they were. */
-static enum vc_status add_metadata(struct vc_ctx *ctx, struct safetensors_sink *self)
+static uint64_t file_bytes_of(const struct safetensors_sink *self)
 {
-    struct vc_text *text = &self->header;
-    struct vc_text manifest;
-    enum vc_status status;
+    uint64_t total = 0;
+    size_t i;
 
-    vc_text_init(&manifest, ctx);
-    vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
-    if (self->source != NULL && self->source->metadata.n != 0) {
-        vc_text_add_bytes(text, self->source->metadata.data, self->source->metadata.n);
+    for (i = 0; i < self->files.n; i++) {
+        const struct safetensors_file *file = &self->files.files[i];
+
+        total += file->n_records != 0 || !self->in_folder ? file->header.n + file->data_bytes : 0;
     }
-    if (self->source == NULL || !self->source->has_format) {
-        vc_text_add(text, "%s\"format\":\"pt\"",
-                    self->source != NULL && self->source->metadata.n != 0 ? "," : ""); /* loaders ask for it */
-    }
-    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, self->records.told, &manifest));
-    if (manifest.n != 0) {
-        vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
-        vc_text_add_json_string(text, manifest.data);
-    }
-    vc_text_add(text, "}");
-    status = text->status;
-out:
-    vc_text_release(&manifest);
-    return status;
+    return total;
 }
 
-static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *shape)
+static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *self)
 {
-    unsigned d;
-
-    vc_text_add(text, "\"shape\":[");
-    for (d = 0; d < n_dims; d++) {
-        vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ",", shape[d]);
+    if (self->folder != NULL) {
+        return vc_outfolder_need(ctx, self->folder, file_bytes_of(self));
     }
-    vc_text_add(text, "]");
+    return self->file == NULL ? VC_OK : vc_outfile_need(ctx, self->file, file_bytes_of(self));
 }
 
-/* offset: of the tensor in the data. */
-static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
+/* The files of the output come to be known by the folder, or are the only one. */
+static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    vc_text_add(text, ",");
-    vc_text_add_json_string(text, record->name);
-    vc_text_add(text, ":{\"dtype\":\"%s\",", record->dtype);
-    add_shape(text, record->n_dims, record->shape);
-    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
-}
+    enum vc_status status = VC_OK;
+    size_t i;
 
-/* Closes the header, pads it and puts its length in front. */
-static enum vc_status complete_header(struct vc_ctx *ctx, struct safetensors_sink *self)
-{
-    struct vc_text *text = &self->header;
-    enum vc_status status;
-
-    vc_text_add(text, "}");
-    vc_text_add(text, "%*s", (int)((VC_SAFETENSORS_ALIGN - text->n % VC_SAFETENSORS_ALIGN) % VC_SAFETENSORS_ALIGN), "");
-    VC_TRY(text->status);
-    if (text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
-                       text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
+    if (self->file != NULL) {
+        self->files.files[0].file = self->file;
     }
-    vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
+    for (i = 0; self->folder != NULL && i < self->files.n; i++) {
+        struct safetensors_file *file = &self->files.files[i];
+
+        if (file->n_records != 0) {
+            VC_TRY(vc_outfolder_add(ctx, self->folder, file->name, &file->file));
+        }
+    }
 out:
     return status;
 }
@@ -100,36 +75,20 @@ out:
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                          uint64_t *file_bytes)
 {
-    static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
     struct safetensors_sink *self = sink->self;
+    struct safetensors_plan plan = {.outs = outs,
+                                    .source = self->source,
+                                    .records = &self->records,
+                                    .in_folder = self->in_folder,
+                                    .max_shard_bytes = self->max_shard_bytes};
     enum vc_status status = VC_OK;
-    size_t i;
 
     self->outs = outs;
     VC_TRY(safetensors_records_make(ctx, outs, self->source, sink->layout, &self->records));
-    self->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *self->offsets);
-    VC_TRY_ALLOC(self->offsets);
-    vc_text_add_bytes(&self->header, prefix, sizeof prefix);
-    VC_TRY(add_metadata(ctx, self));
-    for (i = 0; i < self->records.n; i++) {
-        const struct safetensors_record *record = &self->records.records[i];
-        uint64_t end;
-
-        self->offsets[i] = self->data_bytes;
-        if (!vc_add_u64(self->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
-        }
-        add_entry(&self->header, record, self->data_bytes);
-        self->data_bytes = end;
-    }
-    VC_TRY(complete_header(ctx, self));
-    for (i = 0; i < self->records.n; i++) {
-        self->offsets[i] += self->header.n;
-    }
-    *file_bytes = self->header.n + self->data_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-    }
+    VC_TRY(safetensors_files_make(ctx, &plan, &self->files));
+    VC_TRY(add_files(ctx, self));
+    *file_bytes = file_bytes_of(self);
+    VC_TRY(need(ctx, self));
 out:
     return status;
 }
@@ -140,12 +99,14 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
 {
     struct safetensors_sink *self = sink->self;
     enum vc_status status = VC_OK;
+    size_t i;
 
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_begin(ctx, self->file));
-        /* For standard output: its folder is known now. */
-        VC_TRY(vc_outfile_need(ctx, self->file, self->header.n + self->data_bytes));
+    for (i = 0; i < self->files.n; i++) {
+        if (self->files.files[i].file != NULL) {
+            VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
+        }
     }
+    VC_TRY(need(ctx, self)); /* for standard output: its folder is known now */
 out:
     return status;
 }
@@ -182,9 +143,11 @@ static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out,
 static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, size_t record, uint64_t offset,
                             const void *data, size_t n_bytes)
 {
-    atomic_fetch_add_explicit(&self->got, n_bytes, memory_order_relaxed);
-    return self->file == NULL ? VC_OK
-                              : vc_outfile_write(ctx, self->file, self->offsets[record] + offset, data, n_bytes);
+    struct safetensors_file *file = &self->files.files[self->files.file_of[record]];
+
+    atomic_fetch_add_explicit(&file->got, n_bytes, memory_order_relaxed);
+    return file->file == NULL ? VC_OK
+                              : vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
 }
 
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
@@ -211,22 +174,144 @@ out:
     return status;
 }
 
+static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *file)
+{
+    uint64_t got = atomic_load(&file->got);
+    enum vc_status status = VC_OK;
+
+    if (got != file->data_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->data_bytes);
+    }
+    if (file->file != NULL) {
+        VC_TRY(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
+        VC_TRY(vc_outfile_sync(ctx, file->file));
+    }
+out:
+    return status;
+}
+
+/* A small file of the folder, whole. */
+static enum vc_status write_whole(struct vc_ctx *ctx, struct safetensors_sink *self, const char *name, const char *text,
+                                  size_t n)
+{
+    struct vc_outfile *file = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_outfolder_add(ctx, self->folder, name, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text, n));
+    VC_TRY(vc_outfile_sync(ctx, file));
+out:
+    return status;
+}
+
+static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    const struct vc_infolder *from = self->source == NULL ? NULL : self->source->folder;
+    const char *name = from != NULL && vc_infolder_index(from) != NULL ? vc_infolder_index(from) : VC_INDEX_NAME;
+    struct vc_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
+    struct vc_text text;
+    uint64_t total = 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&text, ctx);
+    VC_TRY_ALLOC(entries);
+    for (i = 0; i < self->records.n; i++) {
+        entries[i] =
+            (struct vc_index_entry){self->records.records[i].name, self->files.files[self->files.file_of[i]].name};
+        total += self->records.records[i].n_bytes;
+    }
+    VC_TRY(safetensors_index_text(ctx, total, self->records.n, entries, &text));
+    VC_TRY(write_whole(ctx, self, name, text.data, text.n));
+out:
+    vc_text_release(&text);
+    vc_free(ctx, entries);
+    return status;
+}
+
+/* Bytes of a file of the source's folder into one of the output's. */
+static enum vc_status carry_bytes(struct vc_ctx *ctx, const struct vc_infile *from, struct vc_outfile *to, char *buffer)
+{
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    for (at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
+        size_t n = (size_t)vc_min_u64(VC_CARRY_BYTES, from->size_bytes - at);
+
+        VC_TRY(vc_infile_read(ctx, from, at, buffer, n));
+        VC_TRY(vc_outfile_write(ctx, to, at, buffer, n));
+    }
+out:
+    return status;
+}
+
+static enum vc_status carry_file(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_carried *carried,
+                                 char *buffer)
+{
+    struct vc_infile *from = NULL;
+    struct vc_outfile *to = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_outfolder_add(ctx, self->folder, carried->name, &to));
+    VC_TRY(vc_outfile_begin(ctx, to));
+    if (carried->size_bytes != 0) {
+        VC_TRY(vc_infolder_open(ctx, self->source->folder, carried->name, &from));
+        VC_TRY(carry_bytes(ctx, from, to, buffer));
+    }
+    VC_TRY(vc_outfile_sync(ctx, to));
+out:
+    vc_infile_close(ctx, from);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
+}
+
+/* What goes with the weights. */
+static enum vc_status carry_all(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    const struct vc_infolder *from = self->source->folder;
+    char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(buffer);
+    for (i = 0; i < vc_infolder_carried_count(from); i++) {
+        VC_TRY(carry_file(ctx, self, vc_infolder_carried(from, i), buffer));
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+/* Loaders look for model.safetensors, or for an index. */
+static bool needs_index(const struct safetensors_sink *self)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < self->files.n; i++) {
+        n += self->files.files[i].n_records != 0;
+    }
+    return n > 1 || (self->source != NULL && self->source->folder != NULL &&
+                     vc_infolder_index(self->source->folder) != NULL && self->max_shard_bytes == 0);
+}
+
 static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct safetensors_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    uint64_t got;
+    size_t i;
 
     VC_TRY(store_constants(ctx, self));
-    got = atomic_load(&self->got);
-    if (got != self->data_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, self->data_bytes);
+    for (i = 0; i < self->files.n; i++) {
+        VC_TRY(finish_file(ctx, &self->files.files[i]));
     }
-    *file_bytes = self->header.n + self->data_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_write(ctx, self->file, 0, self->header.data, self->header.n));
-        VC_TRY(vc_outfile_sync(ctx, self->file));
+    if (self->folder != NULL && self->carry) {
+        VC_TRY(carry_all(ctx, self));
     }
+    if (self->folder != NULL && !self->share && needs_index(self)) {
+        VC_TRY(write_index(ctx, self));
+    }
+    *file_bytes = file_bytes_of(self);
 out:
     return status;
 }
@@ -235,6 +320,9 @@ static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sin
 {
     struct safetensors_sink *self = sink->self;
 
+    if (self->folder != NULL) {
+        return vc_outfolder_commit(ctx, self->folder);
+    }
     return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
 }
 
@@ -248,9 +336,9 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
     struct safetensors_sink *self = sink->self;
 
     vc_outfile_free(ctx, self->file);
-    vc_text_release(&self->header);
+    vc_outfolder_free(ctx, self->folder);
+    safetensors_files_release(ctx, &self->files);
     safetensors_records_release(ctx, &self->records);
-    vc_free(ctx, self->offsets);
     vc_free(ctx, self);
     vc_free(ctx, sink);
 }
@@ -281,6 +369,50 @@ static enum vc_layout choose_layout(const struct safetensors *source, enum vc_la
     return source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
 }
 
+static bool names_file(const char *path)
+{
+    size_t n = strlen(path);
+
+    return strcmp(path, "-") == 0 || (n > 12 && strcasecmp(path + n - 12, ".safetensors") == 0);
+}
+
+/* One file or a folder: what was divided stays divided unless the name is a file's. */
+static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
+                                  struct safetensors_sink *self)
+{
+    bool from_folder = self->source != NULL && self->source->folder != NULL;
+    bool to_file = options->path != NULL && names_file(options->path);
+
+    self->in_folder = (from_folder || options->max_shard_bytes != 0) && !to_file;
+    self->max_shard_bytes = options->max_shard_bytes;
+    self->share = options->n_shards != 0;
+    self->carry = self->in_folder && from_folder && options->shard <= 1;
+    if (to_file && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
+                       options->path);
+    }
+    if (self->share && (!self->in_folder || self->source == NULL || self->source->n_shards < 2)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "--shard divides the files of a checkpoint in a folder; this one has one file");
+    }
+    if (self->share && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "--shard keeps the files as they are divided; leave --max-shard-size out");
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct safetensors_sink *self)
+{
+    if (options->path == NULL || options->dry_run) {
+        return VC_OK;
+    }
+    if (self->in_folder) {
+        return vc_outfolder_create(ctx, options->path, options->force, self->share, model, &self->folder);
+    }
+    return vc_outfile_create(ctx, options->path, options->force, model, &self->file);
+}
+
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                           const struct vc_write_options *options, struct vc_sink **out)
 {
@@ -302,10 +434,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
     VC_TRY_ALLOC(self);
     self->source = same ? model->self : NULL;
-    vc_text_init(&self->header, ctx);
-    if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
-    }
+    VC_TRY(choose_form(ctx, options, self));
+    VC_TRY(open_output(ctx, model, options, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,

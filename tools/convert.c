@@ -56,6 +56,15 @@ static bool take_emit(void *group, const char *value)
     return true;
 }
 
+static bool take_shard(void *group, const char *value)
+{
+    struct write_options *write = &((struct convert_options *)group)->write;
+    int end = 0;
+
+    return sscanf(value, "%9u/%9u%n", &write->shard, &write->n_shards, &end) == 2 && value[end] == '\0' &&
+           write->shard >= 1 && write->shard <= write->n_shards;
+}
+
 #define WRITE(member) offsetof(struct convert_options, write.member)
 
 /* clang-format off */
@@ -82,6 +91,11 @@ static const struct opt write_opts[] = {
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
+    {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_shard_bytes),
+     .help = "safetensors: write a folder of files with at most SIZE of tensors each, and their index (default: divided as "
+             "the input)"},
+    {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard,
+     .help = "do the files of worker I of N only, into the same folder as the other workers; then vcompress index"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
@@ -96,18 +110,37 @@ const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0};
 
 /* ---- names ---- */
 
-/* <stem>.<tag><extension> in the folder of the input; a name without an extension is its own stem. */
-static char *default_output(const char *input, const char *tag, const char *extension)
+/* What stands before the tag: the input without its extension; a folder whole, an index as its folder. */
+static size_t stem_of(const char *input, const char *extension)
 {
+    static const char index[] = ".index.json";
     const char *slash = strrchr(input, '/');
     const char *base = slash != NULL ? slash + 1 : input;
     const char *point = strrchr(base, '.');
-    size_t stem = point != NULL && point != base ? (size_t)(point - input) : strlen(input);
-    size_t n = stem + strlen(tag) + strlen(extension) + 3;
+    size_t n = strlen(input);
+
+    if (extension[0] != '\0') {
+        return point != NULL && point != base ? (size_t)(point - input) : n;
+    }
+    if (n >= sizeof(index) - 1 && strcmp(input + n - (sizeof(index) - 1), index) == 0) {
+        n = slash != NULL ? (size_t)(slash - input) : 0;
+    }
+    while (n > 1 && input[n - 1] == '/') {
+        n--;
+    }
+    return n;
+}
+
+/* <stem>.<tag><extension> beside the input. */
+static char *default_output(const char *input, const char *tag, const char *extension)
+{
+    size_t stem = stem_of(input, extension);
+    const char *nameless = stem == 0 || (stem == 1 && input[0] == '.') ? "model" : ""; /* the current folder */
+    size_t n = stem + strlen(nameless) + strlen(tag) + strlen(extension) + 3;
     char *name = malloc(n);
 
     if (name != NULL) {
-        snprintf(name, n, "%.*s.%s%s", (int)stem, input, tag, extension);
+        snprintf(name, n, "%.*s%s.%s%s", nameless[0] != '\0' ? 0 : (int)stem, input, nameless, tag, extension);
     }
     return name;
 }
@@ -181,7 +214,7 @@ static int check_extensions(struct app *app, const struct write_options *write)
         return app_usage(app, "%s needs -o FILE, whose extension says the format: %s", app->command->name, known);
     }
     for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
-        if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL) {
+        if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0) {
             return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s", name,
                              app->command->name, known);
         }
@@ -333,6 +366,9 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
         .force = options->write.force,
         .deflate = (enum vc_deflate)options->write.deflate,
         .layout = (enum vc_layout)options->write.layout,
+        .max_shard_bytes = options->write.max_shard_bytes,
+        .shard = options->write.shard,
+        .n_shards = options->write.n_shards,
         .dry_run = options->write.dry_run,
         .max_bytes = options->write.max_bytes,
         .min_sqnr_db = options->write.min_sqnr_db,

@@ -24,7 +24,8 @@ struct write_options {
     int deflate; /* enum vc_deflate */
     int layout;  /* enum vc_layout */
     bool force, dry_run;
-    uint64_t max_bytes;
+    uint64_t max_bytes, max_shard_bytes;
+    unsigned shard, n_shards; /* --shard i/n */
     double min_sqnr_db;
 };
 

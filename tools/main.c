@@ -6,14 +6,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/app.h"
 #include "tools/commands.h"
 
 const struct command *const commands[] = {
-    &command_quantize, &command_dequantize, &command_convert,    &command_inspect, &command_diff,
-    &command_selftest, &command_devices,    &command_completion, &command_help,
+    &command_quantize, &command_dequantize, &command_convert, &command_index,      &command_inspect,
+    &command_diff,     &command_selftest,   &command_devices, &command_completion, &command_help,
 };
 const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 
@@ -160,12 +161,24 @@ static int run_command(struct app *app, int argc, char **argv)
     return app->command->run(app, argc - 2, argv + 2);
 }
 
+/* A checkpoint of many files needs as many descriptors, in and out. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct app app = {.ctx = NULL};
     int status;
 
     app.stdout_closed = fill_descriptors();
+    raise_descriptor_limit();
     (void)signal(SIGPIPE, SIG_IGN); /* EPIPE and EFBIG are reported like any other failure to write */
     (void)signal(SIGXFSZ, SIG_IGN);
     status = run_command(&app, argc, argv);

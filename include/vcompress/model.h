@@ -73,15 +73,17 @@ struct vc_open_options {
     enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
 };
 
-/* Opens the checkpoint at `path`; "-" reads standard input into an unnamed temporary file first. The format is found
- * by content. options may be NULL. Errors: VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
+/* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out, or the index
+ * in such a folder; "-" reads standard input into an unnamed temporary file first. The format is found by content.
+ * options may be NULL. Errors: VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
 VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                     struct vc_model **out);
 VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
 
 VC_API const char *vc_model_path(const struct vc_model *model);
 VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
-/* ".npz": what the name of a file of this format ends in: as this one's does, where the format knows several. */
+/* ".npz": what the name of a file of this format ends in: as this one's does, where the format knows several. "" for a
+ * checkpoint that is a folder. */
 VC_API const char *vc_model_extension(const struct vc_model *model);
 
 /* The format that a name ending in a known extension asks for: "npz"; NULL: none. */
@@ -113,6 +115,17 @@ VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
  * is checked against its checksum. */
 VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
                                     uint64_t n_elems, void *dst, size_t capacity_bytes);
+
+struct vc_index_summary {
+    const char *name; /* of the index in the folder */
+    size_t n_files, n_tensors;
+    uint64_t total_size; /* bytes of all tensors */
+};
+
+/* Writes the index of a folder of safetensors files (model.safetensors.index.json), in place of the one that is there:
+ * which tensor lies in which file. Reads headers only. VC_E_FORMAT when a tensor occurs twice, VC_E_UNSUPPORTED when by
+ * the numbers in their names (-00001-of-00003) files are missing. */
+VC_API enum vc_status vc_index_write(struct vc_ctx *ctx, const char *folder, struct vc_index_summary *out);
 
 #ifdef __cplusplus
 }

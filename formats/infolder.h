@@ -1,0 +1,53 @@
+/* infolder.h - a folder with a checkpoint in it, as Hugging Face lays them out: weights in one or several safetensors
+ * files (shards) with an index, and the files that go with them (config.json, the tokenizer, licences).
+ *
+ *     model.safetensors.index.json = {"metadata": {"total_size": bytes}, "weight_map": {tensor: file name}} */
+#ifndef VC_FORMATS_INFOLDER_H
+#define VC_FORMATS_INFOLDER_H
+
+#include "core/source.h"
+#include "formats/infile.h"
+
+#define VC_INDEX_SUFFIX    ".safetensors.index.json"
+#define VC_INDEX_NAME      "model" VC_INDEX_SUFFIX
+#define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)
+
+struct vc_infolder;
+
+/* A file that goes with the weights. */
+struct vc_carried {
+    const char *name; /* may have folders in it */
+    uint64_t size_bytes;
+};
+
+/* True for a folder and for the name of an index: what vc_infolder_scan takes. */
+bool vc_infolder_is(const char *path);
+
+/* Looks through the folder (or the one that the index at `path` lies in) and reads the index if there is one.
+ * VC_E_FORMAT and VC_E_UNSUPPORTED say what is missing or too many; names of shards are plain file names. */
+enum vc_status vc_infolder_scan(struct vc_ctx *ctx, const char *path, struct vc_infolder **out);
+/* The same without any index: every safetensors file of the folder is a shard. */
+enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct vc_infolder **out);
+void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder); /* accepts NULL */
+
+/* The files with weights, sorted by name. */
+size_t vc_infolder_shard_count(const struct vc_infolder *folder);
+const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
+const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
+const char *vc_infolder_path(const struct vc_infolder *folder);
+
+/* A file of the folder. */
+enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
+                                struct vc_infile **out);
+
+/* The model has the tensors of all shards, under the names they have in the files: every one is in the index at its
+ * shard, and nothing else is. A wrong total size becomes a fact of the model. */
+enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
+
+/* What goes with the weights, sorted by name; and how many other files are left where they are. */
+size_t vc_infolder_carried_count(const struct vc_infolder *folder);
+const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, size_t index);
+size_t vc_infolder_left_count(const struct vc_infolder *folder);
+const char *vc_infolder_left(const struct vc_infolder *folder, size_t index);
+
+#endif

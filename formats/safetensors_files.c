@@ -1,0 +1,283 @@
+/* safetensors_files.c - see safetensors_files.h. Knows names and sizes; opens nothing. */
+#include "formats/safetensors_files.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/checked.h"
+#include "formats/manifest.h"
+
+#define VC_SAFETENSORS_ALIGN ((size_t)64)
+
+/* ---- which file ---- */
+
+/* The output that a record belongs to: constants follow the scales of their module. */
+static const struct vc_out_tensor *output_of(const struct safetensors_plan *plan, size_t record)
+{
+    while (plan->records->records[record].out == VC_NO_TENSOR) {
+        record--;
+    }
+    return &plan->outs->tensors[plan->records->records[record].out];
+}
+
+static void keep_shards(const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    size_t i;
+
+    for (i = 0; i < plan->records->n; i++) {
+        to->file_of[i] = plan->source->entries[output_of(plan, i)->source].shard;
+    }
+}
+
+/* Runs of tensors, each with all that belongs to it; returns the number of files. */
+static size_t divide(const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    uint64_t in_file = 0;
+    size_t file = 0;
+    size_t first = 0;
+
+    while (first < plan->records->n) {
+        size_t item = output_of(plan, first)->item;
+        uint64_t n_bytes = 0;
+        size_t end = first;
+
+        for (; end < plan->records->n && output_of(plan, end)->item == item; end++) {
+            n_bytes += plan->records->records[end].n_bytes;
+        }
+        if (in_file != 0 && n_bytes > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
+            file++;
+            in_file = 0;
+        }
+        in_file += n_bytes;
+        for (; first < end; first++) {
+            to->file_of[first] = file;
+        }
+    }
+    return file + 1;
+}
+
+static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    bool kept = plan->max_shard_bytes == 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; plan->in_folder && i < to->n; i++) {
+        const char *name = kept && plan->source != NULL ? plan->source->shards[i].name : NULL;
+
+        to->files[i].name = name != NULL ? name
+                            : to->n == 1
+                                ? "model.safetensors"
+                                : vc_arena_printf(ctx, &to->arena, "model-%05zu-of-%05zu.safetensors", i + 1, to->n);
+        VC_TRY_ALLOC(to->files[i].name);
+    }
+out:
+    return status;
+}
+
+static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    size_t n = 1;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    to->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *to->file_of);
+    VC_TRY_ALLOC(to->file_of);
+    if (plan->in_folder && plan->max_shard_bytes != 0) {
+        n = divide(plan, to);
+    } else if (plan->in_folder && plan->source != NULL) {
+        n = plan->source->n_shards;
+        keep_shards(plan, to);
+    }
+    to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
+    VC_TRY_ALLOC(to->files);
+    to->n = n;
+    for (i = 0; i < n; i++) {
+        vc_text_init(&to->files[i].header, ctx);
+        atomic_init(&to->files[i].got, 0);
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        to->files[to->file_of[i]].n_records++;
+    }
+    VC_TRY(name_files(ctx, plan, to));
+out:
+    return status;
+}
+
+/* ---- headers ---- */
+
+/* Our own entry: how the file's quantized tensors are to be read, without those that lie in other files. */
+static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
+{
+    bool *told = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *told);
+    struct vc_text manifest;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&manifest, ctx);
+    VC_TRY_ALLOC(told);
+    for (i = 0; i < plan->outs->n; i++) {
+        told[i] = plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
+    }
+    VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, &manifest));
+    if (manifest.n != 0) {
+        vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
+        vc_text_add_json_string(text, manifest.data);
+    }
+out:
+    vc_text_release(&manifest);
+    vc_free(ctx, told);
+    return status;
+}
+
+/* The source's own entries first, as they were. */
+static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
+{
+    const struct safetensors *source = plan->source;
+    const struct safetensors_shard *shard =
+        source == NULL ? NULL : &source->shards[to->n == source->n_shards && plan->max_shard_bytes == 0 ? file : 0];
+    bool any = shard != NULL && shard->metadata.n != 0;
+    enum vc_status status;
+
+    vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
+    if (any) {
+        vc_text_add_bytes(text, shard->metadata.data, shard->metadata.n);
+    }
+    if (shard == NULL || !shard->has_format) {
+        vc_text_add(text, "%s\"format\":\"pt\"", any ? "," : ""); /* loaders ask for it */
+    }
+    VC_TRY(add_manifest(ctx, plan, to, file, text));
+    vc_text_add(text, "}");
+    status = text->status;
+out:
+    return status;
+}
+
+static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *shape)
+{
+    unsigned d;
+
+    vc_text_add(text, "\"shape\":[");
+    for (d = 0; d < n_dims; d++) {
+        vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ",", shape[d]);
+    }
+    vc_text_add(text, "]");
+}
+
+/* offset: of the tensor in the data. */
+static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
+{
+    vc_text_add(text, ",");
+    vc_text_add_json_string(text, record->name);
+    vc_text_add(text, ":{\"dtype\":\"%s\",", record->dtype);
+    add_shape(text, record->n_dims, record->shape);
+    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
+}
+
+/* Closes the header, pads it and puts its length in front. */
+static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
+{
+    enum vc_status status;
+
+    vc_text_add(text, "}");
+    vc_text_add(text, "%*s", (int)((VC_SAFETENSORS_ALIGN - text->n % VC_SAFETENSORS_ALIGN) % VC_SAFETENSORS_ALIGN), "");
+    VC_TRY(text->status);
+    if (text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
+                       text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
+    }
+    vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
+out:
+    return status;
+}
+
+static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   struct safetensors_files *to)
+{
+    static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < to->n; i++) {
+        vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
+        VC_TRY(add_metadata(ctx, plan, to, i, &to->files[i].header));
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        const struct safetensors_record *record = &plan->records->records[i];
+        struct safetensors_file *file = &to->files[to->file_of[i]];
+        uint64_t end;
+
+        to->offsets[i] = file->data_bytes;
+        if (!vc_add_u64(file->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
+        }
+        add_entry(&file->header, record, file->data_bytes);
+        file->data_bytes = end;
+    }
+    for (i = 0; i < to->n; i++) {
+        VC_TRY(complete_header(ctx, &to->files[i].header));
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        to->offsets[i] += to->files[to->file_of[i]].header.n;
+    }
+out:
+    return status;
+}
+
+enum vc_status safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                      struct safetensors_files *out)
+{
+    enum vc_status status = VC_OK;
+
+    *out = (struct safetensors_files){.n = 0};
+    out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *out->offsets);
+    VC_TRY_ALLOC(out->offsets);
+    VC_TRY(assign(ctx, plan, out));
+    VC_TRY(make_headers(ctx, plan, out));
+out:
+    return status;
+}
+
+void safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files)
+{
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        vc_text_release(&files->files[i].header);
+    }
+    vc_free(ctx, files->files);
+    vc_free(ctx, files->file_of);
+    vc_free(ctx, files->offsets);
+    vc_arena_release(ctx, &files->arena);
+    *files = (struct safetensors_files){.n = 0};
+}
+
+/* ---- the index ---- */
+
+static int compare_tensors(const void *a, const void *b)
+{
+    return strcmp(((const struct vc_index_entry *)a)->tensor, ((const struct vc_index_entry *)b)->tensor);
+}
+
+enum vc_status safetensors_index_text(struct vc_ctx *ctx, uint64_t total_size, size_t n, struct vc_index_entry *entries,
+                                      struct vc_text *text)
+{
+    size_t i;
+
+    (void)ctx;
+    if (n > 1) {
+        qsort(entries, n, sizeof *entries, compare_tensors);
+    }
+    vc_text_add(text, "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64 "\n  },\n  \"weight_map\": {", total_size);
+    for (i = 0; i < n; i++) {
+        vc_text_add(text, "%s\n    ", i == 0 ? "" : ",");
+        vc_text_add_json_string(text, entries[i].tensor);
+        vc_text_add(text, ": ");
+        vc_text_add_json_string(text, entries[i].file);
+    }
+    vc_text_add(text, "%s}\n}\n", n == 0 ? "" : "\n  ");
+    return text->status;
+}
