@@ -1,5 +1,6 @@
 /* glob.c - matching of tensor names. Iterative: a `*` is retried from the last one only, so no pattern is slow. */
 #include <stddef.h>
+#include <string.h>
 
 #include "core/pass.h"
 
@@ -44,6 +45,24 @@ static bool match_one(const char **glob, char c)
     return *(*glob)++ == c;
 }
 
+/* The first place in s where what follows a '*' can begin; NULL: nowhere. Globs begin or end in "*word" mostly, and
+ * words are found faster than by trying every place. */
+static const char *first_place(const char *glob, const char *s)
+{
+    size_t plain = 0;
+    size_t n;
+
+    while (glob[plain] != '\0' && glob[plain] != '*' && glob[plain] != '?' && glob[plain] != '[' &&
+           glob[plain] != '\\') {
+        plain++;
+    }
+    if (glob[plain] == '\0') { /* it has to be the end */
+        n = strlen(s);
+        return n >= plain && memcmp(s + n - plain, glob, plain) == 0 ? s + n - plain : NULL;
+    }
+    return plain == 0 ? s : strchr(s, glob[0]);
+}
+
 bool vc_glob_match(const char *glob, const char *s)
 {
     const char *star = NULL; /* behind the last '*' seen */
@@ -54,16 +73,21 @@ bool vc_glob_match(const char *glob, const char *s)
 
         if (*glob == '*') {
             star = ++glob;
-            retry = s;
+            retry = first_place(star, s);
         } else if (*glob != '\0' && match_one(&next, *s)) {
             glob = next;
             s++;
+            continue;
         } else if (star != NULL) {
             glob = star;
-            s = ++retry;
+            retry = first_place(star, retry + 1);
         } else {
             return false;
         }
+        if (retry == NULL) {
+            return false;
+        }
+        s = retry;
     }
     while (*glob == '*') {
         glob++;
