@@ -42,9 +42,8 @@ struct safetensors_shard {
     char *name; /* in the folder; NULL for a single file */
     struct vc_infile *file;
     uint64_t data_offset;
-    size_t first, n; /* its entries */
-    char *names;     /* of the entries */
-    uint64_t *shapes;
+    size_t first, n;         /* its entries */
+    struct vc_arena arena;   /* names and shapes of the entries */
     struct vc_text metadata; /* "key":"value",... as JSON, without our manifest */
     bool has_format;         /* the metadata has a "format" */
     char *manifest;          /* our own entry; NULL if there is none. Freed once it has been applied */

@@ -1,8 +1,8 @@
 /* safetensors_read.c - opens a safetensors file as a model: one tensor per header entry, in the order of the data.
  *
- * The header is strict JSON (jansson: keys once, UTF-8, bounded depth), read whole; its tree is freed before anything
- * else is made. Every statement in it is checked: sizes against shapes, offsets against each other and the file. The
- * format has no checksum. Not read here: the index of a sharded checkpoint (infolder.c). */
+ * The header is strict JSON (jansson: keys once, UTF-8, bounded depth), taken apart member by member. Every statement
+ * in it is checked: sizes against shapes, offsets against each other and the file. The format has no checksum. Not read
+ * here: the index of a sharded checkpoint (infolder.c). */
 #include "formats/safetensors.h"
 
 #include <inttypes.h>
@@ -14,6 +14,7 @@
 #include "formats/formats.h"
 #include "formats/hf_config.h"
 #include "formats/infolder.h"
+#include "formats/json_walk.h"
 #include "formats/manifest.h"
 #include "formats/safetensors_pack.h"
 
@@ -49,10 +50,8 @@ struct parsing {
     struct safetensors *self;
     struct safetensors_shard *shard;
     uint64_t data_bytes;
-    json_t *root;
-    size_t n;         /* entries of the shard so far */
-    size_t names_at;  /* in shard->names */
-    size_t shapes_at; /* in shard->shapes */
+    size_t n;            /* entries of the shard so far */
+    bool metadata_known; /* that member was there */
 };
 
 /* ---- one entry ---- */
@@ -82,8 +81,8 @@ static enum vc_status read_dtype(const struct parsing *p, const json_t *json, st
 static enum vc_status read_shape(struct parsing *p, const json_t *json, struct safetensors_entry *entry)
 {
     const json_t *shape = json_object_get(json, "shape");
-    uint64_t *dims = p->shard->shapes + p->shapes_at;
     size_t n = json_array_size(shape);
+    uint64_t *dims;
     size_t i;
 
     if (!json_is_array(shape)) {
@@ -91,6 +90,10 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     }
     if (n > VC_MAX_DIMS) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n, VC_MAX_DIMS);
+    }
+    dims = vc_arena_alloc(p->ctx, &p->shard->arena, n * sizeof *dims);
+    if (dims == NULL) {
+        return VC_E_NOMEM;
     }
     for (i = 0; i < n; i++) {
         const json_t *dim = json_array_get(shape, i);
@@ -102,7 +105,6 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     }
     entry->shape = dims;
     entry->n_dims = (unsigned)n;
-    p->shapes_at += n;
     return VC_OK;
 }
 
@@ -157,12 +159,10 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
 static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
 {
     struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
-    size_t n = strlen(name) + 1;
-    enum vc_status status;
+    enum vc_status status = VC_OK;
 
-    memcpy(p->shard->names + p->names_at, name, n);
-    entry->name = p->shard->names + p->names_at;
-    p->names_at += n;
+    entry->name = vc_arena_printf(p->ctx, &p->shard->arena, "%s", name);
+    VC_TRY_ALLOC(entry->name);
     entry->order = (unsigned)p->n++;
     entry->shard = (unsigned)(p->shard - p->self->shards);
     if (!json_is_object(json)) {
@@ -214,7 +214,7 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
 
 /* ---- the header ---- */
 
-/* Room for the shard's n entries behind those of the shards before it. */
+/* Room for up to n entries of the shard behind those of the shards before it. */
 static enum vc_status grow_entries(struct parsing *p, size_t n)
 {
     struct safetensors *self = p->self;
@@ -234,49 +234,44 @@ static enum vc_status grow_entries(struct parsing *p, size_t n)
     vc_free(p->ctx, self->entries);
     self->entries = entries;
     p->shard->first = self->n_entries;
-    p->shard->n = n;
-    self->n_entries = total;
     return VC_OK;
 }
 
-static enum vc_status count_entries(struct parsing *p)
+static enum vc_status read_member(struct parsing *p, const char *name, json_t *value)
 {
-    size_t name_bytes = 0;
-    size_t n_dims = 0;
-    size_t n = 0;
-    enum vc_status status = VC_OK;
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(p->root, key, value)
-    {
-        if (strcmp(key, VC_SAFETENSORS_METADATA) != 0) {
-            n++;
-            name_bytes += strlen(key) + 1;
-            n_dims += json_array_size(json_object_get(value, "shape"));
-        }
+    if (strcmp(name, VC_SAFETENSORS_METADATA) != 0) {
+        return read_entry(p, name, value);
     }
-    VC_TRY(grow_entries(p, n));
-    p->shard->names = vc_alloc(p->ctx, VC_TAG_NAMES, name_bytes);
-    VC_TRY_ALLOC(p->shard->names);
-    p->shard->shapes = vc_alloc_array(p->ctx, VC_TAG_NAMES, n_dims, sizeof *p->shard->shapes);
-    VC_TRY_ALLOC(p->shard->shapes);
-out:
-    return status;
+    if (p->metadata_known) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has two members \"%s\"", name);
+    }
+    p->metadata_known = true;
+    return read_metadata(p, value);
 }
 
-static enum vc_status read_entries(struct parsing *p)
+static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 {
+    struct json_walk walk;
     enum vc_status status;
-    const char *key;
+    const char *name;
     json_t *value;
 
-    VC_TRY(count_entries(p));
-    json_object_foreach(p->root, key, value)
-    {
-        VC_TRY(strcmp(key, VC_SAFETENSORS_METADATA) == 0 ? read_metadata(p, value) : read_entry(p, key, value));
-    }
+    json_walk_begin(&walk, text, n);
+    VC_TRY(grow_entries(p, json_walk_count(text, n)));
+    do {
+        status = json_walk_next(p->ctx, &walk, &name, &value);
+        if (status != VC_OK) {
+            VC_TRY(vc_context(p->ctx, "its safetensors header %s", status == VC_E_FORMAT ? "is no valid JSON" : ""));
+        }
+        if (walk.minus_zero) {
+            VC_TRY(vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0"));
+        }
+        VC_TRY(name == NULL ? VC_OK : read_member(p, name, value));
+    } while (name != NULL);
+    p->shard->n = p->n;
+    p->self->n_entries += p->n;
 out:
+    json_walk_end(p->ctx, &walk);
     return status;
 }
 
@@ -294,6 +289,23 @@ static int compare_entries(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
+/* Entry i does not start at `expected`. Where it is there twice, that is the reason. */
+static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t expected)
+{
+    const struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    const struct safetensors_entry *entry = &entries[i];
+    size_t k;
+
+    for (k = 0; k < p->n; k++) {
+        if (k != i && strcmp(entries[k].name, entry->name) == 0) {
+            return vc_fail(p->ctx, VC_E_FORMAT, "%s: its safetensors header has this tensor twice", entry->name);
+        }
+    }
+    return vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
+                   entry->name, entry->offset, expected,
+                   entry->offset < expected ? "it overlaps the tensor before it" : "there is a hole before it");
+}
+
 static enum vc_status check_order(const struct parsing *p)
 {
     struct safetensors_entry *entries = p->self->entries + p->shard->first;
@@ -305,9 +317,7 @@ static enum vc_status check_order(const struct parsing *p)
     }
     for (i = 0; i < p->n; i++) {
         if (entries[i].offset != at) {
-            return vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
-                           entries[i].name, entries[i].offset, at,
-                           entries[i].offset < at ? "it overlaps the tensor before it" : "there is a hole before it");
+            return refuse_place(p, i, at);
         }
         at += entries[i].n_bytes; /* within data_bytes */
     }
@@ -316,41 +326,6 @@ static enum vc_status check_order(const struct parsing *p)
                        p->data_bytes, at);
     }
     return VC_OK;
-}
-
-/* JSON has -0, which jansson takes for the integer 0; sizes here are digits alone. The text is valid JSON. */
-static bool has_minus_zero(const char *text, size_t n)
-{
-    bool in_string = false;
-    size_t i;
-
-    for (i = 0; i + 2 < n; i++) {
-        if (in_string && text[i] == '\\') {
-            i++;
-        } else if (text[i] == '"') {
-            in_string = !in_string;
-        } else if (!in_string && text[i] == '-' && text[i + 1] == '0' && text[i + 2] != '.' && text[i + 2] != 'e' &&
-                   text[i + 2] != 'E') {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum vc_status parse_json(struct parsing *p, const char *text, size_t n)
-{
-    json_error_t error;
-
-    p->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (p->root != NULL) {
-        return has_minus_zero(text, n) ? vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0")
-                                       : VC_OK;
-    }
-    if (json_error_code(&error) == json_error_out_of_memory) {
-        return vc_fail(p->ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of its safetensors header", n);
-    }
-    return vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header is no valid JSON: byte %d: %s", error.position,
-                   error.text);
 }
 
 /* From the bytes of the header to sorted entries. */
@@ -379,15 +354,10 @@ static enum vc_status read_header(struct parsing *p)
     text = vc_alloc(p->ctx, VC_TAG_IO, (size_t)n);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(p->ctx, file, sizeof prefix, text, (size_t)n));
-    VC_TRY(parse_json(p, text, (size_t)n));
-    vc_free(p->ctx, text); /* the tree has its own copies */
-    text = NULL;
-    VC_TRY(read_entries(p));
+    VC_TRY(read_members(p, text, (size_t)n));
     VC_TRY(check_order(p));
 out:
     vc_free(p->ctx, text);
-    json_decref(p->root);
-    p->root = NULL;
     return status;
 }
 
@@ -524,8 +494,7 @@ static void safetensors_close(struct vc_model *model)
 
         vc_infile_close(ctx, shard->file);
         vc_text_release(&shard->metadata);
-        vc_free(ctx, shard->names);
-        vc_free(ctx, shard->shapes);
+        vc_arena_release(ctx, &shard->arena);
         vc_free(ctx, shard->manifest);
         vc_free(ctx, shard->name);
     }

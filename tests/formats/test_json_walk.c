@@ -1,0 +1,196 @@
+/* test_json_walk.c - a large object member by member: the same verdict as jansson has on the whole text, for every cut
+ * and many changed bytes; the text is put back; memory is counted and limited. */
+#include "formats_test.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "formats/json_walk.h"
+
+static const char sample[] =
+    "{ \"a\" : [1,2,{\"b\":\"},{\"}] , \"c\\\"\":{},\"d\":-0.5, \"e\":[[],[]],\n\"\\u00e4\":null,\"\":true }  ";
+
+/* Walks the text; the members joined again, or NULL when it was refused. */
+static json_t *walk(struct vc_ctx *ctx, const char *text, size_t n)
+{
+    char *copy = malloc(n + 1);
+    json_t *all = json_object();
+    struct json_walk walk;
+    const char *name = NULL;
+    json_t *value = NULL;
+    enum vc_status status;
+
+    memcpy(copy, text, n);
+    json_walk_begin(&walk, copy, n);
+    do {
+        status = json_walk_next(ctx, &walk, &name, &value);
+        assert_memory_equal(copy, text, n);
+        if (name != NULL) {
+            json_object_set(all, name, value);
+        }
+    } while (status == VC_OK && name != NULL);
+    if (status != VC_OK) {
+        assert_int_equal(status, VC_E_FORMAT);
+        assert_memory_equal(vc_ctx_message(ctx), "byte ", 5);
+        json_decref(all);
+        all = NULL;
+    }
+    json_walk_end(ctx, &walk);
+    free(copy);
+    return all;
+}
+
+/* Names that occur twice at the top are the caller's to find: the last one wins on both sides here. */
+static void same_as_jansson(struct vc_ctx *ctx, const char *text, size_t n)
+{
+    json_t *whole = json_loadb(text, n, 0, NULL);
+    json_t *strict = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *walked = walk(ctx, text, n);
+
+    if (strict != NULL || whole == NULL) {
+        if ((walked != NULL) != (strict != NULL && json_is_object(strict)) ||
+            (walked != NULL && !json_equal(walked, strict))) {
+            fail_msg("%.*s: %s", (int)n, text, walked == NULL ? vc_ctx_message(ctx) : "taken");
+        }
+    }
+    json_decref(whole);
+    json_decref(strict);
+    json_decref(walked);
+}
+
+static void test_samples(void **state)
+{
+    static const char *const texts[] = {
+        "{}",
+        "{}",
+        "{} ",
+        "{ }",
+        "[]",
+        "",
+        "{",
+        "{,}",
+        "{\"a\":1,}",
+        "{,\"a\":1}",
+        "{\"a\":1,,\"b\":2}",
+        "{\"a\":1}}",
+        "{\"a\":1}{}",
+        "{\"a\":1},",
+        "{\"a\":1},{}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1 \"b\":2}",
+        "{\"a\":[1,2},\"b\":3]}",
+        "{\"a\":1],\"b\":[2}",
+        "{\"a\":\"\\",
+        "{\"a\":\"",
+        "{\"a\":1,\"b",
+        "{\"a\":{\"x\":1,\"x\":2}}",
+        "1",
+        "null",
+    };
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        same_as_jansson(ctx, texts[i], strlen(texts[i]));
+    }
+    assert_int_equal(json_walk_count("{}", 2), 1);
+    assert_int_equal(json_walk_count(sample, strlen(sample)), 6);
+    test_ctx_done(ctx);
+}
+
+static void test_damage(void **state)
+{
+    static const char bytes[] = "{}[],:\"\\ 0-a\xc3";
+    struct vc_ctx *ctx = test_ctx();
+    size_t n = strlen(sample);
+    char text[sizeof sample];
+
+    (void)state;
+    for (size_t cut = 0; cut <= n; cut++) {
+        same_as_jansson(ctx, sample, cut);
+    }
+    for (size_t at = 0; at < n; at++) {
+        for (size_t k = 0; k < sizeof bytes; k++) { /* the NUL, too */
+            memcpy(text, sample, sizeof sample);
+            text[at] = bytes[k];
+            same_as_jansson(ctx, text, n);
+        }
+    }
+    test_ctx_done(ctx);
+}
+
+static void test_minus_zero(void **state)
+{
+    static const struct {
+        const char *text;
+        bool found;
+    } cases[] = {{"{\"a\":-0}", true},        {"{\"a\":[1,-0 ]}", true},  {"{\"a\":-0.0}", false},
+                 {"{\"a\":-0e1}", false},     {"{\"-0\":\"-0\"}", false}, {"{\"a\":-1}", false},
+                 {"{\"a\":1,\"b\":-0}", true}};
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[40];
+        struct json_walk walk;
+        const char *name;
+        json_t *value;
+
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        json_walk_begin(&walk, text, strlen(text));
+        do {
+            assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+        } while (name != NULL);
+        assert_int_equal(walk.minus_zero, cases[i].found);
+        json_walk_end(ctx, &walk);
+    }
+    test_ctx_done(ctx);
+}
+
+/* A tree is many times the size of a text such as this. */
+static void test_memory(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    size_t n = (size_t)300 << 10;
+    char *text = malloc(n);
+    struct json_walk walk;
+    const char *name;
+    json_t *value;
+
+    (void)state;
+    memset(text, ' ', n);
+    memcpy(text, "{\"a\":[0", 7);
+    for (size_t i = 7; i + 4 < n; i += 2) {
+        memcpy(text + i, ",0", 2);
+    }
+    memcpy(text + n - 2, "]}", 2);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
+    json_walk_begin(&walk, text, n);
+    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_E_NOMEM);
+    assert_non_null(strstr(vc_ctx_message(ctx), "--max-memory"));
+    json_walk_end(ctx, &walk);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)64 << 20), VC_OK);
+    json_walk_begin(&walk, text, n);
+    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+    assert_string_equal(name, "a");
+    assert_true(json_array_size(value) > 100000);
+    assert_true(walk.counted > n);
+    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+    assert_null(name);
+    json_walk_end(ctx, &walk);
+    free(text);
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_minus_zero),
+        cmocka_unit_test(test_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
