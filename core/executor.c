@@ -82,7 +82,7 @@ static size_t worker_room(const struct vc_exec *exec, struct vc_room *room, size
         const struct vc_item *item = &exec->items[i];
         size_t state = 0;
 
-        if (item->merged) {
+        if (vc_item_is_idle(item)) {
             continue;
         }
         vc_room_add(room, item);
@@ -128,7 +128,7 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, u
 /* True when there is nothing to do for the item at the cursor: it is skipped. */
 static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    if (item->merged) {
+    if (vc_item_is_idle(item)) {
         return true;
     }
     if (rs->exec->survey) {

@@ -56,3 +56,8 @@ size_t vc_item_survey_stage(const struct vc_item *item)
     }
     return k;
 }
+
+bool vc_item_is_idle(const struct vc_item *item)
+{
+    return item->merged || item->dropped || item->tied;
+}

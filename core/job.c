@@ -69,6 +69,16 @@ enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc
     return VC_OK;
 }
 
+enum vc_status vc_job_drop(struct vc_ctx *ctx, struct vc_job *job, enum vc_role role)
+{
+    vc_clear_error(ctx);
+    if (role != VC_ROLE_OPTIMIZER && role != VC_ROLE_OTHER) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "weights cannot be dropped");
+    }
+    job->drop[role] = true;
+    return VC_OK;
+}
+
 const struct vc_report *vc_job_report(const struct vc_job *job)
 {
     return &job->report;
@@ -99,6 +109,50 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
+const struct vc_item *vc_job_root(const struct vc_job *job, size_t index)
+{
+    return &job->items[job->items[index].tied ? job->items[index].alias_of : index];
+}
+
+const char *vc_job_role_reason(enum vc_role role)
+{
+    return role == VC_ROLE_OPTIMIZER ? "optimizer state" : "beside the weights";
+}
+
+static void make_item(struct vc_job *job, size_t i)
+{
+    const struct vc_model *model = job->model;
+    const struct vc_tensor *t = &model->tensors[i];
+    enum vc_role role = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].role : t->role;
+
+    job->items[i] = (struct vc_item){
+        .model = model,
+        .arena = &job->arena,
+        .source = i,
+        .layout = job->sink->layout,
+        .desc = {.dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant},
+        .reason = job->n_passes == 0 ? "copied bit for bit" : "",
+        .dropped = job->drop[role],
+        .alias_of = t->alias_of};
+    job->items[i].tied =
+        job->sink->aliases && !job->items[i].dropped && t->alias_of != VC_NO_TENSOR && !job->items[t->alias_of].dropped;
+}
+
+/* Passes work on weights that are there for themselves. */
+static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass, size_t i)
+{
+    const struct vc_tensor *t = &job->model->tensors[i];
+    struct vc_item *item = &job->items[i];
+
+    if (t->companion_of != VC_NO_TENSOR || vc_item_is_idle(item)) {
+        return VC_OK;
+    }
+    if (t->role != VC_ROLE_WEIGHT) {
+        return vc_item_keep(ctx, item, "%s", vc_job_role_reason(t->role));
+    }
+    return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
+}
+
 static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
@@ -109,18 +163,7 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
     job->items = vc_calloc_array(ctx, VC_TAG_MISC, model->n_tensors, sizeof *job->items);
     VC_TRY_ALLOC(job->items);
     for (i = 0; i < model->n_tensors; i++) {
-        const struct vc_tensor *t = &model->tensors[i];
-
-        job->items[i] = (struct vc_item){.model = model,
-                                         .arena = &job->arena,
-                                         .source = i,
-                                         .layout = job->sink->layout,
-                                         .desc = {.dtype = t->dtype,
-                                                  .n_dims = t->n_dims,
-                                                  .shape = t->shape,
-                                                  .n_elems = t->n_elems,
-                                                  .quant = t->quant},
-                                         .reason = job->n_passes == 0 ? "copied bit for bit" : ""};
+        make_item(job, i);
     }
     VC_TRY(share_items(ctx, job));
     for (p = 0; p < job->n_passes; p++) {
@@ -130,10 +173,7 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
             VC_TRY(pass->ops->plan_begin(ctx, pass, job->sink->layout));
         }
         for (i = 0; i < model->n_tensors; i++) {
-            if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->items[i].elsewhere &&
-                pass->ops->plan(ctx, pass, &job->items[i]) != VC_OK) {
-                return vc_context(ctx, "%s", model->tensors[i].name);
-            }
+            VC_TRY(plan_item(ctx, job, pass, i));
         }
         if (pass->ops->plan_end != NULL) {
             VC_TRY(pass->ops->plan_end(ctx, pass, model));
@@ -143,8 +183,23 @@ out:
     return status;
 }
 
-/* Scales and zero points share the fate of their tensor. What only the bytes of the source's format need beside it (a
- * shape, say) is left behind by an output of another format. */
+/* What cannot be read would be lost without a word. */
+static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->model->n_refused; i++) {
+        const struct vc_refused *refused = &job->model->refused[i];
+
+        if (!job->drop[refused->role]) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", refused->name, refused->why);
+        }
+    }
+    return VC_OK;
+}
+
+/* Scales and zero points share the fate of their tensor, and second names that of the first. What only the bytes of the
+ * source's format need beside it (a shape, say) is left behind by an output of another format. */
 static void plan_companions(struct vc_job *job)
 {
     size_t i;
@@ -153,10 +208,16 @@ static void plan_companions(struct vc_job *job)
         size_t owner = job->model->tensors[i].companion_of;
         const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
         bool needed = job->sink->accepts_raw || quant == NULL || i == quant->scale || i == quant->zero_point;
+        const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
-            job->items[i].merged = job->items[owner].n_stages != 0 || !needed || job->items[i].elsewhere;
+            job->items[i].merged = vc_job_root(job, owner)->n_stages != 0 || !needed || job->items[i].elsewhere;
+        } else if (root != &job->items[i] && root->n_stages != 0) {
+            job->items[i].desc = root->desc;
         }
+    }
+    for (i = 0; i < job->model->n_tensors; i++) { /* the first name of a scale may go where the second one stays */
+        job->items[i].tied = job->items[i].tied && !job->items[job->items[i].alias_of].merged;
     }
 }
 
@@ -177,7 +238,8 @@ static enum vc_status survey(struct vc_ctx *ctx, struct vc_job *job)
 
 static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item, size_t *n)
 {
-    const struct vc_stage *last = item->stages[item->n_stages - 1];
+    const struct vc_item *root = vc_job_root(job, item->source);
+    const struct vc_stage *last = root->stages[root->n_stages - 1];
     const struct vc_tensor *tensor = &job->model->tensors[item->source];
     size_t k;
 
@@ -190,7 +252,7 @@ static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job,
             return VC_E_NOMEM;
         }
         clash = vc_model_find(job->model, name);
-        if (clash != VC_NO_TENSOR && !job->items[clash].merged) {
+        if (clash != VC_NO_TENSOR && !job->items[clash].merged && !job->items[clash].dropped) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
                            tensor->name, c->suffix + 1, name);
         }
@@ -203,6 +265,8 @@ static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job,
                                                           .source = item->source,
                                                           .item = item->source,
                                                           .companion = true,
+                                                          .alias = item->tied,
+                                                          .alias_of = job->first_out[root->source] + 1 + k,
                                                           .source_dtype = c->dtype};
     }
     return VC_OK;
@@ -212,10 +276,11 @@ static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job,
 static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item *item)
 {
     size_t main_out = job->first_out[item->source];
+    const struct vc_item *root = vc_job_root(job, item->source);
     struct vc_quant quant = {.scheme = VC_SCHEME_NONE};
 
-    if (item->n_stages != 0) {
-        const struct vc_stage *last = item->stages[item->n_stages - 1];
+    if (root->n_stages != 0) {
+        const struct vc_stage *last = root->stages[root->n_stages - 1];
 
         quant = last->quant;
         if (quant.scheme != VC_SCHEME_NONE) {
@@ -243,10 +308,11 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(job->out_tensors);
     for (i = 0; i < n_tensors; i++) {
         const struct vc_item *item = &job->items[i];
+        const struct vc_item *root = vc_job_root(job, i);
         const struct vc_tensor *t = &job->model->tensors[i];
-        bool raw = item->n_stages == 0 && job->sink->accepts_raw;
+        bool raw = root->n_stages == 0 && job->sink->accepts_raw;
 
-        if (item->merged) {
+        if (item->merged || item->dropped) {
             continue;
         }
         job->first_out[i] = n;
@@ -256,23 +322,26 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
             .n_dims = item->desc.n_dims,
             .shape = item->desc.shape,
             .size_bytes = raw                   ? job->model->io[i].raw_bytes
-                          : item->n_stages == 0 ? t->size_bytes
+                          : root->n_stages == 0 ? t->size_bytes
                                                 : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
             .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
             .source = i,
             .item = i,
+            .alias = item->tied,
+            .alias_of = job->first_out[root->source],
             .source_dtype = t->quant != NULL ? t->quant->source_dtype : t->dtype};
-        if (item->n_stages != 0) {
+        if (root->n_stages != 0) {
             VC_TRY(add_companion_outs(ctx, job, item, &n));
         }
     }
     for (i = 0; i < n_tensors; i++) {
-        if (!job->items[i].merged) {
+        if (!job->items[i].merged && !job->items[i].dropped) {
             job->out_tensors[job->first_out[i]].quant = out_quant(job, &job->items[i]);
         }
     }
     job->outs.n = n;
     job->outs.tensors = job->out_tensors;
+    job->outs.drop = job->drop;
 out:
     return status;
 }
@@ -326,6 +395,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
     uint64_t file_bytes = 0;
     struct vc_exec exec;
 
+    VC_TRY(check_refused(ctx, job));
     VC_TRY(plan_items(ctx, job));
     plan_companions(job);
     VC_TRY(survey(ctx, job));
@@ -447,7 +517,7 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
         }
         goto out;
     }
-    vc_job_report_results(job);
+    VC_TRY(vc_job_report_results(ctx, job));
     VC_TRY(check_quality_gate(ctx, job));
     VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
     vc_job_output_sizes(job, file_bytes);

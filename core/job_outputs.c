@@ -210,7 +210,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->items[i];
 
-        if (item->merged) {
+        if (vc_item_is_idle(item)) {
             continue;
         }
         if (item->n_stages == 0 && !raw && vc_sink_refusing(job->sink, item->desc.dtype) != NULL) {

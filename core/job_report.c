@@ -56,23 +56,44 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
                                  : row->bytes_after;
 }
 
-static void fill_row(const struct vc_job *job, size_t index, struct vc_report_row *row)
+/* Dropped, or a second name: nothing of its own is in the output. */
+static enum vc_status fill_idle(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
+                                struct vc_report_row *row)
+{
+    row->scheme = "";
+    row->action = item->dropped ? VC_ACTION_DROPPED : VC_ACTION_TIED;
+    row->reason = item->dropped
+                      ? vc_job_role_reason(job->model->tensors[item->source].role)
+                      : vc_arena_printf(ctx, &job->arena, "the same as %s", job->model->tensors[item->alias_of].name);
+    if (item->tied) {
+        row->bytes_before = 0;
+        row->file_bytes_before = 0;
+    }
+    return row->reason == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+static enum vc_status fill_row(struct vc_ctx *ctx, struct vc_job *job, size_t index, struct vc_report_row *row)
 {
     const struct vc_item *item = &job->items[index];
     const struct vc_tensor *t = &job->model->tensors[index];
 
     *row = (struct vc_report_row){.name = t->name,
+                                  .role = t->role,
                                   .dtype_before = t->dtype,
                                   .dtype_after = item->desc.dtype,
                                   .n_dims = t->n_dims,
                                   .shape = t->shape,
                                   .n_elems = t->n_elems};
     row->bytes_before = source_bytes(job->model, index, &row->file_bytes_before);
+    if (vc_item_is_idle(item)) {
+        return fill_idle(ctx, job, item, row);
+    }
     if (item->n_stages == 0) {
         fill_kept(job->model, item, row);
     } else {
         fill_changed(job->model, item, row);
     }
+    return VC_OK;
 }
 
 /* "quantize --int8" of every pass, joined by " + ". */
@@ -112,7 +133,8 @@ static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < job->report.n_outputs; i++) {
         all = add_note(ctx, job, all, vc_sink_note(job->sink, i));
     }
-    return all;
+    /* The sinks go before the report does. */
+    return all == NULL ? NULL : vc_arena_printf(ctx, &job->arena, "%s", all);
 }
 
 /* The whole file; of a worker's share, what its tensors take. */
@@ -145,7 +167,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
         report->input_compressed |= model->tensors[i].compressed;
         if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->items[i].elsewhere) {
             job->row_item[report->n_rows] = i;
-            fill_row(job, i, &job->rows[report->n_rows++]);
+            VC_TRY(fill_row(ctx, job, i, &job->rows[report->n_rows++]));
         }
     }
     report->rows = job->rows;
@@ -166,7 +188,27 @@ out:
     return status;
 }
 
-void vc_job_report_results(struct vc_job *job)
+/* What the reader noticed while it read. */
+static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
+{
+    char text[VC_MESSAGE_BYTES] = "";
+    const char *note;
+
+    if (job->model->ops->late_note != NULL) {
+        job->model->ops->late_note(job->model, text, sizeof text);
+    }
+    if (text[0] == '\0') {
+        return VC_OK;
+    }
+    note = vc_arena_printf(ctx, &job->arena, "%s%s%s", job->report.note, job->report.note[0] == '\0' ? "" : "; ", text);
+    if (note == NULL) {
+        return VC_E_NOMEM;
+    }
+    job->report.note = note;
+    return VC_OK;
+}
+
+enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t i;
 
@@ -187,4 +229,5 @@ void vc_job_report_results(struct vc_job *job)
         }
     }
     vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
+    return add_late_note(ctx, job);
 }

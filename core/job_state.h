@@ -14,6 +14,8 @@ struct vc_job {
     size_t n_passes;
     struct vc_pass *passes[VC_MAX_PASSES];
 
+    bool drop[VC_ROLE_OTHER + 1];
+
     struct vc_write_options options; /* its strings are copied into the arena */
     struct vc_item *items;           /* one per tensor of the model, same index */
     struct vc_item_result *results;
@@ -42,6 +44,10 @@ void vc_job_written(struct vc_job *job);
 /* Builds rows and totals from the plan. */
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 /* Puts what was measured into rows and totals. */
-void vc_job_report_results(struct vc_job *job);
+enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job);
+/* Why a tensor of that role is not worked on. */
+const char *vc_job_role_reason(enum vc_role role);
+/* The item that decides about this one: itself, or the one that it is another name of. */
+const struct vc_item *vc_job_root(const struct vc_job *job, size_t index);
 
 #endif

@@ -21,6 +21,16 @@ uint64_t vc_model_file_bytes(const struct vc_model *model)
     return model->file_bytes;
 }
 
+size_t vc_model_part_count(const struct vc_model *model)
+{
+    return model->n_parts;
+}
+
+const struct vc_part *vc_model_part(const struct vc_model *model, size_t index)
+{
+    return index < model->n_parts ? &model->parts[index] : NULL;
+}
+
 size_t vc_model_tensor_count(const struct vc_model *model)
 {
     return model->n_tensors;

@@ -68,6 +68,9 @@ struct vc_item {
     const char *reason;                     /* why the last pass left it alone; in the arena */
     bool merged;                            /* a companion that went into its tensor: not written */
     bool elsewhere;                         /* in a file that another worker does: neither written nor reported */
+    bool dropped;                           /* not written, by request */
+    bool tied;                              /* its output is a second name of that of ... */
+    size_t alias_of;                        /* ... this earlier item */
 };
 
 /* Where apply puts its results. */
@@ -133,6 +136,9 @@ enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc
 
 /* The stage whose survey is asked for, the first one; n_stages: none. */
 size_t vc_item_survey_stage(const struct vc_item *item);
+
+/* Nothing is read or written for it. */
+bool vc_item_is_idle(const struct vc_item *item);
 
 /* Takes stages away again until n_left remain. */
 void vc_item_drop_stages(struct vc_ctx *ctx, struct vc_item *item, size_t n_left);

@@ -25,6 +25,8 @@ struct vc_out_tensor {
     size_t source;              /* source tensor it comes from */
     size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
     bool companion;             /* scale or zero point of the main tensor before it */
+    bool alias;                 /* another name of an output before it: no bytes come ... */
+    size_t alias_of;            /* ... that one */
     struct vc_quant quant;      /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
     enum vc_dtype source_dtype; /* what it was in the source */
 };
@@ -34,6 +36,7 @@ struct vc_out_list {
     const struct vc_out_tensor *tensors;
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
+    const bool *drop; /* by role: what is not wanted in the output */
 };
 
 struct vc_packet {
@@ -73,8 +76,9 @@ struct vc_sink {
     enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
     bool ordered;
     bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
+    bool aliases;        /* takes outputs that are second names of others */
     size_t memory_bytes; /* what it takes beside packets, for the plan */
-    const char *note;    /* for the report, a literal; NULL: none. Known once the layout is */
+    const char *note;    /* for the report; NULL: none. Known once the layout is */
 };
 
 #endif

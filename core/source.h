@@ -48,6 +48,9 @@ struct vc_source_ops {
 
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
 
+    /* After reading: what turned up meanwhile that the user should know; "" for nothing. May be NULL. */
+    void (*late_note)(const struct vc_model *model, char *buffer, size_t n);
+
     /* The writer of this model's own format, or of the one that the output's name asks for: sink.h. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
@@ -56,7 +59,7 @@ struct vc_source_ops {
 /* Per tensor, beside the public part. */
 struct vc_tensor_io {
     bool sequential;
-    uint64_t raw_bytes; /* of VC_FORM_RAW */
+    uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
     bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
     unsigned shard;     /* which of several files it lies in */
 };
@@ -65,6 +68,13 @@ struct vc_tensor_io {
 
 struct vc_recipe_entry {
     const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
+};
+
+/* A tensor of the file that cannot be read, so that it is in no list: jobs refuse unless its role is dropped. */
+struct vc_refused {
+    const char *name;
+    enum vc_role role;
+    const char *why; /* "is a sparse tensor": follows the name */
 };
 
 struct vc_model {
@@ -85,6 +95,12 @@ struct vc_model {
     size_t n_inputs;                /* a checkpoint of several files: all of them; `input` is NULL then */
     const struct vc_infile **inputs;
     size_t n_shards; /* 0: a format without shards */
+
+    /* The reader's own; none of them is the rule. */
+    const struct vc_part *parts;
+    size_t n_parts;
+    const struct vc_refused *refused;
+    size_t n_refused;
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
 };

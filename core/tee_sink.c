@@ -26,6 +26,7 @@ static void join(struct vc_sink *sink)
     sink->format = tee->sinks[0]->format;
     sink->layout = tee->sinks[0]->layout;
     sink->accepts_raw = true;
+    sink->aliases = true;
     sink->ordered = false;
     sink->memory_bytes = 0;
     for (i = 0; i < tee->n; i++) {
@@ -33,6 +34,7 @@ static void join(struct vc_sink *sink)
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
         sink->layout = tee->sinks[i]->layout == sink->layout ? sink->layout : VC_LAYOUT_AUTO;
         sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
+        sink->aliases = sink->aliases && tee->sinks[i]->aliases;
         sink->ordered = sink->ordered || tee->sinks[i]->ordered;
     }
 }

@@ -14,10 +14,10 @@
 #include "core/checked.h"
 
 static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz, &vc_format_safetensors,
-                                                  &vc_format_gguf};
+                                                  &vc_format_gguf, &vc_format_torch};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
-#define VC_READABLE "npz, npy, safetensors and GGUF"
+#define VC_READABLE "npz, npy, safetensors, GGUF and PyTorch files"
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
@@ -36,8 +36,6 @@ struct known {
 static const struct known knowns[] = {
     VC_KNOWN(0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run \"git lfs pull\" to fetch it"),
     VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); " VC_READABLE " can be read"),
-    VC_KNOWN(0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20",
-             "a PyTorch file of before 1.6; " VC_READABLE " can be read"),
     VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; " VC_READABLE " can be read"),
     VC_KNOWN(0, "\x80\x03", "a Python pickle, which is never run; " VC_READABLE " can be read"),
     VC_KNOWN(0, "\x80\x04", "a Python pickle, which is never run; " VC_READABLE " can be read"),
@@ -143,8 +141,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     for (i = 0; i < 8 && i < n; i++) {
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
-    return vc_fail(ctx, VC_E_FORMAT,
-                   "is no checkpoint that can be read: starts with bytes%s, expected npz, npy, safetensors or GGUF",
+    return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected " VC_READABLE,
                    bytes);
 }
 
@@ -246,12 +243,11 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     model->format = format->name;
     model->file_bytes = file->size_bytes;
     model->input = file;
-    VC_TRY(note_wrong_name(ctx, model));
     status = format->open(ctx, file, options, model);
     if (status == VC_OK && model->by_name == NULL) {
         status = vc_model_index_names(ctx, model);
     }
-    return status;
+    return status == VC_OK ? note_wrong_name(ctx, model) : status;
 out:
     vc_infile_close(ctx, file);
     return status;
@@ -371,8 +367,9 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
     }
     if (status == VC_OK) {
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
-        (*out)->accepts_raw = strcmp(format->name, model->format) == 0 ||
-                              (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0);
+        (*out)->accepts_raw =
+            (*out)->accepts_raw && (strcmp(format->name, model->format) == 0 ||
+                                    (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0));
     }
     return status;
 }

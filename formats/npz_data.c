@@ -3,16 +3,11 @@
  * CRC without order: the CRC of a member is the XOR of what its pieces contribute (vc_crc32_place), so pieces may be
  * read in any order by any thread; whoever completes the form compares. A member in Fortran order is read in too many
  * small pieces for that: it is read once more, in one go, when it is complete. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/checked.h"
 #include "formats/npz_internal.h"
-
-/* Small enough that the bytes are still in the cache when the CRC is taken. */
-#define BLOCK_BYTES ((size_t)128 << 10)
 
 struct vc_source_stream {
     const struct vc_model *model;
@@ -20,170 +15,11 @@ struct vc_source_stream {
     size_t tensor;
     enum vc_form form;
     struct vc_inflate *inflate;
-    struct npz_fill fill;
+    struct vc_zip_fill fill;
     uint64_t left; /* bytes of the form that were not read yet */
     uint32_t crc;
-    unsigned char buffer[BLOCK_BYTES];
+    unsigned char buffer[VC_ZIP_BLOCK_BYTES];
 };
-
-/* ------------------------------------------------------------------------------------------------ inflate */
-
-enum vc_status npz_fill_next(struct vc_ctx *ctx, void *user, const unsigned char **data, size_t *n)
-{
-    struct npz_fill *fill = user;
-    enum vc_status status = VC_OK;
-
-    *data = fill->head;
-    *n = fill->n_head;
-    if (fill->n_head > 0) {
-        fill->n_head = 0;
-        return VC_OK;
-    }
-    *n = (size_t)vc_min_u64(fill->left, fill->buffer_bytes);
-    *data = fill->buffer;
-    VC_TRY(vc_infile_read(ctx, fill->file, fill->offset, fill->buffer, *n));
-    fill->offset += *n;
-    fill->left -= *n;
-out:
-    return status;
-}
-
-enum vc_status npz_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint32_t crc)
-{
-    if (crc != entry->crc) {
-        return vc_fail(ctx, VC_E_FORMAT,
-                       "the data is damaged: its CRC-32 is %08" PRIx32 ", the directory says %08" PRIx32, crc,
-                       entry->crc);
-    }
-    return VC_OK;
-}
-
-enum vc_status npz_inflate_finish(struct vc_ctx *ctx, struct vc_inflate *inflate, const struct npz_fill *fill,
-                                  const struct vc_zip_entry *entry, uint32_t crc)
-{
-    size_t n_unused = 0;
-    enum vc_status status;
-
-    VC_TRY(vc_inflate_end(ctx, inflate, &n_unused));
-    if (n_unused != 0 || fill->n_head != 0 || fill->left != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " stray bytes after the deflated data",
-                       n_unused + fill->n_head + fill->left);
-    }
-    VC_TRY(npz_compare_crc(ctx, entry, crc));
-out:
-    return status;
-}
-
-enum vc_status npz_read_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
-                               unsigned char *dst)
-{
-    size_t n = (size_t)entry->size_bytes;
-    struct vc_inflate *inflate = NULL;
-    struct npz_fill fill = {
-        .file = file, .offset = entry->data_offset, .left = entry->packed_bytes, .buffer_bytes = BLOCK_BYTES};
-    enum vc_status status;
-
-    if (entry->method == VC_ZIP_STORED) {
-        VC_TRY(vc_infile_read(ctx, file, entry->data_offset, dst, n));
-        VC_TRY(npz_compare_crc(ctx, entry, vc_crc32(0, dst, n)));
-        goto out;
-    }
-    fill.buffer = vc_alloc(ctx, VC_TAG_IO, BLOCK_BYTES);
-    VC_TRY_ALLOC(fill.buffer);
-    VC_TRY(vc_inflate_open(ctx, npz_fill_next, &fill, &inflate));
-    VC_TRY(vc_inflate_read(ctx, inflate, dst, n));
-    VC_TRY(npz_inflate_finish(ctx, inflate, &fill, entry, vc_crc32(0, dst, n)));
-out:
-    vc_inflate_close(ctx, inflate);
-    vc_free(ctx, fill.buffer);
-    return status;
-}
-
-/* ------------------------------------------------------------------------------------------------ spool */
-
-static enum vc_status spool_write(struct vc_ctx *ctx, struct npz *self, const unsigned char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t got = pwrite(self->spool.fd, data, n, (off_t)self->spool_end);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return vc_fail_errno(ctx, errno, "cannot write to a temporary file (TMPDIR)");
-        }
-        data += got;
-        self->spool_end += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return VC_OK;
-}
-
-/* Inflates the whole member to the end of the spool file and checks it. */
-static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct npz *self, const struct npz_member *member)
-{
-    const struct vc_zip_entry *entry = member->entry;
-    struct npz_fill fill = {
-        .file = self->file, .offset = entry->data_offset, .left = entry->packed_bytes, .buffer_bytes = BLOCK_BYTES};
-    struct vc_inflate *inflate = NULL;
-    unsigned char *plain = NULL;
-    uint64_t left = entry->size_bytes;
-    uint32_t crc = 0;
-    enum vc_status status;
-
-    fill.buffer = vc_alloc(ctx, VC_TAG_IO, BLOCK_BYTES);
-    VC_TRY_ALLOC(fill.buffer);
-    plain = vc_alloc(ctx, VC_TAG_IO, BLOCK_BYTES);
-    VC_TRY_ALLOC(plain);
-    VC_TRY(vc_inflate_open(ctx, npz_fill_next, &fill, &inflate));
-    while (left > 0) {
-        size_t n = (size_t)vc_min_u64(left, BLOCK_BYTES);
-
-        VC_TRY(vc_check_cancelled(ctx));
-        VC_TRY(vc_inflate_read(ctx, inflate, plain, n));
-        crc = vc_crc32(crc, plain, n);
-        VC_TRY(spool_write(ctx, self, plain, n));
-        left -= n;
-    }
-    VC_TRY(npz_inflate_finish(ctx, inflate, &fill, entry, crc));
-out:
-    vc_inflate_close(ctx, inflate);
-    vc_free(ctx, plain);
-    vc_free(ctx, fill.buffer);
-    return status;
-}
-
-static enum vc_status need_spool(struct vc_ctx *ctx, struct npz *self, struct npz_member *member)
-{
-    uint64_t start;
-    enum vc_status status = VC_OK;
-
-    if (atomic_load_explicit(&member->spooled, memory_order_acquire)) {
-        return VC_OK;
-    }
-    pthread_mutex_lock(&self->spool_lock);
-    if (atomic_load_explicit(&member->spooled, memory_order_acquire)) {
-        goto out;
-    }
-    if (self->spool.fd < 0) {
-        self->spool.fd = vc_tempfile_open(ctx);
-        if (self->spool.fd < 0) {
-            status = VC_E_IO;
-            goto out;
-        }
-    }
-    start = self->spool_end;
-    status = inflate_to_spool(ctx, self, member);
-    if (status != VC_OK) {
-        self->spool_end = start;
-        goto out;
-    }
-    member->data.offset = start + member->header_bytes;
-    atomic_store_explicit(&member->spooled, true, memory_order_release);
-out:
-    pthread_mutex_unlock(&self->spool_lock);
-    return status;
-}
 
 /* ------------------------------------------------------------------------------------------------ checks */
 
@@ -194,7 +30,7 @@ static uint64_t form_bytes(const struct npz_member *member, enum vc_form form)
 
 static enum vc_status check_whole_file(struct vc_ctx *ctx, const struct npz *self, const struct npz_member *member)
 {
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, BLOCK_BYTES);
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
     uint64_t left = member->entry->size_bytes;
     uint64_t at = member->entry->data_offset;
     uint32_t crc = 0;
@@ -202,14 +38,14 @@ static enum vc_status check_whole_file(struct vc_ctx *ctx, const struct npz *sel
 
     VC_TRY_ALLOC(buffer);
     while (left > 0) {
-        size_t n = (size_t)vc_min_u64(left, BLOCK_BYTES);
+        size_t n = (size_t)vc_min_u64(left, VC_ZIP_BLOCK_BYTES);
 
         VC_TRY(vc_infile_read(ctx, self->file, at, buffer, n));
         crc = vc_crc32(crc, buffer, n);
         at += n;
         left -= n;
     }
-    VC_TRY(npz_compare_crc(ctx, member->entry, crc));
+    VC_TRY(vc_zip_compare_crc(ctx, member->entry, crc));
 out:
     vc_free(ctx, buffer);
     return status;
@@ -245,7 +81,7 @@ static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, con
     if (form == VC_FORM_VALUES) {
         crc ^= vc_crc32_place(member->header_crc, total);
     }
-    return npz_compare_crc(ctx, member->entry, crc);
+    return vc_zip_compare_crc(ctx, member->entry, crc);
 }
 
 /* ------------------------------------------------------------------------------------------------ by range */
@@ -258,7 +94,7 @@ static enum vc_status read_run(struct vc_ctx *ctx, const struct vc_infile *file,
 
     *crc = 0;
     while (n > 0) {
-        size_t part = n < BLOCK_BYTES ? n : BLOCK_BYTES;
+        size_t part = n < VC_ZIP_BLOCK_BYTES ? n : VC_ZIP_BLOCK_BYTES;
 
         VC_TRY(vc_infile_read(ctx, file, offset, dst, part));
         if (check) {
@@ -289,8 +125,9 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz
         return VC_OK;
     }
     if (member->spool) {
-        VC_TRY(need_spool(ctx, self, member));
-        file = &self->spool;
+        VC_TRY(vc_spool_need(ctx, &self->spool, self->file, member->entry, member->header_bytes, &member->spooled,
+                             &member->data.offset, NULL));
+        file = &self->spool.file;
         base = member->data.offset - member->header_bytes;
     }
     if (values && member->data.gather) {
@@ -325,10 +162,10 @@ size_t npz_stream_bytes(const struct vc_model *model, size_t tensor)
     const struct npz_member *member = &self->members[tensor];
 
     if (member->spool) {
-        return 2 * BLOCK_BYTES + vc_inflate_bytes();
+        return vc_spool_bytes();
     }
     if (member->kind == NPZ_ARRAY && member->data.gather) {
-        return BLOCK_BYTES; /* to compare the CRC; a window is smaller */
+        return VC_ZIP_BLOCK_BYTES; /* to compare the CRC; a window is smaller */
     }
     return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;
 }
@@ -367,12 +204,12 @@ enum vc_status npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model,
     stream->inflate = NULL;
     stream->left = form_bytes(member, form);
     stream->crc = 0;
-    stream->fill = (struct npz_fill){.file = self->file,
-                                     .offset = member->entry->data_offset,
-                                     .left = member->entry->packed_bytes,
-                                     .buffer = stream->buffer,
-                                     .buffer_bytes = sizeof stream->buffer};
-    VC_TRY(vc_inflate_open(ctx, npz_fill_next, &stream->fill, &stream->inflate));
+    stream->fill = (struct vc_zip_fill){.file = self->file,
+                                        .offset = member->entry->data_offset,
+                                        .left = member->entry->packed_bytes,
+                                        .buffer = stream->buffer,
+                                        .buffer_bytes = sizeof stream->buffer};
+    VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &stream->fill, &stream->inflate));
     if (form == VC_FORM_VALUES) {
         VC_TRY(skip_header(ctx, stream));
     }
@@ -396,7 +233,7 @@ static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *s
     }
     stream->left -= n;
     while (n > 0) {
-        size_t part = n < BLOCK_BYTES ? n : BLOCK_BYTES;
+        size_t part = n < VC_ZIP_BLOCK_BYTES ? n : VC_ZIP_BLOCK_BYTES;
 
         VC_TRY(vc_inflate_read(ctx, stream->inflate, dst, part));
         stream->crc = vc_crc32(stream->crc, dst, part);
@@ -422,7 +259,7 @@ enum vc_status npz_stream_close(struct vc_ctx *ctx, struct vc_source_stream *str
     if (finished && stream->left != 0) {
         status = vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " bytes were not read", stream->left);
     } else if (finished) {
-        status = npz_inflate_finish(ctx, stream->inflate, &stream->fill, stream->member->entry, stream->crc);
+        status = vc_zip_inflate_finish(ctx, stream->inflate, &stream->fill, stream->member->entry, stream->crc);
     }
     if (status != VC_OK) {
         vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);

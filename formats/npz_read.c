@@ -8,13 +8,13 @@
  * Only headers are read here; npz_data.c reads the values. */
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/checked.h"
 #include "formats/formats.h"
 #include "formats/manifest.h"
 #include "formats/npz_internal.h"
 #include "formats/npz_write.h"
+#include "formats/torch.h"
 
 #define MAGIC_BYTES  6
 #define SUFFIX       ".npy"
@@ -114,7 +114,7 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     member->header_bytes = n;
     member->header_crc = vc_crc32(0, text, n);
     member->spool = member->data.gather && entry->method == VC_ZIP_DEFLATED;
-    member->data.file = member->spool ? &o->self->spool : o->self->file;
+    member->data.file = member->spool ? &o->self->spool.file : o->self->file;
     member->data.offset = entry->data_offset + n;
     o->heads[index] = (struct tensor_head){
         .dtype = vc_npy_meaning(&header, o->void_as), .n_dims = header.n_dims, .n_elems = header.n_elems};
@@ -159,7 +159,7 @@ static enum vc_status open_stored(struct vc_ctx *ctx, struct opening *o, size_t 
     }
     /* Nothing is left to read later, so this is the moment for the CRC. */
     if (n == entry->size_bytes) {
-        VC_TRY(npz_compare_crc(ctx, entry, vc_crc32(0, head, n)));
+        VC_TRY(vc_zip_compare_crc(ctx, entry, vc_crc32(0, head, n)));
     }
 out:
     vc_free(ctx, text);
@@ -196,18 +196,18 @@ static enum vc_status open_deflated(struct vc_ctx *ctx, struct opening *o, size_
     unsigned char buffer[1024];
     size_t n_prefix = (size_t)vc_min_u64(sizeof prefix, entry->size_bytes);
     size_t n = 0;
-    struct npz_fill fill = {.file = o->self->file,
-                            .head = head,
-                            .n_head = n_head,
-                            .offset = entry->data_offset + n_head,
-                            .left = entry->packed_bytes - n_head,
-                            .buffer = buffer,
-                            .buffer_bytes = sizeof buffer};
+    struct vc_zip_fill fill = {.file = o->self->file,
+                               .head = head,
+                               .n_head = n_head,
+                               .offset = entry->data_offset + n_head,
+                               .left = entry->packed_bytes - n_head,
+                               .buffer = buffer,
+                               .buffer_bytes = sizeof buffer};
     struct vc_inflate *inflate = NULL;
     uint32_t crc = 0;
     enum vc_status status;
 
-    VC_TRY(vc_inflate_open(ctx, npz_fill_next, &fill, &inflate));
+    VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &fill, &inflate));
     VC_TRY(vc_inflate_read(ctx, inflate, prefix, n_prefix));
     if (is_magic(prefix, n_prefix)) {
         VC_TRY(inflate_header(ctx, o, index, inflate, prefix, n_prefix, &crc, &n));
@@ -215,7 +215,7 @@ static enum vc_status open_deflated(struct vc_ctx *ctx, struct opening *o, size_
         VC_TRY(note_raw(ctx, o, index));
     }
     if (n == entry->size_bytes) {
-        VC_TRY(npz_inflate_finish(ctx, inflate, &fill, entry, crc));
+        VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, crc));
     }
 out:
     vc_inflate_close(ctx, inflate);
@@ -318,7 +318,7 @@ static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, 
     }
     text = vc_alloc(ctx, VC_TAG_IO, n);
     VC_TRY_ALLOC(text);
-    VC_TRY(npz_read_member(ctx, self->file, entry, text));
+    VC_TRY(vc_zip_read_member(ctx, self->file, entry, text, NULL));
     VC_TRY(vc_manifest_apply(ctx, (const char *)text, n, model));
 out:
     vc_free(ctx, text);
@@ -327,22 +327,15 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
-/* Other checkpoints that are zip archives, too. */
-static enum vc_status refuse_others(struct vc_ctx *ctx, const struct vc_zip *zip)
+/* Another kind of checkpoint that is a zip archive, too. */
+static enum vc_status refuse_keras(struct vc_ctx *ctx, const struct vc_zip *zip)
 {
-    static const char torch[] = "data.pkl";
     size_t i;
 
     for (i = 0; i < zip->n; i++) {
-        const struct vc_zip_entry *entry = &zip->entries[i];
-        size_t n = sizeof torch - 1;
-
-        if (entry->name_bytes >= n && memcmp(entry->name + entry->name_bytes - n, torch, n) == 0 &&
-            (entry->name_bytes == n || entry->name[entry->name_bytes - n - 1] == '/')) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a PyTorch checkpoint; npz, npy and safetensors can be read");
-        }
-        if (strcmp(entry->name, "model.weights.h5") == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; npz, npy and safetensors can be read");
+        if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "is a Keras checkpoint; npz, npy, safetensors and PyTorch files can be read");
         }
     }
     return VC_OK;
@@ -384,10 +377,7 @@ static void npz_close(struct vc_model *model)
     struct vc_ctx *ctx = model->ctx;
     struct npz *self = model->self;
 
-    if (self->spool.fd >= 0) {
-        close(self->spool.fd);
-    }
-    pthread_mutex_destroy(&self->spool_lock);
+    vc_spool_release(&self->spool);
     vc_infile_close(ctx, self->file);
     vc_zip_close(ctx, &self->zip);
     vc_free(ctx, self->members);
@@ -415,27 +405,42 @@ static int npz_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0 ? 90 : 0;
 }
 
-static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
-                               struct vc_model *model)
+/* Takes over file and zip. */
+static enum vc_status open_archive(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
+                                   const struct vc_open_options *options, struct vc_model *model)
 {
     struct npz *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
     enum vc_status status;
 
     if (self == NULL) {
         vc_infile_close(ctx, file);
+        vc_zip_close(ctx, zip);
         return VC_E_NOMEM;
     }
     self->file = file;
-    self->spool.fd = -1;
-    self->spool.size_bytes = INT64_MAX;
-    pthread_mutex_init(&self->spool_lock, NULL);
+    self->zip = *zip;
+    vc_spool_init(&self->spool);
     model->self = self;
     model->ops = &npz_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(vc_zip_open(ctx, file, &self->zip));
-    VC_TRY(refuse_others(ctx, &self->zip));
+    VC_TRY(refuse_keras(ctx, &self->zip));
     VC_TRY(open_members(ctx, self, options, model));
 out:
     return status;
+}
+
+/* Every zip file comes here first; its members say what it is. */
+static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                               struct vc_model *model)
+{
+    struct vc_zip zip;
+    enum vc_status status = vc_zip_open(ctx, file, &zip);
+
+    if (status != VC_OK) {
+        vc_infile_close(ctx, file);
+        return status;
+    }
+    return vc_torch_is_archive(&zip) ? vc_torch_open_archive(ctx, file, &zip, options, model)
+                                     : open_archive(ctx, file, &zip, options, model);
 }
 
 static const char *const extensions[] = {".npz", NULL};

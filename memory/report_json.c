@@ -21,8 +21,17 @@ static const char *action_name(enum vc_action action)
         return "cast";
     case VC_ACTION_DEQUANTIZED:
         return "dequantized";
+    case VC_ACTION_DROPPED:
+        return "dropped";
+    case VC_ACTION_TIED:
+        return "tied";
     }
     return "kept";
+}
+
+static const char *role_name(enum vc_role role)
+{
+    return role == VC_ROLE_WEIGHT ? "weight" : role == VC_ROLE_OPTIMIZER ? "optimizer" : "other";
 }
 
 /* ---- members: each is preceded by what separates it, "" for the first ---- */
@@ -121,6 +130,8 @@ static void add_totals(struct vc_text *text, const struct vc_report *report)
     add_uint(text, ",\n  \"totals\": {\n    ", "tensors", totals->n_tensors);
     add_uint(text, ", ", "changed", totals->n_changed);
     add_uint(text, ", ", "kept", totals->n_kept);
+    add_uint(text, ", ", "dropped", totals->n_dropped);
+    add_uint(text, ", ", "tied", totals->n_tied);
     add_uint(text, ", ", "parameters", totals->n_params);
     add_uint(text, ",\n    \"file\": {", "before", totals->file_before);
     add_known(text, ", ", "after", totals->file_after);
@@ -131,6 +142,10 @@ static void add_totals(struct vc_text *text, const struct vc_report *report)
     add_uint(text, "},\n    \"device\": {", "before", totals->host_before);
     add_uint(text, ", ", "native", totals->device_native);
     add_uint(text, ", ", "dequantized", totals->device_dequantized);
+    add_uint(text, "},\n    \"optimizer\": {", "before", totals->optimizer_before);
+    add_uint(text, ", ", "after", totals->optimizer_after);
+    add_uint(text, "},\n    \"other\": {", "before", totals->other_before);
+    add_uint(text, ", ", "after", totals->other_after);
     add_uint(text, "},\n    ", "scale_bytes", totals->scale_bytes);
     add_real(text, ", ", "bits_per_weight", totals->bits_per_weight);
     add_real(text, ",\n    ", "sqnr_db", measured ? totals->sqnr_db : (double)NAN);
@@ -173,6 +188,7 @@ static void add_row(struct vc_text *text, const struct vc_report_row *row)
     vc_text_add_json_string(text, row->name);
     add_string(text, ", ", "action", action_name(row->action));
     add_string(text, ", ", "reason", row->reason);
+    add_string(text, ", ", "role", role_name(row->role));
     add_string(text, ", ", "dtype_before", vc_dtype_name(row->dtype_before));
     add_string(text, ", ", "dtype_after", vc_dtype_name(row->dtype_after));
     add_string(text, ", ", "scheme", row->scheme);

@@ -14,6 +14,7 @@ struct diff_cli {
     struct base_options base;
     double tolerance;
     double min_sqnr_db;
+    const char *key;
 };
 
 /* clang-format off */
@@ -22,9 +23,11 @@ static const struct opt diff_opts[] = {
      .help = "largest difference of two values that still counts as equal (default 0)"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = offsetof(struct diff_cli, min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct diff_cli, key),
+     .help = "the dict whose tensors are the weights, in those of the files that are PyTorch's (default: the usual names)"},
 };
 /* clang-format on */
-static const struct opt_group group_diff = {"Diff", diff_opts, 2, 0};
+static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_diff, &group_run, &group_json, &group_report, &group_help};
 
 /* What is compared with what, and by which measure. */
@@ -312,6 +315,7 @@ static int run_diff(struct app *app, int n_args, char **args)
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
+    struct vc_open_options open = {.void_as = VC_DTYPE_RAW};
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &cli);
 
@@ -333,9 +337,10 @@ static int run_diff(struct app *app, int n_args, char **args)
     }
     app->subject = app->parsed.args[0];
     app->output = app->parsed.args[1];
-    status = vc_model_open(app->ctx, app->subject, NULL, &a);
+    open.key = cli.key;
+    status = vc_model_open(app->ctx, app->subject, &open, &a);
     if (status == VC_OK) {
-        status = vc_model_open(app->ctx, app->output, NULL, &b);
+        status = vc_model_open(app->ctx, app->output, &open, &b);
     }
     if (status == VC_OK) {
         progress_begin(app);

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/convert.h"
 #include "tools/inspect.h"
 
 struct inspect_cli {
     struct base_options base;
     enum vc_dtype void_as;
+    const char *key;
     bool stats;
 };
 
@@ -21,11 +23,13 @@ static bool take_void_as(void *group, const char *value)
 static const struct opt inspect_opts[] = {
     {.name = "stats", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct inspect_cli, stats),
      .help = "read the values: NaN, Inf, zeros, ranges, and how the magnitudes are spread"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct inspect_cli, key),
+     .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
-static const struct opt_group group_inspect = {"Inspect", inspect_opts, 2, 0};
+static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_inspect, &group_run, &group_json, &group_report, &group_help};
 
 /* Size of the file that a plain quantize would write, from a plan; 0 when it cannot be said (quantized already). */
@@ -51,16 +55,19 @@ static void take_census(struct inspection *in)
     for (size_t i = 0; i < in->n_tensors; i++) {
         const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
         struct census *census = &in->census[tensor->dtype];
+        bool tied = tensor->alias_of != VC_NO_TENSOR; /* listed, but what it holds counts once */
+        bool weight = tensor->role == VC_ROLE_WEIGHT && !tied && tensor->dtype != VC_DTYPE_RAW;
 
         in->compressed = in->compressed || tensor->compressed;
+        in->n_tied += tied;
         census->n_tensors++;
-        census->n_elems += tensor->n_elems;
-        census->bytes += tensor->size_bytes;
-        in->value_bytes += tensor->size_bytes;
+        census->n_elems += tied ? 0 : tensor->n_elems;
+        census->bytes += tied ? 0 : tensor->size_bytes;
+        in->value_bytes += tied ? 0 : tensor->size_bytes;
         if (tensor->companion_of == VC_NO_TENSOR) {
             in->n_own++;
             in->n_quantized += tensor->quant != NULL;
-            in->n_params += tensor->dtype != VC_DTYPE_RAW ? tensor->n_elems : 0;
+            in->n_params += weight ? tensor->n_elems : 0;
         }
     }
 }
@@ -121,9 +128,15 @@ static int run_inspect(struct app *app, int n_args, char **args)
         return rc;
     }
     open.void_as = cli.void_as;
+    open.key = cli.key;
     status = vc_model_open(app->ctx, app->subject, &open, &model);
     if (status != VC_OK) {
         return app_fail(app, status);
+    }
+    rc = check_key(app, model, cli.key);
+    if (rc != GO_ON) {
+        vc_model_close(model);
+        return rc;
     }
     in.model = model;
     in.n_tensors = vc_model_tensor_count(model);

@@ -65,6 +65,16 @@ static bool take_shard(void *group, const char *value)
            write->shard >= 1 && write->shard <= write->n_shards;
 }
 
+static bool take_drop(void *group, const char *value)
+{
+    int word = options_word("optimizer|other", value);
+
+    if (word >= 0) {
+        ((struct convert_options *)group)->drop[word == 0 ? VC_ROLE_OPTIMIZER : VC_ROLE_OTHER] = true;
+    }
+    return word >= 0;
+}
+
 #define WRITE(member) offsetof(struct convert_options, write.member)
 
 /* clang-format off */
@@ -77,7 +87,7 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
-     .help = "where to write; the extension .npz, .npy, .safetensors or .gguf chooses the format, else it is the input's; - is "
+     .help = "where to write; the extension (.npz, .npy, .safetensors, .gguf, .pt) chooses the format, else it is the input's; - is "
              "standard output (default: a name beside the input, such as model.int8.npz)"},
     {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit,
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
@@ -96,6 +106,10 @@ static const struct opt write_opts[] = {
              "the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard,
      .help = "do the files of worker I of N only, into the same folder as the other workers; then vcompress index"},
+    {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop,
+     .help = "leave out of a training checkpoint what is no weight: the optimizer's state, or everything else; repeatable"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_options, key),
+     .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
@@ -277,9 +291,18 @@ static int check_json(struct app *app, const struct write_options *write)
     return json_check(app);
 }
 
+int check_key(struct app *app, const struct vc_model *model, const char *key)
+{
+    if (key == NULL || vc_model_part_count(model) != 0) {
+        return GO_ON;
+    }
+    return app_usage(app, "--key works with PyTorch files only; %s is %s", vc_model_path(model),
+                     vc_model_format(model));
+}
+
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model)
 {
-    struct vc_open_options open = {.void_as = options->void_as};
+    struct vc_open_options open = {.void_as = options->void_as, .key = options->key};
     struct write_options *write = &options->write;
     enum vc_status status;
     int rc = list_emitted(app, write);
@@ -305,7 +328,8 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    if (output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
+    rc = check_key(app, *model, options->key);
+    if (rc == GO_ON && output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
         rc = name_output(app, *model, tag);
     }
     if (rc == GO_ON) {
@@ -357,6 +381,18 @@ static int show(struct app *app, struct vc_report report)
     return rc;
 }
 
+static enum vc_status drop_unwanted(struct app *app, const struct convert_options *options, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+
+    for (int role = VC_ROLE_OPTIMIZER; status == VC_OK && role <= VC_ROLE_OTHER; role++) {
+        if (options->drop[role]) {
+            status = vc_job_drop(app->ctx, job, (enum vc_role)role);
+        }
+    }
+    return status;
+}
+
 int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job)
 {
     const struct vc_write_options write = {
@@ -378,7 +414,10 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
     int rc;
 
     progress_begin(app);
-    status = vc_job_plan(app->ctx, job, &write);
+    status = drop_unwanted(app, options, job);
+    if (status == VC_OK) {
+        status = vc_job_plan(app->ctx, job, &write);
+    }
     if (status == VC_OK && !write.dry_run) {
         status = vc_job_run(app->ctx, job);
     }

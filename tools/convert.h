@@ -39,11 +39,16 @@ struct convert_options {
     struct select_options select;
     struct write_options write;
     enum vc_dtype void_as; /* VC_DTYPE_RAW: not given */
+    const char *key;       /* NULL: not given */
+    bool drop[VC_ROLE_OTHER + 1];
 };
 
 /* Takes the one INPUT, opens the context and the model, and finds the name of the output: <stem>.<tag>.<extension>
  * beside the input unless -o or --emit was given. tag NULL: one of them has to be. GO_ON or a status. */
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model);
+
+/* Refuses a --key (NULL: none) for a file that has no such thing. GO_ON or a status. */
+int check_key(struct app *app, const struct vc_model *model, const char *key);
 
 /* Called once the model is open and the passes are added: plans, runs (unless --dry-run), prints the report. */
 int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job);

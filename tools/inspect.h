@@ -13,10 +13,11 @@ struct census {
 
 struct inspection {
     const struct vc_model *model;
-    size_t n_tensors;   /* all of them */
-    size_t n_own;       /* without scales and zero points */
-    size_t n_quantized; /* of n_own */
-    uint64_t n_params, value_bytes;
+    size_t n_tensors;               /* all of them */
+    size_t n_own;                   /* without scales and zero points */
+    size_t n_quantized;             /* of n_own */
+    size_t n_tied;                  /* second names of others */
+    uint64_t n_params, value_bytes; /* tied ones once; parameters are weights */
     bool compressed;
     struct census census[VC_DTYPE_COUNT];
     uint64_t int8_bytes, fp16_bytes; /* 0: not known */

@@ -47,6 +47,29 @@ static void write_quant(struct json *json, const struct vc_model *model, const s
     json_end(json, '}');
 }
 
+static const char *role_name(enum vc_role role)
+{
+    return role == VC_ROLE_WEIGHT ? "weight" : role == VC_ROLE_OPTIMIZER ? "optimizer" : "other";
+}
+
+static void write_parts(struct json *json, const struct vc_model *model)
+{
+    json_begin(json, "parts", '[', false);
+    for (size_t i = 0; i < vc_model_part_count(model); i++) {
+        const struct vc_part *part = vc_model_part(model, i);
+
+        json_begin(json, NULL, '{', true);
+        json_string(json, "name", part->name);
+        json_string(json, "what", part->what);
+        json_string(json, "role", role_name(part->role));
+        json_bool(json, "chosen", part->chosen);
+        json_uint(json, "tensors", part->n_tensors);
+        json_uint(json, "bytes", part->size_bytes);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
 static void write_stats(struct json *json, const struct vc_value_stats *stats)
 {
     size_t last = 0;
@@ -93,6 +116,8 @@ static void write_tensor(struct json *json, const struct inspection *in, size_t 
     json_uint(json, "file_bytes", tensor->file_bytes);
     json_bool(json, "compressed", tensor->compressed);
     json_string(json, "companion_of", name_of(in->model, tensor->companion_of));
+    json_string(json, "alias_of", name_of(in->model, tensor->alias_of));
+    json_string(json, "role", role_name(tensor->role));
     write_quant(json, in->model, tensor->quant);
     write_stats(json, in->stats != NULL ? &in->stats[index] : NULL);
     json_end(json, '}');
@@ -151,6 +176,7 @@ void write_inspection(struct json *json, const void *data)
     json_uint(json, "file_bytes", vc_model_file_bytes(in->model));
     json_end(json, '}');
     write_facts(json, in->model);
+    write_parts(json, in->model);
     write_totals(json, in);
     json_begin(json, "tensors", '[', false);
     for (size_t i = 0; i < in->n_tensors; i++) {

@@ -66,6 +66,76 @@ static void print_facts(const struct out *out, const struct inspection *in)
     }
 }
 
+static const char *const role_names[] = {
+    [VC_ROLE_WEIGHT] = "weights", [VC_ROLE_OPTIMIZER] = "optimizer", [VC_ROLE_OTHER] = "other"};
+
+#define MAX_PARTS 20 /* without -v */
+
+/* What a training checkpoint holds around its weights. A file that is one dict of weights has nothing to tell. */
+static bool print_parts(const struct app *app, const struct inspection *in)
+{
+    static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
+    size_t n = vc_model_part_count(in->model);
+    struct table table;
+    char buf[CELL_BYTES];
+
+    if (n < 2) {
+        return true;
+    }
+    table_init(&table, "lllrrl");
+    for (size_t i = 0; i < 6; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < n && (app->common.verbose > 0 || i < MAX_PARTS); i++) {
+        const struct vc_part *part = vc_model_part(in->model, i);
+        bool baggage = part->role != VC_ROLE_WEIGHT && part->n_tensors > 0;
+
+        table_add(&table, INK_NONE, part->name[0] != '\0' ? part->name : "(top)");
+        table_add(&table, INK_NONE, part->what);
+        table_add(&table, INK_NONE, part->chosen || baggage ? role_names[part->role] : "");
+        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_count(buf, part->n_tensors) : "");
+        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_size(buf, &app->out, part->size_bytes) : "");
+        table_add(&table, INK_DIM,
+                  part->chosen                      ? "chosen"
+                  : !baggage                        ? ""
+                  : part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer leaves it out"
+                                                    : "--drop other leaves it out");
+    }
+    fputc('\n', app->out.to);
+    if (!table_print(&table, &app->out, false)) {
+        return false;
+    }
+    if (app->common.verbose == 0 && n > MAX_PARTS) {
+        fprintf(app->out.to, "  and %zu more (-v lists them)\n", n - MAX_PARTS);
+    }
+    return true;
+}
+
+#define MAX_TIED 10 /* without -v */
+
+static void print_tied(const struct app *app, const struct inspection *in)
+{
+    const struct out *out = &app->out;
+    size_t n = 0;
+
+    fputs(in->n_tied > 0 ? "\n" : "", out->to);
+    for (size_t i = 0; i < in->n_tensors && n < in->n_tied; i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
+
+        if (tensor->alias_of == VC_NO_TENSOR || (n++ >= MAX_TIED && app->common.verbose == 0)) {
+            continue;
+        }
+        fputs("  tied: ", out->to);
+        print_clean(out->to, tensor->name);
+        fputs(" is ", out->to);
+        print_clean(out->to, vc_model_tensor(in->model, tensor->alias_of)->name);
+        fputs(", counted once\n", out->to);
+    }
+    if (app->common.verbose == 0 && in->n_tied > MAX_TIED) {
+        fprintf(out->to, "  and %zu more tied tensors (-v lists them)\n", in->n_tied - MAX_TIED);
+    }
+}
+
 static bool print_census(const struct out *out, const struct inspection *in)
 {
     static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
@@ -346,8 +416,9 @@ static bool print_tensors(struct app *app, const struct inspection *in)
         size_t n;
         size_t g;
 
-        if (!verbose && tensor->companion_of != VC_NO_TENSOR) {
-            continue;
+        if (!verbose && (tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
+                         tensor->role != VC_ROLE_WEIGHT)) {
+            continue; /* -v lists them */
         }
         n = (size_t)snprintf(kind, sizeof(kind), "%d %s", (int)tensor->dtype,
                              tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
@@ -380,9 +451,10 @@ bool print_inspection(struct app *app, const struct inspection *in)
 
     print_head(out, in);
     print_facts(out, in);
-    if (!print_census(out, in) || !print_tensors(app, in)) {
+    if (!print_parts(app, in) || !print_census(out, in) || !print_tensors(app, in)) {
         return false;
     }
+    print_tied(app, in);
     if (in->n_quantized > 0) {
         fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize turns them back\n",
                 fmt_count(n, in->n_quantized), in->n_own);

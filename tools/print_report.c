@@ -50,7 +50,13 @@ static void add_row(struct line *line, const struct vc_report_row *row)
 
 static bool changed(const struct vc_report_row *row)
 {
-    return row->action != VC_ACTION_KEPT;
+    return row->action != VC_ACTION_KEPT && row->action != VC_ACTION_DROPPED && row->action != VC_ACTION_TIED;
+}
+
+/* What became of a row that did not change. */
+static const char *fate(const struct vc_report_row *row)
+{
+    return row->action == VC_ACTION_DROPPED ? "dropped" : row->action == VC_ACTION_TIED ? "tied" : "kept";
 }
 
 static const char *plural(uint64_t n)
@@ -300,7 +306,8 @@ static bool print_changed(struct app *app, const struct vc_report *report)
 /* ---- what was kept, by reason ---- */
 
 /* "a.weight, b.* x24, ..." in one line of at most `room` columns. */
-static bool print_names(const struct out *out, const struct vc_report *report, const char *reason, size_t room)
+static bool print_names(const struct out *out, const struct vc_report *report, const struct vc_report_row *like,
+                        size_t room)
 {
     struct groups groups;
     size_t used = 0;
@@ -310,7 +317,7 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
     for (size_t i = 0; ok && i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (row->action == VC_ACTION_KEPT && strcmp(row->reason, reason) == 0) {
+        if (row->action == like->action && strcmp(row->reason, like->reason) == 0) {
             ok = groups_add(&groups, i, row->name, "", false) != NO_GROUP;
         }
     }
@@ -342,10 +349,10 @@ static bool print_reason(const struct out *out, const struct vc_report *report, 
 
     fmt_count(n, line->n_tensors);
     fmt_size(size, out, line->before);
-    fprintf(out->to, "  kept %s tensor%s, %s: ", n, plural(line->n_tensors), size);
+    fprintf(out->to, "  %s %s tensor%s, %s: ", fate(line->row), n, plural(line->n_tensors), size);
     print_clean(out->to, line->row->reason[0] != '\0' ? line->row->reason : "nothing to do");
     fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
-    ok = print_names(out, report, line->row->reason, (size_t)out->width - 6);
+    ok = print_names(out, report, line->row, (size_t)out->width - 6);
     fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
     return ok;
 }
@@ -359,12 +366,16 @@ static bool print_kept_each(const struct out *out, const struct vc_report *repor
     for (size_t i = 0; i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (row->action == VC_ACTION_KEPT) {
+        if (!changed(row)) {
+            char reason[CELL_BYTES * 5];
+
+            snprintf(reason, sizeof(reason), "%s%s%.300s", row->action == VC_ACTION_KEPT ? "" : fate(row),
+                     row->action == VC_ACTION_KEPT ? "" : ": ", row->reason);
             table_add(&table, INK_NONE, row->name);
             table_add(&table, INK_NONE, fmt_shape(buf, out, row->n_dims, row->shape));
             table_add(&table, INK_NONE, vc_dtype_name(row->dtype_before));
             table_add(&table, INK_NONE, fmt_size(buf, out, row->bytes_before));
-            table_add(&table, INK_DIM, row->reason);
+            table_add(&table, INK_DIM, reason);
         }
     }
     if (table.n_cells > 0) {
@@ -383,8 +394,8 @@ static bool print_kept(struct app *app, const struct vc_report *report)
     for (size_t i = 0; ok && i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (row->action == VC_ACTION_KEPT) {
-            size_t g = groups_add(&reasons, i, row->reason, "", true);
+        if (!changed(row)) {
+            size_t g = groups_add(&reasons, i, row->reason, fate(row), true);
 
             ok = g != NO_GROUP;
             if (ok) {
@@ -460,6 +471,14 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
         add_total(&table, out, "device", totals->host_before, totals->device_native,
                   "with kernels that compute on the codes");
         add_total(&table, out, "", totals->host_before, totals->device_dequantized, "with a loader that dequantizes");
+    }
+    if (totals->optimizer_before > 0) {
+        add_total(&table, out, "optimizer", totals->optimizer_before, totals->optimizer_after,
+                  totals->optimizer_after > 0 ? "part of host; --drop optimizer leaves it out" : "");
+    }
+    if (totals->other_before > 0) {
+        add_total(&table, out, "other", totals->other_before, totals->other_after,
+                  totals->other_after > 0 ? "part of host; --drop other leaves it out" : "");
     }
     fputc('\n', out->to);
     return table_print(&table, out, false);

@@ -59,6 +59,9 @@ struct vc_write_options {
 VC_API enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out);
 VC_API void vc_job_free(struct vc_job *job); /* accepts NULL */
 
+/* Leaves all tensors of that role out of the output, before vc_job_plan: VC_ROLE_OPTIMIZER or VC_ROLE_OTHER. */
+VC_API enum vc_status vc_job_drop(struct vc_ctx *ctx, struct vc_job *job, enum vc_role role);
+
 /* Decides from the headers what happens to every tensor, how large the output is, and whether memory and disk
  * suffice. Everything that can be refused without reading weights is refused here. */
 VC_API enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options);

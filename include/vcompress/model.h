@@ -69,8 +69,20 @@ struct vc_tensor {
 
 struct vc_model;
 
+/* What a file holds beside or around its weights: an entry at the top of a PyTorch checkpoint. */
+struct vc_part {
+    const char *name; /* its key, UTF-8; "" for all of the file */
+    const char *what; /* "dict of 7", "argparse.Namespace, opaque", "int 12" */
+    enum vc_role role;
+    bool chosen;         /* the tensors of role VC_ROLE_WEIGHT are from here */
+    size_t n_tensors;    /* those that can be read */
+    uint64_t size_bytes; /* of their values, each storage once */
+};
+
 struct vc_open_options {
     enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
+    const char *key;       /* PyTorch files: the dict whose tensors are the weights, "ema" or "nets.0"; NULL: the usual
+                              names are tried. Other formats do not look at it */
 };
 
 /* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out, or the index
@@ -92,6 +104,9 @@ VC_API const char *vc_format_of_name(const char *path);
 VC_API const char *vc_format_extension(size_t index);
 
 VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
+/* Parts of the file, in its order; none where the format knows no such thing. NULL beyond the last. */
+VC_API size_t vc_model_part_count(const struct vc_model *model);
+VC_API const struct vc_part *vc_model_part(const struct vc_model *model, size_t index);
 VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
 

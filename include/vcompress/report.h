@@ -13,10 +13,12 @@ extern "C" {
 #endif
 
 enum vc_action {
-    VC_ACTION_KEPT = 0,   /* copied bit for bit */
-    VC_ACTION_QUANTIZED,  /* to codes and scales */
-    VC_ACTION_CAST,       /* to another float type */
-    VC_ACTION_DEQUANTIZED /* from codes and scales to a float type */
+    VC_ACTION_KEPT = 0,    /* copied bit for bit */
+    VC_ACTION_QUANTIZED,   /* to codes and scales */
+    VC_ACTION_CAST,        /* to another float type */
+    VC_ACTION_DEQUANTIZED, /* from codes and scales to a float type */
+    VC_ACTION_DROPPED,     /* not written, by request */
+    VC_ACTION_TIED         /* a second name of another tensor, written once: its bytes count there */
 };
 
 struct vc_report_row {
@@ -24,7 +26,8 @@ struct vc_report_row {
     enum vc_action action;
     enum vc_dtype dtype_before, dtype_after;
     const char *scheme; /* "int8/channel", "f16", ...; "" when kept */
-    const char *reason; /* why it was kept; "" otherwise */
+    const char *reason; /* why it was kept, dropped or tied; "" otherwise */
+    enum vc_role role;
     unsigned n_dims;
     const uint64_t *shape;
     uint64_t n_elems;
@@ -47,13 +50,16 @@ struct vc_report_row {
 
 struct vc_report_totals {
     size_t n_tensors, n_changed, n_kept; /* companions of quantized tensors count with their tensor */
-    uint64_t n_params;                   /* elements of all tensors but companions and raw members */
+    size_t n_dropped, n_tied;            /* neither changed nor kept */
+    uint64_t n_params;                   /* elements of all weights but companions and raw members, tied ones once */
     uint64_t file_before, file_after;    /* file_after: of the first output; 0 when not known yet */
     uint64_t host_before, host_after;    /* values when loaded as they are stored */
     uint64_t device_native;              /* ... with kernels that compute on codes (= host_after) */
     uint64_t device_dequantized;         /* ... with a loader that turns codes back into the source's type */
     uint64_t scale_bytes;
-    double bits_per_weight; /* 8 * host_after / n_params */
+    uint64_t optimizer_before, optimizer_after; /* what of host_before and host_after is optimizer state */
+    uint64_t other_before, other_after;         /* ... and what is neither that nor weights */
+    double bits_per_weight;                     /* 8 * (host_after without those two) / n_params */
     bool measured;
     double sqnr_db; /* over all tensors that changed */
     size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */

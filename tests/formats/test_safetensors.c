@@ -476,8 +476,8 @@ static void test_through_npz(void **state)
 /* An npy becomes any of the three; other names keep the format. */
 static void test_extensions(void **state)
 {
-    static const char *const names[][2] = {
-        {"o.npy", "npy"}, {"o.npz", "npz"}, {"o.safetensors", "safetensors"}, {"o.bin", "npy"}, {"safetensors", "npy"}};
+    static const char *const names[][2] = {{"o.npy", "npy"}, {"o.npz", "npz"},   {"o.safetensors", "safetensors"},
+                                           {"o.dat", "npy"}, {"o.bin", "torch"}, {"safetensors", "npy"}};
     struct vc_ctx *ctx = test_ctx();
     struct bytes b = npy_matrix(3, 4);
     struct vc_model *model = NULL;

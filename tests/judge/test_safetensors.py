@@ -242,14 +242,14 @@ class Safetensors(Judge):
         arrays = {"w": weights.normal("w", (64, 64)).astype("f4")}
         st_arrays(self.path("m.safetensors"), arrays)
         self.vc("quantize", "--int8", self.path("m.safetensors"))
-        self.vc("quantize", "--int8", self.path("m.safetensors"), "-o", self.path("other.bin"))
+        self.vc("quantize", "--int8", self.path("m.safetensors"), "-o", self.path("other.dat"))
         piped = run("quantize", "--int8", "-", "-o", "-", stdin=read_bytes(self.path("m.safetensors")))
         self.assertEqual(piped.code, 0, piped.err)
-        self.assertEqual(sha(self.path("m.int8.safetensors")), sha(self.path("other.bin")))
-        self.assertEqual(piped.out, read_bytes(self.path("other.bin")))
-        self.no_strays("m.safetensors", "m.int8.safetensors", "other.bin")
+        self.assertEqual(sha(self.path("m.int8.safetensors")), sha(self.path("other.dat")))
+        self.assertEqual(piped.out, read_bytes(self.path("other.dat")))
+        self.no_strays("m.safetensors", "m.int8.safetensors", "other.dat")
         r = self.vc("quantize", "--int8", "--dry-run", "--json", self.path("m.safetensors")).json()
-        self.assertEqual(r["totals"]["file"]["after"], os.path.getsize(self.path("other.bin")))
+        self.assertEqual(r["totals"]["file"]["after"], os.path.getsize(self.path("other.dat")))
 
     def test_determinism(self):
         arrays = {n: weights.hard(n, s, 6e4).astype("f4")

@@ -1,0 +1,413 @@
+/* torch_choose.c - finds the dict of weights among what training scripts save around it, and names the rest. */
+#include "formats/torch_choose.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/checked.h"
+
+#define MAX_NAME ((size_t)60000)
+
+/* In the order in which they are tried. */
+static const char *const usual_keys[] = {"state_dict", "model_state_dict", "model",   "module",
+                                         "net",        "params_ema",       "params",  "generator",
+                                         "ema",        "model_ema",        "network", "weights"};
+
+enum vc_status torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps)
+{
+    if (++*steps > (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_nodes) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "its %zu values contain each other so often that the walk does not end",
+                       self->pickle.n_nodes);
+    }
+    return *steps % 65536 == 0 ? vc_check_cancelled(ctx) : VC_OK;
+}
+
+/* ---- names ---- */
+
+enum vc_status torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, const struct vc_pickle_node *key,
+                                size_t position)
+{
+    if (path->n != 0) {
+        vc_text_add_bytes(path, ".", 1);
+    }
+    if (key != NULL && key->kind == VC_PICKLE_STRING) {
+        if (!vc_utf8_valid(key->u.text.p, key->u.text.n)) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: a key that is no UTF-8", path->n == 0 ? "top" : path->data);
+        }
+        if (key->u.text.n > MAX_NAME || path->n + key->u.text.n > MAX_NAME) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "a name of more than %zu bytes", MAX_NAME);
+        }
+        vc_text_add_bytes(path, key->u.text.p, key->u.text.n);
+    } else if (key != NULL && key->kind == VC_PICKLE_INT) {
+        vc_text_add(path, "%" PRId64, key->u.integer);
+    } else if (key != NULL && key->kind == VC_PICKLE_BOOL) {
+        vc_text_add(path, "%s", key->u.integer != 0 ? "True" : "False");
+    } else {
+        vc_text_add(path, "%s%zu", key == NULL ? "" : "#", position);
+    }
+    return path->status;
+}
+
+void torch_path_leave(struct vc_text *path, size_t n)
+{
+    path->n = n;
+    if (path->data != NULL) {
+        path->data[n] = '\0';
+    }
+}
+
+/* ---- kinds of entries ---- */
+
+static bool contains_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    size_t i;
+
+    for (; *text != '\0'; text++) {
+        for (i = 0; i < n && tolower((unsigned char)text[i]) == word[i]; i++) {
+        }
+        if (i == n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_role torch_role_of(const char *key, enum vc_role usual)
+{
+    if (contains_word(key, "optim") || strcmp(key, "opt") == 0 || strcmp(key, "opt_state") == 0) {
+        return VC_ROLE_OPTIMIZER;
+    }
+    if (contains_word(key, "rng") || contains_word(key, "sched") || contains_word(key, "scaler")) {
+        return VC_ROLE_OTHER;
+    }
+    return usual;
+}
+
+bool torch_is_optimizer(const struct vc_pickle_node *node)
+{
+    return vc_pickle_is_mapping(node) && node->n_items == 4 && torch_dict_get(node, "state") != NULL &&
+           torch_dict_get(node, "param_groups") != NULL;
+}
+
+bool torch_is_container(const struct vc_pickle_node *node)
+{
+    return node->kind == VC_PICKLE_LIST || node->kind == VC_PICKLE_TUPLE || node->kind == VC_PICKLE_CALL ||
+           node->kind == VC_PICKLE_DICT;
+}
+
+static bool same_key(const struct vc_pickle_node *a, const struct vc_pickle_node *b)
+{
+    return a->kind == VC_PICKLE_STRING && b->kind == VC_PICKLE_STRING && a->u.text.n == b->u.text.n &&
+           memcmp(a->u.text.p, b->u.text.p, a->u.text.n) == 0;
+}
+
+bool torch_set_has(const struct vc_pickle_node *set, const struct vc_pickle_node *key)
+{
+    struct vc_pickle_iter iter;
+    const struct vc_pickle_node *item;
+
+    if (set != NULL && vc_pickle_is_call(set, "builtins", "set")) { /* set([...]) of protocol 2 */
+        set = vc_pickle_item(set->u.call.args, 0);
+    }
+    if (set == NULL || (set->kind != VC_PICKLE_SET && set->kind != VC_PICKLE_LIST && set->kind != VC_PICKLE_TUPLE)) {
+        return false;
+    }
+    iter = vc_pickle_iterate(set);
+    while ((item = vc_pickle_next(&iter)) != NULL) {
+        if (same_key(item, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget)
+{
+    struct vc_pickle_iter iter;
+    const struct vc_pickle_node *item;
+
+    if (node == NULL || depth == 0 || *budget == 0) {
+        return false;
+    }
+    --*budget;
+    if (node->kind == VC_PICKLE_PERSID) {
+        return vc_pickle_is_string(vc_pickle_item(node->u.call.args, 0), "storage");
+    }
+    if (node->kind == VC_PICKLE_CALL && (torch_holds_storage(node->u.call.args, depth - 1, budget) ||
+                                         torch_holds_storage(node->u.call.state, depth - 1, budget))) {
+        return true;
+    }
+    iter = vc_pickle_iterate(node);
+    while ((item = vc_pickle_next(&iter)) != NULL) {
+        if (torch_holds_storage(item, depth - 1, budget)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- descriptions ---- */
+
+static const char *describe_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_bytes *text)
+{
+    size_t n = text->n < 40 ? text->n : 40;
+
+    while (n > 0 && n < text->n && ((unsigned char)text->p[n] & 0xc0) == 0x80) {
+        n--; /* not inside a character */
+    }
+    if (!vc_utf8_valid(text->p, n)) {
+        return vc_arena_printf(ctx, arena, "str of %zu bytes", text->n);
+    }
+    return vc_arena_printf(ctx, arena, "str '%.*s'%s", (int)n, text->p, n < text->n ? "..." : "");
+}
+
+static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node)
+{
+    char name[256];
+
+    if (vc_pickle_is_call(node, "collections", "OrderedDict")) {
+        return vc_arena_printf(ctx, arena, "dict of %zu", node->n_items / 2);
+    }
+    if (node->u.call.function->kind == VC_PICKLE_GLOBAL &&
+        vc_pickle_bytes_are(&node->u.call.function->u.global.module, "torch._utils")) {
+        return vc_arena_printf(ctx, arena, "tensor");
+    }
+    torch_class_name(node, name, sizeof name);
+    if (!vc_utf8_valid(name, strlen(name))) {
+        return vc_arena_printf(ctx, arena, "an object, opaque");
+    }
+    if (torch_module_state(node) != NULL) {
+        return vc_arena_printf(ctx, arena, "%s, a module", name);
+    }
+    return vc_arena_printf(ctx, arena, "%s, opaque", name);
+}
+
+const char *torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node)
+{
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_NONE:
+        return vc_arena_printf(ctx, arena, "None");
+    case VC_PICKLE_BOOL:
+        return vc_arena_printf(ctx, arena, "bool %s", node->u.integer != 0 ? "True" : "False");
+    case VC_PICKLE_INT:
+        return vc_arena_printf(ctx, arena, "int %" PRId64, node->u.integer);
+    case VC_PICKLE_LONG:
+        return vc_arena_printf(ctx, arena, "int of %zu bytes", node->u.text.n);
+    case VC_PICKLE_FLOAT:
+        return vc_arena_printf(ctx, arena, "float %.6g", node->u.real);
+    case VC_PICKLE_STRING:
+        return describe_text(ctx, arena, &node->u.text);
+    case VC_PICKLE_BYTES:
+        return vc_arena_printf(ctx, arena, "%zu bytes", node->u.text.n);
+    case VC_PICKLE_TUPLE:
+        return vc_arena_printf(ctx, arena, "tuple of %zu", node->n_items);
+    case VC_PICKLE_LIST:
+        return vc_arena_printf(ctx, arena, "list of %zu", node->n_items);
+    case VC_PICKLE_DICT:
+        return vc_arena_printf(ctx, arena, "dict of %zu", node->n_items / 2);
+    case VC_PICKLE_SET:
+        return vc_arena_printf(ctx, arena, "set of %zu", node->n_items);
+    case VC_PICKLE_GLOBAL: {
+        char name[256];
+
+        torch_class_name(node, name, sizeof name);
+        return vc_arena_printf(ctx, arena, "%s", vc_utf8_valid(name, strlen(name)) ? name : "a class");
+    }
+    case VC_PICKLE_CALL:
+        return describe_call(ctx, arena, node);
+    case VC_PICKLE_PERSID:
+        break;
+    }
+    return vc_arena_printf(ctx, arena, "storage");
+}
+
+/* ---- the choice ---- */
+
+struct search {
+    struct vc_ctx *ctx;
+    const struct torch *self;
+    uint64_t steps;
+    unsigned depth;
+};
+
+bool torch_is_tensor(const struct vc_pickle_node *node)
+{
+    return node->kind == VC_PICKLE_CALL && node->u.call.function->kind == VC_PICKLE_GLOBAL &&
+           (vc_pickle_bytes_are(&node->u.call.function->u.global.module, "torch._utils") ||
+            vc_pickle_bytes_are(&node->u.call.function->u.global.module, "torch._tensor"));
+}
+
+/* A tensor somewhere below. */
+static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, bool *found)
+{
+    struct vc_pickle_iter iter;
+    struct vc_pickle_node *item;
+    enum vc_status status;
+
+    VC_TRY(torch_step(s->ctx, s->self, &s->steps));
+    *found = torch_is_tensor(node);
+    if (*found || !torch_is_container(node) || node->busy || s->depth == TORCH_MAX_DEPTH) {
+        return VC_OK;
+    }
+    node->busy = true;
+    s->depth++;
+    if (node->kind == VC_PICKLE_CALL && node->u.call.state != NULL) {
+        status = has_tensor(s, node->u.call.state, found);
+    }
+    iter = vc_pickle_iterate(node);
+    while (status == VC_OK && !*found && (item = vc_pickle_next(&iter)) != NULL) {
+        status = has_tensor(s, item, found);
+    }
+    s->depth--;
+    node->busy = false;
+out:
+    return status;
+}
+
+static void count_tensors(const struct vc_pickle_node *dict, size_t *n_tensors, size_t *n_values)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(dict);
+
+    *n_tensors = 0;
+    *n_values = 0;
+    while (vc_pickle_next(&iter) != NULL) {
+        *n_tensors += torch_is_tensor(vc_pickle_next(&iter));
+        ++*n_values;
+    }
+}
+
+/* The value of the first usual key that has tensors; its name goes to *key. */
+static enum vc_status find_usual(struct search *s, const struct vc_pickle_node *dict, struct vc_pickle_node **value,
+                                 const char **key)
+{
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    *value = NULL;
+    for (i = 0; i < sizeof usual_keys / sizeof usual_keys[0]; i++) {
+        struct vc_pickle_node *candidate = torch_dict_get(dict, usual_keys[i]);
+        bool found = false;
+
+        if (candidate == NULL || !torch_is_container(candidate) || torch_is_tensor(candidate)) {
+            continue;
+        }
+        VC_TRY(has_tensor(s, candidate, &found));
+        if (found) {
+            *value = candidate;
+            *key = usual_keys[i];
+            return VC_OK;
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struct vc_pickle_node **home)
+{
+    struct search s = {.ctx = ctx, .self = self};
+    struct vc_pickle_node *value = NULL;
+    const char *key = "";
+    unsigned level;
+    enum vc_status status = VC_OK;
+
+    for (level = 0; level < 3 && vc_pickle_is_mapping(self->chosen); level++) {
+        size_t n_tensors = 0;
+        size_t n_values = 0;
+
+        count_tensors(self->chosen, &n_tensors, &n_values);
+        if (n_tensors == n_values || (level > 0 && n_tensors > 0)) {
+            break;
+        }
+        VC_TRY(find_usual(&s, self->chosen, &value, &key));
+        if (value == NULL) {
+            break;
+        }
+        *home = level == 0 ? value : *home;
+        self->chosen = value;
+        self->key = vc_arena_printf(ctx, &self->arena, "%s%s%s", self->key, level == 0 ? "" : ".", key);
+        VC_TRY_ALLOC(self->key);
+    }
+out:
+    return status;
+}
+
+/* The longest beginning of `path` that is a key; *n becomes its length. */
+static struct vc_pickle_node *descend(const struct vc_pickle_node *node, const char *path, size_t *n)
+{
+    struct vc_pickle_node *value = NULL;
+
+    for (*n = strlen(path); *n > 0 && value == NULL;) {
+        if (vc_pickle_is_mapping(node)) {
+            const struct vc_pickle_bytes key = {path, *n};
+
+            value = torch_dict_get_bytes(node, &key);
+        } else if ((node->kind == VC_PICKLE_LIST || node->kind == VC_PICKLE_TUPLE) && isdigit((unsigned char)path[0]) &&
+                   *n < 10 && strspn(path, "0123456789") >= *n) {
+            value = vc_pickle_item(node, (size_t)strtoul(path, NULL, 10));
+        }
+        if (value == NULL) {
+            do {
+                --*n;
+            } while (*n > 0 && path[*n] != '.');
+        }
+    }
+    return value;
+}
+
+static enum vc_status no_such_key(struct vc_ctx *ctx, const struct vc_pickle_node *node, const char *key)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
+    const struct vc_pickle_node *name;
+    char list[400] = "";
+    size_t n = 0;
+
+    while (vc_pickle_is_mapping(node) && n + 60 < sizeof list && (name = vc_pickle_next(&iter)) != NULL) {
+        (void)vc_pickle_next(&iter);
+        if (name->kind == VC_PICKLE_STRING && name->u.text.n < 40 && vc_utf8_valid(name->u.text.p, name->u.text.n)) {
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s'%.*s'", n == 0 ? "; it has " : ", ",
+                                  (int)name->u.text.n, name->u.text.p);
+        }
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "has no key '%s'%s", key, list);
+}
+
+static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, const char *key,
+                                    struct vc_pickle_node **home)
+{
+    struct search s = {.ctx = ctx, .self = self};
+    const char *rest = key;
+    bool found = false;
+    enum vc_status status;
+
+    while (*rest != '\0') {
+        size_t n = 0;
+        struct vc_pickle_node *value = descend(self->chosen, rest, &n);
+
+        if (value == NULL) {
+            return no_such_key(ctx, self->chosen, rest);
+        }
+        *home = self->chosen == self->pickle.root ? value : *home;
+        self->chosen = value;
+        rest += n + (rest[n] == '.');
+    }
+    VC_TRY(has_tensor(&s, self->chosen, &found));
+    if (!found) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
+    }
+    self->key_given = true;
+    self->key = vc_arena_printf(ctx, &self->arena, "%s", key);
+    VC_TRY_ALLOC(self->key);
+out:
+    return status;
+}
+
+enum vc_status torch_choose(struct vc_ctx *ctx, struct torch *self, const char *key, struct vc_pickle_node **home)
+{
+    self->chosen = self->pickle.root;
+    self->key = "";
+    *home = self->pickle.root;
+    return key != NULL ? choose_by_key(ctx, self, key, home) : choose_usual(ctx, self, home);
+}

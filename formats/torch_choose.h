@@ -1,0 +1,35 @@
+/* torch_choose.h - which dict of a PyTorch file is the model, and what its other entries are. */
+#ifndef VC_FORMATS_TORCH_CHOOSE_H
+#define VC_FORMATS_TORCH_CHOOSE_H
+
+#include "formats/torch.h"
+
+#define TORCH_MAX_DEPTH 200
+
+/* Sets self->chosen and self->key; *home: the entry at the top that it is in, or is. key NULL: by the usual names. */
+enum vc_status torch_choose(struct vc_ctx *ctx, struct torch *self, const char *key, struct vc_pickle_node **home);
+
+/* Counts a step of a walk; VC_E_UNSUPPORTED when there are far more than values: a few dicts that contain each other
+ * many times over. */
+enum vc_status torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps);
+
+/* Adds ".key" to a path, or the position where the key is no name (NULL: items of a list). leave: back to n bytes. */
+enum vc_status torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, const struct vc_pickle_node *key,
+                                size_t position);
+void torch_path_leave(struct vc_text *path, size_t n);
+
+/* By the key at the top; `usual` for keys that say nothing. */
+enum vc_role torch_role_of(const char *key, enum vc_role usual);
+/* {"state": ..., "param_groups": ...}: an optimizer's state_dict(). */
+bool torch_is_optimizer(const struct vc_pickle_node *node);
+/* Made by one of the functions that make tensors, known or not. */
+bool torch_is_tensor(const struct vc_pickle_node *node);
+bool torch_is_container(const struct vc_pickle_node *node);
+/* The set, list or tuple has this key; set may be NULL. */
+bool torch_set_has(const struct vc_pickle_node *set, const struct vc_pickle_node *key);
+/* Some storage is in there, as far as `depth` levels and `budget` steps show. */
+bool torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget);
+/* "dict of 7", "argparse.Namespace, opaque", "int 12": in the arena; NULL: no memory. */
+const char *torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node);
+
+#endif
