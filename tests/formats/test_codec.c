@@ -17,7 +17,7 @@ static uint32_t next_random(void)
     return seed;
 }
 
-enum kind { NOISE, ZEROS, SPARSE, TEXT, CODES, WIDE, HALF, N_KINDS };
+enum kind { NOISE, ZEROS, SPARSE, TEXT, CODES, N_KINDS, WIDE = N_KINDS, HALF };
 
 static unsigned char *plain_bytes(enum kind kind, size_t n)
 {
@@ -47,7 +47,6 @@ static unsigned char *plain_bytes(enum kind kind, size_t n)
             r = r >> 31 != 0 ? 0 : r % 64 + r / 64 % 64 + r / 4096 % 64 - 96;
             break;
         case NOISE:
-        case N_KINDS:
             break;
         }
         p[i] = (unsigned char)r;

@@ -123,6 +123,8 @@ static void npz_seeds(void)
     save_simple("end64-plain", NULL, ZIP_END_64_PLAIN, 0);
     o = (struct member_options){.central64 = 7, .local64 = true};
     save_simple("zip64", &o, ZIP_END_64, 0);
+    o = (struct member_options){.central64 = SATURATE_OFFSET | SATURATE_DISK};
+    save_simple("zip64-disk", &o, ZIP_END_PLAIN, 0);
     o = (struct member_options){.deflate = true, .level = 6, .descriptor = DESCRIPTOR_64, .local64 = true};
     save_simple("descriptor64", &o, ZIP_END_PLAIN, 0);
     o = (struct member_options){.descriptor = DESCRIPTOR_32};
