@@ -130,6 +130,7 @@ static void make_item(struct vc_job *job, size_t i)
         .arena = &job->arena,
         .source = i,
         .layout = job->sink->layout,
+        .tensor_scales = job->sink->tensor_scales,
         .desc = {.dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant},
         .reason = job->n_passes == 0 ? "copied bit for bit" : "",
         .dropped = job->drop[role],

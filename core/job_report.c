@@ -109,12 +109,12 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
     return all;
 }
 
-/* Adds a note to those so far; NULL when there is no memory. */
+/* Adds a copy of a note to those so far; NULL when there is no memory. */
 static const char *add_note(struct vc_ctx *ctx, struct vc_job *job, const char *all, const char *note)
 {
-    return all == NULL || note == NULL ? all
-           : all[0] == '\0'            ? note
-                                       : vc_arena_printf(ctx, &job->arena, "%s; %s", all, note);
+    return all == NULL || note == NULL
+               ? all
+               : vc_arena_printf(ctx, &job->arena, "%s%s%s", all, all[0] == '\0' ? "" : "; ", note);
 }
 
 /* What the input's reader, the passes and the outputs want to be known. */

@@ -75,10 +75,12 @@ struct vc_sink {
     const char *format;
     enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
     bool ordered;
-    bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
-    bool aliases;        /* takes outputs that are second names of others */
-    size_t memory_bytes; /* what it takes beside packets, for the plan */
-    const char *note;    /* for the report; NULL: none. Known once the layout is */
+    bool accepts_raw;          /* VC_FORM_RAW of the model it was created for */
+    bool aliases;              /* takes outputs that are second names of others */
+    size_t memory_bytes;       /* what it takes beside packets, for the plan */
+    const char *note;          /* for the report; NULL: none. Known once the layout is; the sink's own */
+    const char *tensor_scales; /* why int8 weights can have one scale per tensor only, not one per channel; NULL: they
+                                  can have what they like. A literal, known from create_sink on */
 };
 
 #endif

@@ -92,7 +92,7 @@ struct vc_model {
     size_t n_recipe;
     struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */
     const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
-    size_t n_inputs;                /* a checkpoint of several files: all of them; `input` is NULL then */
+    size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
     const struct vc_infile **inputs;
     size_t n_shards; /* 0: a format without shards */
 

@@ -29,6 +29,7 @@ static void join(struct vc_sink *sink)
     sink->aliases = true;
     sink->ordered = false;
     sink->memory_bytes = 0;
+    sink->tensor_scales = NULL;
     for (i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
@@ -36,6 +37,7 @@ static void join(struct vc_sink *sink)
         sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
         sink->aliases = sink->aliases && tee->sinks[i]->aliases;
         sink->ordered = sink->ordered || tee->sinks[i]->ordered;
+        sink->tensor_scales = tee->sinks[i]->tensor_scales != NULL ? tee->sinks[i]->tensor_scales : sink->tensor_scales;
     }
 }
 

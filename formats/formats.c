@@ -13,11 +13,11 @@
 
 #include "core/checked.h"
 
-static const struct vc_format *const formats[] = {&vc_format_npy, &vc_format_npz, &vc_format_safetensors,
-                                                  &vc_format_gguf, &vc_format_torch};
+static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
+                                                  &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
-#define VC_READABLE "npz, npy, safetensors, GGUF and PyTorch files"
+#define VC_READABLE "npz, npy, safetensors, GGUF, ONNX and PyTorch files"
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
@@ -224,6 +224,16 @@ static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model
                              model->format, promised);
 }
 
+/* ONNX has no magic: a name that ends like one gets the reader that can say what is wrong, unless the bytes are known
+ * to be something else. */
+static const struct vc_format *format_of_name(const char *path, const unsigned char *head, size_t n)
+{
+    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n) == NULL && !is_zeros(head, n) &&
+                   !is_text(head, n)
+               ? &vc_format_onnx
+               : NULL;
+}
+
 /* The file belongs to the model once the format's reader has it. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
@@ -237,6 +247,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
     VC_TRY(vc_infile_read(ctx, file, 0, head, n));
     format = find_format(head, n, file->size_bytes);
+    if (format == NULL) {
+        format = format_of_name(model->path, head, n);
+    }
     if (format == NULL) {
         VC_TRY(refuse(ctx, head, n));
     }
@@ -376,7 +389,7 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
 
 const char *vc_model_extension(const struct vc_model *model)
 {
-    const struct vc_format *own = model->n_inputs != 0 ? NULL : output_format(model, NULL, false);
+    const struct vc_format *own = model->input == NULL ? NULL : output_format(model, NULL, false);
     const char *extension = own == NULL ? NULL : extension_of(own, model->path);
 
     return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];

@@ -28,6 +28,7 @@ extern const struct vc_format vc_format_npz;
 extern const struct vc_format vc_format_safetensors;
 extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_torch;
+extern const struct vc_format vc_format_onnx;
 
 /* create_sink of every reader: the extension of the output's name chooses the format; other names, standard output and
  * no output at all mean the model's own. */

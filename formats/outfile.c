@@ -303,9 +303,14 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     int fd = file->fd;
+    struct stat st;
 
     if (file->to_stdout) {
         return VC_OK;
+    }
+    if (fstat(fd, &st) == 0) {
+        file->device = st.st_dev;
+        file->inode = st.st_ino;
     }
     if (vc_outfile_injected() || fsync(fd) != 0) {
         return vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", file->path);
@@ -385,15 +390,20 @@ static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
     bool no_links;
     int error = link_as(file, file->folder, file->base);
     enum vc_status status = VC_OK;
+    struct stat st;
 
     if (error == 0) {
         temporary_drop(file, true); /* the other name */
+        file->named = true;
+        file->is_new = true;
         return VC_OK;
     }
+    file->is_new = fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
     no_links = !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
     if (error == EEXIST || no_links) {
         VC_TRY(vc_outfile_check_target(ctx, file)); /* also where it appeared meanwhile */
         error = rename_over(file);
+        file->named = error == 0;
     }
     if (error != 0) {
         status = vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
@@ -485,6 +495,22 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
     }
 out:
     return status;
+}
+
+bool vc_outfile_is_named(const struct vc_outfile *file)
+{
+    return file->named;
+}
+
+void vc_outfile_withdraw(struct vc_outfile *file)
+{
+    struct stat st;
+
+    if (file->named && file->is_new && fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_dev == file->device && st.st_ino == file->inode) {
+        (void)unlinkat(file->folder, file->base, 0);
+        file->named = false;
+    }
 }
 
 void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file)

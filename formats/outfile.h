@@ -14,7 +14,7 @@ struct vc_outfile;
 
 /* Refuses what cannot become an output: an empty name or one that ends in '/', a folder, a device, a file that exists
  * (unless `force`), a folder that does not exist, the input under whatever name, a terminal (unless `force`). A symlink
- * stands for its target. `input` may be NULL. Nothing is created yet. */
+ * stands for its target. `input` may be NULL, and is looked at until the file is freed. Nothing is created yet. */
 enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
                                  struct vc_outfile **out);
 
@@ -32,6 +32,12 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file);
 
 /* Gives the file its name. Without `force` never over a file that appeared meanwhile. */
 enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file);
+
+/* True once the file has its name, also where commit failed after that. */
+bool vc_outfile_is_named(const struct vc_outfile *file);
+
+/* Takes the name away again, if nothing lay there before and the file there is still this one. */
+void vc_outfile_withdraw(struct vc_outfile *file);
 
 void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file); /* accepts NULL; removes what was not committed */
 

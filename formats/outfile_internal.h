@@ -22,6 +22,10 @@ struct vc_outfile {
     int link_fd;   /* after sync: keeps an unnamed file alive until it has its name */
     bool unnamed;  /* no name yet */
     int temporary; /* slot in the table of temporary names, or -1 */
+    bool named;    /* it has its name */
+    bool is_new;   /* ... where nothing lay before */
+    dev_t device;  /* with inode: of the file, known after sync */
+    ino_t inode;
 };
 
 /* A file of a folder that is made as a whole: it comes into being without a name (or under a temporary one) in

@@ -56,16 +56,33 @@ static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, cons
     return VC_OK;
 }
 
-static void choose_map(struct vc_int8_state *s, const struct vc_desc *desc)
+int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
+{
+    bool rows_only = options->granularity == VC_GRANULARITY_GROUP || item->layout == VC_LAYOUT_COMPRESSED_TENSORS ||
+                     item->layout == VC_LAYOUT_BITSANDBYTES || item->layout == VC_LAYOUT_GGUF;
+
+    if (options->axis != VC_AXIS_OUTPUT) {
+        return options->axis;
+    }
+    return rows_only ? 0 : (int)item->model->tensors[item->source].channel_axis;
+}
+
+bool vc_int8_falls_back(const struct vc_quantize_options *options, const struct vc_item *item)
+{
+    return item->tensor_scales != NULL && item->desc.n_dims >= 2 && options->granularity == VC_GRANULARITY_CHANNEL;
+}
+
+static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
     const struct vc_quantize_options *o = s->options;
+    const struct vc_desc *desc = &item->desc;
+    int axis = vc_int8_axis(o, item);
     uint64_t n_rows;
     unsigned d;
 
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
-    s->granularity = desc->n_dims < 2 ? VC_GRANULARITY_TENSOR : o->granularity;
-    s->axis =
-        s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(o->axis < 0 ? o->axis + (int)desc->n_dims : o->axis) : 0;
+    s->granularity = desc->n_dims < 2 || vc_int8_falls_back(o, item) ? VC_GRANULARITY_TENSOR : o->granularity;
+    s->axis = s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(axis < 0 ? axis + (int)desc->n_dims : axis) : 0;
     s->by_rows = s->granularity == VC_GRANULARITY_GROUP || (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0);
     if (s->by_rows) {
         s->group = s->granularity == VC_GRANULARITY_GROUP ? o->group_size : s->row_len;
@@ -99,7 +116,7 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
 
     VC_TRY_ALLOC(s);
     s->options = options;
-    choose_map(s, &item->desc);
+    choose_map(s, item);
     vc_int8_choose_scale(item, s);
     VC_TRY(vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)));
     stage = vc_item_add_stage(ctx, item, pass);

@@ -29,7 +29,7 @@ enum vc_status vc_int8_check_layout(struct vc_ctx *ctx, enum vc_layout layout,
     }
     if (options->asymmetric) {
         what = "no zero points (--asymmetric)";
-    } else if (options->axis != 0) {
+    } else if (options->axis != 0 && options->axis != VC_AXIS_OUTPUT) {
         what = "scales along axis 0 only (--axis)";
     } else if (options->granularity == VC_GRANULARITY_TENSOR) {
         what = "scales per row, not per tensor (--granularity)";

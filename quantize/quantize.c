@@ -15,12 +15,14 @@ struct quantize {
     struct vc_arena arena;
     struct vc_quantize_options options;
     struct vc_recipe_entry recipe[MAX_RECIPE];
+    const char *tensor_scales; /* why some tensor has one scale and not one per channel; NULL: none has */
 };
 
 void vc_quantize_defaults(struct vc_quantize_options *options)
 {
     *options = (struct vc_quantize_options){.target = VC_TARGET_INT8,
                                             .granularity = VC_GRANULARITY_CHANNEL,
+                                            .axis = VC_AXIS_OUTPUT,
                                             .min_elems = VC_DEFAULT_MIN_ELEMS,
                                             .min_row = VC_DEFAULT_MIN_ROW};
 }
@@ -61,6 +63,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = &item->desc;
     bool per_channel = o->target == VC_TARGET_INT8 && o->granularity == VC_GRANULARITY_CHANNEL;
+    int axis = vc_int8_axis(o, item);
 
     *kept = true;
     if (!vc_decode_can(desc) && vc_name_is_quantized_part(item->model->tensors[item->source].name)) {
@@ -75,8 +78,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (desc->quant == NULL && desc->dtype == target_dtype(o->target)) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
-    if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, o->axis)) {
-        return vc_item_keep(ctx, item, "no axis %d", o->axis);
+    if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, axis)) {
+        return vc_item_keep(ctx, item, "no axis %d", axis);
     }
     *kept = false;
     return VC_OK;
@@ -87,7 +90,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = &item->desc;
     const char *skip = vc_default_skip(item->model->tensors[item->source].name);
-    int axis = axis_fits(desc, o->axis) ? o->axis : 0;
+    int axis = axis_fits(desc, vc_int8_axis(o, item)) ? vc_int8_axis(o, item) : 0;
 
     *kept = true;
     if (desc->n_dims < 2) {
@@ -166,7 +169,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
 
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
-    const struct quantize *q = pass->self;
+    struct quantize *q = pass->self;
     const struct vc_quantize_options *o = &q->options;
     enum vc_status status = VC_OK;
     bool kept = false;
@@ -178,6 +181,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     }
     if (o->target == VC_TARGET_INT8) {
         VC_TRY(item->desc.quant != NULL ? vc_decode_add(ctx, item, false) : VC_OK);
+        q->tensor_scales = vc_int8_falls_back(o, item) ? item->tensor_scales : q->tensor_scales;
         VC_TRY(vc_int8_add(ctx, pass, item, o));
     } else {
         if (item->desc.quant != NULL) { /* FLT_MAX overflows f16 and bf16, too */
@@ -189,11 +193,37 @@ out:
     return status;
 }
 
+/* For the recipe: "output" where the output channels are not on axis 0 of all tensors. */
+static void name_axis(struct quantize *q, const struct vc_model *model)
+{
+    bool differs = false;
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        differs |= model->tensors[i].channel_axis != 0;
+    }
+    for (i = 0; differs && q->options.axis == VC_AXIS_OUTPUT && i < q->pass.n_recipe; i++) {
+        if (strcmp(q->recipe[i].key, "axis") == 0) {
+            q->recipe[i].value = "output";
+        }
+    }
+}
+
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
 {
     struct quantize *q = pass->self;
+    enum vc_status status;
 
-    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note);
+    name_axis(q, model);
+    VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note));
+    if (q->tensor_scales != NULL) {
+        pass->note =
+            vc_arena_printf(ctx, &q->arena, "%s%sone scale per tensor, not per channel: %s",
+                            pass->note != NULL ? pass->note : "", pass->note != NULL ? "; " : "", q->tensor_scales);
+        VC_TRY_ALLOC(pass->note);
+    }
+out:
+    return status;
 }
 
 /* ---- the pass ---- */
@@ -313,10 +343,13 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
             return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
                            (unsigned long long)o->group_size);
         }
-        if (o->axis != 0) {
+        if (o->axis != 0 && o->axis != VC_AXIS_OUTPUT) {
             return vc_fail(ctx, VC_E_ARGUMENT, "groups run along the rows of axis 0; axis %d goes with channels only",
                            o->axis);
         }
+    }
+    if (o->axis == VC_AXIS_OUTPUT) {
+        return VC_OK;
     }
     if (o->granularity == VC_GRANULARITY_TENSOR && o->target == VC_TARGET_INT8 && o->axis != 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "one scale per tensor needs no axis; axis %d goes with channels only",
@@ -364,7 +397,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     add_entry(q, "scheme", targets[o->target]);
     if (o->target == VC_TARGET_INT8) {
         add_entry(q, "granularity", granularity);
-        add_entry(q, "axis", decimal(ctx, q, o->axis));
+        add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
     } else {
         add_entry(q, "overflow", overflows[o->overflow]);

@@ -44,7 +44,8 @@ static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity,
      .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, .field = FIELD(quantize.axis),
-     .help = "int8: the axis of the channels, negative from the end (default 0: output rows)"},
+     .help = "int8: the axis of the channels, negative from the end (default: the output channels, which is axis 0 "
+             "where the format does not tell)"},
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = FIELD(quantize.asymmetric),
      .help = "int8: codes -127..127 around zero (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, .field = FIELD(quantize.asymmetric),

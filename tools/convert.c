@@ -87,7 +87,7 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
-     .help = "where to write; the extension (.npz, .npy, .safetensors, .gguf, .pt) chooses the format, else it is the input's; - is "
+     .help = "where to write; the extension (.npz, .npy, .safetensors, .gguf, .onnx, .pt) chooses the format, else it is the input's; - is "
              "standard output (default: a name beside the input, such as model.int8.npz)"},
     {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit,
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "

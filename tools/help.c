@@ -197,7 +197,7 @@ void help_man(FILE *to)
             ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
             ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
             ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
-            ".SH DESCRIPTION\nReads checkpoints of neural networks (safetensors, GGUF, NumPy .npz and .npy), "
+            ".SH DESCRIPTION\nReads checkpoints of neural networks (safetensors, GGUF, ONNX, NumPy .npz and .npy), "
             "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
             "never changed; the output "
             "appears whole or not at all, and is the same for any number of threads, processor or device.\n"

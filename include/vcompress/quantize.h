@@ -37,11 +37,12 @@ struct vc_rule {
 
 #define VC_DEFAULT_MIN_ELEMS 4096
 #define VC_DEFAULT_MIN_ROW   32
+#define VC_AXIS_OUTPUT       (-1000) /* the output channels where the format tells (ONNX), else axis 0 */
 
 struct vc_quantize_options {
     enum vc_target target;
     enum vc_granularity granularity;
-    int axis;            /* channel axis; negative counts from the end; default 0 */
+    int axis;            /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
     uint64_t group_size; /* VC_GRANULARITY_GROUP */
     bool asymmetric;
     enum vc_nonfinite nonfinite;
@@ -53,7 +54,7 @@ struct vc_quantize_options {
     bool requantize;    /* accept input that is quantized already: it is dequantized first */
 };
 
-/* int8, per channel of axis 0, symmetric, the default skips, everything else off. */
+/* int8, per output channel, symmetric, the default skips, everything else off. */
 VC_API void vc_quantize_defaults(struct vc_quantize_options *options);
 VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
                                           const struct vc_quantize_options *options);

@@ -22,7 +22,7 @@ struct vc_ctx *fuzz_ctx(void)
 }
 
 /* One memory file for the whole run: making one for each input costs more than all the rest. */
-static const char *file_with(const uint8_t *data, size_t n)
+const char *fuzz_file(const uint8_t *data, size_t n)
 {
     static char path[64];
     static int fd = -1;
@@ -40,7 +40,7 @@ static const char *file_with(const uint8_t *data, size_t n)
     return path;
 }
 
-static void promise(bool kept, const char *what, const struct vc_ctx *ctx)
+void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx)
 {
     if (!kept) {
         fprintf(stderr, "broken promise: %s (%s)\n", what, vc_ctx_message(ctx));
@@ -52,12 +52,14 @@ void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
 {
     struct vc_open_options options = {.void_as = void_as};
     struct vc_ctx *ctx = fuzz_ctx();
-    enum vc_status status = walk_path(ctx, file_with(data, n), &options);
+    enum vc_status status = walk_path(ctx, fuzz_file(data, n), &options);
     const char *message = vc_ctx_message(ctx);
+    bool missing = status == VC_E_IO && strstr(message, "has its values in '") != NULL; /* ONNX looks for other files */
 
-    promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED || status == VC_E_NOMEM,
-            vc_status_name(status), ctx);
-    promise((status == VC_OK) == (message[0] == '\0'), "a sentence with every failure, and only then", ctx);
-    promise(strchr(message, '\n') == NULL, "one line", ctx);
-    promise(vc_pool_in_use(ctx->shared->pool) == 0, "all memory is given back", ctx);
+    fuzz_promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED || status == VC_E_NOMEM ||
+                     missing,
+                 vc_status_name(status), ctx);
+    fuzz_promise((status == VC_OK) == (message[0] == '\0'), "a sentence with every failure, and only then", ctx);
+    fuzz_promise(strchr(message, '\n') == NULL, "one line", ctx);
+    fuzz_promise(vc_pool_in_use(ctx->shared->pool) == 0, "all memory is given back", ctx);
 }

@@ -15,4 +15,10 @@ struct vc_ctx *fuzz_ctx(void);
  * a sentence, memory that was not given back, an error of our own making. */
 void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as);
 
+/* The bytes as a file; good until the next call. */
+const char *fuzz_file(const uint8_t *data, size_t n);
+
+/* Aborts, with the sentence of ctx, where a promise is not kept. */
+void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx);
+
 #endif

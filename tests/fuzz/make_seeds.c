@@ -6,6 +6,7 @@
 
 #include "fuzz_target.h"
 #include "gguf_builder.h"
+#include "onnx_builder.h"
 #include "zip_builder.h"
 
 static const char *root;
@@ -297,6 +298,74 @@ static void layout_seeds(void)
                      data, 21);
 }
 
+static void save_onnx(const char *name, struct onnx_builder *g)
+{
+    struct bytes b = onnx_finish(g);
+
+    save("onnx", name, &b);
+    bytes_release(&b);
+}
+
+static void onnx_codes(struct onnx_builder *g, bool blocks)
+{
+    const uint64_t dims[] = {4, 8};
+    const uint64_t scales[] = {4, 2};
+
+    onnx_raw(g, "w.int8", 3, 2, dims, NULL, 32);
+    onnx_raw(g, "w.scale", 1, blocks ? 2 : 1, blocks ? scales : dims,
+             "\0\0\x80?\0\0\0?\0\0\x80?\0\0\0?\0\0\x80?\0\0\0?\0\0\x80?\0\0\0?", blocks ? 32 : 16);
+    onnx_raw(g, "w.zero_point", 3, blocks ? 2 : 1, blocks ? scales : dims, NULL, blocks ? 8 : 4);
+}
+
+static void onnx_seeds(void)
+{
+    const uint64_t three[] = {3};
+    struct onnx_builder g = {.ir = 3, .opset = 6};
+    struct bytes t, inner = {NULL, 0, 0}, branch = {NULL, 0, 0}, node = {NULL, 0, 0};
+
+    onnx_op(&g, "MatMul", "x w", "y");
+    onnx_weights(&g, "w", 4, 8);
+    onnx_info(&g, 11, "x");
+    onnx_info(&g, 11, "w");
+    onnx_info(&g, 12, "y");
+    onnx_info(&g, 13, "w");
+    save_onnx("old", &g);
+    onnx_op_with(&g, "DequantizeLinear", "w.int8 w.scale w.zero_point", "w", "axis", 0);
+    onnx_op(&g, "Conv", "x w", "y");
+    onnx_codes(&g, false);
+    save_onnx("codes", &g);
+    g.opset = 21;
+    onnx_op_with(&g, "DequantizeLinear", "w.int8 w.scale w.zero_point", "w", "block_size", 4);
+    onnx_codes(&g, true);
+    onnx_op_with(&g, "Cast", "h", "v", "to", 1);
+    onnx_raw(&g, "h", 16, 1, three, NULL, 6);
+    save_onnx("blocks", &g);
+    t = onnx_head("ints", 6, 1, three);
+    pb_data(&t, 5, "\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\3", 12);
+    pb_message(&g.graph, 5, &t);
+    t = onnx_head("floats", 1, 1, three);
+    pb_data(&t, 4, "abcdefgh", 8);
+    bytes_add(&t, "\x25ijkl", 5);
+    pb_message(&g.graph, 5, &t);
+    save_onnx("numbers", &g);
+    onnx_elsewhere(&g, "e", 1, 1, "w.bin", "0", "4");
+    save_onnx("external", &g);
+    onnx_weights(&g, "w", 2, 8);
+    onnx_weights(&g, "v", 2, 8);
+    pb_text(&inner, 1, "w");
+    pb_text(&inner, 2, "y");
+    pb_message(&branch, 1, &inner);
+    pb_text(&inner, 1, "then_branch");
+    pb_message(&inner, 6, &branch);
+    pb_message(&node, 5, &inner);
+    pb_text(&node, 4, "If");
+    pb_message(&g.graph, 1, &node);
+    pb_text(&inner, 1, "v");
+    pb_message(&g.graph, 14, &inner);
+    bytes_add(&g.model, "\xa3\x38\x08\1\xa4\x38", 6);
+    save_onnx("inside", &g);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -311,5 +380,6 @@ int main(int argc, char **argv)
     safetensors_seeds();
     layout_seeds();
     gguf_seeds();
+    onnx_seeds();
     return 0;
 }

@@ -1,0 +1,208 @@
+/* onnx_graph.c - walks over the graph of an ONNX file: initializers become tensors, and every name is known afterwards,
+ * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change. */
+#include <inttypes.h>
+
+#include "formats/onnx.h"
+
+#define MAX_DEPTH 32 /* graphs within nodes within graphs */
+
+/* ---- tensors that are only carried over ---- */
+
+enum vc_status onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        if (named && f.number == ONNX_TENSOR_NAME) {
+            size_t symbol;
+
+            VC_TRY(onnx_symbol_read(r, &f, "the name of a tensor", &symbol));
+        }
+        if (f.number == ONNX_TENSOR_LOCATION && f.type == VC_WIRE_VARINT && f.value != 0) {
+            r->self->external_inside = true;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a sparse tensor"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        if (f.number == ONNX_SPARSE_VALUES || f.number == ONNX_SPARSE_INDICES) {
+            VC_TRY(onnx_inner_tensor(r, &f, named && f.number == ONNX_SPARSE_VALUES));
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- names of inputs and outputs ---- */
+
+/* The name of a ValueInfoProto. */
+static enum vc_status info_name(struct onnx_reader *r, const struct vc_field *field, size_t *symbol)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    enum vc_status status;
+
+    *symbol = ONNX_NONE;
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input or output of the graph"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        if (f.number == ONNX_INFO_NAME) {
+            VC_TRY(onnx_symbol_read(r, &f, "the name of an input or output", symbol));
+        }
+    }
+out:
+    return status;
+}
+
+/* A TensorAnnotation names a tensor (1) and, in pairs of key and value (2), the tensors that quantize it. */
+static enum vc_status take_annotation(struct onnx_reader *r, const struct vc_field *field)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    size_t symbol;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an annotation"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        symbol = ONNX_NONE;
+        if (f.number == 1) {
+            VC_TRY(onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
+        } else if (f.number == 2 && f.type == VC_WIRE_BYTES) {
+            struct vc_span pair = f.data;
+
+            while (pair.n != 0 && symbol == ONNX_NONE) {
+                VC_TRY(vc_wire_field(&r->wire, &pair, &f));
+                if (f.number == ONNX_ENTRY_VALUE) {
+                    VC_TRY(onnx_symbol_read(r, &f, "the name in an annotation", &symbol));
+                }
+            }
+        }
+        if (symbol != ONNX_NONE) {
+            r->self->symbols.list[symbol].pinned = true;
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- initializers ---- */
+
+/* Its name first, for the sentences about everything else. */
+static enum vc_status find_name(struct onnx_reader *r, struct vc_span message, const char **name)
+{
+    struct vc_field f;
+    size_t symbol = ONNX_NONE;
+    enum vc_status status = VC_OK;
+
+    *name = NULL;
+    while (message.n != 0 && symbol == ONNX_NONE) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        if (f.number == ONNX_TENSOR_NAME) {
+            VC_TRY(onnx_symbol_read(r, &f, "its name", &symbol));
+        }
+    }
+    *name = symbol != ONNX_NONE ? r->self->symbols.list[symbol].name : NULL;
+out:
+    return status;
+}
+
+static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)
+{
+    struct onnx *self = r->self;
+    struct onnx_tensor *tensor;
+    const char *name;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
+    VC_TRY(onnx_grow(r->ctx, &self->tensors, &self->tensors_capacity, self->n_tensors, sizeof *self->tensors));
+    tensor = &self->tensors[self->n_tensors];
+    if (find_name(r, field->data, &name) != VC_OK || onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
+        return name != NULL
+                   ? vc_context(r->ctx, "%s", name)
+                   : vc_context(r->ctx, "initializer %zu (at offset %" PRIu64 ")", self->n_tensors, field->all.at);
+    }
+    if (tensor->symbol == ONNX_NONE) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "initializer %zu (at offset %" PRIu64 ") has no name", self->n_tensors,
+                       field->all.at);
+    }
+    tensor->field = field->all;
+    if (self->symbols.list[tensor->symbol].tensor != ONNX_NONE) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "tensor '%s' occurs twice", tensor->name);
+    }
+    self->symbols.list[tensor->symbol].tensor = self->n_tensors++;
+out:
+    return status;
+}
+
+/* ---- graphs ---- */
+
+static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
+{
+    struct onnx_symbols *symbols = &r->self->symbols;
+    size_t symbol = ONNX_NONE;
+    enum vc_status status = VC_OK;
+
+    switch (field->number) {
+    case ONNX_GRAPH_NODE:
+        return onnx_node_scan(r, field, depth);
+    case ONNX_GRAPH_INITIALIZER:
+        return depth == 0 ? take_initializer(r, field) : onnx_inner_tensor(r, field, true);
+    case ONNX_GRAPH_SPARSE:
+        return onnx_inner_sparse(r, field, true);
+    case ONNX_GRAPH_ANNOTATION:
+        return take_annotation(r, field);
+    case ONNX_GRAPH_INPUT:
+        VC_TRY(info_name(r, field, &symbol));
+        if (symbol != ONNX_NONE && depth == 0) {
+            symbols->list[symbol].graph_input = true;
+        }
+        break;
+    case ONNX_GRAPH_OUTPUT:
+        VC_TRY(info_name(r, field, &symbol));
+        if (symbol != ONNX_NONE) {
+            symbols->list[symbol].n_uses++;
+            symbols->list[symbol].pinned = true;
+        }
+        break;
+    default:
+        break;
+    }
+out:
+    return status;
+}
+
+enum vc_status onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth)
+{
+    struct vc_field field;
+    enum vc_status status = VC_OK;
+
+    if (depth > MAX_DEPTH) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d graphs inside each other", MAX_DEPTH);
+    }
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &field));
+        VC_TRY(take_field(r, &field, depth));
+    }
+out:
+    return status;
+}
+
+enum vc_status onnx_graph_scan(struct onnx_reader *r)
+{
+    return onnx_subgraph_scan(r, r->self->graph, 0);
+}

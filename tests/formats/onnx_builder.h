@@ -1,0 +1,41 @@
+/* onnx_builder.h - makes small ONNX files in memory, right or wrong in one place. Not part of the library. */
+#ifndef VC_TESTS_ONNX_BUILDER_H
+#define VC_TESTS_ONNX_BUILDER_H
+
+#include "zip_builder.h"
+
+/* Fields of protocol buffers. pb_message releases what it adds. */
+void pb_varint(struct bytes *b, uint64_t v);
+void pb_int(struct bytes *b, unsigned field, uint64_t v);
+void pb_data(struct bytes *b, unsigned field, const void *data, size_t n);
+void pb_text(struct bytes *b, unsigned field, const char *s);
+void pb_message(struct bytes *b, unsigned field, struct bytes *inner);
+
+struct onnx_builder {
+    uint64_t ir, opset; /* 0: 8 and 17 */
+    struct bytes graph; /* its fields so far */
+    struct bytes model; /* fields behind the graph */
+};
+
+/* dims, data_type and name of a TensorProto. */
+struct bytes onnx_head(const char *name, unsigned type, unsigned n_dims, const uint64_t *dims);
+/* An initializer with n bytes of raw_data: `data`, or counting up if it is NULL. */
+void onnx_raw(struct onnx_builder *g, const char *name, unsigned type, unsigned n_dims, const uint64_t *dims,
+              const void *data, size_t n);
+/* f32 values, some of them negative. */
+void onnx_weights(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols);
+/* ... that lie in another file; NULL leaves an entry out. */
+void onnx_elsewhere(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols, const char *location,
+                    const char *offset, const char *length);
+/* Names with blanks between them. */
+void onnx_op(struct onnx_builder *g, const char *op, const char *inputs, const char *output);
+/* ... with one attribute that is a number. */
+void onnx_op_with(struct onnx_builder *g, const char *op, const char *inputs, const char *output, const char *attribute,
+                  uint64_t value);
+/* An input (11), output (12) or value_info (13) without a type. */
+void onnx_info(struct onnx_builder *g, unsigned field, const char *name);
+
+/* The file; the builder is empty afterwards. */
+struct bytes onnx_finish(struct onnx_builder *g);
+
+#endif

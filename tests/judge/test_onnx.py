@@ -1,0 +1,630 @@
+"""test_onnx.py - ONNX in and out. The judges are the onnx package (its checker, its reader) and onnxruntime, which runs
+the graph before and after.
+
+What int8 costs is judged twice. Exactly: a copy of the model whose weights are the values of the definition has to give
+the same output as the model with codes and DequantizeLinear, but for the order of sums. And roughly: the output stays
+within 3 % of the largest value of the original one, which small random networks keep with 8 bits per weight.
+"""
+import os
+import sys
+import unittest
+
+from judge_support import SMALL, Judge, main, np, read_bytes, run, sha, write_bytes
+import definition as d
+import weights
+
+try:
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto as T, helper, numpy_helper
+except ImportError as e:
+    print("SKIPPED: %s (the packages onnx and onnxruntime, for %s)" % (e, sys.executable))
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+CLOSE = 0.03
+TYPES = {T.FLOAT: "f4", T.DOUBLE: "f8", T.FLOAT16: "f2"}
+
+
+def tensor(name, a, how="raw"):
+    """An initializer: raw_data; "list": float_data and its kind, packed as onnx.proto says."""
+    a = np.ascontiguousarray(a)
+    if how == "raw":
+        return numpy_helper.from_array(a, name)
+    return helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape, a.reshape(-1).tolist())
+
+
+def info(name, shape, dtype=T.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def model(nodes, inputs, outputs, inits, opset=17, ir=8, name="g"):
+    graph = helper.make_graph(nodes, name, inputs, outputs, inits)
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], producer_name="judge")
+    m.ir_version = ir
+    return m
+
+
+def normal(name, shape, dtype="f4"):
+    return weights.normal(name, shape, 0.5).astype(dtype)
+
+
+MLP_SHAPES = {"w1": (48, 64), "w2": (40, 64), "w3": (40, 10)}
+MLP_AXES = {"w1": 1, "w2": 0, "w3": 1}
+
+
+def mlp(opset=17, ir=8, dtype=T.FLOAT, how="raw", extra_inputs=False):
+    """MatMul (channels on axis 1), Gemm with transB (axis 0), Gemm (axis 1)."""
+    npt = TYPES[dtype]
+    w = {n: normal(n, s, npt) for n, s in MLP_SHAPES.items()}
+    inits = [tensor(n, a, how) for n, a in w.items()]
+    inits += [tensor(n, (weights.normal(n, (k, 1)) * 0.1).reshape(k).astype(npt), how)
+              for n, k in [("b1", 64), ("b2", 40), ("b3", 10)]]
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["h0"]), helper.make_node("Add", ["h0", "b1"], ["h1"]),
+             helper.make_node("Relu", ["h1"], ["h2"]), helper.make_node("Gemm", ["h2", "w2", "b2"], ["h3"], transB=1),
+             helper.make_node("Relu", ["h3"], ["h4"]), helper.make_node("Gemm", ["h4", "w3", "b3"], ["y"])]
+    inputs = [info("x", [None, 48], dtype)]
+    if extra_inputs:
+        inputs += [info(i.name, list(i.dims), dtype) for i in inits]
+    return model(nodes, inputs, [info("y", [None, 10], dtype)], inits, opset, ir), w
+
+
+CONV_AXES = {"c1.weight": 0, "c2.weight": 0, "up.weight": 1, "fc": 1}
+
+
+def conv(opset=17):
+    w = {"c1.weight": normal("c1", (16, 3, 3, 3)), "c2.weight": normal("c2", (24, 16, 3, 3)),
+         "up.weight": normal("up", (24, 8, 2, 2)), "fc": normal("fc", (8, 10))}
+    nodes = [helper.make_node("Conv", ["x", "c1.weight"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "c2.weight"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+             helper.make_node("Relu", ["c"], ["e"]),
+             helper.make_node("ConvTranspose", ["e", "up.weight"], ["f"], strides=[2, 2]),
+             helper.make_node("GlobalAveragePool", ["f"], ["g"]), helper.make_node("Flatten", ["g"], ["h"]),
+             helper.make_node("MatMul", ["h", "fc"], ["y"])]
+    return model(nodes, [info("x", [None, 3, 12, 12])], [info("y", [None, 10])], [tensor(n, a) for n, a in w.items()],
+                 opset), w
+
+
+def run_model(path, seed=1):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    s = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    r = np.random.default_rng(seed)
+    feed = {}
+    for i in s.get_inputs():
+        shape = [5 if not isinstance(n, int) else n for n in i.shape]
+        t = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(float16)": "f2", "tensor(int64)": "i8",
+             "tensor(bool)": "?"}[i.type]
+        feed[i.name] = r.standard_normal(shape).astype(t) if t[0] == "f" else \
+            (np.ones(shape, t) if t == "?" else r.integers(0, 8, shape))
+    return s.run(None, feed)[0].astype("f8")
+
+
+def initializers(m, folder=None):
+    out = {}
+    for i in m.graph.initializer:
+        a = numpy_helper.to_array(i, folder) if folder else numpy_helper.to_array(i)
+        assert i.name not in out, "two initializers named " + i.name
+        out[i.name] = a
+    return out
+
+
+class Onnx(Judge):
+    def save(self, m, name="in.onnx", **options):
+        onnx.save(m, self.path(name), **options)
+        return self.path(name)
+
+    def opened(self, name):
+        """An output of ours, after the checker: also with shapes and types inferred."""
+        onnx.checker.check_model(self.path(name), full_check=True)
+        return onnx.load(self.path(name))
+
+    def near(self, a, b, rel, what=""):
+        worst = np.abs(a - b).max() / np.abs(b).max()
+        self.assertLessEqual(worst, rel, what)
+        return worst
+
+    def same_values(self, m, w, name, rel=1e-5):
+        """A model with these weights in plain floats gives what the output called `name` gives."""
+        plain = onnx.ModelProto()
+        plain.CopyFrom(m)
+        for i in plain.graph.initializer:
+            if i.name in w:
+                i.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(w[i.name]), i.name))
+        self.near(run_model(self.path(name)), run_model(self.save(plain, "plain.onnx")), rel, "the values of the definition")
+
+    def check_int8(self, m, w, axes, name="out.onnx", granularity="channel", group=0, asymmetric=False, node_axis=None):
+        """Codes, scales, zero points and nodes are those of the definition; returns the values."""
+        out = self.opened(name)
+        a = initializers(out)
+        nodes = {n.output[0]: n for n in out.graph.node}
+        values = {}
+        for n, x in w.items():
+            q, s, z, _ = d.int8(x, granularity, axes[n], group, asymmetric)
+            values[n] = d.int8_value(q, s, z, granularity, group).astype(x.dtype)
+            self.same_bits(a[n + ".int8"], q, n)
+            s = s.reshape(()) if granularity == "tensor" else s.reshape(-1) if granularity == "channel" else s
+            self.same_bits(a[n + ".scale"], s, n)
+            self.assertEqual(n + ".zero_point" in a, asymmetric)
+            node = nodes[n]
+            if x.dtype != np.float32:
+                self.assertEqual(node.op_type, "Cast")
+                node = nodes[node.input[0]]
+            self.assertEqual(node.op_type, "DequantizeLinear")
+            parts = [n + ".int8", n + ".scale"] + ([n + ".zero_point"] if asymmetric else [])
+            self.assertEqual(list(node.input), parts)
+            if asymmetric:
+                self.same_bits(a[n + ".zero_point"], z.reshape(s.shape), n)
+            got = {t.name: t.i for t in node.attribute}
+            want = {"tensor": {}, "channel": {"axis": axes[n]}, "group": {"axis": node_axis, "block_size": group}}
+            self.assertEqual(got, want[granularity])
+            self.assertNotIn(n, a)
+        kept = {n for n in initializers(m) if n not in w}
+        self.assertLessEqual(kept, set(a))
+        return values
+
+    # ---- int8 ----
+
+    def test_int8(self):
+        for build, axes in ((mlp, MLP_AXES), (conv, CONV_AXES)):
+            m, w = build()
+            before = run_model(self.save(m))
+            for extra, options in [([], {}), (["--asymmetric"], {"asymmetric": True}),
+                                   (["--granularity", "tensor"], {"granularity": "tensor"})]:
+                self.vc("quantize", "--int8", *SMALL, *extra, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+                values = self.check_int8(m, w, axes, **options)
+                self.same_values(m, values, "out.onnx")
+                self.near(run_model(self.path("out.onnx")), before, CLOSE)
+                self.assertLess(os.path.getsize(self.path("out.onnx")), 0.45 * os.path.getsize(self.path("in.onnx")))
+
+    def test_axis_option(self):
+        m, w = mlp()
+        self.save(m)
+        self.vc("quantize", "--int8", *SMALL, "--axis", "0", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.check_int8(m, w, {n: 0 for n in w})
+        self.vc("quantize", "--int8", *SMALL, "--axis", "-1", "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.check_int8(m, w, {n: 1 for n in w})
+
+    def test_groups(self):
+        """Blocks of opset 21, also short last ones; onnxruntime runs them."""
+        m, w = mlp(opset=21, ir=10)
+        before = run_model(self.save(m))
+        for group in (8, 16, 25, 1000):
+            self.vc("quantize", "--int8", *SMALL, "--granularity", "group:%d" % group, "--force", self.path("in.onnx"), "-o",
+                    self.path("out.onnx"))
+            values = self.check_int8(m, w, {n: 0 for n in w}, granularity="group", group=group, node_axis=1)
+            try:
+                after = run_model(self.path("out.onnx"))
+            except Exception as e:
+                self.fail("group %d: %s" % (group, e))
+            self.near(after, before, CLOSE)
+            self.same_values(m, values, "out.onnx")
+            self.vc("dequantize", "--force", self.path("out.onnx"), "-o", self.path("back.onnx"))
+            back = initializers(self.opened("back.onnx"))
+            for n in w:
+                self.same_bits(back[n], values[n], n)
+        said = self.refuse(3, "quantize", "--int8", *SMALL, "--granularity", "group:8", self.save(conv(21)[0]), "-o",
+                           self.path("no.onnx"))
+        self.assertIn("along one axis", said)
+        said = self.refuse(3, "quantize", "--int8", *SMALL, "--granularity", "group:8", self.save(mlp()[0]), "-o",
+                           self.path("no.onnx"))
+        self.assertIn("a scale per group needs opset 21, and this model has 17", said)
+
+    def test_old_opsets(self):
+        """Below 13 one scale per tensor, said in the report; below 10 no int8 at all. The opset stays what it is."""
+        for opset, ir in ((10, 5), (11, 6), (12, 7)):
+            m, w = mlp(opset, ir)
+            before = run_model(self.save(m))
+            r = self.vc("quantize", "--int8", *SMALL, "--json", "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            self.assertIn("one scale per tensor", r.json()["note"])
+            self.check_int8(m, w, MLP_AXES, granularity="tensor")
+            self.assertEqual(onnx.load(self.path("out.onnx")).opset_import[0].version, opset)
+            self.near(run_model(self.path("out.onnx")), before, 2 * CLOSE)
+        m, _ = mlp(9, 4)
+        self.save(m)
+        said = self.refuse(3, "quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("no.onnx"))
+        self.assertIn("w1: int8 (DequantizeLinear) needs opset 10, and this model has 9", said)
+        self.vc("quantize", "--fp16", *SMALL, self.path("in.onnx"), "-o", self.path("half.onnx"))
+        self.opened("half.onnx")
+
+    def test_initializers_as_inputs(self):
+        """IR version 3 wants every initializer among the inputs; later ones may have them there."""
+        for opset, ir in ((10, 3), (17, 8)):
+            m, w = mlp(opset, ir, extra_inputs=True)
+            self.save(m)
+            before = run_model(self.path("in.onnx"))
+            self.vc("quantize", "--int8", *SMALL, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            self.check_int8(m, w, MLP_AXES, granularity="tensor" if opset < 13 else "channel")
+            out = onnx.load(self.path("out.onnx"))
+            names = [i.name for i in out.graph.input]
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual(names[:4], ["x", "b1", "b2", "b3"])
+            new = [n + s for n in w for s in (".int8", ".scale")] if ir < 4 else []
+            self.assertEqual(sorted(names[4:]), sorted(new))
+            self.near(run_model(self.path("out.onnx")), before, 2 * CLOSE)
+            self.vc("dequantize", "--force", self.path("out.onnx"), "-o", self.path("back.onnx"))
+            back = self.opened("back.onnx")
+            self.assertEqual({i.name for i in back.graph.input}, {"x", "b1", "b2", "b3"} | (set(w) if ir < 4 else set()))
+            run_model(self.path("back.onnx"))
+
+    # ---- casts ----
+
+    def test_casts(self):
+        m, w = mlp()
+        before = run_model(self.save(m))
+        for option, target, rel in (("--fp16", "f16", 2e-3), ("--bf16", "bf16", 1e-2)):
+            self.vc("quantize", option, *SMALL, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            out = self.opened("out.onnx")
+            found = {i.name: i for i in out.graph.initializer}
+            for n, x in w.items():
+                self.assertEqual(found[n + "." + target].raw_data, d.cast(x, target).tobytes())
+            self.same_values(m, {n: d.cast_value(d.cast(x, target), target) for n, x in w.items()}, "out.onnx")
+            self.near(run_model(self.path("out.onnx")), before, rel)
+            self.assertEqual([n.op_type for n in out.graph.node][:3], ["Cast"] * 3)
+            # ... and back to one initializer each.
+            self.vc("dequantize", "--casts", "--force", self.path("out.onnx"), "-o", self.path("back.onnx"))
+            back = self.opened("back.onnx")
+            self.assertEqual([n.op_type for n in back.graph.node], [n.op_type for n in m.graph.node])
+            for n, x in w.items():
+                self.same_bits(initializers(back)[n], d.cast_value(d.cast(x, target), target), n)
+
+    def test_other_float_graphs(self):
+        """Weights of f16 and f64: codes come back through a Cast, and the graph keeps its types."""
+        for dtype, rel in ((T.FLOAT16, 5e-3), (T.DOUBLE, 1e-5)):
+            m, w = mlp(dtype=dtype)
+            before = run_model(self.save(m))
+            self.vc("quantize", "--int8", *SMALL, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            values = self.check_int8(m, w, MLP_AXES)
+            self.same_values(m, values, "out.onnx", rel)
+            self.near(run_model(self.path("out.onnx")), before, CLOSE)
+            self.vc("dequantize", "--source-dtype", "--force", self.path("out.onnx"), "-o", self.path("back.onnx"))
+            back = self.opened("back.onnx")
+            self.assertEqual([n.op_type for n in back.graph.node], [n.op_type for n in m.graph.node])
+            for n in w:
+                self.same_bits(initializers(back)[n], values[n], n)
+        self.vc("quantize", "--fp16", *SMALL, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.opened("out.onnx")
+        self.near(run_model(self.path("out.onnx")), before, 2e-3)
+
+    # ---- what stays ----
+
+    def test_copy(self):
+        """Nothing to do gives the same file, byte for byte; also with strings, sparse tensors, unknown fields."""
+        m, _ = mlp(how="list")
+        m.graph.initializer.append(helper.make_tensor("words", T.STRING, [2], [b"a", b"bc"]))
+        m.graph.initializer.append(helper.make_tensor("ints", T.INT64, [3], [1, -2, 1 << 40]))
+        m.graph.initializer.append(helper.make_tensor("small", T.INT8, [4], [1, -2, 127, -128]))
+        m.graph.initializer.append(helper.make_tensor("four", T.INT4, [3], [1, -2, 7]))
+        m.graph.doc_string = "notes"
+        m.metadata_props.add(key="k", value="v")
+        for unknown in (b"", b"\xa0\x38\x07", b"\xbb\x7d\x08\x01\xbc\x7d\xbd\x7d1234"):
+            write_bytes(self.path("in.onnx"), m.SerializeToString() + unknown)
+            for extra in ([], ["--threads", "3"]):
+                self.vc("quantize", "--int8", "--exclude", "*", "--force", *extra, self.path("in.onnx"), "-o",
+                        self.path("out.onnx"))
+                self.assertEqual(read_bytes(self.path("out.onnx")), read_bytes(self.path("in.onnx")))
+
+    def test_lists(self):
+        """Values in float_data give the same output as values in raw_data."""
+        for dtype in (T.FLOAT, T.DOUBLE, T.FLOAT16):
+            for how in ("raw", "list"):
+                self.save(mlp(dtype=dtype, how=how)[0], how + ".onnx")
+                self.vc("quantize", "--int8", *SMALL, "--exclude", "b?", "--force", self.path(how + ".onnx"), "-o",
+                        self.path(how + ".out.onnx"))
+            a, b = (onnx.load(self.path(how + ".out.onnx")) for how in ("raw", "list"))
+            self.assertEqual([i for i in a.graph.initializer if i.name[0] == "w"],
+                             [i for i in b.graph.initializer if i.name[0] == "w"])
+            for i, j in zip(a.graph.initializer, b.graph.initializer):
+                self.same_bits(numpy_helper.to_array(i), numpy_helper.to_array(j), i.name)
+
+    def test_everything_else_stays(self):
+        m, w = mlp()
+        m.graph.initializer[0].doc_string = "the first"
+        m.graph.value_info.append(info("h0", [None, 64]))
+        m.graph.value_info.append(info("w1", [48, 64]))
+        m.functions.append(helper.make_function("f", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])],
+                                                [helper.make_opsetid("", 17)]))
+        m.opset_import.append(helper.make_opsetid("f", 1))
+        self.save(m)
+        self.vc("quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("out.onnx"))
+        out = self.opened("out.onnx")
+        self.assertEqual(list(out.graph.node)[3:], list(m.graph.node))
+        for field in ("input", "output", "value_info"):
+            self.assertEqual(list(getattr(out.graph, field)), list(getattr(m.graph, field)))
+        for field in ("functions", "opset_import", "ir_version", "producer_name"):
+            self.assertEqual(getattr(out, field), getattr(m, field))
+        self.assertEqual(out.graph.initializer[0].doc_string, "the first")
+        self.assertEqual([i.name for i in out.graph.initializer],
+                         [n + s for n in w for s in (".int8", ".scale")] + ["b1", "b2", "b3"])
+
+    def test_subgraphs(self):
+        """A weight that the branches of an If use; a weight of a branch itself is not touched."""
+        w = normal("w", (16, 16))
+        inner = normal("inner", (16, 16))
+        branch = [helper.make_graph([helper.make_node("MatMul", ["x", n], ["y_" + n])], "b_" + n, [],
+                                    [info("y_" + n, [None, 16])], i)
+                  for n, i in (("w", []), ("inner", [tensor("inner", inner)]))]
+        m = model([helper.make_node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])],
+                  [info("c", [], T.BOOL), info("x", [None, 16])], [info("y", [None, 16])], [tensor("w", w)])
+        before = run_model(self.save(m))
+        self.vc("quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("out.onnx"))
+        values = self.check_int8(m, {"w": w}, {"w": 1})
+        self.same_values(m, values, "out.onnx")
+        self.near(run_model(self.path("out.onnx")), before, CLOSE)
+        out = onnx.load(self.path("out.onnx"))
+        self.assertEqual(out.graph.node[1], m.graph.node[0])
+
+    def test_names_that_are_taken(self):
+        """Names of nodes' values, here and in a branch, are not used again."""
+        m, w = mlp()
+        for n in m.graph.node:
+            for k, i in enumerate(n.input):
+                n.input[k] = {"h0": "w1.int8", "h1": "w1.scale"}.get(i, i)
+            for k, o in enumerate(n.output):
+                n.output[k] = {"h0": "w1.int8", "h1": "w1.scale"}.get(o, o)
+        before = run_model(self.save(m))
+        self.vc("quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("out.onnx"))
+        a = initializers(self.opened("out.onnx"))
+        self.assertIn("w1.int8_1", a)
+        self.assertIn("w1.scale_1", a)
+        self.near(run_model(self.path("out.onnx")), before, CLOSE)
+        # A weight called w and one called w.int8.
+        m = model([helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w.int8"], ["y"])],
+                  [info("x", [None, 16])], [info("y", [None, 16])],
+                  [tensor("w", normal("w", (16, 16))), tensor("w.int8", normal("v", (16, 16)))])
+        before = run_model(self.save(m))
+        self.vc("quantize", "--int8", *SMALL, "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.opened("out.onnx")
+        self.near(run_model(self.path("out.onnx")), before, CLOSE)
+
+    # ---- reading codes ----
+
+    def test_dequantize(self):
+        for build, axes in ((mlp, MLP_AXES), (conv, CONV_AXES)):
+            m, w = build()
+            self.save(m)
+            for extra in ([], ["--asymmetric"], ["--granularity", "tensor"]):
+                self.vc("quantize", "--int8", *SMALL, *extra, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
+                self.vc("dequantize", "--force", self.path("out.onnx"), "-o", self.path("back.onnx"))
+                back = self.opened("back.onnx")
+                self.assertEqual(list(back.graph.node), list(m.graph.node))
+                got = initializers(back)
+                self.assertEqual(list(got), list(initializers(m)))
+                for n, x in w.items():
+                    granularity = "tensor" if "tensor" in extra else "channel"
+                    q, s, z, _ = d.int8(x, granularity, axes[n], 0, "--asymmetric" in extra)
+                    self.same_bits(got[n], d.int8_value(q, s, z, granularity), n)
+                # The names are the same all the way.
+                r = run("diff", "--json", self.path("in.onnx"), self.path("out.onnx"))
+                self.assertEqual({t["name"] for t in r.json()["tensors"]}, set(initializers(m)))
+                # What is quantized already is left alone, or done again.
+                self.refuse(3, "quantize", "--int8", *SMALL, self.path("out.onnx"), "-o", self.path("no.onnx"))
+                self.vc("quantize", "--int8", *SMALL, "--requantize", "-f", self.path("out.onnx"), "-o",
+                        self.path("again.onnx"))
+                self.assertEqual(set(initializers(self.opened("again.onnx"))) - set(initializers(m)),
+                                 {n + s for n in w for s in (".int8", ".scale")})
+                self.vc("dequantize", "--exclude", "*", "-f", self.path("out.onnx"), "-o", self.path("same.onnx"))
+                self.assertEqual(sha(self.path("same.onnx")), sha(self.path("out.onnx")))
+
+    def test_others_codes(self):
+        """What onnxruntime's own tool writes: int8 weights are understood, the rest of its nodes stays."""
+        try:
+            from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+        except ImportError as e:
+            self.skipTest(str(e))
+
+        class Reader(CalibrationDataReader):
+            def __init__(self):
+                r = np.random.default_rng(3)
+                self.data = iter([{"x": r.standard_normal((5, 48)).astype("f4")} for _ in range(4)])
+
+            def get_next(self):
+                return next(self.data, None)
+
+        m, w = mlp()
+        self.save(m)
+        for per_channel in (False, True):
+            quantize_static(self.path("in.onnx"), self.path("ort.onnx"), Reader(), quant_format=QuantFormat.QDQ,
+                            per_channel=per_channel, weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
+            before = run_model(self.path("ort.onnx"))
+            ort = onnx.load(self.path("ort.onnx"))
+            tensors = self.vc("inspect", "--json", self.path("ort.onnx")).json()["tensors"]
+            codes = {t["name"]: t for t in tensors if t["quant"]}
+            self.assertEqual(len(codes), 3, [t["name"] for t in tensors])
+            self.vc("dequantize", "--force", self.path("ort.onnx"), "-o", self.path("back.onnx"))
+            back = self.opened("back.onnx")
+            self.near(run_model(self.path("back.onnx")), before, 1e-6)
+            self.assertEqual(len(back.graph.node), len(ort.graph.node) - 3)
+            got = initializers(back)
+            for n, x in w.items():
+                match = [k for k in codes if k.startswith(n)]
+                self.assertEqual(len(match), 1)
+                self.near(got[match[0]], x, 0.01)
+            # Their scales and zero points of activations are no weights.
+            self.vc("quantize", "--fp16", *SMALL, "--force", self.path("back.onnx"), "-o", self.path("half.onnx"))
+            self.near(run_model(self.path("half.onnx")), before, 0.02)
+
+    def test_shared_codes(self):
+        """Codes that two nodes use are nobody's weights: everything stays."""
+        q, s, _, _ = d.int8(normal("w", (16, 16)), "channel", 1, 0, False)
+        nodes = [helper.make_node("DequantizeLinear", ["q", "s"], [n], axis=1) for n in ("w", "v")]
+        nodes += [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "v"], ["y"])]
+        m = model(nodes, [info("x", [None, 16])], [info("y", [None, 16])], [tensor("q", q), tensor("s", s.reshape(-1))])
+        self.save(m)
+        tensors = self.vc("inspect", "--json", self.path("in.onnx")).json()["tensors"]
+        self.assertEqual([(t["name"], t["dtype"]) for t in tensors], [("q", "i8"), ("s", "f32")])
+        self.vc("dequantize", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.assertEqual(sha(self.path("out.onnx")), sha(self.path("in.onnx")))
+
+    def test_scales_are_no_weights(self):
+        """A large table of block scales must not be quantized itself."""
+        q = np.random.default_rng(1).integers(-7, 8, (64, 64)).astype("i1")
+        s = np.abs(normal("s", (64, 32))) + 1
+        m = model([helper.make_node("DequantizeLinear", ["q", "s"], ["w"], axis=1, block_size=2),
+                   helper.make_node("Add", ["w", "w2"], ["v"]), helper.make_node("MatMul", ["x", "v"], ["y"])],
+                  [info("x", [None, 64])], [info("y", [None, 64])],
+                  [helper.make_tensor("q", T.UINT8, q.shape, (q + 8).tobytes(), raw=True), tensor("s", s),
+                   tensor("w2", normal("w2", (64, 64)))], 21, 10)
+        self.save(m)
+        self.vc("quantize", "--int8", *SMALL, "--include", "*", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.assertEqual(set(initializers(self.opened("out.onnx"))), {"q", "s", "w2.int8", "w2.scale"})
+        said = self.refuse(2, "quantize", "--int8", "--drop", "other", self.path("in.onnx"), "-o", self.path("no.onnx"))
+        self.assertIn("s: the graph needs it", said)
+
+    def test_axes(self):
+        """One weight with two uses: channels where they agree, else axis 0."""
+        w = normal("w", (24, 24))
+        for second, axis in ((helper.make_node("Gemm", ["h", "w"], ["y"]), 1),
+                             (helper.make_node("Gemm", ["h", "w"], ["y"], transB=1), 0)):
+            m = model([helper.make_node("MatMul", ["x", "w"], ["h"]), second], [info("x", [None, 24])],
+                      [info("y", [None, 24])], [tensor("w", w)])
+            self.save(m)
+            self.vc("quantize", "--int8", *SMALL, "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            self.check_int8(m, {"w": w}, {"w": axis})
+        table = normal("t", (40, 24))
+        m = model([helper.make_node("Gather", ["t", "i"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])],
+                  [info("i", [None], T.INT64)], [info("y", [None, 24])], [tensor("t", table), tensor("w", w)])
+        before = run_model(self.save(m))
+        self.vc("quantize", "--int8", *SMALL, "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+        self.check_int8(m, {"w": w, "t": table}, {"w": 1, "t": 0})
+        self.near(run_model(self.path("out.onnx")), before, CLOSE)
+
+    # ---- external data ----
+
+    def external(self, m, name="in.onnx", **options):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(m)
+        return self.save(copy, name, save_as_external_data=True, **dict(dict(size_threshold=0), **options))
+
+    def places(self, name):
+        m = onnx.load(self.path(name), load_external_data=False)
+        return {i.name: {e.key: e.value for e in i.external_data} for i in m.graph.initializer
+                if i.data_location == T.EXTERNAL}
+
+    def test_external(self):
+        for build, axes in ((mlp, MLP_AXES), (conv, CONV_AXES)):
+            m, w = build()
+            before = run_model(self.save(m, "whole.onnx"))
+            for options in (dict(location="weights.bin"), dict(all_tensors_to_one_file=False)):
+                self.external(m, **options)
+                self.vc("quantize", "--int8", "--exclude", "*", "-f", self.path("in.onnx"), "-o", self.path("same.onnx"))
+                for n, a in initializers(self.opened("same.onnx"), self.dir).items():
+                    self.same_bits(a, initializers(m)[n], n)
+                places = self.places("same.onnx")
+                self.assertEqual(set(places), set(initializers(m)))
+                for p in places.values():
+                    self.assertEqual((p["location"], int(p["offset"]) % 4096), ("same.onnx.data", 0))
+                r = self.vc("quantize", "--int8", *SMALL, "--json", "-f", self.path("in.onnx"), "-o",
+                            self.path("out.onnx")).json()
+                self.assertIn("out.onnx.data", r["note"])
+                size = os.path.getsize(self.path("out.onnx")) + os.path.getsize(self.path("out.onnx.data"))
+                self.assertEqual(r["totals"]["file"]["after"], size)
+                dry = self.vc("quantize", "--int8", *SMALL, "--json", "--dry-run", self.path("in.onnx"), "-o",
+                              self.path("out.onnx")).json()
+                self.assertEqual(dry["totals"]["file"]["after"], size)
+                values = self.check_int8(m, w, axes)
+                self.near(run_model(self.path("out.onnx")), before, CLOSE)
+                self.same_values(m, values, "out.onnx")
+                self.vc("dequantize", "-f", self.path("out.onnx"), "-o", self.path("back.onnx"))
+                for n, a in values.items():
+                    self.same_bits(initializers(self.opened("back.onnx"), self.dir)[n], a, n)
+
+    def test_external_is_confined(self):
+        m, _ = mlp()
+        self.external(m, location="weights.bin")
+        inside = read_bytes(self.path("in.onnx"))
+        for location, said in ((b"../leave.bin", "only files in the model's folder"), (b"/etc/passwd", "only files"),
+                               (b"./a/../b.bin", "only files"), (b"missing.bin", "cannot be opened"), (b".", "no file"),
+                               (b"", "does not say in which"), (b"weights.bin/", "cannot be opened")):
+            copy = onnx.load(self.path("in.onnx"), load_external_data=False)
+            for i in copy.graph.initializer:
+                for e in i.external_data:
+                    if e.key == "location":
+                        e.value = location.decode()
+            write_bytes(self.path("bad.onnx"), copy.SerializeToString())
+            self.assertIn(said, self.refuse(4 if "cannot" in said else 3, "inspect", self.path("bad.onnx")), location)
+        os.rename(self.path("weights.bin"), self.path("real.bin"))
+        os.symlink("real.bin", self.path("weights.bin"))
+        self.assertIn("is a link", self.refuse(3, "inspect", self.path("in.onnx")))
+        os.remove(self.path("weights.bin"))
+        os.mkdir(self.path("sub"))
+        os.symlink("sub", self.path("lnk"))
+        os.rename(self.path("real.bin"), self.path("sub/weights.bin"))
+        for folder, code in (("sub", 0), ("lnk", 4)):
+            copy = onnx.ModelProto.FromString(inside)
+            for i in copy.graph.initializer:
+                for e in i.external_data:
+                    if e.key == "location":
+                        e.value = "./%s//weights.bin" % folder
+            write_bytes(self.path("bad.onnx"), copy.SerializeToString())
+            self.assertEqual(run("inspect", self.path("bad.onnx")).code, code)
+        write_bytes(self.path("piped.onnx"), inside)
+        self.assertIn("standard input", self.refuse(3, "inspect", "-", stdin=inside))
+
+    def test_external_is_not_replaced(self):
+        """Neither the input's data nor a file that is there already, whatever the names."""
+        m, _ = mlp()
+        self.external(m, location="out.onnx.data")
+        was = sha(self.path("out.onnx.data"))
+        for force in ([], ["--force"]):
+            said = self.refuse(2, "quantize", "--int8", *force, self.path("in.onnx"), "-o", self.path("out.onnx"))
+            self.assertIn("input itself" , said)
+        for output in ("out.onnx.data", "in.onnx"):
+            self.refuse(2, "quantize", "--int8", "--force", self.path("in.onnx"), "-o", self.path(output))
+        os.link(self.path("out.onnx.data"), self.path("w.npz"))
+        self.refuse(2, "quantize", "--int8", "--force", self.path("in.onnx"), "-o", self.path("w.npz"))
+        os.remove(self.path("w.npz"))
+        self.assertEqual(sha(self.path("out.onnx.data")), was)
+        write_bytes(self.path("b.onnx.data"), b"mine")
+        self.assertIn("--force", self.refuse(2, "quantize", "--int8", self.path("in.onnx"), "-o", self.path("b.onnx")))
+        self.assertEqual(read_bytes(self.path("b.onnx.data")), b"mine")
+        self.assertIn("second file", self.refuse(2, "quantize", "--int8", self.path("in.onnx"), "-o", "-"))
+        self.no_strays("in.onnx", "out.onnx.data", "b.onnx.data")
+
+    # ---- other formats ----
+
+    def test_conversions(self):
+        m, w = mlp(how="list")
+        self.save(m)
+        self.vc("quantize", "--int8", "--exclude", "*", self.path("in.onnx"), "-o", self.path("out.npz"))
+        z = self.load(self.path("out.npz"))
+        for n, a in initializers(m).items():
+            self.same_bits(z[n], a, n)
+        said = self.refuse(2, "quantize", "--int8", self.path("out.npz"), "-o", self.path("no.onnx"))
+        self.assertIn("only ONNX becomes ONNX", said)
+        for extra, granularity in (([], "channel"), (["--asymmetric"], "channel"), (["--granularity", "tensor"], "tensor")):
+            self.vc("quantize", "--int8", *SMALL, *extra, "-f", self.path("in.onnx"), "-o", self.path("q.onnx"))
+            for extension in ("npz", "safetensors"):
+                out = self.path("q." + extension)
+                self.vc("dequantize", "--exclude", "*", "-f", self.path("q.onnx"), "-o", out)
+                self.vc("dequantize", "-f", out, "-o", self.path("b.npz"))
+                self.vc("dequantize", "-f", self.path("q.onnx"), "-o", self.path("c.npz"))
+                b, c = self.load(self.path("b.npz")), self.load(self.path("c.npz"))
+                self.assertEqual(list(b), list(initializers(m)))
+                for n, x in w.items():
+                    q, s, zero, _ = d.int8(x, granularity, MLP_AXES[n], 0, "--asymmetric" in extra)
+                    self.same_bits(b[n], d.int8_value(q, s, zero, granularity), n)
+                    self.same_bits(b[n], c[n], n)
+
+    def test_names_and_pipes(self):
+        m, _ = mlp()
+        self.save(m, "m.onnx")
+        self.vc("quantize", "--int8", *SMALL, self.path("m.onnx"))
+        piped = run("quantize", "--int8", *SMALL, "-", "-o", "-", stdin=read_bytes(self.path("m.onnx")))
+        self.assertEqual(piped.code, 0, piped.err)
+        self.assertEqual(piped.out, read_bytes(self.path("m.int8.onnx")))
+        self.no_strays("m.onnx", "m.int8.onnx")
+
+    def test_determinism(self):
+        for build in (mlp, conv):
+            self.external(build()[0], location="w.bin")
+            seen = set()
+            for extra in (["--threads", "1"], ["--threads", "4"], ["--cpu-mask", "ref"], ["--max-memory", "32M"]):
+                self.vc("quantize", "--int8", *SMALL, "-f", *extra, self.path("in.onnx"), "-o", self.path("out.onnx"))
+                seen.add((sha(self.path("out.onnx")), sha(self.path("out.onnx.data"))))
+            self.assertEqual(len(seen), 1)
+
+
+if __name__ == "__main__":
+    main()
