@@ -162,9 +162,11 @@ static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const
     const struct vc_tensor *t = &job->model->tensors[refused->items[0]];
     const char *others = name_others(ctx, job, refused, true);
 
-    return others == NULL ? VC_E_NOMEM
-                          : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s", t->name,
-                                    vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype), others);
+    return others == NULL
+               ? VC_E_NOMEM
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s", t->name,
+                         vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype),
+                         vc_dtype_is_quantized(t->dtype) ? ", which dequantize turns into floats" : "", others);
 }
 
 /* Codes and scales are kept in a layout that the output does not have, or that only some of the outputs have. */

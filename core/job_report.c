@@ -23,6 +23,30 @@ static uint64_t source_bytes(const struct vc_model *model, size_t index, uint64_
     return bytes;
 }
 
+/* What a loader that turns codes back makes of the source's tensor. */
+static enum vc_dtype weight_dtype(const struct vc_tensor *t)
+{
+    return t->quant != NULL                  ? t->quant->source_dtype
+           : vc_dtype_is_quantized(t->dtype) ? VC_DTYPE_F32 /* blocks do not tell what they were made from */
+                                             : t->dtype;
+}
+
+/* The scales that are part of blocks; those of other types are tensors. */
+static void add_block_scales(enum vc_dtype dtype, struct vc_report_row *row)
+{
+    static const struct {
+        unsigned char n, n_bytes; /* of a block: steps (or scales of steps), and everything that is no code */
+    } scales[VC_DTYPE_COUNT] = {
+        [VC_DTYPE_Q4_0] = {1, 2}, [VC_DTYPE_Q4_1] = {1, 4},  [VC_DTYPE_Q5_0] = {1, 2},  [VC_DTYPE_Q5_1] = {1, 4},
+        [VC_DTYPE_Q8_0] = {1, 2}, [VC_DTYPE_Q4_K] = {8, 16}, [VC_DTYPE_Q5_K] = {8, 16}, [VC_DTYPE_Q6_K] = {16, 18}};
+    size_t block_elems;
+    size_t block_bytes;
+
+    vc_dtype_block(dtype, &block_elems, &block_bytes);
+    row->n_scales += row->n_elems / block_elems * scales[dtype].n;
+    row->scale_bytes += row->n_elems / block_elems * scales[dtype].n_bytes;
+}
+
 static void fill_kept(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
 {
     const struct vc_tensor *t = &model->tensors[item->source];
@@ -32,8 +56,11 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
     row->reason = item->reason;
     row->bytes_after = row->bytes_before;
     row->scale_bytes = row->bytes_before - t->size_bytes;
-    row->dequantized_bytes = t->quant != NULL ? vc_dtype_bytes(t->quant->source_dtype, t->n_elems) : row->bytes_before;
+    row->dequantized_bytes = t->quant != NULL || vc_dtype_is_quantized(t->dtype)
+                                 ? vc_dtype_bytes(weight_dtype(t), t->n_elems)
+                                 : row->bytes_before;
     row->n_scales = t->quant != NULL ? model->tensors[t->quant->scale].n_elems : 0;
+    add_block_scales(t->dtype, row);
 }
 
 static void fill_changed(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
@@ -50,9 +77,10 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
     }
     row->n_scales = last->n_companions != 0 ? last->companions[0].n_elems : 0;
     row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + row->scale_bytes;
+    add_block_scales(item->desc.dtype, row);
     /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
-    row->dequantized_bytes = last->quant.scheme != VC_SCHEME_NONE
-                                 ? vc_dtype_bytes(t->quant != NULL ? t->quant->source_dtype : t->dtype, row->n_elems)
+    row->dequantized_bytes = last->quant.scheme != VC_SCHEME_NONE || vc_dtype_is_quantized(item->desc.dtype)
+                                 ? vc_dtype_bytes(weight_dtype(t), row->n_elems)
                                  : row->bytes_after;
 }
 

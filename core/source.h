@@ -83,6 +83,7 @@ struct vc_model {
     void *self; /* the reader's own */
     char *path;
     const char *format;
+    const char *left_behind; /* for the report: what an output of another format does not get; NULL: nothing */
     uint64_t file_bytes;
     size_t n_tensors;
     struct vc_tensor *tensors;

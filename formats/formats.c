@@ -383,6 +383,9 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
         (*out)->accepts_raw =
             (*out)->accepts_raw && (strcmp(format->name, model->format) == 0 ||
                                     (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0));
+        if ((*out)->note == NULL && strcmp(format->name, model->format) != 0) {
+            (*out)->note = model->left_behind;
+        }
     }
     return status;
 }

@@ -343,6 +343,7 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
         VC_TRY(note(cursor, &pair, model, metadata));
     }
     metadata->end = cursor->at;
+    model->left_behind = n_pairs != 0 ? "the metadata of the GGUF file is not carried over" : NULL;
     VC_TRY(check_unique(cursor->ctx, &keys));
     VC_TRY(vc_model_add_fact(cursor->ctx, model, "metadata", "%" PRIu64 " pair%s", n_pairs, n_pairs == 1 ? "" : "s"));
 out:

@@ -35,6 +35,7 @@ struct gguf_sink {
     struct vc_text entries; /* ends in the padding before the data */
     uint64_t metadata_bytes;
     uint64_t value_bytes; /* of all tensors, without padding */
+    uint64_t values_end;  /* in the file; what follows is padding */
     uint64_t file_bytes;
     atomic_uint_fast64_t got;
 };
@@ -185,12 +186,6 @@ static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %d", out->name, out->n_dims,
                        VC_GGUF_MAX_DIMS);
     }
-    if (out->quant.scheme != VC_SCHEME_NONE) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: is int8 with scales of its own, which a GGUF file does not have; dequantize it as well, or "
-                       "quantize with --requantize",
-                       out->name);
-    }
     return VC_OK;
 }
 
@@ -218,6 +213,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, struct gguf_sink *self, size
     add_u64(text, *at);
     self->offsets[index] = *at;
     self->value_bytes += out->size_bytes;
+    self->values_end = out->size_bytes != 0 ? *at + out->size_bytes : self->values_end;
     *at = end;
     status = text->status;
 out:
@@ -257,6 +253,7 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     for (i = 0; i < outs->n; i++) {
         self->offsets[i] += data_offset;
     }
+    self->values_end += data_offset;
     self->file_bytes = data_offset + data_bytes;
     *file_bytes = self->file_bytes;
     if (self->file != NULL) {
@@ -327,19 +324,17 @@ out:
     return status;
 }
 
-/* Everything before the data, and the padding behind the last tensor, which nothing else would write. */
+/* Everything before the data, and the padding behind it, which nothing else would write. */
 static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_sink *self)
 {
     unsigned char head[VC_GGUF_HEADER_BYTES] = {'G', 'G', 'U', 'F', VC_GGUF_VERSION};
     char *buffer = vc_calloc_array(ctx, VC_TAG_IO, 1, COPY_BYTES);
-    const struct vc_out_tensor *last = self->outs->n != 0 ? &self->outs->tensors[self->outs->n - 1] : NULL;
-    uint64_t at = sizeof head;
+    uint64_t at;
     enum vc_status status = VC_OK;
     size_t i;
 
     VC_TRY_ALLOC(buffer);
-    for (at = last != NULL ? self->offsets[self->outs->n - 1] + last->size_bytes : self->file_bytes;
-         at < self->file_bytes; at += vc_min_u64(COPY_BYTES, self->file_bytes - at)) {
+    for (at = self->values_end; at < self->file_bytes; at += vc_min_u64(COPY_BYTES, self->file_bytes - at)) {
         VC_TRY(vc_outfile_write(ctx, self->file, at, buffer, (size_t)vc_min_u64(COPY_BYTES, self->file_bytes - at)));
     }
     vc_put_le64(head + 8, self->outs->n);

@@ -24,7 +24,8 @@
  * f64_to_f32     y = vc_f64_to_f32(x): round to nearest even.
  * q8_0_rows      blocks of 32 elements each (f16 step, then 32 codes; kernels/blocks.h), in row order, bits of each as
  *                absmax_rows, and statistics. row_len is a multiple of 32. Where a block is not finite its bytes and
- * the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at bits. q*_to_f32
+ * the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at bits
+ *                (VC_Q8_0_TOO_LARGE_BITS). q*_to_f32
  * y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block. given kernels  need s >
  * 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums is aligned.
  *
@@ -67,6 +68,9 @@ extern "C" {
 #endif
 
 struct vc_ctx;
+
+/* For q8_0_rows: magnitudes (as bits) whose step has no finite f16, from 8321040 on, which gives a step of 65520. */
+#define VC_Q8_0_TOO_LARGE_BITS 0x4afdf020u
 
 struct vc_axis_map {
     uint64_t first; /* flat index of element 0 in its tensor */

@@ -24,7 +24,7 @@ struct decode_state {
 
 bool vc_decode_can(const struct vc_desc *desc)
 {
-    return desc->quant != NULL || vc_dtype_is_float(desc->dtype);
+    return desc->quant != NULL || vc_dtype_is_float(desc->dtype) || vc_dtype_is_quantized(desc->dtype);
 }
 
 static void map_scales(struct decode_state *s, const struct vc_item *item, const struct vc_desc *desc)
@@ -175,22 +175,71 @@ static bool settle(const struct decode_state *s, const struct vc_tile *tile, cha
     return true;
 }
 
+/* n elements of whole blocks. */
+static int decode_blocks(const struct vc_kernels *k, enum vc_dtype dtype, const uint8_t *blocks, size_t n, float *y)
+{
+    switch (dtype) {
+    case VC_DTYPE_Q4_0:
+        return k->q4_0_to_f32(blocks, n, y);
+    case VC_DTYPE_Q4_1:
+        return k->q4_1_to_f32(blocks, n, y);
+    case VC_DTYPE_Q5_0:
+        return k->q5_0_to_f32(blocks, n, y);
+    case VC_DTYPE_Q5_1:
+        return k->q5_1_to_f32(blocks, n, y);
+    case VC_DTYPE_Q4_K:
+        return k->q4_k_to_f32(blocks, n, y);
+    case VC_DTYPE_Q5_K:
+        return k->q5_k_to_f32(blocks, n, y);
+    case VC_DTYPE_Q6_K:
+        return k->q6_k_to_f32(blocks, n, y);
+    default:
+        return k->q8_0_to_f32(blocks, n, y);
+    }
+}
+
+#define SURVEY_ELEMS ((size_t)256) /* a multiple of every block */
+
+static enum vc_status survey_blocks(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
+                                    const uint8_t *blocks)
+{
+    struct decode_state *s = stage->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+    float values[SURVEY_ELEMS];
+    size_t i;
+
+    if (k == NULL) {
+        return ctx->status;
+    }
+    for (i = 0; i < tile->n_elems; i += SURVEY_ELEMS) {
+        size_t n = (size_t)vc_min_u64(SURVEY_ELEMS, tile->n_elems - i);
+
+        VC_KERNEL_TRY(decode_blocks(k, stage->in.dtype, blocks + vc_dtype_bytes(stage->in.dtype, i), n, values));
+        vc_finding_add(&s->finding, VC_DTYPE_F32, values, n, tile->first + i);
+    }
+out:
+    return status;
+}
+
 static enum vc_status decode_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
                                     const struct vc_tile *tile, const void *in)
 {
     struct decode_state *s = stage->state;
     const int8_t *q = in;
-    double values[256];
+    double values[SURVEY_ELEMS];
     size_t n = 0;
     size_t i;
 
-    (void)ctx;
     (void)item;
+    if (s->finite_scales && vc_dtype_is_quantized(stage->in.dtype)) {
+        return survey_blocks(ctx, stage, tile, in);
+    }
     for (i = 0; s->may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, tile->first + i);
 
         values[n++] = (double)((int32_t)q[i] - (s->zero != NULL ? s->zero[k] : 0)) * (double)s->scale[k];
-        if (n == sizeof values / sizeof *values || i + 1 == tile->n_elems) {
+        if (n == SURVEY_ELEMS || i + 1 == tile->n_elems) {
             vc_finding_add(&s->finding, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
         }
@@ -202,6 +251,10 @@ static enum vc_status decode_survey_end(struct vc_ctx *ctx, struct vc_stage *sta
 {
     const struct decode_state *s = stage->state;
 
+    if (s->finding.nonfinite != 0 && s->finite_scales && vc_dtype_is_quantized(stage->in.dtype)) {
+        return vc_finding_fail_nonfinite(ctx, &s->finding, &item->model->tensors[item->source], "values",
+                                         VC_ADVICE_EXCLUDE);
+    }
     if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
         return vc_finding_fail_overflow(ctx, &s->finding, &item->model->tensors[item->source], VC_DTYPE_F32,
                                         VC_ADVICE_OVERFLOW);
@@ -242,6 +295,12 @@ static enum vc_status decode_apply(struct vc_ctx *ctx, struct vc_stage *stage, c
             return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
         }
         return VC_OK;
+    }
+    if (vc_dtype_is_quantized(stage->in.dtype)) {
+        VC_KERNEL_TRY(decode_blocks(k, stage->in.dtype, in, tile->n_elems, out->data));
+        return s->finite_scales && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)
+                   ? vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite")
+                   : VC_OK;
     }
     switch (stage->in.dtype) {
     case VC_DTYPE_F16:

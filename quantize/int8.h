@@ -115,6 +115,10 @@ enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, c
                                const float *x, const float *scale, const int8_t *zero, float *y,
                                struct vc_tile_out *out);
 
+/* The same for values y that were decoded already. */
+enum vc_status vc_int8_measure_finite(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                                      struct vc_tile_stats *stats);
+
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
 
 #endif

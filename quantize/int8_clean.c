@@ -56,18 +56,15 @@ out:
     return status;
 }
 
-enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
-                               const float *x, const float *scale, const int8_t *zero, float *y,
-                               struct vc_tile_out *out)
+enum vc_status vc_int8_measure_finite(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                                      struct vc_tile_stats *stats)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    struct vc_tile_stats *stats = out->stats;
     enum vc_status status = VC_OK;
     size_t chunk = 0;
     size_t first = 0;
     size_t i;
 
-    VC_TRY(decode(ctx, k, tile, map, out->data, scale, zero, y));
     stats->max_abs_error = 0.0;
     stats->zeros_before = 0;
     for (i = 0; i < tile->n_elems; i++) {
@@ -90,4 +87,13 @@ enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, c
     }
 out:
     return status;
+}
+
+enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                               const float *x, const float *scale, const int8_t *zero, float *y,
+                               struct vc_tile_out *out)
+{
+    enum vc_status status = decode(ctx, vc_kernels_get(ctx), tile, map, out->data, scale, zero, y);
+
+    return status == VC_OK ? vc_int8_measure_finite(ctx, tile, x, y, out->stats) : status;
 }

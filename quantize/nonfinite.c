@@ -16,6 +16,8 @@ double vc_largest_fitting(enum vc_dtype target)
         return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
     case VC_DTYPE_F32:
         return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
+    case VC_DTYPE_Q8_0:
+        return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
     default:
         return (double)INFINITY;
     }

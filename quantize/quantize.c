@@ -4,6 +4,7 @@
 #include "quantize/cast.h"
 #include "quantize/decode.h"
 #include "quantize/int8.h"
+#include "quantize/q8_0.h"
 #include "quantize/select.h"
 
 #include <string.h>
@@ -42,11 +43,11 @@ static bool axis_fits(const struct vc_desc *desc, int axis)
     return axis < 0 ? -axis <= (int)desc->n_dims : axis < (int)desc->n_dims;
 }
 
-static enum vc_dtype target_dtype(enum vc_target target)
+static enum vc_dtype target_dtype(enum vc_target target, enum vc_layout layout)
 {
     switch (target) {
     case VC_TARGET_INT8:
-        return VC_DTYPE_I8;
+        return layout == VC_LAYOUT_GGUF ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
     case VC_TARGET_F16:
         return VC_DTYPE_F16;
     case VC_TARGET_BF16:
@@ -55,6 +56,12 @@ static enum vc_dtype target_dtype(enum vc_target target)
         break;
     }
     return VC_DTYPE_F32;
+}
+
+/* Codes or blocks that stand for floats. */
+static bool is_quantized(const struct vc_desc *desc)
+{
+    return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
 }
 
 /* What no rule can change: *kept tells that the tensor stays. */
@@ -75,7 +82,8 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (desc->n_elems == 0) {
         return vc_item_keep(ctx, item, "empty");
     }
-    if (desc->quant == NULL && desc->dtype == target_dtype(o->target)) {
+    if (desc->quant == NULL && desc->dtype == target_dtype(o->target, item->layout) &&
+        (o->requantize || !is_quantized(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
     if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, axis)) {
@@ -113,8 +121,9 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
 static enum vc_status check_layout(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    bool *kept)
 {
-    const char *reason =
-        q->options.target == VC_TARGET_INT8 ? vc_int8_layout_reason(item, &q->options, included) : NULL;
+    const char *reason = q->options.target != VC_TARGET_INT8 ? NULL
+                         : item->layout == VC_LAYOUT_GGUF    ? vc_q8_0_reason(&item->desc)
+                                                             : vc_int8_layout_reason(item, &q->options, included);
 
     *kept = reason != NULL;
     return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
@@ -149,7 +158,22 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
 {
     const struct quantize *q = pass->self;
 
-    return q->options.target == VC_TARGET_INT8 ? vc_int8_check_layout(ctx, layout, &q->options) : VC_OK;
+    if (q->options.target != VC_TARGET_INT8) {
+        return VC_OK;
+    }
+    if (layout == VC_LAYOUT_GGUF) {
+        pass->command = "quantize --int8"; /* its granularity is the format's */
+        return vc_q8_0_check_options(ctx, &q->options);
+    }
+    return vc_int8_check_layout(ctx, layout, &q->options);
+}
+
+static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "is quantized to %s already; quantizing again adds error (--requantize does it all the same, "
+                   "--exclude keeps it)",
+                   what);
 }
 
 /* A tensor that is quantized already needs --requantize, unless a rule keeps it. */
@@ -162,9 +186,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
         vc_rules_choose(o->rules, o->n_rules, item->model->tensors[item->source].name, &glob) == VC_CHOICE_EXCLUDE) {
         return VC_OK;
     }
-    return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "is quantized to int8 already; quantizing again adds error (--requantize does it all the same, "
-                   "--exclude keeps it)");
+    return refuse_again(ctx, "int8");
 }
 
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
@@ -179,15 +201,23 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (kept) {
         return VC_OK;
     }
+    if (vc_dtype_is_quantized(item->desc.dtype) && !o->requantize) { /* of blocks: those that would be worked on */
+        return refuse_again(ctx, vc_dtype_name(item->desc.dtype));
+    }
     if (o->target == VC_TARGET_INT8) {
-        VC_TRY(item->desc.quant != NULL ? vc_decode_add(ctx, item, false) : VC_OK);
-        q->tensor_scales = vc_int8_falls_back(o, item) ? item->tensor_scales : q->tensor_scales;
-        VC_TRY(vc_int8_add(ctx, pass, item, o));
+        VC_TRY(is_quantized(&item->desc) ? vc_decode_add(ctx, item, false) : VC_OK);
+        if (item->layout == VC_LAYOUT_GGUF) {
+            VC_TRY(vc_q8_0_add(ctx, pass, item, o));
+        } else {
+            q->tensor_scales = vc_int8_falls_back(o, item) ? item->tensor_scales : q->tensor_scales;
+            VC_TRY(vc_int8_add(ctx, pass, item, o));
+        }
     } else {
-        if (item->desc.quant != NULL) { /* FLT_MAX overflows f16 and bf16, too */
+        if (is_quantized(&item->desc)) { /* FLT_MAX overflows f16 and bf16, too */
             VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false));
         }
-        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o->target), o->nonfinite, o->overflow, VC_ACTION_CAST));
+        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o->target, item->layout), o->nonfinite, o->overflow,
+                           VC_ACTION_CAST));
     }
 out:
     return status;
@@ -230,7 +260,12 @@ out:
 
 static bool is_int8(const struct vc_stage *stage)
 {
-    return stage->action == VC_ACTION_QUANTIZED;
+    return stage->out.dtype == VC_DTYPE_I8;
+}
+
+static bool is_q8_0(const struct vc_stage *stage)
+{
+    return stage->out.dtype == VC_DTYPE_Q8_0;
 }
 
 static enum vc_status quantize_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
@@ -241,8 +276,9 @@ static enum vc_status quantize_begin(struct vc_ctx *ctx, struct vc_stage *stage,
 static enum vc_status quantize_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
                                      const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
 {
-    return is_int8(stage) ? vc_int8_apply(ctx, stage, item, tile, in, scratch, out)
-                          : vc_cast_apply(ctx, stage, item, tile, in, scratch, out);
+    return is_int8(stage)   ? vc_int8_apply(ctx, stage, item, tile, in, scratch, out)
+           : is_q8_0(stage) ? vc_q8_0_apply(ctx, stage, item, tile, in, scratch, out)
+                            : vc_cast_apply(ctx, stage, item, tile, in, scratch, out);
 }
 
 static void quantize_end(struct vc_ctx *ctx, struct vc_stage *stage)
@@ -254,8 +290,9 @@ static void quantize_end(struct vc_ctx *ctx, struct vc_stage *stage)
 
 static struct vc_finding *finding_of(const struct vc_stage *stage)
 {
-    return is_int8(stage) ? &((struct vc_int8_state *)stage->state)->finding
-                          : &((struct vc_cast_state *)stage->state)->finding;
+    return is_int8(stage)   ? &((struct vc_int8_state *)stage->state)->finding
+           : is_q8_0(stage) ? &((struct vc_q8_0_state *)stage->state)->finding
+                            : &((struct vc_cast_state *)stage->state)->finding;
 }
 
 static enum vc_status quantize_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
@@ -281,20 +318,23 @@ static enum vc_status quantize_survey_end(struct vc_ctx *ctx, struct vc_stage *s
     const struct vc_quantize_options *o = &((const struct quantize *)stage->pass->self)->options;
     const struct vc_finding *finding = finding_of(stage);
     const struct vc_tensor *tensor = &item->model->tensors[item->source];
-    uint64_t beyond = is_int8(stage) ? finding->overflows : 0; /* f64 that f32 makes infinite */
+    /* For int8: f64 that f32 makes infinite. */
+    uint64_t beyond = is_int8(stage) || is_q8_0(stage) ? finding->overflows : 0;
+    enum vc_dtype room = is_q8_0(stage) ? VC_DTYPE_Q8_0 : VC_DTYPE_F32;
 
     if (o->nonfinite == VC_NONFINITE_KEEP && finding->nonfinite != 0) {
         return keep_all(ctx, item, finding->nonfinite, "not finite");
     }
     if (o->nonfinite == VC_NONFINITE_KEEP && beyond != 0) {
-        return keep_all(ctx, item, beyond, "too large for f32");
+        return keep_all(ctx, item, beyond, is_q8_0(stage) ? "too large for q8_0" : "too large for f32");
     }
     if (o->nonfinite == VC_NONFINITE_ERROR && finding->nonfinite != 0) {
         return vc_finding_fail_nonfinite(ctx, finding, tensor, "values", VC_ADVICE_NONFINITE);
     }
-    if (o->nonfinite == VC_NONFINITE_ERROR && beyond != 0) {
-        return vc_finding_fail_overflow(ctx, finding, tensor, VC_DTYPE_F32,
-                                        "int8 codes are made from f32: " VC_ADVICE_NONFINITE);
+    if ((o->nonfinite == VC_NONFINITE_ERROR || is_q8_0(stage)) && beyond != 0) {
+        return vc_finding_fail_overflow(ctx, finding, tensor, room,
+                                        is_q8_0(stage) ? VC_ADVICE_EXCLUDE
+                                                       : "int8 codes are made from f32: " VC_ADVICE_NONFINITE);
     }
     if (o->overflow == VC_OVERFLOW_ERROR && finding->overflows != beyond) {
         return vc_finding_fail_overflow(ctx, finding, tensor, stage->out.dtype, VC_ADVICE_OVERFLOW);

@@ -66,7 +66,7 @@ static void take_census(struct inspection *in)
         in->value_bytes += tied ? 0 : tensor->size_bytes;
         if (tensor->companion_of == VC_NO_TENSOR) {
             in->n_own++;
-            in->n_quantized += tensor->quant != NULL;
+            in->n_quantized += tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
             in->n_params += weight ? tensor->n_elems : 0;
         }
     }

@@ -16,6 +16,7 @@ static bool take_granularity(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
 
+    quantize->granularity_given = true;
     if (strcmp(value, "tensor") == 0) {
         quantize->granularity = VC_GRANULARITY_TENSOR;
     } else if (strcmp(value, "channel") == 0) {
@@ -33,7 +34,7 @@ static bool take_granularity(void *group, const char *value)
 /* clang-format off */
 static const struct opt target_opts[] = {
     {.name = "int8", .kind = OPT_ONE_OF, .set = VC_TARGET_INT8, .field = FIELD(target),
-     .help = "codes of 8 bits and f32 scales: a quarter of f32"},
+     .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
     {.name = "fp16", .kind = OPT_ONE_OF, .set = VC_TARGET_F16, .field = FIELD(target),
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", .kind = OPT_ONE_OF, .set = VC_TARGET_BF16, .field = FIELD(target),
@@ -42,7 +43,8 @@ static const struct opt target_opts[] = {
 
 static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity,
-     .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel)"},
+     .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel; GGUF has "
+             "group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, .field = FIELD(quantize.axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels, which is axis 0 "
              "where the format does not tell)"},

@@ -42,8 +42,10 @@ struct vc_rule {
 struct vc_quantize_options {
     enum vc_target target;
     enum vc_granularity granularity;
-    int axis;            /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
-    uint64_t group_size; /* VC_GRANULARITY_GROUP */
+    bool granularity_given; /* it was asked for: an output whose layout has another one is refused, instead of taking
+                               that for granted (GGUF: groups of 32) */
+    int axis;               /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
+    uint64_t group_size;    /* VC_GRANULARITY_GROUP */
     bool asymmetric;
     enum vc_nonfinite nonfinite;
     enum vc_overflow overflow; /* casts */

@@ -64,6 +64,8 @@ static struct bytes sample(void)
     gguf_pair(&g, "a.f64", 12, "12345678", 8);
     gguf_tensor(&g, "w", 0, 2, DIMS(8, 4), 128);
     gguf_tensor(&g, "q", 8, 2, DIMS(64, 3), 204);
+    gguf_tensor(&g, "half", 1, 2, DIMS(32, 2), 128);
+    gguf_tensor(&g, "k", 12, 2, DIMS(256, 2), 288);
     gguf_tensor(&g, "opaque", 16, 2, DIMS(256, 1), 66);
     gguf_tensor(&g, "empty", 0, 2, DIMS(0, 3), 0);
     gguf_tensor(&g, "h", 30, 1, DIMS(5), 10);
@@ -115,6 +117,8 @@ static void test_tensors(void **state)
         uint64_t shape[4], bytes;
     } want[] = {{"w", VC_DTYPE_F32, 2, {4, 8}, 128},
                 {"q", VC_DTYPE_Q8_0, 2, {3, 64}, 204},
+                {"half", VC_DTYPE_F16, 2, {2, 32}, 128},
+                {"k", VC_DTYPE_Q4_K, 2, {2, 256}, 288},
                 {"opaque", VC_DTYPE_IQ2_XXS, 2, {1, 256}, 66},
                 {"empty", VC_DTYPE_F32, 2, {3, 0}, 0},
                 {"h", VC_DTYPE_BF16, 1, {5}, 10},
@@ -342,23 +346,28 @@ static struct bytes load(const char *path)
     return b;
 }
 
-enum task { COPY, FP16 };
+enum task { COPY, FP16, INT8, BACK };
 
 static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, enum task task)
 {
     struct vc_write_options write = {.path = to, .force = true};
     struct vc_quantize_options quantize;
+    struct vc_dequantize_options back;
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
 
     vc_quantize_defaults(&quantize);
-    quantize.target = VC_TARGET_F16;
+    quantize.target = task == FP16 ? VC_TARGET_F16 : VC_TARGET_INT8;
     quantize.min_elems = 1;
     quantize.min_row = 1;
+    quantize.requantize = task == INT8;
     VC_TRY(vc_model_open(ctx, from, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
-    if (task != COPY) {
+    vc_dequantize_defaults(&back);
+    if (task == BACK) {
+        VC_TRY(vc_job_add_dequantize(ctx, job, &back));
+    } else if (task != COPY) {
         VC_TRY(vc_job_add_quantize(ctx, job, &quantize));
     }
     VC_TRY(vc_job_plan(ctx, job, &write));
@@ -376,9 +385,9 @@ static void must_convert(struct vc_ctx *ctx, const char *from, const char *to, e
     }
 }
 
-static void must_refuse(struct vc_ctx *ctx, const char *from, const char *to, const char *needle)
+static void must_refuse(struct vc_ctx *ctx, const char *from, const char *to, enum task task, const char *needle)
 {
-    assert_int_not_equal(convert(ctx, from, to, COPY), VC_OK);
+    assert_int_not_equal(convert(ctx, from, to, task), VC_OK);
     if (strstr(vc_ctx_message(ctx), needle) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
     }
@@ -452,6 +461,82 @@ static void test_metadata(void **state)
     vc_ctx_free(ctx);
 }
 
+static void put_f32(struct bytes *b, float v)
+{
+    uint32_t u;
+
+    memcpy(&u, &v, sizeof u);
+    bytes_u32(b, u);
+}
+
+/* Blocks that were worked out by hand, and back. */
+static void test_q8_0(void **state)
+{
+    static const float values[2][32] = {{127.0f, 0.5f, -0.5f, 2.5f, -2.5f, 0.49f}, {-0.25f, 0.125f}};
+    static const unsigned char codes[2][34] = {{0x00, 0x3c, 127, 1, 255, 3, 253, 0}, {0x08, 0x18, 129, 64}};
+    struct vc_ctx *ctx = test_ctx();
+    struct gguf_builder g = {0};
+    struct vc_model *model = NULL;
+    struct bytes b;
+    struct bytes got;
+    float back[64];
+    size_t i;
+
+    (void)state;
+    gguf_pair_string(&g, "general.architecture", "llama");
+    gguf_entry(&g, "w", 0, 2, DIMS(32, 2), 0);
+    for (i = 0; i < 64; i++) {
+        put_f32(&g.data, values[i / 32][i % 32]);
+    }
+    b = gguf_finish(&g);
+    (void)save("in.gguf", &b);
+    must_convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
+    got = load(in_folder("q.gguf"));
+    assert_int_equal(got.n % 32, 0);
+    assert_memory_equal(got.p + got.n - 96, codes, sizeof codes);
+    assert_int_equal(vc_model_open(ctx, in_folder("q.gguf"), NULL, &model), VC_OK);
+    assert_int_equal(vc_model_tensor(model, 0)->dtype, VC_DTYPE_Q8_0);
+    assert_string_equal(fact(model, "file type"), "mostly Q8_0");
+    assert_string_equal(fact(model, "metadata"), "3 pairs");
+    assert_int_equal(vc_tensor_read_f32(ctx, model, 0, back, 64), VC_OK);
+    assert_true(back[0] == 127.0f && back[1] == 1.0f && back[4] == -3.0f && back[6] == 0.0f);
+    vc_model_close(model);
+    must_convert(ctx, in_folder("q.gguf"), in_folder("f.npz"), BACK);
+    assert_int_equal(vc_model_open(ctx, in_folder("f.npz"), NULL, &model), VC_OK);
+    assert_int_equal(vc_model_tensor(model, 0)->dtype, VC_DTYPE_F32);
+    vc_model_close(model);
+    bytes_release(&got);
+    bytes_release(&b);
+    (void)unlink(in_folder("in.gguf"));
+    (void)unlink(in_folder("q.gguf"));
+    (void)unlink(in_folder("f.npz"));
+    vc_ctx_free(ctx);
+}
+
+/* Tensors without elements at the end: the padding before them is still written. */
+static void test_empty_tail(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct gguf_builder g = {0};
+    struct bytes b;
+    struct bytes got;
+
+    (void)state;
+    gguf_tensor(&g, "a", 24, 1, DIMS(5), 5);
+    gguf_tensor(&g, "b", 0, 1, DIMS(0), 0);
+    b = gguf_finish(&g);
+    (void)save("in.gguf", &b);
+    must_convert(ctx, in_folder("in.gguf"), in_folder("out.gguf"), COPY);
+    got = load(in_folder("out.gguf"));
+    assert_int_equal(got.n, b.n);
+    assert_memory_equal(got.p, b.p, b.n);
+    bytes_release(&got);
+    bytes_release(&b);
+    (void)unlink(in_folder("in.gguf"));
+    (void)unlink(in_folder("out.gguf"));
+    test_ctx_done(ctx);
+}
+
 /* From npz and back: shapes turn round twice, values stay. */
 static void test_through_npz(void **state)
 {
@@ -493,7 +578,7 @@ static void refuse_member(struct vc_ctx *ctx, const char *name, struct bytes mem
     zip_add_bytes(&z, name, member, NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     (void)save("in.npz", &z.out);
-    must_refuse(ctx, in_folder("in.npz"), in_folder("o.gguf"), needle);
+    must_refuse(ctx, in_folder("in.npz"), in_folder("o.gguf"), COPY, needle);
     (void)unlink(in_folder("in.npz"));
     zip_release(&z);
 }
@@ -514,11 +599,14 @@ static void test_refusals(void **state)
     memcpy(name + 64, ".npy", 5);
     refuse_member(ctx, name, npy_matrix(1, 1), "its name has 64 bytes; GGUF allows 63");
     (void)save("in.gguf", &b);
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.npz"), "q: npz cannot hold elements of type q8_0");
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.safetensors"), "q: safetensors cannot hold");
+    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.npz"), COPY, "q: npz cannot hold elements of type q8_0");
+    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.safetensors"), COPY, "q: safetensors cannot hold");
+    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.gguf"), FP16, "q: is quantized to q8_0 already");
+    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.npz"), BACK,
+                "opaque: npz cannot hold elements of type iq2_xxs");
     (void)unlink(in_folder("in.gguf"));
     bytes_release(&b);
-    test_ctx_done(ctx);
+    vc_ctx_free(ctx);
 }
 
 /* The n-th allocation fails, for every n, in reading and writing. */
@@ -532,14 +620,14 @@ static void test_allocations(void **state)
     (void)state;
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), FP16);
+    must_convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
     in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
     for (n = 1;; n++) {
         enum vc_status status;
 
         (void)unlink(in_folder("q.gguf"));
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), FP16);
+        status = convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
         if (status == VC_OK) {
@@ -574,7 +662,8 @@ int main(void)
         cmocka_unit_test(test_good),           cmocka_unit_test(test_tensors),      cmocka_unit_test(test_facts),
         cmocka_unit_test(test_bad_header),     cmocka_unit_test(test_bad_metadata), cmocka_unit_test(test_bad_entries),
         cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_copy),         cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_through_npz),    cmocka_unit_test(test_refusals),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_through_npz),    cmocka_unit_test(test_q8_0),         cmocka_unit_test(test_empty_tail),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

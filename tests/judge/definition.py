@@ -145,6 +145,24 @@ def int8_value(q, s, z, granularity, group=0):
         return codes.astype(F4) * broadcast(s, q.shape, granularity, group)
 
 
+# ---- GGUF's Q8_0 ----------------------------------------------------------------------------------------------------
+def q8_0(x):
+    """Blocks of 34 bytes as a uint8 array of shape (..., row / 32 * 34), and what they stand for; x finite."""
+    w = to_f32(x).reshape(-1, 32)
+    step = (np.abs(w).max(axis=1) / F4(127)).astype(F4)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        inverse = F4(1) / step
+        t = w * np.where(np.isfinite(inverse), inverse, F4(0))[:, None]
+    assert t.dtype == F4
+    whole = np.trunc(t)
+    q = (whole + np.where(np.abs(t - whole) >= 0.5, np.sign(t), 0)).astype(np.int8)
+    with np.errstate(over="ignore"):
+        stored = step.astype(np.float16)
+    blocks = np.concatenate([stored[:, None].view(np.uint8), q.view(np.uint8)], axis=1)
+    y = q.astype(F4) * stored.astype(F4)[:, None]
+    return blocks.reshape(x.shape[:-1] + (x.shape[-1] // 32 * 34,)), y.reshape(x.shape)
+
+
 # ---- figures of the report ------------------------------------------------------------------------------------------
 def figures(x, y):
     """Sums, SQNR and so on of y against x, in float64; pairs that are not finite are left out of sums and maximum."""

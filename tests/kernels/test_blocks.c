@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "kernels/blocks.h"
+#include "kernels/kernels.h"
 
 static uint64_t state = 11;
 
@@ -55,6 +56,8 @@ static void test_steps(void **unused)
     assert_true(vc_q8_0_inverse(limit) == 0.0f);
     assert_true(vc_q8_0_inverse(vc_bits_f32(0x00200001u)) > 1e38f);
     assert_true(isfinite(vc_q8_0_inverse(vc_bits_f32(0x00200001u))));
+    assert_int_equal(vc_f32_to_f16(vc_q8_0_step(VC_Q8_0_TOO_LARGE_BITS)), 0x7c00);
+    assert_int_equal(vc_f32_to_f16(vc_q8_0_step(VC_Q8_0_TOO_LARGE_BITS - 1)), 0x7bff);
     for (int i = 0; i < 2000000; i++) { /* the largest value gets the largest code, for every magnitude */
         uint32_t bits = 0x10000000u + next(0x6f7fffffu);
         float x = vc_bits_f32(bits);
