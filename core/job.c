@@ -139,13 +139,13 @@ static void make_item(struct vc_job *job, size_t i)
         job->sink->aliases && !job->items[i].dropped && t->alias_of != VC_NO_TENSOR && !job->items[t->alias_of].dropped;
 }
 
-/* Passes work on weights that are there for themselves. */
+/* Passes work on weights that are there for themselves, other workers' included: the sink is told about those. */
 static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass, size_t i)
 {
     const struct vc_tensor *t = &job->model->tensors[i];
     struct vc_item *item = &job->items[i];
 
-    if (t->companion_of != VC_NO_TENSOR || vc_item_is_idle(item)) {
+    if (t->companion_of != VC_NO_TENSOR || item->dropped || item->tied) {
         return VC_OK;
     }
     if (t->role != VC_ROLE_WEIGHT) {
@@ -296,6 +296,54 @@ static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item 
     return quant;
 }
 
+/* root: the item, or the one that it is a second name of. */
+static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
+{
+    const struct vc_tensor *t = &job->model->tensors[item->source];
+    bool raw = root->n_stages == 0 && job->sink->accepts_raw;
+
+    return (struct vc_out_tensor){.name = t->name,
+                                  .dtype = item->desc.dtype,
+                                  .n_dims = item->desc.n_dims,
+                                  .shape = item->desc.shape,
+                                  .size_bytes = raw ? job->model->io[item->source].raw_bytes
+                                                : root->n_stages == 0
+                                                    ? t->size_bytes
+                                                    : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
+                                  .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
+                                  .source = item->source,
+                                  .item = item->source,
+                                  .alias = item->tied,
+                                  .alias_of = job->first_out[root->source],
+                                  .source_dtype = t->quant != NULL ? t->quant->source_dtype : t->dtype};
+}
+
+/* What other workers write: `to` has room for all of it. */
+static void list_elsewhere(struct vc_job *job, struct vc_out_tensor *to)
+{
+    size_t i;
+
+    job->outs.elsewhere = to;
+    for (i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_item *item = &job->items[i];
+        const struct vc_quant *kept = item->desc.quant;
+
+        if (!item->elsewhere || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
+            continue;
+        }
+        *to = main_out(job, item, item);
+        to->quant.scheme = VC_SCHEME_NONE;
+        if (item->n_stages != 0) {
+            to->quant = item->stages[item->n_stages - 1]->quant;
+        } else if (kept != NULL) {
+            to->quant = *kept;
+        }
+        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_survey_stage(item) < item->n_stages;
+        job->outs.n_elsewhere++;
+        to++;
+    }
+}
+
 static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n_tensors = job->model->n_tensors;
@@ -310,27 +358,12 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < n_tensors; i++) {
         const struct vc_item *item = &job->items[i];
         const struct vc_item *root = vc_job_root(job, i);
-        const struct vc_tensor *t = &job->model->tensors[i];
-        bool raw = root->n_stages == 0 && job->sink->accepts_raw;
 
         if (item->merged || item->dropped) {
             continue;
         }
         job->first_out[i] = n;
-        job->out_tensors[n++] = (struct vc_out_tensor){
-            .name = t->name,
-            .dtype = item->desc.dtype,
-            .n_dims = item->desc.n_dims,
-            .shape = item->desc.shape,
-            .size_bytes = raw                   ? job->model->io[i].raw_bytes
-                          : root->n_stages == 0 ? t->size_bytes
-                                                : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
-            .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
-            .source = i,
-            .item = i,
-            .alias = item->tied,
-            .alias_of = job->first_out[root->source],
-            .source_dtype = t->quant != NULL ? t->quant->source_dtype : t->dtype};
+        job->out_tensors[n++] = main_out(job, item, root);
         if (root->n_stages != 0) {
             VC_TRY(add_companion_outs(ctx, job, item, &n));
         }
@@ -343,6 +376,7 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.n = n;
     job->outs.tensors = job->out_tensors;
     job->outs.drop = job->drop;
+    list_elsewhere(job, job->out_tensors + n);
 out:
     return status;
 }

@@ -68,7 +68,7 @@ struct vc_item {
     struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */
     const char *reason;                     /* why the last pass left it alone; in the arena */
     bool merged;                            /* a companion that went into its tensor: not written */
-    bool elsewhere;                         /* in a file that another worker does: neither written nor reported */
+    bool elsewhere;                         /* in a file that another worker does: planned, not written or reported */
     bool dropped;                           /* not written, by request */
     bool tied;                              /* its output is a second name of that of ... */
     size_t alias_of;                        /* ... this earlier item */

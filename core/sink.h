@@ -37,6 +37,11 @@ struct vc_out_list {
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
     const bool *drop; /* by role: what is not wanted in the output */
+    /* What other workers write (--shard), in the order of the source and without companions; scale and zero_point of
+     * quant say nothing here. Not sure where weights would have to be read to know it. */
+    size_t n_elsewhere;
+    const struct vc_out_tensor *elsewhere;
+    bool elsewhere_unsure;
 };
 
 struct vc_packet {

@@ -16,9 +16,17 @@
 /* The version of compressed-tensors whose form this is. */
 #define CT_VERSION "0.15.0"
 
+/* An output, this worker's or another's. */
+struct weight {
+    const struct vc_out_tensor *out;
+    bool told;
+};
+
 struct rewriting {
     struct vc_ctx *ctx;
     const struct vc_hf_change *change;
+    size_t n;
+    struct weight *weights; /* all of them, in the order of the source */
     json_t *root;
     json_t *old;    /* the quantization_config there is; NULL: none */
     size_t index;   /* its number */
@@ -124,6 +132,45 @@ static enum vc_status note_group(struct rewriting *r, const struct vc_quant *qua
     return VC_OK;
 }
 
+/* Whether another worker's output is codes that loaders know: made for the layout, or copied with its parts. */
+static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_tensor *out)
+{
+    const struct vc_tensor *source = &r->change->model->tensors[out->source];
+    enum vc_layout layout = r->change->layout;
+
+    if (out->quant.scheme == VC_SCHEME_NONE) {
+        return false;
+    }
+    if (out->form == VC_FORM_VALUES) {
+        return layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
+    }
+    return source->quant != NULL && vc_name_is_quantized_part(r->change->model->tensors[source->quant->scale].name);
+}
+
+static enum vc_status list_weights(struct rewriting *r)
+{
+    const struct vc_out_list *outs = r->change->outs;
+    size_t own = 0;
+    size_t other = 0;
+
+    r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_elsewhere, sizeof *r->weights);
+    if (r->weights == NULL) {
+        return VC_E_NOMEM;
+    }
+    while (own < outs->n || other < outs->n_elsewhere) {
+        const struct vc_out_tensor *a = own < outs->n ? &outs->tensors[own] : NULL;
+        const struct vc_out_tensor *b = other < outs->n_elsewhere ? &outs->elsewhere[other] : NULL;
+
+        if (b == NULL || (a != NULL && a->source <= b->source)) {
+            r->weights[r->n++] = (struct weight){a, r->change->told[own++]};
+        } else {
+            r->weights[r->n++] = (struct weight){b, is_told_elsewhere(r, b)};
+            other++;
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status count(struct rewriting *r)
 {
     const struct vc_hf_change *c = r->change;
@@ -133,11 +180,11 @@ static enum vc_status count(struct rewriting *r)
     for (i = 0; i < c->model->n_tensors; i++) {
         r->n_was += c->model->tensors[i].quant != NULL;
     }
-    for (i = 0; i < c->outs->n; i++) {
-        const struct vc_out_tensor *out = &c->outs->tensors[i];
+    for (i = 0; i < r->n; i++) {
+        const struct vc_out_tensor *out = r->weights[i].out;
         const struct vc_tensor *source = &c->model->tensors[out->source];
 
-        if (c->told[i]) {
+        if (r->weights[i].told) {
             r->n_made += out->form == VC_FORM_VALUES;
             r->n_kept += out->form == VC_FORM_RAW;
             VC_TRY(note_group(r, &out->quant));
@@ -169,21 +216,22 @@ static void add_name(struct vc_text *text, const char *path, size_t n_path, bool
 
 static bool is_codes_of(const struct rewriting *r, size_t i, const struct vc_quant *group)
 {
-    return r->change->told[i] && (group == NULL || same_group(&r->change->outs->tensors[i].quant, group));
+    return r->weights[i].told && same_group(&r->weights[i].out->quant, group);
 }
 
-/* The modules whose weights are codes (of that group of scales). */
+/* The modules whose weights are codes that share their scales in this way. */
 static void add_modules(const struct rewriting *r, const struct vc_quant *group, struct vc_text *text)
 {
     bool first = true;
     size_t i;
 
     vc_text_add(text, "[");
-    for (i = 0; i < r->change->outs->n; i++) {
+    for (i = 0; i < r->n; i++) {
+        const char *name = r->weights[i].out->name;
         size_t n_path;
 
-        if (is_codes_of(r, i, group) && vc_name_is_module_weight(r->change->outs->tensors[i].name, &n_path)) {
-            add_name(text, r->change->outs->tensors[i].name, n_path, &first);
+        if (is_codes_of(r, i, group) && vc_name_is_module_weight(name, &n_path)) {
+            add_name(text, name, n_path, &first);
         }
     }
     vc_text_add(text, "]");
@@ -194,21 +242,20 @@ static void add_modules(const struct rewriting *r, const struct vc_quant *group,
  * of. */
 static void add_ignored(const struct rewriting *r, struct vc_text *text)
 {
-    const struct vc_out_list *outs = r->change->outs;
     bool has_head = false;
     bool first = true;
     size_t i;
 
     vc_text_add(text, "[");
-    for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *out = &outs->tensors[i];
+    for (i = 0; i < r->n; i++) {
+        const struct vc_out_tensor *out = r->weights[i].out;
         size_t n_path;
 
         if (!vc_name_is_module_weight(out->name, &n_path) || out->n_dims != 2 || n_path == 0) {
             continue;
         }
         has_head |= strcmp(out->name, "lm_head.weight") == 0;
-        if (!r->change->told[i] && vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)) {
+        if (!r->weights[i].told && vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)) {
             add_name(text, out->name, n_path, &first);
         }
     }
@@ -312,6 +359,11 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     if (r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r))) {
         return refuse(r);
     }
+    if (r->change->outs->elsewhere_unsure) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME " says which weights are int8, and with --nonfinite=keep that is not known "
+                                         "before other workers' weights are read; leave out one of that and --shard");
+    }
     *what = WRITE;
     return r->n_made != 0 ? check_model(r) : VC_OK;
 }
@@ -327,6 +379,7 @@ enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t
     vc_text_init(&member, ctx);
     VC_TRY(parse(ctx, text, n, &r.root));
     find_member(&r);
+    VC_TRY(list_weights(&r));
     VC_TRY(count(&r));
     VC_TRY(decide(&r, &what));
     if (what == WRITE && change->layout == VC_LAYOUT_BITSANDBYTES) {
@@ -345,6 +398,7 @@ enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t
     status = out->status;
 out:
     vc_text_release(&member);
+    vc_free(ctx, r.weights);
     json_decref(r.root);
     return status;
 }

@@ -259,6 +259,48 @@ static void test_what_was_quantized(void **state)
         &s, VC_E_UNSUPPORTED, "cannot be joined");
 }
 
+/* What one worker of several writes is what one alone would have written. */
+static void test_elsewhere(void **state)
+{
+    struct vc_out_tensor elsewhere[2];
+    struct setting s;
+    struct setting whole;
+    char *want = rewritten(CONFIG "\n}\n", make(&whole, VC_LAYOUT_COMPRESSED_TENSORS));
+    char *kept = rewritten(CONFIG CT "\n}\n", make_kept(&whole, VC_LAYOUT_COMPRESSED_TENSORS, true));
+
+    (void)state;
+    /* the head and the odd layer are another worker's */
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    elsewhere[0] = s.outs[HEAD];
+    elsewhere[1] = s.outs[ODD];
+    s.outs[HEAD] = s.outs[EMBED];
+    s.outs[EMBED] = s.outs[NORM];
+    s.list.n = ODD;
+    s.list.elsewhere = elsewhere;
+    s.list.n_elsewhere = 2;
+    expect_text(CONFIG "\n}\n", &s, want);
+    s.list.elsewhere_unsure = true;
+    expect_refused(CONFIG "\n}\n", &s, VC_E_UNSUPPORTED, "--nonfinite=keep");
+
+    /* the codes are: made there, or copied there */
+    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    elsewhere[0] = s.outs[Q];
+    elsewhere[0].quant.scale = 0;
+    s.list =
+        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
+    s.change.told = s.told + HEAD;
+    expect_text(CONFIG "\n}\n", &s, want);
+    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    elsewhere[0] = s.outs[Q];
+    s.tensors[Q_SCALE].name = "model.layers.0.q.weight_scale";
+    s.list =
+        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
+    s.change.told = s.told + HEAD;
+    expect_text(CONFIG CT "\n}\n", &s, kept);
+    free(want);
+    free(kept);
+}
+
 static void test_refused(void **state)
 {
     struct setting s;
@@ -336,8 +378,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members), cmocka_unit_test(test_forms), cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_hints), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_members),     cmocka_unit_test(test_forms),   cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_elsewhere),   cmocka_unit_test(test_refused), cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
