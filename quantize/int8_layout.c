@@ -50,7 +50,9 @@ const char *vc_int8_layout_reason(const struct vc_item *item, const struct vc_qu
     if (!is_foreign(item->layout)) {
         return NULL;
     }
-    if (desc->n_dims != 2 || !vc_name_is_module_weight(name, &n_path)) {
+    /* One with its outputs on the other axis is not [out, in]. */
+    if (desc->n_dims != 2 || !vc_name_is_module_weight(name, &n_path) ||
+        item->model->tensors[item->source].channel_axis != 0) {
         return "no weight of a linear layer";
     }
     if (vc_name_is_embedding(name)) {
