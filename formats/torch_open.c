@@ -328,29 +328,26 @@ out:
     return status;
 }
 
-/* What of it is quantized: our manifest where it speaks of the dict that was chosen, else the names tell. */
-static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, struct vc_model *model, const char *wanted)
+/* What of it is quantized: our manifest where it speaks of the dict that was chosen, else the names tell. key: that the
+ * manifest is about; NULL: the one that is found without. */
+static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, struct vc_model *model, const char *wanted,
+                                     const char *key)
 {
     unsigned char *manifest = NULL;
-    unsigned char *key = NULL;
     size_t n = 0;
-    size_t n_key = 0;
+    bool same = wanted == NULL || (key != NULL && strcmp(wanted, key) == 0);
     enum vc_status status = VC_OK;
 
-    if (!self->legacy) {
-        VC_TRY(read_member(ctx, self, TORCH_KEY, MAX_SMALL, &key, &n_key));
+    if (!self->legacy && same) {
         VC_TRY(read_member(ctx, self, TORCH_MANIFEST, VC_MANIFEST_MAX_BYTES, &manifest, &n));
     }
-    if (manifest != NULL && (wanted == NULL || (key != NULL && strcmp((char *)key, wanted) == 0))) {
-        if (vc_manifest_apply(ctx, (const char *)manifest, n, model) != VC_OK) {
-            status = vc_context(ctx, "member '%s'", TORCH_MANIFEST);
-        }
-    } else {
+    if (manifest == NULL) {
         status = vc_manifest_infer(ctx, model);
+    } else if (vc_manifest_apply(ctx, (const char *)manifest, n, model) != VC_OK) {
+        status = vc_context(ctx, "member '%s'", TORCH_MANIFEST);
     }
 out:
     vc_free(ctx, manifest);
-    vc_free(ctx, key);
     return status;
 }
 
@@ -428,13 +425,19 @@ static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *o
                              const struct vc_pickle_node *keys, uint64_t data)
 {
     struct torch *self = model->self;
-    enum vc_status status;
+    const char *wanted = options->key;
+    unsigned char *key = NULL; /* that our own output was made with: the choice, unless the user has another one */
+    size_t n_key = 0;
+    enum vc_status status = VC_OK;
 
-    VC_TRY(torch_tree_make(ctx, self, options->key));
+    if (!self->legacy) {
+        VC_TRY(read_member(ctx, self, TORCH_KEY, MAX_SMALL, &key, &n_key));
+    }
+    VC_TRY(torch_tree_make(ctx, self, wanted != NULL ? wanted : (const char *)key));
     VC_TRY(torch_storages_make(ctx, self, keys, data));
     VC_TRY(split_refused(ctx, self));
     VC_TRY(make_tensors(ctx, self, model));
-    VC_TRY(find_quantized(ctx, self, model, options->key));
+    VC_TRY(find_quantized(ctx, self, model, wanted, (const char *)key));
     VC_TRY(vc_model_add_fact(ctx, model, "container", "%s, %s-endian, pickle protocol %u, not run",
                              self->legacy   ? "legacy file (before PyTorch 1.6)"
                              : self->script ? "TorchScript archive"
@@ -444,6 +447,7 @@ static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *o
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", self->note.data));
     }
 out:
+    vc_free(ctx, key);
     return status;
 }
 

@@ -90,7 +90,7 @@ out:
     return status;
 }
 
-static size_t self_part(const struct walk *w)
+static size_t last_part(const struct walk *w)
 {
     return w->self->n_parts - 1;
 }
@@ -250,35 +250,56 @@ out:
 
 /* ---- the parts ---- */
 
-/* The model is below one of the keys at the top: each of them is a part. */
+/* One for each key at the top. Returns in *at the one that the model is in. */
+static enum vc_status add_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home,
+                                size_t *at)
+{
+    bool pairs = vc_pickle_is_mapping(root);
+    struct vc_pickle_iter iter = vc_pickle_iterate(root);
+    const struct vc_pickle_node *key;
+    bool found = false;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        const struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
+        bool chosen = value == home && !found; /* one dict may well be there under two keys */
+
+        VC_TRY(torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i++));
+        VC_TRY(add_part(w, w->path.data, value, chosen ? VC_ROLE_WEIGHT : torch_role_of(w->path.data, VC_ROLE_OTHER),
+                        chosen));
+        *at = chosen ? last_part(w) : *at;
+        found |= chosen;
+        torch_path_leave(&w->path, 0);
+    }
+out:
+    return status;
+}
+
+/* The model is below one of the keys at the top. It comes first, so that of two names of one tensor the weight's
+ * counts. */
 static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home)
 {
     bool pairs = vc_pickle_is_mapping(root);
     struct vc_pickle_iter iter = vc_pickle_iterate(root);
     struct vc_pickle_node *key;
-    size_t i = 0;
-    enum vc_status status = VC_OK;
+    size_t home_part = 0;
+    size_t i;
+    enum vc_status status;
 
-    while ((key = vc_pickle_next(&iter)) != NULL) {
+    VC_TRY(add_parts(w, root, home, &home_part));
+    w->role = VC_ROLE_WEIGHT;
+    w->part = home_part;
+    VC_TRY(walk_node(w, w->self->chosen));
+    w->skip = w->self->chosen;
+    for (i = 0; (key = vc_pickle_next(&iter)) != NULL; i++) {
         struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
-        bool chosen = value == home && w->skip == NULL; /* one dict may well be there under two keys */
 
-        VC_TRY(torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i++));
-        w->role = chosen ? VC_ROLE_WEIGHT : torch_role_of(w->path.data, VC_ROLE_OTHER);
-        VC_TRY(add_part(w, w->path.data, value, w->role, chosen));
-        w->part = self_part(w);
-        if (chosen) {
-            torch_path_leave(&w->path, 0);
-            VC_TRY(walk_node(w, w->self->chosen));
-            w->skip = w->self->chosen;
-            w->role = VC_ROLE_OTHER;
-            VC_TRY(torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i - 1));
-        }
-        VC_TRY(walk_node(w, value));
-        torch_path_leave(&w->path, 0);
+        w->part = i < last_part(w) ? i : last_part(w);
+        w->role = w->part == home_part ? VC_ROLE_OTHER : w->self->parts[w->part].role;
+        VC_TRY(walk_at(w, pairs ? key : NULL, i, value));
     }
 out:
-    torch_path_leave(&w->path, 0);
     return status;
 }
 
@@ -305,7 +326,7 @@ static enum vc_status walk_whole(struct walk *w, struct vc_pickle_node *root)
         role = usual != VC_ROLE_WEIGHT ? usual : torch_role_of(w->path.data, VC_ROLE_WEIGHT);
         if (role != usual && torch_is_container(value)) {
             VC_TRY(add_part(w, w->path.data, value, role, false));
-            w->part = self_part(w);
+            w->part = last_part(w);
             w->role = role;
         }
         VC_TRY(walk_node(w, value));

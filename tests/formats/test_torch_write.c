@@ -1,0 +1,288 @@
+/* test_torch_write.c - PyTorch output: the tree that is written again, tied tensors, drops, keys, the way through other
+ * formats and back, failing allocations. */
+#include "torch_files.h"
+
+#include <unistd.h>
+
+#include <vcompress/quantize.h>
+
+struct how {
+    bool int8, drop_optimizer, drop_other;
+    const char *key;
+};
+
+/* Plans and runs; model and job stay open, also after a failure. */
+static enum vc_status run(struct vc_ctx *ctx, const char *from, const char *to, struct how how, struct vc_model **model,
+                          struct vc_job **job)
+{
+    struct vc_write_options write = {.path = to, .force = true};
+    struct vc_open_options open = {.key = how.key};
+    struct vc_quantize_options quantize;
+    enum vc_status status;
+
+    *model = NULL;
+    *job = NULL;
+    vc_quantize_defaults(&quantize);
+    quantize.min_elems = 1;
+    VC_TRY(vc_model_open(ctx, from, &open, model));
+    VC_TRY(vc_job_create(ctx, *model, job));
+    VC_TRY(how.int8 ? vc_job_add_quantize(ctx, *job, &quantize) : VC_OK);
+    VC_TRY(how.drop_optimizer ? vc_job_drop(ctx, *job, VC_ROLE_OPTIMIZER) : VC_OK);
+    VC_TRY(how.drop_other ? vc_job_drop(ctx, *job, VC_ROLE_OTHER) : VC_OK);
+    VC_TRY(vc_job_plan(ctx, *job, &write));
+    VC_TRY(vc_job_run(ctx, *job));
+out:
+    return status;
+}
+
+static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, struct how how)
+{
+    struct vc_model *model;
+    struct vc_job *job;
+    enum vc_status status = run(ctx, from, to, how, &model, &job);
+
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+static void must_convert(struct vc_ctx *ctx, const char *from, const char *to, struct how how)
+{
+    if (convert(ctx, in_folder(from), in_folder(to), how) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+}
+
+static void expect_tensor(const struct vc_model *model, const char *name, enum vc_dtype dtype, enum vc_role role)
+{
+    size_t index = vc_model_find(model, name);
+
+    if (index == VC_NO_TENSOR) {
+        fail_msg("%s is missing", name);
+    }
+    assert_int_equal(model->tensors[index].dtype, dtype);
+    assert_int_equal(model->tensors[index].role, role);
+}
+
+/* The tree survives; the optimizer too, and "args" cannot. */
+static void test_round_trip(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model;
+    uint64_t in_use;
+    size_t w;
+
+    (void)state;
+    save_training("t.pt");
+    must_convert(ctx, "t.pt", "q.pt", (struct how){.int8 = true});
+    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
+    model = open_saved(ctx, "q.pt", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 7);
+    expect_tensor(model, "w", VC_DTYPE_I8, VC_ROLE_WEIGHT);
+    expect_tensor(model, "w.scale", VC_DTYPE_F32, VC_ROLE_WEIGHT);
+    expect_tensor(model, "tied", VC_DTYPE_I8, VC_ROLE_WEIGHT);
+    expect_tensor(model, "tied.scale", VC_DTYPE_F32, VC_ROLE_WEIGHT);
+    expect_tensor(model, "optimizer.state.5.exp_avg", VC_DTYPE_F32, VC_ROLE_OPTIMIZER);
+    w = vc_model_find(model, "w");
+    assert_non_null(model->tensors[w].quant);
+    assert_int_equal(model->tensors[vc_model_find(model, "tied")].alias_of, w);
+    assert_string_equal(vc_model_part(model, 0)->what, "int 7");
+    assert_string_equal(vc_model_part(model, 1)->name, "model_state_dict");
+    assert_int_equal(vc_model_part_count(model), 4);
+    vc_model_close(model);
+    must_convert(ctx, "q.pt", "c.pt", (struct how){.int8 = false}); /* a copy of a quantized file */
+    must_convert(ctx, "c.pt", "d.pt", (struct how){.int8 = false});
+    assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
+    {
+        FILE *a = fopen(in_folder("c.pt"), "rb");
+        FILE *b = fopen(in_folder("d.pt"), "rb");
+        int x;
+
+        do {
+            x = fgetc(a);
+            assert_int_equal(x, fgetc(b));
+        } while (x != EOF);
+        (void)fclose(a);
+        (void)fclose(b);
+    }
+    (void)unlink(in_folder("t.pt"));
+    (void)unlink(in_folder("q.pt"));
+    (void)unlink(in_folder("c.pt"));
+    (void)unlink(in_folder("d.pt"));
+    vc_ctx_free(ctx);
+}
+
+static void test_drop(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    const struct vc_report *report;
+    struct vc_model *model;
+    struct vc_job *job;
+
+    (void)state;
+    save_training("t.pt");
+    assert_int_equal(run(ctx, in_folder("t.pt"), in_folder("d.pt"), (struct how){.drop_optimizer = true}, &model, &job),
+                     VC_OK);
+    report = vc_job_report(job);
+    assert_int_equal(report->totals.n_dropped, 1);
+    assert_int_equal(report->totals.n_tied, 1);
+    assert_int_equal(report->totals.optimizer_before, 2048);
+    assert_int_equal(report->totals.optimizer_after, 0);
+    assert_int_equal(report->totals.other_after, 5);
+    assert_int_equal(report->totals.host_before, 2048 + 24 + 2048 + 5);
+    assert_int_equal(report->totals.host_after, 2048 + 24 + 5);
+    assert_int_equal(report->totals.n_params, 512 + 3);
+    assert_int_equal(report->rows[3].action, VC_ACTION_DROPPED);
+    assert_string_equal(report->rows[3].reason, "optimizer state");
+    assert_int_equal(report->rows[1].action, VC_ACTION_TIED);
+    assert_non_null(strstr(report->note, "args (argparse.Namespace)"));
+    vc_job_free(job);
+    vc_model_close(model);
+    model = open_saved(ctx, "d.pt", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 4);
+    assert_int_equal(vc_model_part_count(model), 3);
+    vc_model_close(model);
+    must_convert(ctx, "t.pt", "d.pt", (struct how){.drop_optimizer = true, .drop_other = true});
+    model = open_saved(ctx, "d.pt", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 3);
+    assert_int_equal(vc_model_part_count(model), 1);
+    vc_model_close(model);
+    (void)unlink(in_folder("t.pt"));
+    (void)unlink(in_folder("d.pt"));
+    test_ctx_done(ctx);
+}
+
+/* A key that was given is remembered beside the manifest, whose names are those below it. */
+static void test_key_is_kept(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model;
+    unsigned i;
+
+    (void)state;
+    save_training("t.pt");
+    must_convert(ctx, "t.pt", "q.pt", (struct how){.int8 = true, .key = "optimizer"});
+    for (i = 0; i < 2; i++) {
+        model = open_saved(ctx, "q.pt", i == 0 ? "optimizer" : NULL);
+        assert_non_null(model->tensors[vc_model_find(model, "state.5.exp_avg")].quant);
+        vc_model_close(model);
+    }
+    model = open_saved(ctx, "q.pt", "model_state_dict");
+    expect_tensor(model, "w", VC_DTYPE_F32, VC_ROLE_WEIGHT);
+    expect_tensor(model, "optimizer.state.5.exp_avg", VC_DTYPE_I8, VC_ROLE_OPTIMIZER);
+    vc_model_close(model);
+    (void)unlink(in_folder("t.pt"));
+    (void)unlink(in_folder("q.pt"));
+    vc_ctx_free(ctx);
+}
+
+/* Through npz and safetensors and back: the same tensors; two names of one tensor become two. */
+static void test_other_formats(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model;
+
+    (void)state;
+    save_training("t.pt");
+    must_convert(ctx, "t.pt", "t.npz", (struct how){.int8 = true, .drop_optimizer = true, .drop_other = true});
+    must_convert(ctx, "t.npz", "u.pth", (struct how){.int8 = false});
+    model = open_saved(ctx, "u.pth", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 5);
+    assert_non_null(model->tensors[vc_model_find(model, "w")].quant);
+    assert_non_null(model->tensors[vc_model_find(model, "tied")].quant);
+    assert_int_equal(model->tensors[vc_model_find(model, "tied")].alias_of, VC_NO_TENSOR);
+    vc_model_close(model);
+    must_convert(ctx, "u.pth", "u.safetensors", (struct how){.int8 = false});
+    must_convert(ctx, "u.safetensors", "v.bin", (struct how){.int8 = false});
+    model = open_saved(ctx, "v.bin", NULL);
+    assert_string_equal(vc_model_format(model), "torch");
+    assert_non_null(model->tensors[vc_model_find(model, "tied")].quant);
+    vc_model_close(model);
+    (void)unlink(in_folder("t.pt"));
+    (void)unlink(in_folder("t.npz"));
+    (void)unlink(in_folder("u.pth"));
+    (void)unlink(in_folder("u.safetensors"));
+    (void)unlink(in_folder("v.bin"));
+    vc_ctx_free(ctx);
+}
+
+/* Tensors that cannot be read stop a job, unless they are dropped; the others are listed. */
+static void test_refused_tensors(void **state)
+{
+    static const size_t sizes[] = {48};
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes pickle = {NULL, 0, 0};
+    struct bytes b;
+    struct vc_model *model;
+
+    (void)state;
+    pk_start(&pickle);
+    pk_raw(&pickle, "}(");
+    pk_string(&pickle, "model");
+    pk_raw(&pickle, "}");
+    entry(&pickle, "w", "FloatStorage", "0", 12, "12", "1");
+    pk_raw(&pickle, "s");
+    pk_string(&pickle, "extra");
+    pk_raw(&pickle, "}");
+    pk_string(&pickle, "s");
+    pk_tensor_by(&pickle, "_rebuild_sparse_tensor", "FloatStorage", "0", 12, 0, "12", "1");
+    pk_raw(&pickle, "su.");
+    b = torch_archive(&pickle, NULL, sizes, 1, NULL);
+    save("a.pt", &b);
+    model = open_saved(ctx, "a.pt", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 1);
+    assert_int_equal(model->n_refused, 1);
+    vc_model_close(model);
+    assert_int_equal(convert(ctx, in_folder("a.pt"), in_folder("o.pt"), (struct how){.int8 = false}), VC_E_UNSUPPORTED);
+    assert_non_null(strstr(vc_ctx_message(ctx), "extra.s: is a sparse tensor"));
+    must_convert(ctx, "a.pt", "o.pt", (struct how){.drop_other = true});
+    bytes_release(&b);
+    bytes_release(&pickle);
+    (void)unlink(in_folder("a.pt"));
+    (void)unlink(in_folder("o.pt"));
+    test_ctx_done(ctx);
+}
+
+/* The n-th allocation fails, for every n, in reading and writing. */
+static void test_allocations(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    uint64_t in_use;
+    uint64_t n;
+
+    (void)state;
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    save_training("t.pt");
+    must_convert(ctx, "t.pt", "q.pt", (struct how){.int8 = true});
+    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
+    for (n = 1;; n++) {
+        enum vc_status status;
+
+        (void)unlink(in_folder("q.pt"));
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = convert(ctx, in_folder("t.pt"), in_folder("q.pt"), (struct how){.int8 = true});
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
+        if (status == VC_OK) {
+            break;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+        assert_string_not_equal(vc_ctx_message(ctx), "");
+        assert_int_not_equal(access(in_folder("q.pt"), F_OK), 0);
+    }
+    assert_true(n > 40);
+    (void)unlink(in_folder("t.pt"));
+    (void)unlink(in_folder("q.pt"));
+    vc_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_key_is_kept),     cmocka_unit_test(test_other_formats),
+        cmocka_unit_test(test_refused_tensors), cmocka_unit_test(test_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+}
