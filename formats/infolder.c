@@ -228,9 +228,6 @@ static enum vc_status list_shards(struct vc_ctx *ctx, struct vc_infolder *folder
         }
     }
     names_sort(&folder->shards);
-    if (folder->shards.n == 0) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: its \"weight_map\" is empty", folder->index);
-    }
 out:
     json_decref(seen);
     return status;

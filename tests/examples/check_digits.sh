@@ -36,6 +36,16 @@ cmp "$dir/small.npz" "$dir/shrunk.npz"
 "$vcompress" dequantize -q "$dir/small.npz" -o "$dir/back.npz"
 expect_at_least "int8 and back" "$dir/back.npz" 985
 
+# The same network in every format that a network alone can be put into.
+for kind in npz safetensors gguf pt; do
+    "$vcompress" convert -q --force "$digits/digits.npz" -o "$dir/digits.$kind"
+    expect_at_least "$kind" "$dir/digits.$kind" 988
+    "$vcompress" quantize --int8 -q "$dir/digits.$kind" -o "$dir/int8.$kind"
+    expect_at_least "$kind, int8" "$dir/int8.$kind" 985
+    "$vcompress" dequantize -q "$dir/int8.$kind" -o "$dir/back.$kind"
+    expect_at_least "$kind, int8 and back" "$dir/back.$kind" 985
+done
+
 # A model that is another network is refused with a sentence.
 if "$evaluate" "$digits/images.npz" "$digits/images.npz" 2>"$dir/err"; then
     echo "the evaluator took the images for a model"
