@@ -42,7 +42,7 @@ for kind in npz safetensors gguf pt; do
     expect_at_least "$kind" "$dir/digits.$kind" 988
     "$vcompress" quantize --int8 -q "$dir/digits.$kind" -o "$dir/int8.$kind"
     expect_at_least "$kind, int8" "$dir/int8.$kind" 985
-    "$vcompress" dequantize -q "$dir/int8.$kind" -o "$dir/back.$kind"
+    "$vcompress" dequantize -q --force "$dir/int8.$kind" -o "$dir/back.$kind"
     expect_at_least "$kind, int8 and back" "$dir/back.$kind" 985
 done
 
