@@ -1,0 +1,186 @@
+"""test_torch.py - PyTorch files in and out, with PyTorch as the judge: what it writes is read, what we write it loads.
+
+Skipped where torch cannot be imported. Every output is loaded with weights_only, except training checkpoints under
+PyTorch 1.13, whose restricted loader knows no floating-point numbers.
+"""
+import argparse
+import inspect
+import os
+import sys
+import unittest
+import warnings
+
+from judge_support import SMALL, Judge, main, np, read_bytes
+
+try:
+    import torch
+except ImportError:
+    print("SKIPPED: PyTorch is not installed for %s (Debian: python3-torch)" % sys.executable)
+    sys.exit(77)
+
+warnings.filterwarnings("ignore")
+OLD = int(torch.__version__.split(".")[0]) < 2
+HAS_WEIGHTS_ONLY = "weights_only" in inspect.signature(torch.load).parameters
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def load(path, weights_only=True):
+    return torch.load(path, **({"weights_only": weights_only} if HAS_WEIGHTS_ONLY else {}))
+
+
+def flat(value, path=""):
+    """{"a.b": tensor} of nested dicts and lists."""
+    if isinstance(value, torch.Tensor):
+        return {path: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    out = {}
+    for key, item in items:
+        out.update(flat(item, (path + "." if path else "") + str(key)))
+    return out
+
+
+def bits(t):
+    t = t.detach().contiguous()
+    if t.is_complex():
+        t = torch.view_as_real(t).contiguous()
+    return t.reshape(-1).view(BITS[t.element_size()]) if t.dtype != torch.bool else t.reshape(-1).to(torch.uint8)
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3), torch.nn.BatchNorm2d(64), torch.nn.Linear(128, 96))
+
+
+def training():
+    net = network()
+    optimizer = torch.optim.Adam(net.parameters())
+    for p in net.parameters():
+        p.grad = torch.randn_like(p)
+    optimizer.step()
+    return {"epoch": 3, "model_state_dict": net.state_dict(), "optimizer": optimizer.state_dict(), "loss": 0.25,
+            "best": None, "names": ["a", "\u00e4"], "rng": torch.get_rng_state(), "betas": (0.9, 2**40)}
+
+
+def views():
+    w = torch.randn(128, 96)
+    return {"w": w, "t": w.t(), "tied": w, "rows": w[::2], "part": w[3:40, 5:50], "all": torch.randn(3, 3),
+            "perm": torch.randn(4, 5, 6, 7).permute(2, 0, 3, 1), "expanded": torch.arange(6.0).expand(4, 6),
+            "bf16": torch.randn(70, 70).bfloat16(), "half": torch.randn(33, 65).half(), "f64": torch.randn(9, 9).double(),
+            "parameter": torch.nn.Parameter(torch.randn(80, 80)), "i": torch.arange(10), "scalar": torch.tensor(2.5),
+            "empty": torch.zeros(0, 3), "complex": torch.randn(3, 5, dtype=torch.complex64).t(),
+            "bool": torch.tensor([True, False]), "last": torch.randn(8, 64, 5, 5).contiguous(
+                memory_format=torch.channels_last)}
+
+
+class Torch(Judge):
+    def same(self, got, want):
+        """The same tensors: type, shape, bits."""
+        self.assertEqual(list(got), list(want))
+        for name, t in want.items():
+            self.assertEqual((got[name].dtype, tuple(got[name].shape)), (t.dtype, tuple(t.shape)), name)
+            self.assertTrue(torch.equal(bits(got[name]), bits(t)), name)
+
+    def through(self, value, weights_only=True, **how):
+        """What a copy of the saved value loads as."""
+        torch.save(value, self.path("in.pt"), **how)
+        self.vc("convert", "--force", self.path("in.pt"), "-o", self.path("out.pt"))
+        return load(self.path("out.pt"), weights_only)
+
+    def test_views(self):
+        values = views()
+        for how in ({}, {"_use_new_zipfile_serialization": False}):
+            out = self.through(values, **how)
+            self.same(out, values)
+            self.assertEqual(out["w"].data_ptr(), out["tied"].data_ptr())
+            self.assertIsInstance(out["parameter"], torch.nn.Parameter)
+            self.assertTrue(out["parameter"].requires_grad)
+
+    def test_training(self):
+        """Protocols 2 to 5 and the legacy format; numbers, texts and lists survive, and what needs code does not."""
+        value = training()
+        hows = [{"pickle_protocol": k} for k in (2, 3, 4, 5)] + [{"_use_new_zipfile_serialization": False}]
+        for how in hows:
+            out = self.through(dict(value, args=argparse.Namespace(lr=1)), weights_only=not OLD, **how)
+            self.same(flat(out), flat(value))
+            self.assertEqual([out[k] for k in ("epoch", "loss", "best", "names", "betas")],
+                             [value[k] for k in ("epoch", "loss", "best", "names", "betas")])
+            self.assertEqual(out["optimizer"]["param_groups"], value["optimizer"]["param_groups"])
+            self.assertEqual(out["model_state_dict"]._metadata, value["model_state_dict"]._metadata)
+            self.assertNotIn("args", out)
+            network().load_state_dict(out["model_state_dict"])
+
+    def test_drop(self):
+        torch.save(training(), self.path("in.pt"))
+        self.vc("convert", "--drop", "optimizer", self.path("in.pt"), "-o", self.path("a.pt"))
+        self.vc("convert", "--drop", "optimizer", "--drop", "other", self.path("in.pt"), "-o", self.path("b.pt"))
+        self.assertEqual(list(load(self.path("a.pt"), not OLD)),
+                         ["epoch", "model_state_dict", "loss", "best", "names", "rng", "betas"])
+        out = load(self.path("b.pt"))
+        self.assertEqual(list(out), ["model_state_dict"])
+        self.same(out["model_state_dict"], network_after(self.path("in.pt")))
+
+    def test_module(self):
+        net = network()
+        self.same(self.through(net), net.state_dict())
+        self.same(self.through({"model": net, "epoch": 1})["model"], net.state_dict())
+
+    def test_script(self):
+        torch.jit.script(network()).save(self.path("in.pt"))
+        self.vc("convert", self.path("in.pt"), "-o", self.path("out.pt"))
+        self.same(load(self.path("out.pt")), network().state_dict())
+
+    def test_int8(self):
+        """Codes and scales, in the dict of the weights, as in an npz of the same weights."""
+        state = network().state_dict()
+        torch.save({"state_dict": state, "epoch": 1}, self.path("in.pt"))
+        self.vc("quantize", "--int8", *SMALL, self.path("in.pt"), "-o", self.path("q.pt"))
+        out = load(self.path("q.pt"))["state_dict"]
+        np.savez(self.path("in.npz"), **{n: t.numpy() for n, t in state.items()})
+        self.vc("quantize", "--int8", *SMALL, self.path("in.npz"), "-o", self.path("q.npz"))
+        arrays = self.load(self.path("q.npz"))
+        self.assertEqual(sorted(out), sorted(arrays))
+        for name, a in arrays.items():
+            self.same_bits(out[name].numpy(), a, name)
+        self.assertIn("2.weight.scale", out)
+        self.vc("dequantize", self.path("q.pt"), "-o", self.path("back.pt"))
+        back = load(self.path("back.pt"))["state_dict"]
+        self.assertEqual(list(back), list(state))
+        decoded = out["2.weight"].float() * out["2.weight.scale"]
+        self.assertTrue(torch.equal(bits(back["2.weight"]), bits(decoded)))
+
+    def test_new_types(self):
+        names = [n for n in ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "uint16", "uint32", "uint64")
+                 if hasattr(torch, n)]
+        if not names:
+            self.skipTest("this PyTorch has none of them")
+        values = {}
+        for name in names:
+            dtype = getattr(torch, name)
+            values[name] = torch.arange(24, dtype=torch.uint8).view(dtype)
+        out = self.through(values)
+        for name, t in values.items():
+            self.assertEqual(out[name].dtype, t.dtype)
+            self.assertTrue(torch.equal(out[name].view(torch.uint8), t.view(torch.uint8)), name)
+
+    def test_limited_memory(self):
+        """A transposed tensor larger than the limit; the same bytes as with all memory."""
+        torch.save({"w": torch.randn(3000, 3000).t()}, self.path("in.pt"))
+        self.vc("quantize", "--int8", self.path("in.pt"), "-o", self.path("a.pt"))
+        self.vc("quantize", "--int8", "--max-memory", "8MiB", self.path("in.pt"), "-o", self.path("b.pt"))
+        self.assertEqual(read_bytes(self.path("a.pt")), read_bytes(self.path("b.pt")))
+
+    def test_refused(self):
+        torch.save({"s": torch.eye(4).to_sparse(), "ok": torch.ones(3)}, self.path("in.pt"))
+        said = self.refuse(3, "convert", self.path("in.pt"), "-o", self.path("out.pt"))
+        self.assertIn("s: is a sparse tensor", said)
+        self.assertFalse(os.path.exists(self.path("out.pt")))
+        torch.save({"epoch": 1}, self.path("none.pt"))
+        self.assertIn("without any tensor", self.refuse(3, "inspect", self.path("none.pt")))
+
+
+def network_after(path):
+    return load(path, not OLD)["model_state_dict"]
+
+
+if __name__ == "__main__":
+    main()
