@@ -89,6 +89,11 @@ static bool granularity_of(const struct onnx *self, const struct onnx_node *node
            blocks_fit(codes, scale, (uint64_t)axis, (uint64_t)node->block_size);
 }
 
+static bool is_scale_type(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
 /* A quantized tensor: its parts and what they mean. */
 struct quantized {
     struct onnx_tensor *codes, *scale, *zero; /* zero may be NULL */
@@ -101,7 +106,7 @@ static bool is_quantized(const struct onnx *self, const struct onnx_node *node, 
     q->scale = own_tensor(self, node->in[1]);
     q->zero = own_tensor(self, node->in[2]);
     if (node->odd || q->codes == NULL || q->scale == NULL || (node->in[2] != ONNX_NONE && q->zero == NULL) ||
-        dtype_of(q->codes) != VC_DTYPE_I8 || q->codes->n_elems == 0 || dtype_of(q->scale) != VC_DTYPE_F32 ||
+        dtype_of(q->codes) != VC_DTYPE_I8 || q->codes->n_elems == 0 || !is_scale_type(dtype_of(q->scale)) ||
         (node->to != 0 && !is_float_type(node->to)) || self->symbols.list[node->out].n_made != 1) {
         return false;
     }
@@ -192,7 +197,7 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, stru
         if (!node->dequantize || !is_quantized(self, node, &q)) {
             continue;
         }
-        join(self, link_of(self, q.codes), i, node->to != 0 ? (uint32_t)node->to : ONNX_FLOAT);
+        join(self, link_of(self, q.codes), i, node->to != 0 ? (uint32_t)node->to : q.scale->type);
         cast = cast_behind(self, node->out);
         if (cast != ONNX_NONE) {
             join(self, link_of(self, q.codes), cast, (uint32_t)self->nodes[cast].to);

@@ -279,6 +279,9 @@ static void test_patterns(void **state)
     onnx_op_with(&g, "Cast", "w.f32", "w", "to", 10);
     add_parts(&g, 3, 1, 3, 6);
     expect_seen(&g, "w", VC_DTYPE_I8, true);
+    onnx_op(&g, "DequantizeLinear", "q s z", "w"); /* scales of f16 */
+    add_parts(&g, 3, 10, 3, 6);
+    expect_seen(&g, "w", VC_DTYPE_I8, true);
     /* A Cast that others watch is not the tensor's. */
     onnx_op(&g, "DequantizeLinear", "q s z", "w");
     onnx_op_with(&g, "Cast", "w", "half", "to", 10);
@@ -302,6 +305,9 @@ static void test_no_patterns(void **state)
     onnx_op(&g, "DequantizeLinear", "q s z", "w"); /* uint8 */
     add_parts(&g, 2, 1, 2, 1);
     expect_seen(&g, "q", VC_DTYPE_U8, false);
+    onnx_op(&g, "DequantizeLinear", "q s z", "w"); /* scales of 16 bits that are no floats */
+    add_parts(&g, 3, 4, 3, 1);
+    expect_seen(&g, "q", VC_DTYPE_I8, false);
     onnx_op(&g, "DequantizeLinear", "q s z", "w"); /* scales of another shape */
     add_parts(&g, 3, 1, 3, 5);
     expect_seen(&g, "q", VC_DTYPE_I8, false);
@@ -321,6 +327,9 @@ static void test_no_patterns(void **state)
     expect_seen(&g, "q", VC_DTYPE_I8, false);
     onnx_op(&g, "DequantizeLinear", "q s z", "w"); /* an output by itself */
     onnx_info(&g, 12, "q");
+    add_parts(&g, 3, 1, 3, 1);
+    expect_seen(&g, "q", VC_DTYPE_I8, false);
+    onnx_op(&g, "DequantizeLinear", "q s z", "w\xff"); /* a name that no tensor can have */
     add_parts(&g, 3, 1, 3, 1);
     expect_seen(&g, "q", VC_DTYPE_I8, false);
     onnx_op(&g, "DequantizeLinear", "q s missing", "w");

@@ -347,6 +347,42 @@ static void test_race_for_the_name(void **state)
     test_ctx_done(ctx);
 }
 
+/* Only a name that was given here, where nothing lay, is taken away again. */
+static void test_withdraw(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (int which = 0; which < 8; which++) {
+        bool older = (which & 1) != 0;
+        bool other = (which & 2) != 0;
+        struct vc_outfile *file;
+
+        vc_outfile_no_unnamed((which & 4) != 0);
+        (void)unlink(in_folder("out"));
+        if (older) {
+            put_file("out", "old");
+        }
+        assert_int_equal(vc_outfile_create(ctx, in_folder("out"), true, NULL, &file), VC_OK);
+        assert_int_equal(vc_outfile_begin(ctx, file), VC_OK);
+        assert_int_equal(vc_outfile_write(ctx, file, 0, "mine", 4), VC_OK);
+        assert_int_equal(vc_outfile_sync(ctx, file), VC_OK);
+        assert_false(vc_outfile_is_named(file));
+        vc_outfile_withdraw(file);
+        expect_file("out", older ? "old" : NULL);
+        assert_int_equal(vc_outfile_commit(ctx, file), VC_OK);
+        assert_true(vc_outfile_is_named(file));
+        if (other) {
+            put_file("theirs", "theirs");
+            assert_int_equal(rename(in_folder("theirs"), in_folder("out")), 0);
+        }
+        vc_outfile_withdraw(file);
+        vc_outfile_free(ctx, file);
+        expect_file("out", other ? "theirs" : older ? "mine" : NULL);
+    }
+    test_ctx_done(ctx);
+}
+
 /* A folder took the place of the old file: it is not renamed over. */
 static void test_folder_appears(void **state)
 {
@@ -437,6 +473,7 @@ int main(void)
                                        WITH_FOLDER(test_every_call_fails_once),
                                        WITH_FOLDER(test_every_allocation_fails_once),
                                        WITH_FOLDER(test_race_for_the_name),
+                                       WITH_FOLDER(test_withdraw),
                                        WITH_FOLDER(test_folder_appears),
                                        WITH_FOLDER(test_signal_removes_named_temporaries),
                                        WITH_FOLDER(test_too_large_for_the_disk),

@@ -445,6 +445,24 @@ class Onnx(Judge):
             self.vc("quantize", "--fp16", *SMALL, "--force", self.path("back.onnx"), "-o", self.path("half.onnx"))
             self.near(run_model(self.path("half.onnx")), before, 0.02)
 
+    def test_scales_of_f16(self):
+        """Since opset 19 the type of the scales is that of the weights."""
+        q, s, _, _ = d.int8(normal("w", (16, 24)), "channel", 1, 0, False)
+        s = s.astype("f2").reshape(-1)
+        m = model([helper.make_node("DequantizeLinear", ["q", "s"], ["w"], axis=1),
+                   helper.make_node("MatMul", ["x", "w"], ["y"])],
+                  [info("x", [None, 16], T.FLOAT16)], [info("y", [None, 24], T.FLOAT16)], [tensor("q", q), tensor("s", s)], 21,
+                  10)
+        before = run_model(self.save(m))
+        self.vc("dequantize", "--source-dtype", self.path("in.onnx"), "-o", self.path("back.onnx"))
+        back = self.opened("back.onnx")
+        self.assertEqual([n.op_type for n in back.graph.node], ["MatMul"])
+        self.same_bits(initializers(back)["w"], (q.astype("f4") * s.astype("f4")).astype("f2"), "w")
+        self.near(run_model(self.path("back.onnx")), before, 1e-3)
+        self.vc("quantize", "--int8", *SMALL, "--requantize", self.path("in.onnx"), "-o", self.path("again.onnx"))
+        self.opened("again.onnx")
+        self.near(run_model(self.path("again.onnx")), before, CLOSE)
+
     def test_shared_codes(self):
         """Codes that two nodes use are nobody's weights: everything stays."""
         q, s, _, _ = d.int8(normal("w", (16, 16)), "channel", 1, 0, False)
