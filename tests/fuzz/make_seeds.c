@@ -7,6 +7,7 @@
 #include "fuzz_target.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
+#include "torch_builder.h"
 #include "zip_builder.h"
 
 static const char *root;
@@ -366,6 +367,87 @@ static void onnx_seeds(void)
     save_onnx("inside", &g);
 }
 
+/* Every opcode, in pickles of both targets; those with tensors fit the storages of fuzz_torch.c. */
+static void pickle_seeds(void)
+{
+    static const char ops[] =
+        "\x80\x04\x95\x02\0\0\0\0\0\0\0N0](K\1M\1\2J\1\0\0\0\x8a\1\x05G?\xf0\0\0\0\0\0\0X\1\0\0\0a"
+        "U\1b\x8c\1cC\1dNN\x86\x88\x85\x8f(N\x90(N\x91}q\0h\0K\2s\x94"
+        "ca\nb\n)R}b)\x81U\1x\x85Qe.";
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_add(&b, ops, sizeof ops - 1);
+    save("pickle", "opcodes", &b);
+    b.n = 0;
+    pk_start(&b);
+    pk_raw(&b, "}(");
+    pk_string(&b, "model");
+    pk_global(&b, "collections", "OrderedDict");
+    pk_raw(&b, ")R(");
+    pk_string(&b, "w");
+    pk_tensor(&b, "FloatStorage", "0", 12, 0, "3,4", "4,1");
+    pk_string(&b, "t");
+    pk_tensor(&b, "FloatStorage", "0", 12, 0, "4,3", "1,4");
+    pk_string(&b, "b");
+    pk_tensor(&b, "LongStorage", "1", 3, 0, "3", "1");
+    pk_raw(&b, "u}b");
+    pk_string(&b, "optimizer");
+    pk_raw(&b, "}K\1");
+    pk_tensor(&b, "FloatStorage", "4", 512, 0, "8,64", "64,1");
+    pk_raw(&b, "s");
+    pk_string(&b, "args");
+    pk_global(&b, "argparse", "Namespace");
+    pk_raw(&b, ")\x81}b");
+    pk_string(&b, "l");
+    pk_raw(&b, "](K\1G?\xf0");
+    bytes_fill(&b, 0, 6);
+    pk_tensor_by(&b, "_rebuild_sparse_tensor", "ByteStorage", "2", 5, 0, "5", "1");
+    pk_raw(&b, "eu.");
+    save("pickle", "training", &b);
+    save("torch", "training", &b);
+    b.n = 0;
+    pk_start(&b);
+    pk_global(&b, "a", "Net");
+    pk_raw(&b, ")\x81}(");
+    pk_string(&b, "_parameters");
+    pk_raw(&b, "}");
+    pk_string(&b, "_modules");
+    pk_raw(&b, "}");
+    pk_string(&b, "_buffers");
+    pk_raw(&b, "}");
+    pk_string(&b, "x");
+    pk_tensor(&b, "HalfStorage", "0", 24, 2, "5", "4");
+    pk_raw(&b, "sub.");
+    save("torch", "module", &b);
+    bytes_release(&b);
+}
+
+static void torch_seeds(void)
+{
+    static const size_t sizes[] = {48};
+    static const size_t numels[] = {12};
+    static const size_t items[] = {4};
+    static const struct member_options deflated = {.deflate = true, .level = 6};
+    struct bytes pickle = {NULL, 0, 0};
+    struct bytes b;
+
+    pk_start(&pickle);
+    pk_raw(&pickle, "}");
+    pk_string(&pickle, "w");
+    pk_tensor(&pickle, "FloatStorage", "0", 12, 0, "4,3", "1,4");
+    pk_raw(&pickle, "s.");
+    b = torch_archive(&pickle, "big", sizes, 1, NULL);
+    save("torch", "archive", &b);
+    bytes_release(&b);
+    b = torch_archive(&pickle, NULL, sizes, 1, &deflated);
+    save("torch", "deflated", &b);
+    bytes_release(&b);
+    b = torch_legacy(&pickle, numels, items, 1);
+    save("torch", "legacy", &b);
+    bytes_release(&b);
+    bytes_release(&pickle);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -381,5 +463,7 @@ int main(int argc, char **argv)
     layout_seeds();
     gguf_seeds();
     onnx_seeds();
+    pickle_seeds();
+    torch_seeds();
     return 0;
 }
