@@ -75,6 +75,7 @@ void vc_ctx_free(struct vc_ctx *ctx)
 void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child)
 {
     child->shared = parent->shared;
+    child->findings = NULL;
     child->status = VC_OK;
     child->message[0] = '\0';
 }

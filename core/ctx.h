@@ -43,8 +43,11 @@ struct vc_shared {
     char device_name[128]; /* what the report says: "cpu (avx2)" */
 };
 
+struct vc_findings;
+
 struct vc_ctx {
     struct vc_shared *shared;
+    struct vc_findings *findings; /* NULL: the first violation is a failure; core/findings.h */
     enum vc_status status;
     char message[VC_MESSAGE_BYTES];
 };

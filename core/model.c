@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/source.h"
 
 const char *vc_model_path(const struct vc_model *model)
@@ -104,7 +105,8 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
     }
     for (i = 0; i < n; i++) {
         if (i != 0 && strcmp(entries[i - 1].name, entries[i].name) == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", entries[i].name));
+            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", entries[i].name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", entries[i].name));
         }
         model->by_name[i] = entries[i].index;
     }

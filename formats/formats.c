@@ -12,6 +12,8 @@
 #include <strings.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
+#include "formats/check_names.h"
 
 static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
                                                   &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
@@ -260,7 +262,10 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status == VC_OK && model->by_name == NULL) {
         status = vc_model_index_names(ctx, model);
     }
-    return status == VC_OK ? note_wrong_name(ctx, model) : status;
+    if (status == VC_OK) {
+        status = note_wrong_name(ctx, model);
+    }
+    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model) : status;
 out:
     vc_infile_close(ctx, file);
     return status;

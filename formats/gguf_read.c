@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/text.h"
 #include "formats/formats.h"
 #include "formats/gguf.h"
@@ -48,6 +49,7 @@ struct entry {
     uint64_t shape[VC_GGUF_MAX_DIMS]; /* NumPy's order */
     enum vc_dtype dtype;
     uint64_t offset, n_elems, size_bytes;
+    bool broken; /* only while findings are collected: it is left out */
 };
 
 static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
@@ -120,12 +122,17 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     VC_TRY(take_shape(cursor, entry));
     VC_TRY(gguf_take_u32(cursor, &type));
     entry->dtype = vc_gguf_dtype(type);
-    if (entry->dtype == VC_DTYPE_COUNT) {
-        return vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
-                       entry->name, type);
-    }
     VC_TRY(gguf_take_u64(cursor, &entry->offset));
-    VC_TRY(check_size(cursor->ctx, entry));
+    if (entry->dtype == VC_DTYPE_COUNT) {
+        status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
+                         entry->name, type);
+        entry->broken = true;
+        VC_TRY(vc_collect(cursor->ctx, status, "dtype", entry->name));
+        return VC_OK;
+    }
+    status = check_size(cursor->ctx, entry);
+    entry->broken = status != VC_OK;
+    VC_TRY(vc_collect(cursor->ctx, status, "shape", entry->name));
 out:
     return status;
 }
@@ -138,23 +145,32 @@ struct sums {
     uint64_t name_bytes, n_dims;
     uint64_t data_bytes; /* the last tensor's padding included */
     uint64_t last_end;   /* ... and without it */
+    bool unsure;         /* the size of the tensor before is not known: findings are collected, and it is broken */
+    bool incomplete;     /* ... or of any tensor */
 };
 
 static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, uint32_t alignment, struct sums *sums)
 {
+    uint64_t last;
     uint64_t end;
 
-    if (entry->offset != sums->data_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
-                       entry->name, entry->offset, sums->data_bytes,
-                       entry->offset < sums->data_bytes ? "it overlaps the tensor before it"
-                                                        : "there is a hole before it");
+    if (entry->offset != sums->data_bytes && !sums->unsure) {
+        bool overlap = entry->offset < sums->data_bytes;
+        enum vc_status status =
+            vc_fail(ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
+                    entry->name, entry->offset, sums->data_bytes,
+                    overlap ? "it overlaps the tensor before it" : "there is a hole before it");
+
+        if (vc_collect(ctx, status, overlap ? "overlap" : "hole", entry->name) != VC_OK) {
+            return ctx->status;
+        }
     }
-    if (!vc_add_u64(entry->offset, entry->size_bytes, &sums->last_end) ||
-        !vc_round_up_u64(sums->last_end, alignment, &end) || end > INT64_MAX) {
+    if (!vc_add_u64(entry->offset, entry->size_bytes, &last) || !vc_round_up_u64(last, alignment, &end) ||
+        end > INT64_MAX) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: ends behind byte 2^63 of the data", entry->name);
     }
     sums->data_bytes = end;
+    sums->last_end = vc_max_u64(sums->last_end, last);
     sums->name_bytes += entry->name_bytes + 1;
     sums->n_dims += entry->n_dims;
     return VC_OK;
@@ -187,7 +203,7 @@ static void store_entry(const struct entry *entry, const struct gguf *self, stru
 static enum vc_status walk_entries(struct gguf_cursor *cursor, const struct gguf *self, struct vc_model *model,
                                    const struct sums *counted, struct sums *sums)
 {
-    struct entry entry;
+    struct entry entry = {.broken = false};
     enum vc_status status = VC_OK;
     uint64_t i;
 
@@ -197,7 +213,13 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, const struct gguf
         (void)snprintf(cursor->where, sizeof cursor->where, "tensor entry %" PRIu64 " of %" PRIu64, i + 1,
                        sums->n_tensors);
         VC_TRY(take_entry(cursor, &entry));
+        if (entry.broken) {
+            sums->unsure = true;
+            sums->incomplete = true;
+            continue;
+        }
         VC_TRY(add_entry(cursor->ctx, &entry, self->metadata.alignment, sums));
+        sums->unsure = false;
         if (model != NULL && (sums->name_bytes > counted->name_bytes || sums->n_dims > counted->n_dims ||
                               sums->last_end > counted->last_end)) {
             return vc_fail(cursor->ctx, VC_E_FORMAT, "was changed while it was read");
@@ -243,7 +265,7 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf *self, uint64_t
         return vc_fail(ctx, VC_E_FORMAT, "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64,
                        sums->last_end, n);
     }
-    if (n > sums->data_bytes) {
+    if (n > sums->data_bytes && !sums->incomplete) {
         return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last tensor", n - sums->data_bytes);
     }
     return VC_OK;
@@ -283,11 +305,13 @@ static enum vc_status read_file(struct gguf_cursor *cursor, struct gguf *self, s
     VC_TRY(vc_gguf_read_metadata(cursor, model, n_pairs, &self->metadata));
     entries = cursor->at;
     VC_TRY(walk_entries(cursor, self, NULL, NULL, &sums));
-    VC_TRY(check_data(cursor->ctx, self, cursor->at, &sums));
+    VC_TRY(vc_collect(cursor->ctx, check_data(cursor->ctx, self, cursor->at, &sums), "size", NULL));
     VC_TRY(allocate(cursor->ctx, &sums, self, model));
     cursor->at = entries;
+    vc_findings_mute(cursor->ctx, true);
     VC_TRY(walk_entries(cursor, self, model, &sums, &(struct sums){.n_tensors = sums.n_tensors}));
 out:
+    vc_findings_mute(cursor->ctx, false);
     return status;
 }
 

@@ -16,6 +16,7 @@
 
 #include "core/arena.h"
 #include "core/checked.h"
+#include "core/findings.h"
 
 #define VC_FOLDER_MAX_FILES 100000
 #define VC_FOLDER_MAX_DEPTH 2
@@ -263,10 +264,17 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
 }
 
+/* Findings about the tensor, or its file, explain why it is not there. */
+static bool said_already(const struct vc_ctx *ctx, const char *tensor, const char *file)
+{
+    return vc_collecting(ctx) && (vc_findings_has(ctx->findings, tensor) || vc_findings_has(ctx->findings, file));
+}
+
 enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
 {
     const json_t *total = json_object_get(json_object_get(folder->root, "metadata"), "total_size");
     uint64_t bytes = 0;
+    enum vc_status status = VC_OK;
     const char *tensor;
     json_t *value;
     size_t i;
@@ -280,23 +288,31 @@ enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *f
 
         bytes += model->tensors[i].size_bytes;
         if (said == NULL || strcmp(said, shard) != 0) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s has it %s%s", model->tensors[i].name, shard,
-                           folder->index, said == NULL ? "nowhere" : "in ", said == NULL ? "" : said);
+            status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s has it %s%s", model->tensors[i].name, shard,
+                             folder->index, said == NULL ? "nowhere" : "in ", said == NULL ? "" : said);
+            VC_TRY(vc_collect(ctx, status, "index", model->tensors[i].name));
         }
     }
     json_object_foreach(folder->map, tensor, value)
     {
-        if (vc_model_find(model, tensor) == VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, folder->index,
-                           json_string_value(value));
+        if (vc_model_find(model, tensor) == VC_NO_TENSOR && !said_already(ctx, tensor, json_string_value(value))) {
+            status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, folder->index,
+                             json_string_value(value));
+            VC_TRY(vc_collect(ctx, status, "index", tensor));
         }
     }
     if (json_is_integer(total) && (uint64_t)json_integer_value(total) != bytes) {
-        return vc_model_add_fact(ctx, model, "index",
+        if (vc_collecting(ctx) && ctx->findings->n_errors == 0) {
+            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL,
+                           "its total_size says %" JSON_INTEGER_FORMAT " bytes, the tensors have %" PRIu64,
+                           json_integer_value(total), bytes));
+        }
+        VC_TRY(vc_model_add_fact(ctx, model, "index",
                                  "its total_size says %" JSON_INTEGER_FORMAT " bytes, the tensors have %" PRIu64,
-                                 json_integer_value(total), bytes);
+                                 json_integer_value(total), bytes));
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 /* ---- choosing ---- */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/tile.h"
 
 /* One entry of "tensors" being applied. */
@@ -369,18 +370,18 @@ static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct 
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
 
         if (e.tensor == VC_NO_TENSOR) {
-            return vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
+            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
+        } else if (json_object_get(value, "scheme") == NULL) {
+            status = apply_entry(&e); /* types first: scales may be bf16 */
         }
-        if (json_object_get(value, "scheme") == NULL) {
-            VC_TRY(apply_entry(&e)); /* types first: scales may be bf16 */
-        }
+        VC_TRY(vc_collect(ctx, status, "manifest", name));
     }
     json_object_foreach(tensors, name, value)
     {
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
 
-        if (json_object_get(value, "scheme") != NULL) {
-            VC_TRY(apply_entry(&e));
+        if (e.tensor != VC_NO_TENSOR && json_object_get(value, "scheme") != NULL) {
+            VC_TRY(vc_collect(ctx, apply_entry(&e), "manifest", name));
         }
     }
     VC_TRY(check_roles(ctx, model));

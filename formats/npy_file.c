@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/formats.h"
 #include "formats/npy_data.h"
 #include "formats/npy_write.h"
@@ -127,7 +128,10 @@ static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const
     VC_TRY_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
-    VC_TRY(read_header(ctx, file, &header));
+    status = read_header(ctx, file, &header);
+    if (status != VC_OK) { /* with findings: a file without a tensor */
+        return vc_collect(ctx, status, "header", VC_NPY_TENSOR);
+    }
     VC_TRY(vc_npy_data_init(ctx, &self->data, &header));
     fill_tensor(model, self, &header, options);
     self->data.file = file;

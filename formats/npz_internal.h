@@ -6,7 +6,12 @@
 #include "formats/npy_data.h"
 #include "formats/zip_data.h"
 
-enum npz_kind { NPZ_ARRAY, NPZ_RAW, NPZ_MANIFEST };
+enum npz_kind {
+    NPZ_BROKEN = 0, /* left out, while findings are collected */
+    NPZ_ARRAY,
+    NPZ_RAW,
+    NPZ_MANIFEST
+};
 
 struct npz_member {
     const struct vc_zip_entry *entry;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/formats.h"
 #include "formats/manifest.h"
 #include "formats/npz_internal.h"
@@ -222,9 +223,9 @@ out:
     return status;
 }
 
-static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, const unsigned char *head, size_t n)
+static enum vc_status read_member(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
+                                  size_t n)
 {
-    struct opening *o = user;
     struct npz_member *member = &o->self->members[index];
 
     if (strcmp(member->entry->name, VC_MANIFEST_NAME) == 0) {
@@ -240,6 +241,18 @@ static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, 
     }
     return member->entry->method == VC_ZIP_STORED ? open_stored(ctx, o, index, head, n)
                                                   : open_deflated(ctx, o, index, head, n);
+}
+
+static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, const unsigned char *head, size_t n)
+{
+    struct opening *o = user;
+    enum vc_status status = read_member(ctx, o, index, head, n);
+
+    if (status != VC_OK) {
+        o->self->members[index].kind = NPZ_BROKEN;
+        status = vc_zip_collect(ctx, status, "header", &o->self->zip.entries[index]);
+    }
+    return status;
 }
 
 /* ------------------------------------------------------------------------------------------------ tensors */
@@ -273,6 +286,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
 {
     struct npz *self = o->self;
     size_t n_arrays = 0;
+    bool broken = false;
     size_t n = 0;
     size_t i;
     enum vc_status status = VC_OK;
@@ -282,7 +296,8 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
     for (i = 0; i < self->n_members; i++) {
-        if (i == o->manifest) {
+        broken = broken || self->members[i].kind == NPZ_BROKEN;
+        if (i == o->manifest || self->members[i].kind == NPZ_BROKEN) {
             continue;
         }
         if (n != i) {
@@ -294,7 +309,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     }
     self->n_members = n;
     model->n_tensors = n;
-    if (n > 0 && n_arrays == 0) {
+    if (n > 0 && n_arrays == 0 && !broken) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a zip archive without any npy array, so no npz checkpoint");
     }
     status = vc_model_index_names(ctx, model);
@@ -362,7 +377,8 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
     VC_TRY(vc_zip_visit(ctx, self->file, &self->zip, open_member, &o));
     VC_TRY(make_tensors(ctx, &o, model));
     if (o.manifest != VC_NO_TENSOR) {
-        VC_TRY(read_manifest(ctx, self, &self->zip.entries[o.manifest], model));
+        status = read_manifest(ctx, self, &self->zip.entries[o.manifest], model);
+        VC_TRY(vc_collect(ctx, status, "manifest", NULL));
     } else {
         VC_TRY(vc_manifest_infer(ctx, model));
     }

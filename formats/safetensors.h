@@ -34,6 +34,7 @@ struct safetensors_entry {
     const uint64_t *shape;
     unsigned n_dims;
     unsigned order; /* in the header */
+    bool broken;    /* only while findings are collected: it is left out */
     const struct safetensors_dtype *dtype;
 };
 

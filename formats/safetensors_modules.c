@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/names.h"
 #include "formats/manifest_internal.h"
 
@@ -175,7 +176,8 @@ static enum vc_status look_at_packed(struct finding *f, struct packed *p, bool *
 
     *found = false;
     if (has(f, t->name, n, "")) {
-        return vc_fail(f->ctx, VC_E_FORMAT, "%s: the same module has a '%s', too", t->name, f->buffer);
+        status = vc_fail(f->ctx, VC_E_FORMAT, "%s: the same module has a '%s', too", t->name, f->buffer);
+        return vc_collect(f->ctx, status, "twice", t->name);
     }
     p->scale = find_with(f, t->name, n, "_scale");
     p->shape = find_with(f, t->name, n, "_shape");
@@ -287,7 +289,9 @@ enum vc_status safetensors_find_packed(struct vc_ctx *ctx, struct vc_model *mode
         bool found = false;
 
         if (is_packed_name(model->tensors[i].name)) {
-            VC_TRY(look_at_packed(&f, &p, &found));
+            status = look_at_packed(&f, &p, &found);
+            found = found && status == VC_OK;
+            VC_TRY(vc_collect(ctx, status, "parts", model->tensors[i].name));
         }
         if (found) {
             VC_TRY(present_packed(&f, &p));
@@ -410,9 +414,9 @@ enum vc_status safetensors_find_scaled(struct vc_ctx *ctx, struct vc_model *mode
             !vc_name_is_module_weight(t->name, &n_path)) {
             continue;
         }
-        VC_TRY(look_at_absmax(&f, i, n_path, &found));
+        VC_TRY(vc_collect(ctx, look_at_absmax(&f, i, n_path, &found), "parts", t->name));
         if (!found) {
-            VC_TRY(look_at_scaled(&f, i, n_path));
+            VC_TRY(vc_collect(ctx, look_at_scaled(&f, i, n_path), "parts", t->name));
         }
     }
 out:

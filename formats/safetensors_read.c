@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/formats.h"
 #include "formats/hf_config.h"
 #include "formats/infolder.h"
@@ -44,6 +45,9 @@ const struct safetensors_dtype safetensors_dtypes[] = {
 };
 const size_t safetensors_n_dtypes = sizeof safetensors_dtypes / sizeof safetensors_dtypes[0];
 
+/* The offset of an entry whose place is not known; it sorts behind all others. */
+#define VC_UNPLACED UINT64_MAX
+
 /* While the header is taken apart. */
 struct parsing {
     struct vc_ctx *ctx;
@@ -52,6 +56,7 @@ struct parsing {
     uint64_t data_bytes;
     size_t n;            /* entries of the shard so far */
     bool metadata_known; /* that member was there */
+    bool minus_zero;     /* ... and was told */
 };
 
 /* ---- one entry ---- */
@@ -113,19 +118,21 @@ static enum vc_status read_offsets(const struct parsing *p, const json_t *json, 
     const json_t *offsets = json_object_get(json, "data_offsets");
     const json_t *begin = json_array_get(offsets, 0);
     const json_t *end = json_array_get(offsets, 1);
+    uint64_t first;
     uint64_t last;
 
     if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end)) {
         return vc_fail(p->ctx, VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
     }
-    entry->offset = (uint64_t)json_integer_value(begin);
+    first = (uint64_t)json_integer_value(begin);
     last = (uint64_t)json_integer_value(end);
-    if (entry->offset > last || last > p->data_bytes) {
+    if (first > last || last > p->data_bytes) {
         return vc_fail(p->ctx, VC_E_FORMAT,
                        "%s: lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64, entry->name,
-                       entry->offset, last, p->data_bytes);
+                       first, last, p->data_bytes);
     }
-    entry->n_bytes = last - entry->offset;
+    entry->offset = first;
+    entry->n_bytes = last - first;
     return VC_OK;
 }
 
@@ -156,6 +163,14 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
     return VC_OK;
 }
 
+/* One violation of an entry; with findings, it is left out of the model. */
+static enum vc_status note(const struct parsing *p, struct safetensors_entry *entry, const char *id,
+                           enum vc_status status)
+{
+    entry->broken = entry->broken || status != VC_OK;
+    return vc_collect(p->ctx, status, id, entry->name);
+}
+
 static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
 {
     struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
@@ -165,13 +180,15 @@ static enum vc_status read_entry(struct parsing *p, const char *name, const json
     VC_TRY_ALLOC(entry->name);
     entry->order = (unsigned)p->n++;
     entry->shard = (unsigned)(p->shard - p->self->shards);
+    entry->offset = VC_UNPLACED;
     if (!json_is_object(json)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
+        status = vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
+        return note(p, entry, "entry", status);
     }
-    VC_TRY(read_dtype(p, json, entry));
-    VC_TRY(read_shape(p, json, entry));
-    VC_TRY(read_offsets(p, json, entry));
-    VC_TRY(check_size(p, entry));
+    VC_TRY(note(p, entry, "dtype", read_dtype(p, json, entry)));
+    VC_TRY(note(p, entry, "shape", read_shape(p, json, entry)));
+    VC_TRY(note(p, entry, "offsets", read_offsets(p, json, entry)));
+    VC_TRY(entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry)));
 out:
     return status;
 }
@@ -181,6 +198,7 @@ out:
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
 {
     struct vc_text *text = &p->shard->metadata;
+    enum vc_status status = VC_OK;
     const char *key;
     json_t *value;
 
@@ -188,13 +206,16 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
         return VC_OK; /* as the reference reader takes it */
     }
     if (!json_is_object(json)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" is no object", VC_SAFETENSORS_METADATA);
+        status = vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" is no object", VC_SAFETENSORS_METADATA);
+        return vc_collect(p->ctx, status, "metadata", NULL);
     }
     json_object_foreach(json, key, value)
     {
         if (!json_is_string(value)) {
-            return vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" has '%s', which is no string", VC_SAFETENSORS_METADATA,
-                           key);
+            status =
+                vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" has '%s', which is no string", VC_SAFETENSORS_METADATA, key);
+            VC_TRY(vc_collect(p->ctx, status, "metadata", NULL));
+            continue;
         }
         if (strcmp(key, VC_MANIFEST_NAME) == 0) {
             p->shard->manifest = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
@@ -209,7 +230,9 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
         vc_text_add(text, ":");
         vc_text_add_json_string(text, json_string_value(value));
     }
-    return text->status;
+    status = text->status;
+out:
+    return status;
 }
 
 /* ---- the header ---- */
@@ -243,7 +266,9 @@ static enum vc_status read_member(struct parsing *p, const char *name, json_t *v
         return read_entry(p, name, value);
     }
     if (p->metadata_known) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has two members \"%s\"", name);
+        enum vc_status status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has two members \"%s\"", name);
+
+        return vc_collect(p->ctx, status, "duplicate", NULL);
     }
     p->metadata_known = true;
     return read_metadata(p, value);
@@ -263,8 +288,10 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
         if (status != VC_OK) {
             VC_TRY(vc_context(p->ctx, "its safetensors header %s", status == VC_E_FORMAT ? "is no valid JSON" : ""));
         }
-        if (walk.minus_zero) {
-            VC_TRY(vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0"));
+        if (walk.minus_zero && !p->minus_zero) {
+            p->minus_zero = true;
+            status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0");
+            VC_TRY(vc_collect(p->ctx, status, "header", NULL));
         }
         VC_TRY(name == NULL ? VC_OK : read_member(p, name, value));
     } while (name != NULL);
@@ -294,38 +321,59 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
 {
     const struct safetensors_entry *entries = p->self->entries + p->shard->first;
     const struct safetensors_entry *entry = &entries[i];
+    bool overlap = entry->offset < expected;
+    enum vc_status status;
     size_t k;
 
-    for (k = 0; k < p->n; k++) {
+    for (k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
         if (k != i && strcmp(entries[k].name, entry->name) == 0) {
             return vc_fail(p->ctx, VC_E_FORMAT, "%s: its safetensors header has this tensor twice", entry->name);
         }
     }
-    return vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
-                   entry->name, entry->offset, expected,
-                   entry->offset < expected ? "it overlaps the tensor before it" : "there is a hole before it");
+    status = vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
+                     entry->name, entry->offset, expected,
+                     overlap ? "it overlaps the tensor before it" : "there is a hole before it");
+    return vc_collect(p->ctx, status, overlap ? "overlap" : "hole", entry->name);
 }
 
+/* Sorts the entries by their places, which have to follow each other. */
 static enum vc_status check_order(const struct parsing *p)
 {
     struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    enum vc_status status = VC_OK;
     uint64_t at = 0;
     size_t i;
 
     if (p->n > 1) {
         qsort(entries, p->n, sizeof *entries, compare_entries);
     }
+    for (i = 0; i < p->n && entries[i].offset != VC_UNPLACED; i++) {
+        VC_TRY(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
+        at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
+    }
+    if (at != p->data_bytes && i == p->n) {
+        status = vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
+                         p->data_bytes, at);
+        VC_TRY(vc_collect(p->ctx, status, "size", NULL));
+    }
+out:
+    return status;
+}
+
+/* Those that cannot be read are no tensors. */
+static void drop_broken(struct parsing *p)
+{
+    struct safetensors_entry *entries = p->self->entries + p->shard->first; /* the last ones */
+    size_t n = 0;
+    size_t i;
+
     for (i = 0; i < p->n; i++) {
-        if (entries[i].offset != at) {
-            return refuse_place(p, i, at);
+        if (!entries[i].broken) {
+            entries[n++] = entries[i];
         }
-        at += entries[i].n_bytes; /* within data_bytes */
     }
-    if (at != p->data_bytes) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
-                       p->data_bytes, at);
-    }
-    return VC_OK;
+    p->self->n_entries = p->shard->first + n;
+    p->shard->n = n;
 }
 
 /* From the bytes of the header to sorted entries. */
@@ -356,6 +404,7 @@ static enum vc_status read_header(struct parsing *p)
     VC_TRY(vc_infile_read(p->ctx, file, sizeof prefix, text, (size_t)n));
     VC_TRY(read_members(p, text, (size_t)n));
     VC_TRY(check_order(p));
+    drop_broken(p);
 out:
     vc_free(p->ctx, text);
     return status;
@@ -417,7 +466,8 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *sel
         if (shard->manifest != NULL) {
             described = true;
             if (vc_manifest_apply(ctx, shard->manifest, strlen(shard->manifest), model) != VC_OK) {
-                VC_TRY(vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME));
+                status = vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME);
+                VC_TRY(vc_collect(ctx, status, "manifest", NULL));
             }
             vc_free(ctx, shard->manifest);
             shard->manifest = NULL;
@@ -571,6 +621,24 @@ out:
 
 /* ---- folders ---- */
 
+/* A shard that cannot be read. With findings, also one that is missing is the folder's fault, and the others are
+ * looked at. */
+static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard,
+                                 enum vc_status status)
+{
+    char message[VC_MESSAGE_BYTES];
+
+    if (vc_collecting(ctx) && status == VC_E_IO) {
+        memcpy(message, ctx->message, sizeof message);
+        status = vc_fail(ctx, VC_E_FORMAT, "%s", message);
+    }
+    if (shard->n != 0) { /* its entries are the last ones */
+        self->n_entries = shard->first;
+        shard->n = 0;
+    }
+    return vc_collect(ctx, status, "shard", shard->name);
+}
+
 static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index, struct vc_model *model)
 {
     struct safetensors_shard *shard = &self->shards[index];
@@ -586,7 +654,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
         status = read_header(&p);
     }
     if (status != VC_OK) {
-        status = vc_context(ctx, "%s", shard->name);
+        return lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
     }
 out:
     return status;

@@ -64,6 +64,7 @@ struct torch_storage {
     uint64_t file_bytes;              /* with its headers; 0 when a tensor was charged with it */
     _Atomic bool spooled;
     _Atomic bool bad; /* its checksum was wrong */
+    bool lost;        /* only while findings are collected: it cannot be read */
 };
 
 /* An entry of the tree that is a tensor, or would be one if it could be read. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/formats.h"
 #include "formats/manifest.h"
 #include "formats/torch.h"
@@ -71,6 +72,9 @@ static enum vc_status read_member(struct vc_ctx *ctx, struct torch *self, const 
     *n = 0;
     if (entry == NULL) {
         return VC_OK;
+    }
+    if (entry->broken) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is damaged, so nothing can be said of the rest"));
     }
     if (entry->size_bytes > most) {
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%" PRIu64 " bytes; %zu are allowed", entry->size_bytes, most));
@@ -191,13 +195,14 @@ static enum vc_status split_refused(struct vc_ctx *ctx, struct torch *self)
     }
     self->n_found = n;
     if (n == 0 && self->n_refused != 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", self->refused[0].name, self->refused[0].why);
+        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", self->refused[0].name, self->refused[0].why);
+        return vc_collect(ctx, status, "refused", self->refused[0].name);
     }
-    if (n == 0) {
+    if (n == 0 && (!vc_collecting(ctx) || ctx->findings->n_errors == 0)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a PyTorch file%s without any tensor",
                        self->legacy ? " of the legacy format (before 1.6)" : "");
     }
-    if (self->n_refused != 0) {
+    if (self->n_refused != 0 && !vc_collecting(ctx)) { /* findings have each of them */
         vc_text_add(&self->note, "%s%zu tensor%s cannot be read: %s %s%s", self->note.n == 0 ? "" : "; ",
                     self->n_refused, self->n_refused == 1 ? "" : "s", self->refused[0].name, self->refused[0].why,
                     self->n_refused == 1 ? "" : ", ...");
@@ -344,7 +349,7 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, str
     if (manifest == NULL) {
         status = vc_manifest_infer(ctx, model);
     } else if (vc_manifest_apply(ctx, (const char *)manifest, n, model) != VC_OK) {
-        status = vc_context(ctx, "member '%s'", TORCH_MANIFEST);
+        status = vc_collect(ctx, vc_context(ctx, "member '%s'", TORCH_MANIFEST), "manifest", NULL);
     }
 out:
     vc_free(ctx, manifest);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/torch.h"
 
 static int compare_bytes(const struct vc_pickle_bytes *a, const struct vc_pickle_bytes *b)
@@ -133,6 +134,10 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
         return vc_fail(ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'", (int)s->key.n,
                        s->key.p, name);
     }
+    if ((*found)->broken) { /* it was said why */
+        s->lost = true;
+        return VC_OK;
+    }
     s->entry = *found;
     s->offset = s->entry->data_offset;
     s->file_bytes = s->entry->end_offset - s->entry->local_offset + s->entry->central_bytes;
@@ -157,11 +162,16 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct torch *self)
     qsort(sorted, self->zip.n, sizeof *sorted, compare_entries);
     for (i = 1; i < self->zip.n; i++) {
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", sorted[i]->name));
+            status = vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", sorted[i]->name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", sorted[i]->name));
         }
     }
     for (i = 0; i < self->n_storages; i++) {
-        VC_TRY(place_member(ctx, self, sorted, &self->storages[i]));
+        struct torch_storage *s = &self->storages[i];
+
+        status = place_member(ctx, self, sorted, s);
+        s->lost = s->lost || status != VC_OK;
+        VC_TRY(vc_collect(ctx, status, "storage", NULL));
     }
 out:
     vc_free(ctx, sorted);
@@ -223,6 +233,7 @@ enum vc_status torch_storages_make(struct vc_ctx *ctx, struct torch *self, const
         if (found->refusal == NULL) {
             found->tensor.storage =
                 (size_t)(find_storage(self, &vc_pickle_item(found->tensor.id, 2)->u.text) - self->storages);
+            found->refusal = self->storages[found->tensor.storage].lost ? "its storage cannot be read" : NULL;
         }
     }
 out:

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/torch.h"
 #include "formats/torch_choose.h"
 
@@ -221,9 +222,12 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
     }
     VC_TRY(torch_step(w->ctx, w->self, &w->steps));
     status = torch_tensor_parse(w->ctx, &w->self->arena, node, &tensor, &kind, &refusal);
-    if (status != VC_OK) {
-        return status == VC_E_NOMEM ? status : vc_context(w->ctx, "%s", w->path.n == 0 ? "tensor" : w->path.data);
+    if (status != VC_OK && status != VC_E_NOMEM) {
+        const char *name = w->path.n == 0 ? "tensor" : w->path.data;
+
+        return vc_collect(w->ctx, vc_context(w->ctx, "%s", name), "tensor", name);
     }
+    VC_TRY(status);
     if (kind != TORCH_NOTHING) {
         return add_found(w, &tensor, refusal);
     }

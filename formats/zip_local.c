@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "formats/zip_internal.h"
 
 #define LOCAL_BYTES         30
@@ -321,11 +322,28 @@ out:
     return status;
 }
 
+/* Says which member a failure is about; a finding does that in its own way. */
+static enum vc_status tell_member(struct vc_ctx *ctx, enum vc_status status, const struct vc_zip_entry *entry)
+{
+    return status == VC_OK || vc_collecting(ctx) ? status : vc_context(ctx, "member '%s'", entry->name);
+}
+
+static bool has_broken(const struct vc_zip *zip)
+{
+    size_t i = 0;
+
+    while (i < zip->n && !zip->entries[i].broken) {
+        i++;
+    }
+    return i < zip->n;
+}
+
 enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip,
                             vc_zip_visit_fn *visit, void *user)
 {
     struct visit v = {.ctx = ctx, .file = file, .zip = zip};
-    uint64_t at = 0; /* end of what was visited */
+    uint64_t at = 0;               /* end of what was visited */
+    bool broken = has_broken(zip); /* where such a member lies is not sure: hidden ones are not looked for */
     size_t i;
     enum vc_status status = VC_OK;
 
@@ -335,21 +353,19 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
     VC_TRY_ALLOC(v.window.data);
     sort_order(v.order, zip);
     for (i = 0; i < zip->n; i++) {
+        struct vc_zip_entry *entry = &zip->entries[v.order[i].entry];
         const unsigned char *head = NULL;
         size_t n = 0;
 
-        VC_TRY(check_gap(&v, at, v.order[i].offset));
-        status = visit_local(&v, i, &head, &n);
-        if (status == VC_OK) {
-            status = visit(ctx, user, v.order[i].entry, head, n);
-        }
-        if (status != VC_OK) {
-            vc_context(ctx, "member '%s'", zip->entries[v.order[i].entry].name);
-            goto out;
-        }
-        at = zip->entries[v.order[i].entry].end_offset;
+        VC_TRY(broken ? VC_OK : vc_collect(ctx, check_gap(&v, at, v.order[i].offset), "hidden", NULL));
+        status = entry->broken ? VC_OK : visit_local(&v, i, &head, &n);
+        VC_TRY(vc_zip_collect(ctx, tell_member(ctx, status, entry), "member", entry));
+        broken = broken || entry->broken;
+        status = entry->broken ? VC_OK : visit(ctx, user, v.order[i].entry, head, n);
+        VC_TRY(tell_member(ctx, status, entry));
+        at = entry->end_offset;
     }
-    VC_TRY(check_gap(&v, at, zip->directory_offset));
+    VC_TRY(broken ? VC_OK : vc_collect(ctx, check_gap(&v, at, zip->directory_offset), "hidden", NULL));
 out:
     vc_free(ctx, v.window.data);
     vc_free(ctx, v.order);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/text.h"
 #include "formats/codec.h"
 #include "formats/zip_internal.h"
@@ -334,7 +335,22 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     entry->packed_bytes = vc_le32(p + 20);
     entry->size_bytes = vc_le32(p + 24);
     entry->local_offset = vc_le32(p + 42);
-    return check_name(ctx, entry);
+    return VC_OK;
+}
+
+enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry)
+{
+    char name[256];
+    size_t n = entry->name_bytes;
+    bool ok = vc_utf8_valid(entry->name, n);
+
+    if (status == VC_OK) {
+        return VC_OK;
+    }
+    entry->broken = true;
+    n -= n > 4 && memcmp(entry->name + n - 4, ".npy", 4) == 0 ? 4 : 0;
+    (void)snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, entry->name);
+    return vc_collect(ctx, status, id, !ok ? NULL : n < sizeof name ? name : entry->name);
 }
 
 static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip *zip)
@@ -354,19 +370,29 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
             return vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
         }
         at += entry->central_bytes;
+        status = check_name(ctx, entry);
+        if (status != VC_OK) {
+            (void)vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
+            VC_TRY(vc_zip_collect(ctx, status, "name", entry));
+        }
         status =
             read_extras(ctx, p + CENTRAL_BYTES + entry->name_bytes, vc_le16(p + 30), vc_le16(p + 34) == 0xffff, entry);
         if (status == VC_OK) {
             status = check_entry(ctx, entry, zip->directory_offset);
         }
         if (status != VC_OK) {
-            return vc_context(ctx, "member '%s'", entry->name);
+            if (!vc_collecting(ctx)) {
+                return vc_context(ctx, "member '%s'", entry->name);
+            }
+            VC_TRY(vc_zip_collect(ctx, status, "member", entry));
         }
     }
     if (at != n) {
-        return vc_fail(ctx, VC_E_FORMAT, "zip directory: %zu members end after %zu of %zu bytes", zip->n, at, n);
+        status = vc_fail(ctx, VC_E_FORMAT, "zip directory: %zu members end after %zu of %zu bytes", zip->n, at, n);
+        VC_TRY(vc_collect(ctx, status, "size", NULL));
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip)

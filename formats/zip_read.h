@@ -32,6 +32,7 @@ struct vc_zip_entry {
     uint64_t local_offset;
     uint64_t data_offset; /* set by vc_zip_visit */
     uint64_t end_offset;  /* past the data and its descriptor; set by vc_zip_visit */
+    bool broken;          /* only while findings are collected: it is not visited */
 };
 
 struct vc_zip {
@@ -44,6 +45,9 @@ struct vc_zip {
 /* Reads end records and directory. Sentences do not name the file. On failure nothing is left allocated. */
 enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
 void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip);
+
+/* As vc_collect, about a member (an array without its .npy), which is broken then. */
+enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry);
 
 /* Checks every local header (and descriptor) against the directory, and that no two members overlap, in the order of
  * the file. `visit` sees each member's first bytes: at least VC_ZIP_HEAD_BYTES of them or all. Reads nearby headers

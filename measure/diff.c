@@ -6,6 +6,7 @@
 
 #include "core/totals.h"
 #include "kernels/kernels.h"
+#include "measure/diff.h"
 #include "measure/values.h"
 
 struct vc_diff_owned {
@@ -14,15 +15,10 @@ struct vc_diff_owned {
     struct vc_diff_row *rows;
 };
 
-struct pair {
-    size_t a, b; /* VC_NO_TENSOR where absent */
-};
-
 struct diff_job {
     const struct vc_model *a, *b;
-    struct pair *pairs;
+    struct vc_diff_pair *pairs;
     struct vc_diff_row *rows;
-    struct vc_room room;
 };
 
 struct sums {
@@ -76,7 +72,7 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
     }
 }
 
-/* Both tensors tile by tile: numbers into sums, anything else by its bytes into *same. */
+/* Both tensors tile by tile: numbers into sums; and, where they are stored alike, their bytes into *same. */
 static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fetch *fb, bool numeric,
                            double *chunk_sums, struct sums *sums, bool *same)
 {
@@ -96,28 +92,29 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fe
         }
         if (numeric) {
             VC_TRY(add_tile(ctx, fa->item->desc.dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
-        } else {
-            *same = *same && memcmp(ra.data, rb.data, (size_t)vc_tensor_bytes(t, tile.n_elems)) == 0;
         }
+        *same = *same && memcmp(fa->buffers->in, fb->buffers->in, (size_t)vc_tensor_bytes(t, tile.n_elems)) == 0;
     }
 out:
     return status;
 }
 
-static enum vc_status compare(struct vc_ctx *ctx, const struct diff_job *job, const struct pair *pair, bool numeric,
-                              struct vc_diff_row *row, struct vc_buffers *buffers)
+static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                              const struct vc_diff_pair *pair, bool numeric, struct vc_diff_row *row,
+                              struct vc_buffers *buffers)
 {
     struct vc_values va = {0};
     struct vc_values vb = {0};
     struct vc_fetch fa = {0};
     struct vc_fetch fb = {0};
     struct sums sums;
-    bool same = true;
+    bool same = a->tensors[pair->a].dtype == b->tensors[pair->b].dtype && a->tensors[pair->a].quant == NULL &&
+                b->tensors[pair->b].quant == NULL;
     enum vc_status status = VC_OK;
 
     memset(&sums, 0, sizeof sums);
-    VC_TRY(vc_values_init(ctx, job->a, pair->a, &va));
-    VC_TRY(vc_values_init(ctx, job->b, pair->b, &vb));
+    VC_TRY(vc_values_init(ctx, a, pair->a, &va));
+    VC_TRY(vc_values_init(ctx, b, pair->b, &vb));
     if (numeric && va.item.desc.dtype != vb.item.desc.dtype) {
         VC_TRY(vc_values_to_f64(ctx, &va));
         VC_TRY(vc_values_to_f64(ctx, &vb));
@@ -125,6 +122,7 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct diff_job *job, co
     VC_TRY(vc_fetch_open(ctx, &va.item, &buffers[0], &fa));
     VC_TRY(vc_fetch_open(ctx, &vb.item, &buffers[1], &fb));
     VC_TRY(walk(ctx, &fa, &fb, numeric, buffers[0].sums, &sums, &same));
+    row->identical = same;
     if (numeric) {
         finish(row, &sums);
     } else {
@@ -143,13 +141,11 @@ static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
     return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
 }
 
-static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,
+                            const struct vc_diff_pair *pair, struct vc_diff_row *row, struct vc_buffers *buffers)
 {
-    const struct diff_job *job = user;
-    const struct pair *pair = &job->pairs[index];
-    struct vc_diff_row *row = &job->rows[index];
-    const struct vc_tensor *a = pair->a != VC_NO_TENSOR ? &job->a->tensors[pair->a] : NULL;
-    const struct vc_tensor *b = pair->b != VC_NO_TENSOR ? &job->b->tensors[pair->b] : NULL;
+    const struct vc_tensor *a = pair->a != VC_NO_TENSOR ? &model_a->tensors[pair->a] : NULL;
+    const struct vc_tensor *b = pair->b != VC_NO_TENSOR ? &model_b->tensors[pair->b] : NULL;
     bool numeric;
 
     *row = (struct vc_diff_row){.name = a != NULL ? a->name : b->name,
@@ -169,13 +165,19 @@ static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, str
         row->kind = VC_DIFF_VALUES;
         return VC_OK;
     }
-    return compare(ctx, job, pair, numeric, row, buffers);
+    return compare(ctx, model_a, model_b, pair, numeric, row, buffers);
+}
+
+static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    const struct diff_job *job = user;
+
+    return vc_diff_pair(ctx, job->a, job->b, &job->pairs[index], &job->rows[index], buffers);
 }
 
 /* ---- the whole ---- */
 
-/* Every tensor of a with its namesake in b, then those only in b. Scales and zero points belong to their tensors. */
-static size_t make_pairs(const struct vc_model *a, const struct vc_model *b, struct pair *pairs)
+size_t vc_diff_pairs(const struct vc_model *a, const struct vc_model *b, struct vc_diff_pair *pairs)
 {
     size_t n = 0;
     size_t i;
@@ -187,7 +189,7 @@ static size_t make_pairs(const struct vc_model *a, const struct vc_model *b, str
             if (other != VC_NO_TENSOR && b->tensors[other].companion_of != VC_NO_TENSOR) {
                 other = VC_NO_TENSOR;
             }
-            pairs[n++] = (struct pair){i, other};
+            pairs[n++] = (struct vc_diff_pair){i, other};
         }
     }
     for (i = 0; i < b->n_tensors; i++) {
@@ -195,11 +197,17 @@ static size_t make_pairs(const struct vc_model *a, const struct vc_model *b, str
             size_t other = vc_model_find(a, b->tensors[i].name);
 
             if (other == VC_NO_TENSOR || a->tensors[other].companion_of != VC_NO_TENSOR) {
-                pairs[n++] = (struct pair){VC_NO_TENSOR, i};
+                pairs[n++] = (struct vc_diff_pair){VC_NO_TENSOR, i};
             }
         }
     }
     return n;
+}
+
+void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room)
+{
+    vc_values_room(a, 4, room);
+    vc_values_room(b, 4, room);
 }
 
 static void sum_up(struct vc_diff *diff)
@@ -229,6 +237,7 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     struct diff_job job = {.a = a, .b = b};
     struct vc_diff_owned *owned = NULL;
     size_t n_max = a->n_tensors + b->n_tensors;
+    struct vc_room room = {0};
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -244,10 +253,9 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     job.rows = owned->rows;
     job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
     VC_TRY_ALLOC(job.pairs);
-    owned->diff.n_rows = make_pairs(a, b, job.pairs);
-    vc_values_room(a, 4, &job.room);
-    vc_values_room(b, 4, &job.room);
-    status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &job.room, 2, one_pair, &job);
+    owned->diff.n_rows = vc_diff_pairs(a, b, job.pairs);
+    vc_diff_room(a, b, &room);
+    status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &room, 2, one_pair, &job);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s, %s", a->path, b->path);
         goto out;

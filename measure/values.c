@@ -22,6 +22,13 @@ enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, 
     return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
 }
 
+enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values)
+{
+    values->arena = (struct vc_arena){0};
+    values->item = item_of(model, tensor, &values->arena);
+    return VC_OK;
+}
+
 bool vc_values_numeric(const struct vc_tensor *tensor)
 {
     struct vc_desc desc = {.dtype = tensor->dtype, .quant = tensor->quant};

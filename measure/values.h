@@ -14,6 +14,8 @@ struct vc_values {
 
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                               struct vc_values *values);
+/* The same without stages: the tensor as it is stored. */
+enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values);
 bool vc_values_numeric(const struct vc_tensor *tensor);
 
 /* From f32 on to f64, to be compared with one that is. */

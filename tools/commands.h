@@ -10,6 +10,7 @@ extern const struct command command_convert;
 extern const struct command command_index;
 extern const struct command command_inspect;
 extern const struct command command_diff;
+extern const struct command command_verify;
 extern const struct command command_selftest;
 extern const struct command command_devices;
 extern const struct command command_completion;

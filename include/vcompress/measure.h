@@ -38,6 +38,7 @@ struct vc_diff_row {
     enum vc_diff_kind kind;
     enum vc_dtype dtype_a, dtype_b; /* as stored; VC_DTYPE_COUNT where absent */
     uint64_t n_elems;
+    bool identical;                        /* same type, same bytes; false where the values are codes of weights */
     bool numeric;                          /* the figures below are valid */
     double max_abs_error, sqnr_db, cosine; /* of b against a; SQNR INFINITY when equal */
     double sum_x2, sum_e2;

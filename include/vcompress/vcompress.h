@@ -32,5 +32,6 @@
 #include <vcompress/quantize.h>
 #include <vcompress/report.h>
 #include <vcompress/status.h>
+#include <vcompress/verify.h>
 
 #endif

@@ -45,6 +45,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         count_items(pickle.root, ctx);
     }
     vc_pickle_release(ctx, &pickle);
-    promise(vc_pool_in_use(ctx->shared->pool) == 0, "all memory is given back", ctx);
+    promise(fuzz_in_use() == 0, "all memory is given back", ctx);
     return 0;
 }

@@ -7,18 +7,30 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <vcompress/verify.h>
+
+#include "kernels/kernels.h"
 #include "model_walk.h"
+
+static uint64_t kept_bytes; /* the table of kernels, which stays with the context */
 
 struct vc_ctx *fuzz_ctx(void)
 {
     static struct vc_ctx *ctx;
 
     if (ctx == NULL) {
-        if (vc_ctx_create(&ctx) != VC_OK || vc_ctx_set_max_memory(ctx, (uint64_t)256 << 20) != VC_OK) {
+        if (vc_ctx_create(&ctx) != VC_OK || vc_ctx_set_max_memory(ctx, (uint64_t)256 << 20) != VC_OK ||
+            vc_ctx_set_threads(ctx, 1) != VC_OK || vc_kernels_get(ctx) == NULL) {
             abort();
         }
+        kept_bytes = vc_pool_in_use(ctx->shared->pool);
     }
     return ctx;
+}
+
+uint64_t fuzz_in_use(void)
+{
+    return vc_pool_in_use(fuzz_ctx()->shared->pool) - kept_bytes;
 }
 
 /* One memory file for the whole run: making one for each input costs more than all the rest. */
@@ -48,11 +60,8 @@ void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx)
     }
 }
 
-void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
+static void common_promises(enum vc_status status, const struct vc_ctx *ctx)
 {
-    struct vc_open_options options = {.void_as = void_as};
-    struct vc_ctx *ctx = fuzz_ctx();
-    enum vc_status status = walk_path(ctx, fuzz_file(data, n), &options);
     const char *message = vc_ctx_message(ctx);
     bool missing = status == VC_E_IO && strstr(message, "has its values in '") != NULL; /* ONNX looks for other files */
 
@@ -61,5 +70,35 @@ void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
                  vc_status_name(status), ctx);
     fuzz_promise((status == VC_OK) == (message[0] == '\0'), "a sentence with every failure, and only then", ctx);
     fuzz_promise(strchr(message, '\n') == NULL, "one line", ctx);
-    fuzz_promise(vc_pool_in_use(ctx->shared->pool) == 0, "all memory is given back", ctx);
+    fuzz_promise(fuzz_in_use() == 0, "all memory is given back", ctx);
+}
+
+/* A verification finds what the reader refuses. */
+static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_as, enum vc_status walked)
+{
+    struct vc_verify_options options = {.data = true, .void_as = void_as};
+    struct vc_verification *v = NULL;
+    enum vc_status status = vc_verify(ctx, path, &options, &v);
+    bool found = status != VC_OK || v->n_errors != 0;
+    size_t i;
+
+    for (i = 0; status == VC_OK && i < v->n_findings; i++) {
+        fuzz_promise(v->findings[i].sentence[0] != '\0' && v->findings[i].id[0] != '\0', "a finding says what", ctx);
+    }
+    vc_verification_free(v);
+    common_promises(status, ctx);
+    fuzz_promise(status == VC_E_NOMEM || walked == VC_E_NOMEM || walked == VC_OK || found, "a bad file is not fine",
+                 ctx);
+    fuzz_promise(status == VC_OK || status == VC_E_NOMEM || walked != VC_OK, "a good file can be verified", ctx);
+}
+
+void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
+{
+    struct vc_open_options options = {.void_as = void_as};
+    struct vc_ctx *ctx = fuzz_ctx();
+    const char *path = fuzz_file(data, n);
+    enum vc_status status = walk_path(ctx, path, &options);
+
+    common_promises(status, ctx);
+    verify_one(ctx, path, void_as, status);
 }

@@ -11,8 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* One context for the whole run, limited to 256 MiB. */
 struct vc_ctx *fuzz_ctx(void);
 
-/* Opens the bytes as a file, reads all tensors in both forms, and aborts where a promise is broken: a status without
- * a sentence, memory that was not given back, an error of our own making. */
+/* Bytes of its pool that somebody still has; the table of kernels, which stays, does not count. */
+uint64_t fuzz_in_use(void);
+
+/* Opens the bytes as a file, reads all tensors in both forms, then verifies the file, and aborts where a promise is
+ * broken: a status without a sentence, memory that was not given back, an error of our own making, a file that is
+ * fine for verify and not for the reader. */
 void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as);
 
 /* The bytes as a file; good until the next call. */

@@ -1,0 +1,79 @@
+/* verify.h - everything that is wrong with a checkpoint, at once: the checks that opening makes anyway, without
+ * stopping at the first, and those that need other files or the values. */
+#ifndef VCOMPRESS_VERIFY_H
+#define VCOMPRESS_VERIFY_H
+
+#include <vcompress/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vc_severity {
+    VC_SEVERITY_ERROR =
+        0, /* readers refuse the file, read something else than was meant, or it is not what it should be */
+    VC_SEVERITY_WARNING /* worth a look, and may be meant */
+};
+
+struct vc_finding {
+    enum vc_severity severity;
+    const char *id;       /* one stable word: "hole", "dtype"; docs/formats.md lists them */
+    const char *tensor;   /* or member; "" when it is about the file */
+    const char *sentence; /* does not repeat the tensor's name */
+};
+
+/* What was measured of one tensor. */
+struct vc_verify_row {
+    const char *name;
+    enum vc_dtype dtype; /* as stored */
+    uint64_t n_elems;
+    bool read;           /* its bytes were read, and its checksum is right where the format has one */
+    uint64_t nans, infs; /* of floats */
+
+    bool compared;  /* with the source's tensor of that name; the fields below are valid */
+    bool identical; /* same type, same bytes */
+    bool numeric;
+    double sqnr_db, max_abs_error; /* if numeric, against the source; INFINITY when equal */
+};
+
+struct vc_verify_options {
+    const char *against;   /* the checkpoint that this one was made from; NULL: none. Reads the values of both */
+    bool data;             /* read the values: checksums, scales, codes, NaN and Inf */
+    double min_sqnr_db;    /* with `against`: below it a tensor is an error; 0 = none */
+    enum vc_dtype void_as; /* as in vc_open_options, for both files */
+};
+
+/* At most so many findings are kept; n_errors and n_warnings count all. */
+#define VC_MAX_FINDINGS 1000
+
+struct vc_verification {
+    const char *path, *format;
+    uint64_t file_bytes;
+    size_t n_tensors; /* that could be read */
+    bool data;        /* the values were read */
+
+    size_t n_findings; /* errors first, then in the order of the checks */
+    const struct vc_finding *findings;
+    size_t n_errors, n_warnings;
+
+    size_t n_rows; /* 0 unless values were read: tensors in the file's order, scales and zero points too */
+    const struct vc_verify_row *rows;
+
+    const char *against; /* path; "" if there was none */
+    size_t n_compared, n_identical;
+    bool measured;  /* some tensor differs and has figures; the fields below are valid */
+    double sqnr_db; /* over all tensors that differ */
+    size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when all are identical */
+};
+
+/* Checks the file at `path`. What is found is no failure: VC_OK, and the caller looks at n_errors. Failures: a file
+ * that cannot be read at all (VC_E_FORMAT, VC_E_UNSUPPORTED), as the system says it (VC_E_IO, VC_E_NOMEM). options may
+ * be NULL: headers only. Freed with vc_verification_free. */
+VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
+                                struct vc_verification **out);
+VC_API void vc_verification_free(struct vc_verification *verification); /* accepts NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,193 @@
+/* verify.c - everything that is wrong with a checkpoint: opens it with a list of findings in the place of a failure,
+ * then looks at its values and at its source, where that was asked for. */
+#include <vcompress/verify.h>
+
+#include <string.h>
+
+#include "measure/verify_parts.h"
+
+enum vc_status verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
+{
+    if (status != VC_E_FORMAT && status != VC_E_UNSUPPORTED) {
+        return status;
+    }
+    *sentence = vc_strdup(ctx, VC_TAG_REPORT, ctx->message);
+    if (*sentence == NULL) {
+        return VC_E_NOMEM;
+    }
+    vc_clear_error(ctx);
+    return VC_OK;
+}
+
+/* What the reader wants to be known of the file. */
+static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    const char *promised = vc_format_of_name(model->path);
+    bool wrong_name = promised != NULL && strcmp(promised, model->format) != 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < model->n_facts; i++) {
+        if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
+            bool is_name = wrong_name && strstr(model->facts[i].value, "by its content") != NULL;
+
+            VC_TRY(
+                vc_find(ctx, VC_SEVERITY_WARNING, is_name ? "extension" : "note", NULL, "%s", model->facts[i].value));
+        }
+    }
+    for (i = 0; i < model->n_refused; i++) {
+        if (!vc_findings_has(ctx->findings, model->refused[i].name)) {
+            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "refused", model->refused[i].name, "cannot be read here: %s",
+                           model->refused[i].why));
+        }
+    }
+out:
+    return status;
+}
+
+/* What came out while values were read. */
+static enum vc_status find_late_note(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    char note[VC_MESSAGE_BYTES] = "";
+
+    if (model->ops->late_note != NULL) {
+        model->ops->late_note(model, note, sizeof note);
+    }
+    return note[0] == '\0' ? VC_OK : vc_find(ctx, VC_SEVERITY_WARNING, "checksum", NULL, "%s", note);
+}
+
+/* The same tensors in every part: nothing moves while the findings are put in order. */
+static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
+{
+    struct vc_finding *list = vc_alloc_array(ctx, VC_TAG_REPORT, v->findings.n, sizeof *list);
+    size_t n = 0;
+    int severity;
+    size_t i;
+
+    if (list == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (severity = VC_SEVERITY_ERROR; severity <= VC_SEVERITY_WARNING; severity++) {
+        for (i = 0; i < v->findings.n; i++) {
+            if ((int)v->findings.list[i].severity == severity) {
+                list[n++] = v->findings.list[i];
+            }
+        }
+    }
+    vc_free(ctx, v->findings.list);
+    v->findings.list = list;
+    v->findings.capacity = v->findings.n;
+    return VC_OK;
+}
+
+static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
+{
+    size_t n = v->model->n_tensors;
+    size_t i;
+
+    v->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *v->rows);
+    if (v->rows == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        const struct vc_tensor *t = &v->model->tensors[i];
+
+        v->rows[i] = (struct vc_verify_row){.name = t->name, .dtype = t->dtype, .n_elems = t->n_elems};
+    }
+    v->result.n_rows = n;
+    v->result.rows = v->rows;
+    return VC_OK;
+}
+
+static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char *path)
+{
+    struct vc_open_options options = {.void_as = v->options.void_as};
+    enum vc_status status = VC_OK;
+
+    ctx->findings = &v->findings;
+    status = vc_model_open(ctx, path, &options, &v->model);
+    ctx->findings = NULL;
+    if (status == VC_OK && v->options.against != NULL) {
+        status = vc_model_open(ctx, v->options.against, &options, &v->source);
+    }
+    return status;
+}
+
+static void fill_result(struct verify *v)
+{
+    struct vc_verification *r = &v->result;
+
+    r->path = v->model->path;
+    r->format = v->model->format;
+    r->file_bytes = v->model->file_bytes;
+    r->n_tensors = v->model->n_tensors;
+    r->against = v->source != NULL ? v->source->path : "";
+    r->n_findings = v->findings.n;
+    r->findings = v->findings.list;
+    r->n_errors = v->findings.n_errors;
+    r->n_warnings = v->findings.n_warnings;
+}
+
+static enum vc_status check(struct vc_ctx *ctx, struct verify *v)
+{
+    enum vc_status status;
+
+    ctx->findings = &v->findings;
+    VC_TRY(find_notes(ctx, v->model));
+    if (v->result.data) {
+        VC_TRY(make_rows(ctx, v));
+        VC_TRY(verify_data(ctx, v));
+        VC_TRY(find_late_note(ctx, v->model));
+    }
+    if (v->source != NULL) {
+        VC_TRY(verify_against(ctx, v));
+    }
+    VC_TRY(sort_findings(ctx, v));
+out:
+    ctx->findings = NULL;
+    return status;
+}
+
+enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
+                         struct vc_verification **out)
+{
+    struct verify *v = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *v);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    if (v == NULL) {
+        return VC_E_NOMEM;
+    }
+    v->ctx = ctx;
+    v->result.worst = VC_NO_TENSOR;
+    v->options = options != NULL ? *options : (struct vc_verify_options){.void_as = VC_DTYPE_RAW};
+    v->result.data = v->options.data || v->options.against != NULL;
+    VC_TRY(open_both(ctx, v, path));
+    if (check(ctx, v) != VC_OK) {
+        status = vc_context(ctx, "%s", path);
+        goto out;
+    }
+    fill_result(v);
+    *out = &v->result;
+    return VC_OK;
+out:
+    vc_verification_free(&v->result);
+    return status;
+}
+
+void vc_verification_free(struct vc_verification *verification)
+{
+    struct verify *v = (struct verify *)(void *)verification;
+    struct vc_ctx *ctx;
+
+    if (verification == NULL) {
+        return;
+    }
+    ctx = v->ctx;
+    vc_findings_release(ctx, &v->findings);
+    vc_free(ctx, v->rows);
+    vc_model_close(v->source);
+    vc_model_close(v->model);
+    vc_free(ctx, v);
+}

@@ -1,0 +1,302 @@
+/* verify_data.c - the values of a file, for what headers cannot tell: checksums, scales that are none, codes beyond
+ * their range, NaN and Inf, the same weights twice. Every tensor is read once, front to back. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "measure/diff.h"
+#include "measure/values.h"
+#include "measure/verify_parts.h"
+
+#define VC_TIED_MIN_ELEMS 1024 /* smaller ones are alike by chance: zeros, ones */
+
+/* What a worker saw of one tensor. */
+struct seen {
+    char *error;         /* the pool's; why it cannot be read */
+    uint64_t bad_scales; /* NaN, Inf, zero or negative */
+    uint64_t first_bad;
+    float bad_value;
+    uint64_t low_codes; /* -128 where the scheme has no such code */
+    /* To find candidates for the same bytes; valid for floats. */
+    bool numeric;
+    double sum, sum2, min, max;
+};
+
+struct data_job {
+    struct verify *v;
+    struct seen *seen;
+};
+
+/* ---- one tensor ---- */
+
+static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, struct seen *seen)
+{
+    uint64_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        if (!isfinite(x[i]) || x[i] < 0.0F || (x[i] == 0.0F && !absmax)) {
+            if (seen->bad_scales++ == 0) {
+                seen->first_bad = tile->first + i;
+                seen->bad_value = x[i];
+            }
+        }
+    }
+}
+
+/* The largest magnitude of a weight is code 127, so -128 stands for none. */
+static void look_at_codes(const int8_t *codes, const struct vc_tile *tile, struct seen *seen)
+{
+    uint64_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        seen->low_codes += codes[i] == INT8_MIN;
+    }
+}
+
+static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const struct vc_tile *tile, const void *data,
+                                     double *sums, struct vc_exact_sum *total, struct vc_verify_row *row,
+                                     struct seen *seen)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_value_counts counts = {.chunk_sums = sums};
+    enum vc_status status = VC_OK;
+    size_t n_chunks = vc_tile_chunks(tile);
+    size_t i;
+
+    VC_KERNEL_TRY(is_f64 ? k->values_f64(data, tile->n_rows, tile->row_len, &counts)
+                         : k->values_f32(data, tile->n_rows, tile->row_len, &counts));
+    for (i = 0; i < n_chunks; i++) {
+        vc_exact_add(&total[0], sums[2 * i]);
+        vc_exact_add(&total[1], sums[2 * i + 1]);
+    }
+    row->nans += counts.nans;
+    row->infs += counts.infs;
+    seen->min = fmin(seen->min, counts.min);
+    seen->max = fmax(seen->max, counts.max);
+out:
+    return status;
+}
+
+/* The tensor whose scale this is; NULL: it is none. */
+static const struct vc_quant *scale_of(const struct vc_model *model, size_t index)
+{
+    size_t owner = model->tensors[index].companion_of;
+    const struct vc_quant *quant = owner != VC_NO_TENSOR ? model->tensors[owner].quant : NULL;
+
+    return quant != NULL && quant->scale == index ? quant : NULL;
+}
+
+static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t index, struct vc_values *values,
+                           struct vc_buffers *buffers, struct seen *seen)
+{
+    const struct vc_tensor *t = &v->model->tensors[index];
+    const struct vc_quant *scaled = scale_of(v->model, index);
+    bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
+    struct vc_exact_sum total[2];
+    struct vc_fetch fetch = {0};
+    enum vc_status status;
+
+    memset(total, 0, sizeof total);
+    VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    for (;;) {
+        struct vc_tile_result result;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        if (seen->numeric) {
+            VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, total, &v->rows[index], seen));
+        }
+        if (seen->numeric && scaled != NULL && !is_f64) {
+            look_at_scales(result.data, &tile, scaled->scale_is_absmax, seen);
+        }
+        if (t->quant != NULL && t->dtype == VC_DTYPE_I8 && t->quant->symmetric) {
+            look_at_codes(result.data, &tile, seen);
+        }
+    }
+    seen->sum = vc_exact_value(&total[0]);
+    seen->sum2 = vc_exact_value(&total[1]);
+    v->rows[index].read = true;
+out:
+    vc_fetch_close(ctx, &fetch);
+    return status;
+}
+
+static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    const struct data_job *job = user;
+    const struct vc_tensor *t = &job->v->model->tensors[index];
+    struct seen *seen = &job->seen[index];
+    struct vc_values values = {0};
+    enum vc_status status;
+
+    seen->numeric = t->quant == NULL && vc_values_numeric(t);
+    seen->min = (double)INFINITY;
+    seen->max = -(double)INFINITY;
+    VC_TRY(seen->numeric ? vc_values_init(ctx, job->v->model, index, &values)
+                         : vc_values_init_raw(job->v->model, index, &values));
+    VC_TRY(walk(ctx, job->v, index, &values, buffers, seen));
+out:
+    vc_values_release(ctx, &values);
+    return verify_take(ctx, status, &seen->error);
+}
+
+/* ---- the same weights twice ---- */
+
+struct candidate {
+    const struct verify *v;
+    const struct seen *seen;
+    size_t tensor;
+};
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_bits(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a);
+}
+
+static int alike(const struct candidate *x, const struct candidate *y)
+{
+    const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
+    const struct vc_tensor *b = &y->v->model->tensors[y->tensor];
+    int order = compare_u64(a->n_elems, b->n_elems);
+
+    order = order != 0 ? order : compare_u64(a->dtype, b->dtype);
+    order = order != 0 ? order : compare_bits(x->seen->sum, y->seen->sum);
+    order = order != 0 ? order : compare_bits(x->seen->sum2, y->seen->sum2);
+    order = order != 0 ? order : compare_bits(x->seen->min, y->seen->min);
+    return order != 0 ? order : compare_bits(x->seen->max, y->seen->max);
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    int order = alike(x, y);
+
+    return order != 0 ? order : compare_u64(x->tensor, y->tensor);
+}
+
+static size_t list_candidates(const struct verify *v, const struct seen *seen, struct candidate *list)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < v->model->n_tensors; i++) {
+        const struct vc_tensor *t = &v->model->tensors[i];
+
+        if (v->rows[i].read && seen[i].numeric && t->n_elems >= VC_TIED_MIN_ELEMS && seen[i].min < seen[i].max &&
+            t->alias_of == VC_NO_TENSOR) {
+            list[n++] = (struct candidate){v, &seen[i], i};
+        }
+    }
+    if (n > 1) {
+        qsort(list, n, sizeof *list, compare_candidates);
+    }
+    return n;
+}
+
+/* Sums that are equal make it likely; the bytes make it sure. */
+static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, const struct seen *seen)
+{
+    struct candidate *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);
+    struct vc_buffers buffers[2] = {{0}, {0}};
+    struct vc_room room = {0};
+    enum vc_status status = VC_OK;
+    size_t n;
+    size_t i;
+
+    VC_TRY_ALLOC(list);
+    n = list_candidates(v, seen, list);
+    vc_diff_room(v->model, v->model, &room);
+    for (i = 1; i < n; i++) {
+        struct vc_diff_pair pair = {list[i - 1].tensor, list[i].tensor};
+        struct vc_diff_row row;
+
+        if (alike(&list[i - 1], &list[i]) != 0) {
+            continue;
+        }
+        if (buffers[0].block == NULL) {
+            VC_TRY(vc_buffers_alloc(ctx, &room, &buffers[0]));
+            VC_TRY(vc_buffers_alloc(ctx, &room, &buffers[1]));
+        }
+        VC_TRY(vc_diff_pair(ctx, v->model, v->model, &pair, &row, buffers));
+        if (row.identical) {
+            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "tied", v->rows[pair.b].name,
+                           "has the same %llu values as '%s': tied weights need to be written once only",
+                           (unsigned long long)v->rows[pair.b].n_elems, v->rows[pair.a].name));
+        }
+    }
+out:
+    vc_buffers_release(ctx, &buffers[0]);
+    vc_buffers_release(ctx, &buffers[1]);
+    vc_free(ctx, list);
+    return status;
+}
+
+/* ---- findings ---- */
+
+static enum vc_status report_tensor(struct vc_ctx *ctx, const struct verify *v, size_t index, const struct seen *seen)
+{
+    const struct vc_verify_row *row = &v->rows[index];
+    enum vc_status status = VC_OK;
+
+    if (seen->error != NULL) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s", seen->error);
+        return vc_collect(ctx, status, "data", row->name);
+    }
+    if (seen->bad_scales != 0) {
+        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "scale", row->name,
+                       "has %llu of %llu scales that are not finite and above 0; the first is number %llu: %g",
+                       (unsigned long long)seen->bad_scales, (unsigned long long)row->n_elems,
+                       (unsigned long long)seen->first_bad, (double)seen->bad_value));
+    } else if (row->nans + row->infs != 0) {
+        VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "nonfinite", row->name, "has %llu NaN and %llu Inf among %llu values",
+                       (unsigned long long)row->nans, (unsigned long long)row->infs, (unsigned long long)row->n_elems));
+    }
+    if (seen->low_codes != 0) {
+        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "range", row->name,
+                       "has %llu codes of -128; symmetric int8 goes from -127 to 127",
+                       (unsigned long long)seen->low_codes));
+    }
+out:
+    return status;
+}
+
+enum vc_status verify_data(struct vc_ctx *ctx, struct verify *v)
+{
+    struct data_job job = {.v = v};
+    struct vc_room room = {0};
+    size_t n = v->model->n_tensors;
+    size_t *order = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
+    VC_TRY_ALLOC(job.seen);
+    VC_TRY(vc_values_order(ctx, v->model, &order));
+    vc_values_room(v->model, 2, &room);
+    VC_TRY(vc_exec_each(ctx, n, order, &room, 1, one_tensor, &job));
+    for (i = 0; i < n; i++) {
+        VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
+    }
+    VC_TRY(find_tied(ctx, v, job.seen));
+out:
+    for (i = 0; job.seen != NULL && i < n; i++) {
+        vc_free(ctx, job.seen[i].error);
+    }
+    vc_free(ctx, job.seen);
+    vc_free(ctx, order);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* verify_parts.h - what the parts of a verification share: the file (verify.c), its values (verify_data.c), and what it
+ * was made from (verify_against.c). */
+#ifndef VC_MEASURE_VERIFY_PARTS_H
+#define VC_MEASURE_VERIFY_PARTS_H
+
+#include "core/findings.h"
+#include "core/source.h"
+
+struct verify {
+    struct vc_verification result; /* first: what the caller sees */
+    struct vc_ctx *ctx;
+    struct vc_findings findings;
+    struct vc_model *model;
+    struct vc_model *source; /* NULL: none */
+    struct vc_verify_row *rows;
+    struct vc_verify_options options;
+};
+
+/* Reads every tensor: fills its row, notes what is wrong with it. */
+enum vc_status verify_data(struct vc_ctx *ctx, struct verify *v);
+
+/* Compares every tensor with the source's. After verify_data. */
+enum vc_status verify_against(struct vc_ctx *ctx, struct verify *v);
+
+/* For a worker that must not stop at a file's fault: takes the failure that is set, if it is about the content, into
+ * *sentence (the pool's) and returns VC_OK; passes others on. */
+enum vc_status verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence);
+
+#endif

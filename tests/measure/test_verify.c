@@ -1,0 +1,409 @@
+/* test_verify.c - files with several faults at once: each is found, nothing is found twice, and the readers refuse the
+ * same files at the first. Values, sources, failing allocations. */
+#include "formats_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <vcompress/vcompress.h>
+
+#include "core/checked.h"
+#include "kernels/kernels.h"
+
+/* ---- files ---- */
+
+/* A safetensors file with this header and that data. */
+static struct bytes st_file(const char *header, const void *data, size_t n)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_u64(&b, strlen(header));
+    bytes_add(&b, header, strlen(header));
+    bytes_add(&b, data, n);
+    return b;
+}
+
+static struct bytes st_zeros(const char *header, size_t n)
+{
+    struct bytes b = st_file(header, "", 0);
+
+    bytes_fill(&b, 0, n);
+    return b;
+}
+
+static struct vc_verification *verify(struct vc_ctx *ctx, const struct bytes *b, struct vc_verify_options options)
+{
+    struct vc_verification *v = NULL;
+    char path[512];
+    int fd = walk_file_open(b->p, b->n, path, sizeof path);
+
+    if (vc_verify(ctx, path, &options, &v) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    walk_file_close(fd, path);
+    return v;
+}
+
+/* "error hole a|warning tied b" */
+static void spell(const struct vc_verification *v, char *text, size_t n)
+{
+    size_t at = 0;
+    size_t i;
+
+    text[0] = '\0';
+    for (i = 0; i < v->n_findings && at < n; i++) {
+        const struct vc_finding *f = &v->findings[i];
+
+        at += (size_t)snprintf(text + at, n - at, "%s%s %s%s%s", i == 0 ? "" : "|",
+                               f->severity == VC_SEVERITY_ERROR ? "error" : "warning", f->id,
+                               f->tensor[0] == '\0' ? "" : " ", f->tensor);
+    }
+}
+
+static void expect(const struct bytes *b, struct vc_verify_options options, const char *wanted)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_verification *v = verify(ctx, b, options);
+    char found[4096];
+    size_t i;
+
+    spell(v, found, sizeof found);
+    if (strcmp(found, wanted) != 0) {
+        for (i = 0; i < v->n_findings; i++) {
+            print_message("%s: %s: %s\n", v->findings[i].id, v->findings[i].tensor, v->findings[i].sentence);
+        }
+        fail_msg("found '%s', expected '%s'", found, wanted);
+    }
+    for (i = 0; i < v->n_findings; i++) {
+        assert_true(strlen(v->findings[i].sentence) > 5);
+        assert_null(strchr(v->findings[i].sentence, '\n'));
+    }
+    assert_int_equal(v->n_errors + v->n_warnings, v->n_findings);
+    vc_verification_free(v);
+    vc_ctx_free(ctx);
+}
+
+static const struct vc_verify_options headers = {.data = false};
+static const struct vc_verify_options with_data = {.data = true};
+
+/* ---- headers ---- */
+
+#define ENTRY(name, dtype, shape, begin, end) \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
+
+static void test_safetensors(void **state)
+{
+    struct bytes b = st_zeros("{\"__metadata__\":{\"n\":1,\"ok\":\"x\"}," ENTRY("a", "F32", "[2]", 0, 8) "," ENTRY(
+                                  "b", "F31", "[2]", 8, 16) "," ENTRY("c", "F32", "[3]", 16, 24) "," //
+                              ENTRY("d", "F32", "[2]", 20, 28) "," ENTRY("e", "F32", "[-1]", 32, 36) "," ENTRY(
+                                  "far", "F32", "[2]", 36, 9999) ",\"odd\":3," ENTRY("f", "F32", "[1]", 36, 40) "}",
+                              44);
+
+    (void)state;
+    expect(&b, headers,
+           "error metadata|error dtype b|error size c|error shape e|error offsets far|error entry odd|error overlap d|"
+           "error hole e");
+    expect_bad("the reader", b.p, b.n, "which is no string");
+    bytes_release(&b);
+
+    b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "," ENTRY("b", "F32", "[1]", 4, 8) "," ENTRY(
+                     "a", "F32", "[1]", 8, 12) "," ENTRY("b", "F32", "[1]", 12, 16) "}",
+                 20);
+    expect(&b, headers, "error size|error duplicate a|error duplicate b");
+    expect_bad("the reader", b.p, b.n, "has 20 bytes of data");
+    bytes_release(&b);
+
+    b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "}", 4);
+    expect(&b, with_data, "");
+    bytes_release(&b);
+}
+
+static void test_npz(void **state)
+{
+    static const char manifest[] = "{\"schema\":\"vcompress.manifest/1\",\"tensors\":{\"gone\":{\"dtype\":\"bf16\"},"
+                                   "\"a\":{\"dtype\":\"bf16\"},\"b\":{\"scheme\":\"int9\"}}}";
+    struct bytes cut = npy_matrix(3, 4);
+    struct zip_builder z;
+
+    (void)state;
+    memset(&z, 0, sizeof z);
+    zip_add_bytes(&z, "a.npy", npy_matrix(2, 2), NULL);
+    zip_add(&z, "cut.npy", cut.p, cut.n - 4, NULL);
+    zip_add(&z, "text.npy", "no array", 8, NULL);
+    zip_add_bytes(&z, "b.npy", npy_matrix(2, 2), NULL);
+    zip_add_bytes(&z, "b", npy_matrix(2, 2), NULL);
+    zip_add_bytes(&z, "date.npy", npy_array("<M8[ns]", false, "()", "12345678", 8), NULL);
+    zip_add(&z, "vcompress.json", manifest, sizeof manifest - 1, NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    expect(&z.out, headers,
+           "error header cut|error header text|error header date|error duplicate b|error manifest gone|error manifest "
+           "a|error manifest b");
+    z.out.p[z.members[0].data + 130] ^= 1; /* a value of "a": its checksum */
+    z.out.p[z.members[3].local + 20] ^= 1; /* a size in the local header of b.npy */
+    expect(&z.out, with_data,
+           "error header cut|error header text|error member b|error header date|error manifest gone|error manifest "
+           "a|error manifest b|error data a");
+    bytes_release(&cut);
+    zip_release(&z);
+}
+
+/* What no reader refuses: parts of quantized weights by their names. */
+static void test_names(void **state)
+{
+    struct bytes b = st_zeros("{" ENTRY("l.weight_packed", "I32", "[2,2]", 0, 16) "," //
+                              ENTRY("m.weight", "I8", "[2,2]", 16, 20) ","            //
+                              ENTRY("n.weight_scale", "F32", "[2,1]", 20, 28) ","     //
+                              ENTRY("o.weight", "I8", "[2,2]", 28, 32) ","            //
+                              ENTRY("o.weight.scale", "F32", "[3]", 32, 44) ","       //
+                              ENTRY("q.weight", "I8", "[4,2]", 44, 52) ","            //
+                              ENTRY("q.weight.scale", "F32", "[4,1]", 52, 68) ","     //
+                              ENTRY("q.weight.zero_point", "U8", "[4,1]", 68, 72) "," //
+                              ENTRY("p.weight_packed", "I32", "[2,2]", 72, 88) ","    //
+                              ENTRY("p.weight", "F32", "[2,2]", 88, 104) "}",
+                              104);
+
+    (void)state;
+    expect(
+        &b, headers,
+        "error twice p.weight_packed|error companion l.weight_packed|error companion l.weight_packed|error companion "
+        "p.weight_packed|error companion p.weight_packed|warning companion m.weight|warning orphan n.weight_scale|"
+        "warning scale-shape o.weight|warning scale-shape q.weight");
+    bytes_release(&b);
+
+    b = st_zeros(
+        "{\"__metadata__\":{\"vcompress.json\":\"{\\\"schema\\\":\\\"vcompress.manifest/1\\\",\\\"tensors\\\":{"
+        "\\\"w\\\":{\\\"scheme\\\":\\\"int8\\\",\\\"granularity\\\":\\\"tensor\\\",\\\"symmetric\\\":true,"
+        "\\\"scale\\\":\\\"w.scale\\\"}}}\"}," ENTRY("w", "I8", "[2]", 0, 2) "," ENTRY(
+            "w.zero_point", "I8", "[1]", 2, 3) "," ENTRY("w.scale", "F32", "[1]", 3, 7) "}",
+        7);
+    expect(&b, headers, "error zero-point w");
+    bytes_release(&b);
+}
+
+static void test_many(void **state)
+{
+    struct bytes header = {NULL, 0, 0};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_verification *v;
+    struct bytes b;
+    int i;
+
+    (void)state;
+    bytes_add(&header, "{", 1);
+    for (i = 0; i < 2500; i++) {
+        char entry[100];
+        int n = snprintf(entry, sizeof entry, "%s\"t%d\":{\"dtype\":\"X\",\"shape\":[],\"data_offsets\":[0,0]}",
+                         i == 0 ? "" : ",", i);
+
+        bytes_add(&header, entry, (size_t)n);
+    }
+    bytes_add(&header, "}", 2);
+    b = st_zeros((const char *)header.p, 0);
+    v = verify(ctx, &b, headers);
+    assert_int_equal(v->n_errors, 2500);
+    assert_int_equal(v->n_findings, VC_MAX_FINDINGS);
+    assert_int_equal(v->n_tensors, 0);
+    vc_verification_free(v);
+    bytes_release(&header);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
+/* ---- values ---- */
+
+enum { ROWS = 4, ROW = 300 };
+
+/* w: int8 per channel. x and y: the same floats. */
+static struct bytes quantized_file(const float *scales, int8_t code, float x)
+{
+    static const char header[] = "{" ENTRY("w", "I8", "[4,300]", 0, 1200) "," ENTRY(
+        "w.scale", "F32", "[4,1]", 1200, 1216) "," ENTRY("x", "F32", "[4,300]", 1216, 6016) "," //
+        ENTRY("y", "F32", "[4,300]", 6016, 10816) "}";
+    int8_t codes[ROWS * ROW];
+    float values[ROWS * ROW];
+    struct bytes b = st_file(header, "", 0);
+    int i;
+
+    for (i = 0; i < ROWS * ROW; i++) {
+        codes[i] = (int8_t)(i % 255 - 127);
+        values[i] = (float)(i * 37 % 101) - 50.0F;
+    }
+    codes[7] = code;
+    bytes_add(&b, codes, sizeof codes);
+    bytes_add(&b, scales, ROWS * sizeof *scales);
+    bytes_add(&b, values, sizeof values);
+    values[11] = x;
+    bytes_add(&b, values, sizeof values);
+    return b;
+}
+
+static void test_values(void **state)
+{
+    static const float good[ROWS] = {1, 2, 3, 4};
+    static const float bad[][ROWS] = {{1, 0, 1, 1}, {1, 1, -1, 1}, {NAN, 1, 1, 1}, {1, 1, 1, INFINITY}};
+    struct bytes b = quantized_file(good, 5, 1);
+    size_t i;
+
+    (void)state;
+    expect(&b, with_data, "");
+    bytes_release(&b);
+    b = quantized_file(good, -128, (float)NAN);
+    expect(&b, headers, "");
+    expect(&b, with_data, "error range w|warning nonfinite y");
+    bytes_release(&b);
+    b = quantized_file(good, 5, 407 % 101 - 50.0F); /* what is there in x */
+    expect(&b, with_data, "warning tied y");
+    bytes_release(&b);
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        b = quantized_file(bad[i], 5, 1);
+        expect(&b, with_data, "error scale w.scale");
+        bytes_release(&b);
+    }
+}
+
+/* ---- against a source ---- */
+
+#define SOURCE_HEADER                                                                   \
+    "{" ENTRY("f", "F32", "[4]", 0, 16) "," ENTRY("i", "I32", "[2]", 16, 24) "," ENTRY( \
+        "h", "F32", "[2]", 24, 32) "," ENTRY("gone", "F32", "[1]", 32, 36) "," ENTRY("s", "F32", "[2]", 36, 44) "}"
+
+static void expect_against(const struct bytes *b, double min_sqnr_db, const char *wanted)
+{
+    static const float source[11] = {1, 2, 3, 4, 0, 0, 0.5F, 1, 9, 7, 8};
+    struct bytes s = st_file(SOURCE_HEADER, source, sizeof source);
+    struct vc_verify_options options = {.min_sqnr_db = min_sqnr_db};
+    char path[512];
+    int fd = walk_file_open(s.p, s.n, path, sizeof path);
+
+    options.against = path;
+    expect(b, options, wanted);
+    walk_file_close(fd, path);
+    bytes_release(&s);
+}
+
+static void test_against(void **state)
+{
+    static const float same[11] = {1, 2, 3, 4, 0, 0, 0.5F, 1, 9, 7, 8};
+    static const float other[11] = {1, 2, 3, 4.01F, 0, 1, 0.5F, 1, 9, 7, 8};
+    struct bytes b = st_file(SOURCE_HEADER, same, sizeof same);
+
+    (void)state;
+    expect_against(&b, 0, "");
+    bytes_release(&b);
+    b = st_file(SOURCE_HEADER, other, sizeof other);
+    expect_against(&b, 0, "error changed f|error changed i");
+    expect_against(&b, 40, "error changed i"); /* 54.8 dB */
+    expect_against(&b, 60, "error changed f|error changed i");
+    bytes_release(&b);
+
+    /* f as f16, i as I16, h far off, gone missing, s in another shape, new */
+    b = st_file("{" ENTRY("f", "F16", "[4]", 0, 8) "," ENTRY("i", "I16", "[2]", 8, 12) "," ENTRY(
+                    "h", "F16", "[2]", 12, 16) "," ENTRY("s", "F32", "[1,2]", 16, 24) "," //
+                ENTRY("new", "U8", "[1]", 24, 25) "}",
+                "\x00\x3c\x00\x40\x00\x42\x00\x44\0\0\0\0\x00\xc0\x00\xc0\0\0\xe0\x40\0\0\x00\x41\1", 25);
+    expect_against(&b, 0, "error type i|error missing gone|error shape s|error extra new|warning sqnr h");
+    expect_against(&b, 30, "error type i|error sqnr h|error missing gone|error shape s|error extra new");
+    bytes_release(&b);
+}
+
+static void test_figures(void **state)
+{
+    static const float scales[ROWS] = {1, 2, 3, 4};
+    struct bytes b = quantized_file(scales, 5, 1);
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_verification *v;
+    char path[512];
+    int fd = walk_file_open(b.p, b.n, path, sizeof path);
+
+    (void)state;
+    v = verify(ctx, &b, (struct vc_verify_options){.against = path});
+    assert_int_equal(v->n_rows, 4);
+    assert_true(v->data);
+    assert_int_equal(v->n_compared, 3); /* scales belong to their tensor */
+    assert_int_equal(v->n_identical, 2);
+    assert_true(v->rows[0].compared && v->rows[0].numeric && isinf(v->rows[0].sqnr_db));
+    assert_false(v->rows[1].compared);
+    assert_string_equal(v->against, path);
+    vc_verification_free(v);
+    walk_file_close(fd, path);
+    bytes_release(&b);
+    vc_ctx_free(ctx);
+}
+
+/* ---- failures ---- */
+
+static void test_unreadable(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_verification *v = NULL;
+    char path[512];
+    int fd = walk_file_open("nothing that is known", 21, path, sizeof path);
+
+    (void)state;
+    assert_int_equal(vc_verify(ctx, path, NULL, &v), VC_E_FORMAT);
+    assert_null(v);
+    assert_non_null(strstr(vc_ctx_message(ctx), path));
+    assert_int_equal(vc_verify(ctx, "/nowhere", NULL, &v), VC_E_IO);
+    assert_null(ctx->findings);
+    walk_file_close(fd, path);
+    test_ctx_done(ctx);
+}
+
+/* With every allocation failing once: no leak, no finding in the place of the failure. */
+static void test_allocations(void **state)
+{
+    static const float scales[ROWS] = {1, 0, 3, 4};
+    struct bytes b = quantized_file(scales, -128, (float)NAN);
+    struct bytes bad = st_zeros("{" ENTRY("a", "F31", "[2]", 0, 8) "," ENTRY("b", "F32", "[-2]", 12, 16) "," ENTRY(
+                                    "b", "F32", "[2]", 12, 16) "}",
+                                16);
+    struct vc_ctx *ctx = test_ctx();
+    char path[512];
+    char bad_path[512];
+    int fd = walk_file_open(b.p, b.n, path, sizeof path);
+    int bad_fd = walk_file_open(bad.p, bad.n, bad_path, sizeof bad_path);
+    uint64_t kept;
+    int file;
+
+    (void)state;
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    assert_non_null(vc_kernels_get(ctx));
+    kept = vc_pool_in_use(ctx->shared->pool);
+    for (file = 0; file < 2; file++) {
+        struct vc_verify_options options = {.data = true, .against = file == 0 ? path : NULL};
+        enum vc_status status = VC_E_NOMEM;
+        uint64_t n;
+
+        for (n = 1; status != VC_OK; n++) {
+            struct vc_verification *v = NULL;
+
+            vc_pool_fail_at(ctx->shared->pool, n, 0);
+            status = vc_verify(ctx, file == 0 ? path : bad_path, &options, &v);
+            vc_pool_fail_at(ctx->shared->pool, 0, 0);
+            assert_true(status == VC_OK || status == VC_E_NOMEM);
+            if (status == VC_OK) {
+                assert_int_equal(v->n_errors, file == 0 ? 2 : 5);
+            }
+            vc_verification_free(v);
+            assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
+        }
+        assert_true(n > 20);
+    }
+    walk_file_close(fd, path);
+    walk_file_close(bad_fd, bad_path);
+    bytes_release(&b);
+    bytes_release(&bad);
+    vc_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_many),        cmocka_unit_test(test_values),     cmocka_unit_test(test_against),
+        cmocka_unit_test(test_figures),     cmocka_unit_test(test_unreadable), cmocka_unit_test(test_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

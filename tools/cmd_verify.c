@@ -1,0 +1,304 @@
+/* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. */
+#include <math.h>
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands.h"
+#include "tools/json_writer.h"
+
+struct verify_cli {
+    struct base_options base;
+    struct vc_verify_options verify;
+    bool strict;
+};
+
+#define FIELD(member) offsetof(struct verify_cli, member)
+
+static bool take_void_as(void *group, const char *value)
+{
+    ((struct verify_cli *)group)->verify.void_as = VC_DTYPE_BF16;
+    return strcmp(value, "bf16") == 0;
+}
+
+/* clang-format off */
+static const struct opt verify_opts[] = {
+    {.name = "data", .kind = OPT_BOOL, .set = 1, .field = FIELD(verify.data),
+     .help = "read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice"},
+    {.name = "against", .value = "FILE", .kind = OPT_TEXT, .field = FIELD(verify.against),
+     .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
+             "the others; reads the values of both"},
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = FIELD(verify.min_sqnr_db),
+     .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
+    {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = FIELD(strict),
+     .help = "warnings count for the exit status as well"},
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
+     .help = "what NumPy's raw 2-byte elements (V2) mean"},
+};
+/* clang-format on */
+static const struct opt_group group_verify = {"Verify", verify_opts, sizeof(verify_opts) / sizeof(verify_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_verify, &group_run, &group_json, &group_report, &group_help};
+
+/* What was found, and what that means for the exit status. */
+struct verdict {
+    const struct vc_verification *v;
+    bool strict;
+};
+
+static bool is_fine(const struct verdict *verdict)
+{
+    return verdict->v->n_errors == 0 && (!verdict->strict || verdict->v->n_warnings == 0);
+}
+
+/* ---- text ---- */
+
+static const char *severity_name(enum vc_severity severity)
+{
+    return severity == VC_SEVERITY_ERROR ? "error" : "warning";
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_finding(const struct out *out, const struct vc_finding *finding)
+{
+    bool error = finding->severity == VC_SEVERITY_ERROR;
+
+    fprintf(out->to, "  %s%s:%s ", out_ink(out, error ? INK_BAD : INK_WARN), severity_name(finding->severity),
+            out_ink(out, INK_NONE));
+    if (finding->tensor[0] != '\0') {
+        print_clean(out->to, finding->tensor);
+        fputs(": ", out->to);
+    }
+    print_clean(out->to, finding->sentence);
+    fprintf(out->to, " %s[%s]%s\n", out_ink(out, INK_DIM), finding->id, out_ink(out, INK_NONE));
+}
+
+static void print_figures(const struct out *out, const struct vc_verification *v)
+{
+    char buf[CELL_BYTES];
+
+    fputs("  against ", out->to);
+    print_clean(out->to, v->against);
+    fprintf(out->to, ": %s tensor%s compared, ", fmt_count(buf, v->n_compared), plural(v->n_compared));
+    fprintf(out->to, "%s identical", fmt_count(buf, v->n_identical));
+    if (v->measured) {
+        const struct vc_verify_row *worst = &v->rows[v->worst];
+
+        fprintf(out->to, "; SQNR %s, worst ", fmt_db(buf, v->sqnr_db));
+        print_clean(out->to, worst->name);
+        fprintf(out->to, ": %s", fmt_db(buf, worst->sqnr_db));
+        fprintf(out->to, ", max error %s", fmt_real(buf, worst->max_abs_error));
+    }
+    fputc('\n', out->to);
+}
+
+/* With -v: what was measured of every tensor. */
+static bool print_rows(const struct out *out, const struct vc_verification *v)
+{
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "llrrrll");
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct vc_verify_row *row = &v->rows[i];
+
+        table_add(&table, INK_NONE, row->name);
+        table_add(&table, INK_NONE, vc_dtype_name(row->dtype));
+        table_add(&table, INK_NONE, fmt_count(buf, row->n_elems));
+        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_db(buf, row->sqnr_db) : "");
+        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_real(buf, row->max_abs_error) : "");
+        table_add(&table, INK_NONE, row->nans + row->infs != 0 ? "NaN or Inf" : "");
+        table_add(&table, row->read ? INK_NONE : INK_BAD,
+                  !row->read       ? "cannot be read"
+                  : row->identical ? "identical"
+                                   : "");
+    }
+    return table_print(&table, out, false);
+}
+
+static bool print_verdict(struct app *app, const struct verdict *verdict)
+{
+    const struct vc_verification *v = verdict->v;
+    const struct out *out = &app->out;
+    char n[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, v->path);
+    fprintf(out->to, "%s: %s, %s tensor%s, %s\n", out_ink(out, INK_NONE), v->format, fmt_count(n, v->n_tensors),
+            plural(v->n_tensors), fmt_size(size, out, v->file_bytes));
+    for (size_t i = 0; i < v->n_findings; i++) {
+        print_finding(out, &v->findings[i]);
+    }
+    if (v->n_findings < v->n_errors + v->n_warnings) {
+        fprintf(out->to, "  and %zu more\n", v->n_errors + v->n_warnings - v->n_findings);
+    }
+    if (app->common.verbose > 0 && !print_rows(out, v)) {
+        return false;
+    }
+    if (v->against[0] != '\0') {
+        print_figures(out, v);
+    }
+    if (v->n_errors + v->n_warnings == 0) {
+        fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
+                v->data ? " and values" : "; --data reads the values, too");
+    } else {
+        fprintf(out->to, "%s%s:%s %zu error%s, %zu warning%s%s\n", out_ink(out, is_fine(verdict) ? INK_GOOD : INK_BAD),
+                is_fine(verdict) ? "fine" : "not fine", out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors),
+                v->n_warnings, plural(v->n_warnings), v->data ? "" : " in headers");
+    }
+    return true;
+}
+
+/* ---- the document, schema vcompress.verify/1 (verify-1.schema.json) ---- */
+
+static void write_findings(struct json *json, const struct vc_verification *v)
+{
+    json_uint(json, "errors", v->n_errors);
+    json_uint(json, "warnings", v->n_warnings);
+    json_begin(json, "findings", '[', false);
+    for (size_t i = 0; i < v->n_findings; i++) {
+        const struct vc_finding *finding = &v->findings[i];
+
+        json_begin(json, NULL, '{', true);
+        json_string(json, "severity", severity_name(finding->severity));
+        json_string(json, "id", finding->id);
+        json_string(json, "tensor", finding->tensor[0] != '\0' ? finding->tensor : NULL);
+        json_string(json, "sentence", finding->sentence);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
+static void write_against(struct json *json, const struct vc_verification *v)
+{
+    if (v->against[0] == '\0') {
+        json_null(json, "against");
+        return;
+    }
+    json_begin(json, "against", '{', true);
+    json_string(json, "path", v->against);
+    json_uint(json, "compared", v->n_compared);
+    json_uint(json, "identical", v->n_identical);
+    json_real(json, "sqnr_db", v->measured ? v->sqnr_db : (double)NAN);
+    json_string(json, "worst_tensor", v->measured ? v->rows[v->worst].name : NULL);
+    json_end(json, '}');
+}
+
+static void write_row(struct json *json, const struct vc_verify_row *row)
+{
+    json_begin(json, NULL, '{', true);
+    json_string(json, "name", row->name);
+    json_string(json, "dtype", vc_dtype_name(row->dtype));
+    json_uint(json, "elements", row->n_elems);
+    json_bool(json, "read", row->read);
+    json_uint(json, "nans", row->nans);
+    json_uint(json, "infs", row->infs);
+    if (row->compared) {
+        json_begin(json, "compared", '{', true);
+        json_bool(json, "identical", row->identical);
+        json_bool(json, "exact", row->identical || (row->numeric && isinf(row->sqnr_db) && row->sqnr_db > 0));
+        json_real(json, "sqnr_db", row->numeric ? row->sqnr_db : (double)NAN);
+        json_real(json, "max_abs_error", row->numeric ? row->max_abs_error : (double)NAN);
+        json_end(json, '}');
+    } else {
+        json_null(json, "compared");
+    }
+    json_end(json, '}');
+}
+
+static void write_verification(struct json *json, const void *data)
+{
+    const struct verdict *verdict = data;
+    const struct vc_verification *v = verdict->v;
+
+    json_begin(json, NULL, '{', false);
+    json_string(json, "schema", "vcompress.verify/1");
+    json_begin(json, "input", '{', true);
+    json_string(json, "path", v->path);
+    json_string(json, "format", v->format);
+    json_uint(json, "file_bytes", v->file_bytes);
+    json_uint(json, "tensors", v->n_tensors);
+    json_end(json, '}');
+    json_bool(json, "data", v->data);
+    json_bool(json, "fine", is_fine(verdict));
+    write_findings(json, v);
+    write_against(json, v);
+    json_begin(json, "tensors", '[', false);
+    for (size_t i = 0; i < v->n_rows; i++) {
+        write_row(json, &v->rows[i]);
+    }
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+/* ---- the command ---- */
+
+static int tell(struct app *app, const struct verdict *verdict)
+{
+    int rc = GO_ON;
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_verdict(app, verdict)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = json_print(app, NULL, write_verification, verdict);
+    }
+    app_print_memory(app);
+    return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
+}
+
+static int run_verify(struct app *app, int n_args, char **args)
+{
+    struct verify_cli cli = {.strict = false};
+    struct vc_verification *v = NULL;
+    struct verdict verdict;
+    enum vc_status status;
+    int rc = app_parse(app, n_args, args, &cli);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 1) {
+        return app_usage(app, "verify takes one FILE, got %d; see vcompress verify --help", app->parsed.n_args);
+    }
+    if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
+        return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
+    }
+    app->subject = app->parsed.args[0];
+    app->output = cli.verify.against;
+    rc = app_open(app);
+    if (rc == GO_ON) {
+        rc = json_check(app);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    progress_begin(app);
+    status = vc_verify(app->ctx, app->subject, &cli.verify, &v);
+    progress_end();
+    verdict = (struct verdict){.v = v, .strict = cli.strict};
+    rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
+    vc_verification_free(v);
+    return rc;
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .usage = "[--data] [--against SOURCE] [options] FILE",
+    .summary = "list everything that is wrong with a checkpoint",
+    .text =
+        "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "
+        "some more: parts of quantized weights that are missing or left over, a name that promises another format. "
+        "Reads headers only unless --data or --against is given. Exit status 0 when there is no error, 1 when there "
+        "are some, 3 when the file cannot be read at all; warnings count with --strict.\n"
+        "  vcompress verify --data model.safetensors\n"
+        "  vcompress verify small.npz --against model.npz --min-sqnr 35",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.verify/1",
+    .run = run_verify,
+};
