@@ -135,7 +135,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     }
     if (is_text(head, n) && head[0] == '{') {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a JSON text, not a checkpoint; if it is the index of a sharded one, give a shard instead");
+                       "is a JSON text, not a checkpoint (the name of an index ends in " VC_INDEX_SUFFIX ")");
     }
     if (is_text(head, n)) {
         return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; " VC_READABLE " can be read");
@@ -214,6 +214,50 @@ static const struct vc_format *find_format(const unsigned char *head, size_t n, 
     return best;
 }
 
+/* ONNX has no magic: a name that ends like one gets the reader that can say what is wrong, unless the bytes are known
+ * to be something else. */
+static const struct vc_format *format_of_name(const char *path, const unsigned char *head, size_t n)
+{
+    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n) == NULL && !is_zeros(head, n) &&
+                   !is_text(head, n)
+               ? &vc_format_onnx
+               : NULL;
+}
+
+/* path: whose extension decides where the content does not; NULL: it does not. */
+static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, const char *path,
+                           const struct vc_format **format)
+{
+    unsigned char head[VC_PROBE_BYTES];
+    size_t n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
+    enum vc_status status;
+
+    *format = NULL;
+    VC_TRY(vc_infile_read(ctx, file, 0, head, n));
+    *format = find_format(head, n, file->size_bytes);
+    if (*format == NULL && path != NULL) {
+        *format = format_of_name(path, head, n);
+    }
+    if (*format == NULL) {
+        status = refuse(ctx, head, n);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format)
+{
+    const struct vc_format *found = NULL;
+    enum vc_status status;
+
+    VC_TRY(look(ctx, file, NULL, &found));
+    if (found != format) {
+        status = vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
+    }
+out:
+    return status;
+}
+
 /* The content decides what a file is; a name that promises something else is worth a word. */
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
@@ -226,35 +270,15 @@ static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model
                              model->format, promised);
 }
 
-/* ONNX has no magic: a name that ends like one gets the reader that can say what is wrong, unless the bytes are known
- * to be something else. */
-static const struct vc_format *format_of_name(const char *path, const unsigned char *head, size_t n)
-{
-    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n) == NULL && !is_zeros(head, n) &&
-                   !is_text(head, n)
-               ? &vc_format_onnx
-               : NULL;
-}
-
 /* The file belongs to the model once the format's reader has it. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
-    unsigned char head[VC_PROBE_BYTES];
-    const struct vc_format *format;
+    const struct vc_format *format = NULL;
     struct vc_infile *file = NULL;
-    size_t n;
     enum vc_status status;
 
     VC_TRY(vc_infile_open(ctx, model->path, &file));
-    n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
-    VC_TRY(vc_infile_read(ctx, file, 0, head, n));
-    format = find_format(head, n, file->size_bytes);
-    if (format == NULL) {
-        format = format_of_name(model->path, head, n);
-    }
-    if (format == NULL) {
-        VC_TRY(refuse(ctx, head, n));
-    }
+    VC_TRY(look(ctx, file, model->path, &format));
     model->format = format->name;
     model->file_bytes = file->size_bytes;
     model->input = file;

@@ -30,6 +30,9 @@ extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_torch;
 extern const struct vc_format vc_format_onnx;
 
+/* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
+enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
+
 /* create_sink of every reader: the extension of the output's name chooses the format; other names, standard output and
  * no output at all mean the model's own. */
 enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,

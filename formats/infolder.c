@@ -6,8 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,8 +13,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
-#include "core/checked.h"
-#include "core/findings.h"
+#include "formats/weight_index.h"
 
 #define VC_FOLDER_MAX_FILES 100000
 #define VC_FOLDER_MAX_DEPTH 2
@@ -28,10 +25,9 @@ struct names {
 
 struct vc_infolder {
     struct vc_arena arena;
-    const char *path;  /* of the folder */
-    const char *index; /* name of the index; NULL: none */
-    json_t *map;       /* weight_map */
-    json_t *root;
+    const char *path;        /* of the folder */
+    const char *index;       /* name of the index; NULL: none */
+    struct weight_index map; /* what is in it */
     struct names weights, indices, left, shards;
     size_t n_carried, carried_capacity;
     struct vc_carried *carried;
@@ -125,7 +121,7 @@ static bool is_other_weights(const char *name)
             return true;
         }
     }
-    return ends_in(name, ".bin.index.json");
+    return ends_in(name, ".index.json") || strstr(name, ".safetensors.index.") != NULL;
 }
 
 static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
@@ -146,20 +142,27 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
                                  const char *prefix, unsigned depth);
 
-/* Hidden files and folders belong to version control and caches. */
+/* Hidden files and folders belong to version control and caches. Links to files are followed, links to folders are not:
+ * those can lead anywhere, and in circles. */
 static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder, int fd, const char *name,
                                  const char *prefix, unsigned depth)
 {
     const char *whole = vc_arena_printf(ctx, &folder->arena, "%s%s", prefix, name);
+    const char *slashed;
     struct stat st;
+    struct stat link;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(whole);
-    if (name[0] == '.' || fstatat(fd, name, &st, 0) != 0) {
+    if (name[0] == '.' || fstatat(fd, name, &link, AT_SYMLINK_NOFOLLOW) != 0 || fstatat(fd, name, &st, 0) != 0) {
         return VC_OK;
     }
     if (S_ISDIR(st.st_mode)) {
-        return depth < VC_FOLDER_MAX_DEPTH ? scan_level(ctx, folder, fd, name, whole, depth + 1) : VC_OK;
+        if (depth < VC_FOLDER_MAX_DEPTH && !S_ISLNK(link.st_mode)) {
+            return scan_level(ctx, folder, fd, name, whole, depth + 1);
+        }
+        slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
+        return slashed == NULL ? VC_E_NOMEM : names_add(ctx, folder, &folder->left, slashed);
     }
     if (S_ISREG(st.st_mode)) {
         VC_TRY(sort_in(ctx, folder, whole, depth, &st));
@@ -199,134 +202,39 @@ out:
 
 /* ---- the index ---- */
 
-static bool is_plain_name(const char *name)
-{
-    return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
-static enum vc_status list_shards(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status = VC_OK;
-    json_t *seen = json_object();
-    const char *tensor;
-    json_t *value;
-
-    VC_TRY_ALLOC(seen);
-    json_object_foreach(folder->map, tensor, value)
-    {
-        const char *name = json_string_value(value);
-
-        if (name == NULL || !is_plain_name(name)) {
-            VC_TRY(vc_fail(ctx, VC_E_FORMAT,
-                           "%s: its \"weight_map\" gives %s '%.200s', expected the plain name of a file", folder->index,
-                           tensor, name == NULL ? "no string" : name));
-        }
-        if (json_object_get(seen, name) == NULL) {
-            VC_TRY(names_add(ctx, folder, &folder->shards, name));
-            if (json_object_set(seen, name, json_true()) != 0) {
-                VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the names of shards"));
-            }
-        }
-    }
-    names_sort(&folder->shards);
-out:
-    json_decref(seen);
-    return status;
-}
-
 static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     struct vc_infile *file = NULL;
-    char *text = NULL;
-    json_error_t error;
     enum vc_status status = VC_OK;
+    size_t i;
 
     VC_TRY(vc_infolder_open(ctx, folder, folder->index, &file));
-    if (file->size_bytes > VC_INDEX_MAX_BYTES) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes; %" PRIu64 " are allowed", file->size_bytes,
-                       VC_INDEX_MAX_BYTES));
-    }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    folder->root = json_loadb(text, (size_t)file->size_bytes, JSON_REJECT_DUPLICATES, &error);
-    folder->map = json_object_get(folder->root, "weight_map");
-    if (folder->root == NULL) {
-        VC_TRY(vc_fail(ctx, json_error_code(&error) == json_error_out_of_memory ? VC_E_NOMEM : VC_E_FORMAT,
-                       "is no valid JSON: line %d: %s", error.line, error.text));
-    }
-    if (!json_is_object(folder->map)) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\""));
+    VC_TRY(weight_index_read(ctx, file, &folder->map));
+    for (i = 0; i < folder->map.n_files; i++) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, folder->map.files[i]));
     }
 out:
-    vc_free(ctx, text);
     vc_infile_close(ctx, file);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
 }
 
-/* Findings about the tensor, or its file, explain why it is not there. */
-static bool said_already(const struct vc_ctx *ctx, const char *tensor, const char *file)
-{
-    return vc_collecting(ctx) && (vc_findings_has(ctx->findings, tensor) || vc_findings_has(ctx->findings, file));
-}
-
 enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
 {
-    const json_t *total = json_object_get(json_object_get(folder->root, "metadata"), "total_size");
-    uint64_t bytes = 0;
     enum vc_status status = VC_OK;
-    const char *tensor;
-    json_t *value;
-    size_t i;
 
-    if (folder->map == NULL) {
-        return VC_OK;
+    if (folder->map.map != NULL) {
+        status = weight_index_check(ctx, &folder->map, folder->index, model);
+        weight_index_forget(ctx, &folder->map);
     }
-    for (i = 0; i < model->n_tensors; i++) {
-        const char *shard = folder->shards.names[model->io[i].shard];
-        const char *said = json_string_value(json_object_get(folder->map, model->tensors[i].name));
-
-        bytes += model->tensors[i].size_bytes;
-        if (said == NULL || strcmp(said, shard) != 0) {
-            status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s has it %s%s", model->tensors[i].name, shard,
-                             folder->index, said == NULL ? "nowhere" : "in ", said == NULL ? "" : said);
-            VC_TRY(vc_collect(ctx, status, "index", model->tensors[i].name));
-        }
-    }
-    json_object_foreach(folder->map, tensor, value)
-    {
-        if (vc_model_find(model, tensor) == VC_NO_TENSOR && !said_already(ctx, tensor, json_string_value(value))) {
-            status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, folder->index,
-                             json_string_value(value));
-            VC_TRY(vc_collect(ctx, status, "index", tensor));
-        }
-    }
-    if (json_is_integer(total) && (uint64_t)json_integer_value(total) != bytes) {
-        if (vc_collecting(ctx) && ctx->findings->n_errors == 0) {
-            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL,
-                           "its total_size says %" JSON_INTEGER_FORMAT " bytes, the tensors have %" PRIu64,
-                           json_integer_value(total), bytes));
-        }
-        VC_TRY(vc_model_add_fact(ctx, model, "index",
-                                 "its total_size says %" JSON_INTEGER_FORMAT " bytes, the tensors have %" PRIu64,
-                                 json_integer_value(total), bytes));
-    }
-out:
     return status;
 }
 
 /* ---- choosing ---- */
 
+/* Of sorted names. */
 static bool has_name(const struct names *names, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < names->n; i++) {
-        if (strcmp(names->names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return names->n != 0 && bsearch(&name, names->names, names->n, sizeof *names->names, compare_names) != NULL;
 }
 
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
@@ -348,36 +256,78 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
 }
 
+static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    if (folder->index != NULL || folder->indices.n == 0) {
+        return VC_OK; /* given, or none */
+    }
+    folder->index = folder->indices.n == 1 ? folder->indices.names[0] : VC_INDEX_NAME;
+    return has_name(&folder->indices, folder->index)
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", folder->indices.n);
+}
+
 /* The files of the model: those of the index, or the only one. */
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status;
+
+    VC_TRY(choose_index(ctx, folder));
+    if (folder->index != NULL) {
+        VC_TRY(read_index(ctx, folder));
+    } else if (folder->weights.n == 1) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[0]));
+    } else if (has_name(&folder->weights, "model.safetensors")) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
+    } else {
+        VC_TRY(refuse_weights(ctx, folder));
+    }
+out:
+    return status;
+}
+
+/* Every safetensors file. */
+static enum vc_status choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (folder->index == NULL && folder->indices.n != 0) {
-        folder->index = has_name(&folder->indices, VC_INDEX_NAME) || folder->indices.n > 1 ? VC_INDEX_NAME
-                                                                                           : folder->indices.names[0];
-        if (!has_name(&folder->indices, folder->index)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", folder->indices.n);
-        }
+    if (folder->weights.n == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
     }
-    if (folder->index != NULL) {
-        VC_TRY(read_index(ctx, folder));
-        VC_TRY(list_shards(ctx, folder));
-    } else if (folder->weights.n == 1 || has_name(&folder->weights, "model.safetensors")) {
-        VC_TRY(names_add(ctx, folder, &folder->shards,
-                         folder->weights.n == 1 ? folder->weights.names[0] : "model.safetensors"));
-    } else {
-        VC_TRY(refuse_weights(ctx, folder));
+    for (i = 0; i < folder->weights.n; i++) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[i]));
     }
+out:
+    return status;
+}
+
+/* The shards are known: what else is there. */
+static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
     for (i = 0; i < folder->weights.n; i++) {
         if (!has_name(&folder->shards, folder->weights.names[i])) {
             VC_TRY(names_add(ctx, folder, &folder->left, folder->weights.names[i]));
         }
     }
+    for (i = 0; i < folder->indices.n; i++) {
+        if (folder->index == NULL || strcmp(folder->index, folder->indices.names[i]) != 0) {
+            VC_TRY(names_add(ctx, folder, &folder->left, folder->indices.names[i]));
+        }
+    }
+    for (i = 0; i < folder->n_carried; i++) { /* shards may have any name */
+        if (!has_name(&folder->shards, folder->carried[i].name)) {
+            folder->carried[n++] = folder->carried[i];
+        }
+    }
+    folder->n_carried = n;
     names_sort(&folder->left);
-    if (folder->n_carried > 1) {
-        qsort(folder->carried, folder->n_carried, sizeof *folder->carried, compare_carried);
+    if (n > 1) {
+        qsort(folder->carried, n, sizeof *folder->carried, compare_carried);
     }
 out:
     return status;
@@ -413,23 +363,6 @@ out:
     return status;
 }
 
-/* Every safetensors file. */
-static enum vc_status choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    if (folder->weights.n == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
-    }
-    names_sort(&folder->weights);
-    for (i = 0; i < folder->weights.n; i++) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[i]));
-    }
-out:
-    return status;
-}
-
 static enum vc_status scan(struct vc_ctx *ctx, const char *path,
                            enum vc_status (*chooser)(struct vc_ctx *ctx, struct vc_infolder *folder),
                            struct vc_infolder **out)
@@ -441,7 +374,10 @@ static enum vc_status scan(struct vc_ctx *ctx, const char *path,
     VC_TRY_ALLOC(folder);
     VC_TRY(split_path(ctx, folder, path));
     VC_TRY(scan_level(ctx, folder, AT_FDCWD, folder->path, "", 0));
+    names_sort(&folder->weights);
+    names_sort(&folder->indices);
     VC_TRY(chooser(ctx, folder));
+    VC_TRY(sort_rest(ctx, folder));
     *out = folder;
     return VC_OK;
 out:
@@ -464,7 +400,7 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
     if (folder == NULL) {
         return;
     }
-    json_decref(folder->root);
+    weight_index_release(ctx, &folder->map);
     vc_free(ctx, folder->weights.names);
     vc_free(ctx, folder->indices.names);
     vc_free(ctx, folder->left.names);
@@ -480,7 +416,13 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
     const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
 
     *out = NULL;
-    return path == NULL ? VC_E_NOMEM : vc_infile_open(ctx, path, out);
+    if (path == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (folder->index != NULL && access(path, F_OK) != 0 && errno == ENOENT) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s is not there, but %s names it", name, folder->index);
+    }
+    return vc_infile_open(ctx, path, out);
 }
 
 size_t vc_infolder_shard_count(const struct vc_infolder *folder)

@@ -1,16 +1,13 @@
 /* infolder.h - a folder with a checkpoint in it, as Hugging Face lays them out: weights in one or several safetensors
- * files (shards) with an index, and the files that go with them (config.json, the tokenizer, licences).
- *
- *     model.safetensors.index.json = {"metadata": {"total_size": bytes}, "weight_map": {tensor: file name}} */
+ * files (shards) with an index, and the files that go with them (config.json, the tokenizer, licences). */
 #ifndef VC_FORMATS_INFOLDER_H
 #define VC_FORMATS_INFOLDER_H
 
 #include "core/source.h"
 #include "formats/infile.h"
 
-#define VC_INDEX_SUFFIX    ".safetensors.index.json"
-#define VC_INDEX_NAME      "model" VC_INDEX_SUFFIX
-#define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)
+#define VC_INDEX_SUFFIX ".safetensors.index.json"
+#define VC_INDEX_NAME   "model" VC_INDEX_SUFFIX
 
 struct vc_infolder;
 
@@ -40,8 +37,7 @@ const char *vc_infolder_path(const struct vc_infolder *folder);
 enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
                                 struct vc_infile **out);
 
-/* The model has the tensors of all shards, under the names they have in the files: every one is in the index at its
- * shard, and nothing else is. A wrong total size becomes a fact of the model. */
+/* weight_index_check, once; what was read of the index is freed. Without an index everything is right. */
 enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
 
 /* What goes with the weights, sorted by name; and how many other files are left where they are. */

@@ -92,15 +92,21 @@ void json_walk_begin(struct json_walk *walk, char *text, size_t n)
     *walk = (struct json_walk){.text = text, .n = n};
 }
 
+void json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted)
+{
+    json_decref(root);
+    vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, -(int64_t)counted);
+}
+
 static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
 {
-    json_decref(walk->member);
+    json_tree_free(ctx, walk->member, walk->counted);
     walk->member = NULL;
-    vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, -(int64_t)walk->counted);
     walk->counted = 0;
 }
 
-static enum vc_status count_tree(struct vc_ctx *ctx, struct json_walk *walk, uint64_t bytes)
+/* A tree of that size is about to be made from the text at `at`. */
+static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
     uint64_t limit;
@@ -111,13 +117,46 @@ static enum vc_status count_tree(struct vc_ctx *ctx, struct json_walk *walk, uin
     limit = vc_ctx_max_memory(ctx);
     if (bytes > limit - vc_min_u64(used, limit)) {
         return vc_fail(ctx, VC_E_NOMEM,
-                       "byte %zu: reading this member needs about %" PRIu64
-                       " bytes of memory, --max-memory allows %" PRIu64,
-                       walk->at, bytes, limit);
+                       "byte %zu: reading this takes about %" PRIu64 " bytes of memory, --max-memory allows %" PRIu64,
+                       at, bytes, limit);
     }
     vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, (int64_t)bytes);
-    walk->counted = bytes;
+    *counted = bytes;
     return VC_OK;
+}
+
+static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *error)
+{
+    if (json_error_code(error) == json_error_out_of_memory) {
+        return vc_fail(ctx, VC_E_NOMEM, "byte %zu: cannot allocate memory for what is here", at);
+    }
+    return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", at + (size_t)error->position, error->text);
+}
+
+enum vc_status json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
+{
+    uint64_t bytes = 0;
+    json_error_t error;
+    enum vc_status status = VC_OK;
+    size_t at = 0;
+
+    *root = NULL;
+    *counted = 0;
+    while (at < n) {
+        struct scan scan = find_end(text, n, at);
+
+        bytes += scan.tree_bytes;
+        at = scan.end;
+    }
+    VC_TRY(count_tree(ctx, 0, bytes, counted));
+    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (*root == NULL) {
+        status = refuse(ctx, 0, &error);
+        json_tree_free(ctx, NULL, *counted);
+        *counted = 0;
+    }
+out:
+    return status;
 }
 
 /* text[at..end] as an object. */
@@ -136,13 +175,7 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
     if (end < walk->n) {
         walk->text[end] = ',';
     }
-    if (walk->member != NULL) {
-        return VC_OK;
-    }
-    if (json_error_code(&error) == json_error_out_of_memory) {
-        return vc_fail(ctx, VC_E_NOMEM, "byte %zu: cannot allocate memory for this member", walk->at);
-    }
-    return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", walk->at + (size_t)error.position, error.text);
+    return walk->member != NULL ? VC_OK : refuse(ctx, walk->at, &error);
 }
 
 enum vc_status json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value)
@@ -162,7 +195,7 @@ enum vc_status json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const 
         return VC_OK;
     }
     scan = find_end(walk->text, walk->n, start);
-    VC_TRY(count_tree(ctx, walk, scan.tree_bytes));
+    VC_TRY(count_tree(ctx, start, scan.tree_bytes, &walk->counted));
     VC_TRY(parse(ctx, walk, scan.end));
     walk->minus_zero = walk->minus_zero || scan.minus_zero;
     walk->at = scan.end;

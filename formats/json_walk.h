@@ -30,4 +30,9 @@ enum vc_status json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const 
 
 void json_walk_end(struct vc_ctx *ctx, struct json_walk *walk);
 
+/* A whole text, where all of it is needed at once: refused and counted in the same way. *counted is for json_tree_free.
+ */
+enum vc_status json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted);
+void json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* accepts NULL */
+
 #endif

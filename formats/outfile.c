@@ -42,6 +42,11 @@ void vc_outfile_no_unnamed(bool on)
     atomic_store(&no_unnamed, on);
 }
 
+bool vc_outfile_no_exchange(void)
+{
+    return atomic_load(&no_unnamed);
+}
+
 bool vc_outfile_injected(void)
 {
     uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;

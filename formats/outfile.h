@@ -47,7 +47,8 @@ const char *vc_outfile_path(const struct vc_outfile *file); /* as given; "standa
 void vc_outfile_remove_temporaries(void);
 
 /* Tests: the n-th system call that makes, writes, syncs, closes or renames fails from now on with EIO (1 = the next, 0
- * = none); the number of such calls so far; and a switch for file systems without unnamed files. */
+ * = none); the number of such calls so far; and a switch for file systems without unnamed files, which do not exchange
+ * names, either. */
 void vc_outfile_fail_at(uint64_t n);
 uint64_t vc_outfile_call_count(void);
 void vc_outfile_no_unnamed(bool on);

@@ -39,6 +39,9 @@ int vc_outfile_temporary_take(int folder, bool is_folder);
 const char *vc_outfile_temporary_name(int slot);
 void vc_outfile_temporary_forget(int slot);
 
+/* True where file systems without an exchange of names are to be tried (tests). */
+bool vc_outfile_no_exchange(void);
+
 /* True, with errno EIO, when the system call that follows is to fail (tests). */
 bool vc_outfile_injected(void);
 

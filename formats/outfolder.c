@@ -1,4 +1,4 @@
-/* outfolder.c - see outfolder.h. */
+/* outfolder.c - see outfolder.h. The life of an output folder; outfolder_name.c looks at its name. */
 #define _GNU_SOURCE /* renameat2 */
 #include "formats/outfolder.h"
 
@@ -11,130 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/checked.h"
 #include "formats/outfile_internal.h"
+#include "formats/outfolder_internal.h"
 
 #define VC_REMOVE_MAX_DEPTH 32
-
-struct member {
-    char *name;
-    struct vc_outfile *file;
-    struct member *next;
-};
-
-struct vc_outfolder {
-    char *path; /* as given, without slashes at the end */
-    const char *base;
-    bool force, shared;
-    const struct vc_model *input;
-    int parent; /* the folder that it lies in; -1: shared */
-    struct member *members;
-    struct member **last;
-};
-
-/* ---- looking at the name ---- */
-
-static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folder)
-{
-    size_t n = (size_t)(folder->base - folder->path);
-    char *name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(name);
-    memcpy(name, folder->path, n);
-    memcpy(name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
-    folder->parent = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->parent < 0) {
-        status = vc_fail_errno(ctx, errno, "%s: cannot use the folder %s", folder->path, name);
-    }
-out:
-    vc_free(ctx, name);
-    return status;
-}
-
-/* The input lies in the folder or below it. */
-static bool holds_input(const struct vc_outfolder *folder)
-{
-    char target[PATH_MAX];
-    char source[PATH_MAX];
-    size_t n;
-
-    if (folder->input == NULL || folder->input->path == NULL || realpath(folder->path, target) == NULL ||
-        realpath(folder->input->path, source) == NULL) {
-        return false;
-    }
-    n = strlen(target);
-    return strncmp(source, target, n) == 0 && (source[n] == '/' || source[n] == '\0');
-}
-
-/* Whether the folder is empty, and whether it holds weights. */
-static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder *folder, bool *empty, bool *weights)
-{
-    DIR *dir = opendir(folder->path);
-    struct dirent *entry;
-
-    *empty = true;
-    *weights = false;
-    if (dir == NULL) {
-        return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
-    }
-    while ((entry = readdir(dir)) != NULL) {
-        const char *dot = strrchr(entry->d_name, '.');
-
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            *empty = false;
-            *weights = *weights || (dot != NULL && strcmp(dot, ".safetensors") == 0);
-        }
-    }
-    (void)closedir(dir);
-    return VC_OK;
-}
-
-static enum vc_status check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder)
-{
-    struct stat st;
-    bool empty;
-    bool weights;
-    enum vc_status status = VC_OK;
-
-    if (lstat(folder->path, &st) != 0) {
-        return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", folder->path);
-    }
-    if (S_ISLNK(st.st_mode)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a link; name the folder itself", folder->path);
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a file, but the output is a folder", folder->path);
-    }
-    if (holds_input(folder)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
-    }
-    if (folder->shared) {
-        return VC_OK;
-    }
-    if (!folder->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", folder->path);
-    }
-    VC_TRY(look_inside(ctx, folder, &empty, &weights));
-    if (!empty && !weights) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: is a folder without safetensors files; it is not replaced, not even with --force",
-                       folder->path);
-    }
-out:
-    return status;
-}
 
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out)
 {
     struct vc_outfolder *folder = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *folder);
     enum vc_status status = VC_OK;
-    size_t n = strlen(path);
-    const char *slash;
 
     *out = NULL;
     VC_TRY_ALLOC(folder);
@@ -142,16 +33,7 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool fo
     folder->last = &folder->members;
     folder->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(folder->path);
-    while (n > 1 && folder->path[n - 1] == '/') {
-        folder->path[--n] = '\0';
-    }
-    slash = strrchr(folder->path, '/');
-    folder->base = slash == NULL ? folder->path : slash + 1;
-    if (folder->base[0] == '\0' || strcmp(folder->base, ".") == 0 || strcmp(folder->base, "..") == 0) {
-        VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%s: is no name for a new folder", path));
-    }
-    VC_TRY(check_place(ctx, folder));
-    VC_TRY(open_parent(ctx, folder));
+    VC_TRY(vc_outfolder_resolve(ctx, folder));
     *out = folder;
     return VC_OK;
 out:
@@ -161,7 +43,7 @@ out:
 
 /* ---- files ---- */
 
-static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct member *member)
+static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     size_t n = strlen(folder->path) + strlen(member->name) + 2;
     char *shown = vc_alloc(ctx, VC_TAG_NAMES, n);
@@ -190,7 +72,7 @@ out:
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out)
 {
-    struct member *member = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *member);
+    struct vc_outfolder_member *member = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *member);
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -202,6 +84,27 @@ enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder,
     VC_TRY(make_member(ctx, folder, member));
     *out = member->file;
 out:
+    return status;
+}
+
+enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
+{
+    size_t n = strlen(folder->path) + strlen(name) + 2;
+    char *path;
+    struct stat st;
+    enum vc_status status = VC_OK;
+
+    if (!folder->shared || folder->force) {
+        return VC_OK;
+    }
+    path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    VC_TRY_ALLOC(path);
+    (void)snprintf(path, n, "%s/%s", folder->path, name);
+    if (lstat(path, &st) == 0) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", path);
+    }
+out:
+    vc_free(ctx, path);
     return status;
 }
 
@@ -238,7 +141,8 @@ static void remove_tree(int parent, const char *name, unsigned depth)
 }
 
 /* Makes the folders that a name leads through and puts the file there. */
-static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd, struct member *member)
+static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd,
+                            struct vc_outfolder_member *member)
 {
     char *slash;
 
@@ -255,11 +159,47 @@ static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folde
     return vc_outfile_place(ctx, member->file, fd, member->name);
 }
 
+/* The folder of a member, which is in the one at fd: its names are on the disk. */
+static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd, const char *name)
+{
+    int at = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    enum vc_status status = VC_OK;
+
+    if (at < 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot use the folder %s in it", folder->path, name);
+    }
+    if ((vc_outfile_injected() || fsync(at) != 0) && errno != EINVAL && errno != EROFS) {
+        status = vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", folder->path);
+    }
+    (void)close(at);
+    return status;
+}
+
+static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd)
+{
+    enum vc_status status = VC_OK;
+    struct vc_outfolder_member *member;
+
+    for (member = folder->members; member != NULL; member = member->next) {
+        char *slash = strrchr(member->name, '/');
+
+        if (slash != NULL) {
+            *slash = '\0';
+            status = sync_folder(ctx, folder, fd, member->name);
+            *slash = '/';
+            VC_TRY(status);
+        }
+    }
+    VC_TRY(sync_folder(ctx, folder, fd, "."));
+out:
+    return status;
+}
+
 static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
 {
     int fd = openat(folder->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum vc_status status = VC_OK;
-    struct member *member;
+    struct vc_outfolder_member *member;
 
     if (fd < 0) {
         return vc_fail_errno(ctx, errno, "%s: cannot use its temporary folder", folder->path);
@@ -267,31 +207,64 @@ static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder
     for (member = folder->members; member != NULL; member = member->next) {
         VC_TRY(place(ctx, folder, fd, member));
     }
-    if ((vc_outfile_injected() || fsync(fd) != 0) && errno != EINVAL && errno != EROFS) {
-        status = vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", folder->path);
-    }
+    VC_TRY(sync_folders(ctx, folder, fd));
 out:
     (void)close(fd);
     return status;
 }
 
-/* The finished folder gets its name; what was there before gets the temporary one. 0 or an errno. */
+/* The old folder steps aside under another temporary name and comes back if the new one cannot take its place. For file
+ * systems that cannot exchange names; 0 or an errno. */
+static int step_aside(const struct vc_outfolder *folder, const char *name)
+{
+    int slot = vc_outfile_temporary_take(folder->parent, true);
+    const char *aside;
+    int error = 0;
+
+    if (slot < 0) {
+        return errno;
+    }
+    aside = vc_outfile_temporary_name(slot);
+    if (vc_outfile_injected() || renameat(folder->parent, folder->base, folder->parent, aside) != 0) {
+        error = errno;
+    } else if (vc_outfile_injected() || renameat(folder->parent, name, folder->parent, folder->base) != 0) {
+        error = errno;
+        (void)renameat(folder->parent, aside, folder->parent, folder->base);
+    } else {
+        remove_tree(folder->parent, aside, 0);
+    }
+    vc_outfile_temporary_forget(slot);
+    return error;
+}
+
+/* The finished folder gets its name; *old: what was there before has the temporary one now. 0 or an errno. */
 static int swap_in(const struct vc_outfolder *folder, const char *name, bool *old)
 {
+    struct stat st;
+    bool plain = vc_outfile_no_exchange();
+
+    *old = false;
     if (vc_outfile_injected()) {
         return errno;
     }
-    *old = false;
-    if (renameat2(folder->parent, name, folder->parent, folder->base, RENAME_NOREPLACE) == 0) {
+    if (!plain && renameat2(folder->parent, name, folder->parent, folder->base, RENAME_NOREPLACE) == 0) {
         return 0;
     }
-    if (errno == EEXIST && folder->force) {
+    if (!plain && errno == EEXIST && folder->force) {
         *old = renameat2(folder->parent, name, folder->parent, folder->base, RENAME_EXCHANGE) == 0;
-        return *old ? 0 : errno;
+        if (*old) {
+            return 0;
+        }
     }
-    if (errno == EINVAL ||
-        errno == ENOSYS) { /* a file system without such renames: rename replaces empty folders only */
-        return renameat(folder->parent, name, folder->parent, folder->base) == 0 ? 0 : errno;
+    if (!plain && errno != EINVAL && errno != ENOSYS) {
+        return errno;
+    }
+    /* A file system without such renames: this one replaces empty folders at most. */
+    if (renameat(folder->parent, name, folder->parent, folder->base) == 0) {
+        return 0;
+    }
+    if (folder->force && fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)) {
+        return step_aside(folder, name);
     }
     return errno;
 }
@@ -314,7 +287,7 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
         return status;
     }
     VC_TRY(fill(ctx, folder, name));
-    VC_TRY(check_place(ctx, folder)); /* what has appeared there meanwhile */
+    VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */
     error = swap_in(folder, name, &old);
     if (error != 0) {
         VC_TRY(vc_fail_errno(ctx, error, "%s: cannot be given its name", folder->path));
@@ -337,7 +310,7 @@ out:
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
-    struct member *member;
+    struct vc_outfolder_member *member;
     sigset_t all;
     sigset_t before;
 
@@ -362,7 +335,7 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
         return;
     }
     while (folder->members != NULL) {
-        struct member *member = folder->members;
+        struct vc_outfolder_member *member = folder->members;
 
         folder->members = member->next;
         vc_outfile_free(ctx, member->file);
@@ -372,6 +345,7 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
     if (folder->parent >= 0) {
         (void)close(folder->parent);
     }
+    vc_free(ctx, folder->parent_name);
     vc_free(ctx, folder->path);
     vc_free(ctx, folder);
 }

@@ -30,31 +30,54 @@ static void keep_shards(const struct safetensors_plan *plan, struct safetensors_
     }
 }
 
-/* Runs of tensors, each with all that belongs to it; returns the number of files. */
-static size_t divide(const struct safetensors_plan *plan, struct safetensors_files *to)
+/* The source tensor that decides where the record lies: scales and the like stay with the weights they belong to. */
+static size_t owner_of(const struct safetensors_plan *plan, size_t record)
 {
+    size_t source = output_of(plan, record)->source;
+    size_t owner = plan->model->tensors[source].companion_of;
+
+    return owner != VC_NO_TENSOR ? owner : source;
+}
+
+struct share {
+    uint64_t n_bytes; /* of a weight with all that belongs to it */
+    size_t file;      /* from 1 on; 0: not decided */
+};
+
+/* Files are filled in the order of the records; tells the number of files. */
+static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
+                             size_t *n_files)
+{
+    struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
+    enum vc_status status = VC_OK;
     uint64_t in_file = 0;
-    size_t file = 0;
-    size_t first = 0;
+    size_t i;
 
-    while (first < plan->records->n) {
-        size_t item = output_of(plan, first)->item;
-        uint64_t n_bytes = 0;
-        size_t end = first;
+    VC_TRY_ALLOC(shares);
+    *n_files = 1;
+    for (i = 0; i < plan->records->n; i++) {
+        struct share *share = &shares[owner_of(plan, i)];
 
-        for (; end < plan->records->n && output_of(plan, end)->item == item; end++) {
-            n_bytes += plan->records->records[end].n_bytes;
-        }
-        if (in_file != 0 && n_bytes > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
-            file++;
-            in_file = 0;
-        }
-        in_file += n_bytes;
-        for (; first < end; first++) {
-            to->file_of[first] = file;
+        if (!vc_add_u64(share->n_bytes, plan->records->records[i].n_bytes, &share->n_bytes)) {
+            share->n_bytes = UINT64_MAX; /* refused when its place is looked for */
         }
     }
-    return file + 1;
+    for (i = 0; i < plan->records->n; i++) {
+        struct share *share = &shares[owner_of(plan, i)];
+
+        if (share->file == 0) {
+            if (in_file != 0 && share->n_bytes > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
+                ++*n_files;
+                in_file = 0;
+            }
+            share->file = *n_files;
+            in_file += share->n_bytes;
+        }
+        to->file_of[i] = share->file - 1;
+    }
+out:
+    vc_free(ctx, shares);
+    return status;
 }
 
 static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
@@ -66,10 +89,12 @@ static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_pl
     for (i = 0; plan->in_folder && i < to->n; i++) {
         const char *name = kept && plan->source != NULL ? plan->source->shards[i].name : NULL;
 
-        to->files[i].name = name != NULL ? name
-                            : to->n == 1
-                                ? "model.safetensors"
-                                : vc_arena_printf(ctx, &to->arena, "model-%05zu-of-%05zu.safetensors", i + 1, to->n);
+        if (name == NULL && to->n == 1) {
+            name = vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix);
+        } else if (name == NULL) {
+            name = vc_arena_printf(ctx, &to->arena, "%s-%05zu-of-%05zu.safetensors", plan->prefix, i + 1, to->n);
+        }
+        to->files[i].name = name;
         VC_TRY_ALLOC(to->files[i].name);
     }
 out:
@@ -85,7 +110,7 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     to->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *to->file_of);
     VC_TRY_ALLOC(to->file_of);
     if (plan->in_folder && plan->max_shard_bytes != 0) {
-        n = divide(plan, to);
+        VC_TRY(divide(ctx, plan, to, &n));
     } else if (plan->in_folder && plan->source != NULL) {
         n = plan->source->n_shards;
         keep_shards(plan, to);
@@ -132,13 +157,34 @@ out:
     return status;
 }
 
+/* The format has no second names of a tensor. Those that were dropped are noted, "dropped": "kept", as safetensors' own
+ * tools do. */
+static void add_aliases(const struct safetensors_plan *plan, const struct safetensors_files *to, size_t file,
+                        struct vc_text *text)
+{
+    size_t i;
+
+    for (i = 0; i < plan->outs->n; i++) {
+        const struct vc_out_tensor *out = &plan->outs->tensors[i];
+
+        if (out->alias && !out->companion && to->file_of[plan->records->of_out[out->alias_of]] == file &&
+            strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0) {
+            vc_text_add(text, ",");
+            vc_text_add_json_string(text, out->name);
+            vc_text_add(text, ":");
+            vc_text_add_json_string(text, plan->outs->tensors[out->alias_of].name);
+        }
+    }
+}
+
 /* The source's own entries first, as they were. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    const struct safetensors_files *to, size_t file, struct vc_text *text)
 {
     const struct safetensors *source = plan->source;
+    bool kept = source != NULL && to->n == source->n_shards && plan->max_shard_bytes == 0;
     const struct safetensors_shard *shard =
-        source == NULL ? NULL : &source->shards[to->n == source->n_shards && plan->max_shard_bytes == 0 ? file : 0];
+        source == NULL || source->n_shards == 0 ? NULL : &source->shards[kept ? file : 0];
     bool any = shard != NULL && shard->metadata.n != 0;
     enum vc_status status;
 
@@ -149,6 +195,7 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
     if (shard == NULL || !shard->has_format) {
         vc_text_add(text, "%s\"format\":\"pt\"", any ? "," : ""); /* loaders ask for it */
     }
+    add_aliases(plan, to, file, text);
     VC_TRY(add_manifest(ctx, plan, to, file, text));
     vc_text_add(text, "}");
     status = text->status;
@@ -253,31 +300,4 @@ void safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *fil
     vc_free(ctx, files->offsets);
     vc_arena_release(ctx, &files->arena);
     *files = (struct safetensors_files){.n = 0};
-}
-
-/* ---- the index ---- */
-
-static int compare_tensors(const void *a, const void *b)
-{
-    return strcmp(((const struct vc_index_entry *)a)->tensor, ((const struct vc_index_entry *)b)->tensor);
-}
-
-enum vc_status safetensors_index_text(struct vc_ctx *ctx, uint64_t total_size, size_t n, struct vc_index_entry *entries,
-                                      struct vc_text *text)
-{
-    size_t i;
-
-    (void)ctx;
-    if (n > 1) {
-        qsort(entries, n, sizeof *entries, compare_tensors);
-    }
-    vc_text_add(text, "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64 "\n  },\n  \"weight_map\": {", total_size);
-    for (i = 0; i < n; i++) {
-        vc_text_add(text, "%s\n    ", i == 0 ? "" : ",");
-        vc_text_add_json_string(text, entries[i].tensor);
-        vc_text_add(text, ": ");
-        vc_text_add_json_string(text, entries[i].file);
-    }
-    vc_text_add(text, "%s}\n}\n", n == 0 ? "" : "\n  ");
-    return text->status;
 }

@@ -1,4 +1,4 @@
-/* safetensors_files.h - which tensor of the output lies in which file: names of files, headers, the index.
+/* safetensors_files.h - which tensor of the output lies in which file: names of files and headers.
  *
  * One file, or a folder of shards. Shards are those of the source, or runs of tensors up to a size; a tensor's scales
  * stay with it. */
@@ -29,8 +29,10 @@ struct safetensors_files {
 
 struct safetensors_plan {
     const struct vc_out_list *outs;
+    const struct vc_model *model;
     const struct safetensors *source; /* NULL: the model is of another format */
     const struct safetensors_records *records;
+    const char *prefix; /* of the names of new files: "model" */
     bool in_folder;
     uint64_t max_shard_bytes;
 };
@@ -39,12 +41,5 @@ struct safetensors_plan {
 enum vc_status safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                       struct safetensors_files *out);
 void safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files);
-
-/* The index of the files, as Hugging Face writes it. */
-struct vc_index_entry {
-    const char *tensor, *file;
-};
-enum vc_status safetensors_index_text(struct vc_ctx *ctx, uint64_t total_size, size_t n, struct vc_index_entry *entries,
-                                      struct vc_text *text); /* sorts the entries */
 
 #endif

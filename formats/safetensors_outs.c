@@ -190,6 +190,10 @@ static enum vc_status find_scales(struct making *m)
     for (i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor *out = &m->outs->tensors[i];
 
+        if (out->alias) {
+            m->to->told[i] = true;
+            continue;
+        }
         if (!is_codes(m, out)) {
             m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant.scheme != VC_SCHEME_NONE &&
                              m->source->modules.kinds[out->source] != SAFETENSORS_PLAIN;
@@ -246,6 +250,9 @@ static enum vc_status make_records(struct making *m)
 
     VC_TRY(find_scales(m));
     for (i = 0; i < m->outs->n; i++) {
+        if (m->outs->tensors[i].alias) {
+            continue; /* the other name has the bytes */
+        }
         if (is_codes(m, &m->outs->tensors[i])) {
             VC_TRY(add_codes(m, i));
         } else if (m->scale_of[i] != VC_NO_TENSOR) {

@@ -25,7 +25,7 @@ struct safetensors_records {
     struct vc_arena arena; /* names and shapes that are not the job's */
     size_t n;
     struct safetensors_record *records; /* in the order of the file */
-    size_t *of_out;                     /* record that holds an output */
+    size_t *of_out;                     /* record that holds an output; nothing for second names */
     bool *told;                         /* by output: its name and neighbours say how it is quantized */
     uint64_t min_padded_row;            /* for safetensors_pack_bound */
     bool any_packed;

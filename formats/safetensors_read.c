@@ -651,7 +651,8 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     if (status == VC_OK) {
         model->inputs[index] = shard->file;
         model->file_bytes += shard->file->size_bytes;
-        status = read_header(&p);
+        status = vc_format_expect(ctx, shard->file, &vc_format_safetensors);
+        status = status == VC_OK ? read_header(&p) : status;
     }
     if (status != VC_OK) {
         return lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));

@@ -12,21 +12,22 @@
 #include "formats/infolder.h"
 #include "formats/outfolder.h"
 #include "formats/safetensors.h"
+#include "formats/safetensors_carry.h"
 #include "formats/safetensors_files.h"
 #include "formats/safetensors_outs.h"
 #include "formats/safetensors_pack.h"
-
-#define VC_CARRY_BYTES ((size_t)256 << 10)
+#include "formats/weight_index.h"
 
 struct safetensors_sink {
-    struct vc_outfile *file;          /* a single file that is written */
-    struct vc_outfolder *folder;      /* a folder that is written; neither: sizes only */
+    struct vc_outfile *file;     /* a single file that is written */
+    struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
+    const struct vc_model *model;
     const struct safetensors *source; /* NULL: the model is of another format */
-    const struct vc_out_list *outs;
     bool in_folder;
-    bool share; /* another worker writes the rest of the folder */
-    bool carry; /* what goes with the weights goes with the output */
+    bool share;    /* another worker writes the rest of the folder */
+    bool carrying; /* what goes with the weights goes along */
     uint64_t max_shard_bytes;
+    struct safetensors_carry carry;
     struct safetensors_records records;
     struct safetensors_files files;
 };
@@ -46,10 +47,13 @@ static uint64_t file_bytes_of(const struct safetensors_sink *self)
 
 static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *self)
 {
+    uint64_t bytes = file_bytes_of(self);
+
     if (self->folder != NULL) {
-        return vc_outfolder_need(ctx, self->folder, file_bytes_of(self));
+        return vc_outfolder_need(ctx, self->folder,
+                                 vc_add_u64(bytes, self->carry.n_bytes, &bytes) ? bytes : UINT64_MAX);
     }
-    return self->file == NULL ? VC_OK : vc_outfile_need(ctx, self->file, file_bytes_of(self));
+    return self->file == NULL ? VC_OK : vc_outfile_need(ctx, self->file, bytes);
 }
 
 /* The files of the output come to be known by the folder, or are the only one. */
@@ -72,21 +76,55 @@ out:
     return status;
 }
 
+/* The source's index, where it is to be kept. */
+static const char *source_index(const struct safetensors_sink *self)
+{
+    return self->source != NULL && self->source->folder != NULL ? vc_infolder_index(self->source->folder) : NULL;
+}
+
+/* What new files are called: as the source's index is. */
+static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    const char *index = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
+
+    return vc_arena_printf(ctx, &self->carry.arena, "%.*s", (int)(strlen(index) - strlen(VC_INDEX_SUFFIX)), index);
+}
+
+static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
+{
+    struct safetensors_sink *self = sink->self;
+    const struct vc_hf_change change = {
+        .model = self->model, .outs = outs, .told = self->records.told, .layout = sink->layout};
+    enum vc_status status = VC_OK;
+
+    if (self->carrying) {
+        VC_TRY(safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
+        sink->note = self->carry.note;
+    }
+out:
+    return status;
+}
+
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                          uint64_t *file_bytes)
 {
     struct safetensors_sink *self = sink->self;
     struct safetensors_plan plan = {.outs = outs,
+                                    .model = self->model,
                                     .source = self->source,
                                     .records = &self->records,
+                                    .prefix = make_prefix(ctx, self),
                                     .in_folder = self->in_folder,
                                     .max_shard_bytes = self->max_shard_bytes};
     enum vc_status status = VC_OK;
 
-    self->outs = outs;
+    VC_TRY_ALLOC(plan.prefix);
     VC_TRY(safetensors_records_make(ctx, outs, self->source, sink->layout, &self->records));
     VC_TRY(safetensors_files_make(ctx, &plan, &self->files));
-    VC_TRY(add_files(ctx, self));
+    VC_TRY(plan_carry(ctx, sink, outs));
+    if (!self->share) {
+        VC_TRY(add_files(ctx, self));
+    }
     *file_bytes = file_bytes_of(self);
     VC_TRY(need(ctx, self));
 out:
@@ -101,6 +139,10 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
     enum vc_status status = VC_OK;
     size_t i;
 
+    if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
+        VC_TRY(add_files(ctx, self));
+        VC_TRY(self->carrying ? safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
+    }
     for (i = 0; i < self->files.n; i++) {
         if (self->files.files[i].file != NULL) {
             VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
@@ -190,26 +232,10 @@ out:
     return status;
 }
 
-/* A small file of the folder, whole. */
-static enum vc_status write_whole(struct vc_ctx *ctx, struct safetensors_sink *self, const char *name, const char *text,
-                                  size_t n)
-{
-    struct vc_outfile *file = NULL;
-    enum vc_status status;
-
-    VC_TRY(vc_outfolder_add(ctx, self->folder, name, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
-    VC_TRY(vc_outfile_write(ctx, file, 0, text, n));
-    VC_TRY(vc_outfile_sync(ctx, file));
-out:
-    return status;
-}
-
 static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    const struct vc_infolder *from = self->source == NULL ? NULL : self->source->folder;
-    const char *name = from != NULL && vc_infolder_index(from) != NULL ? vc_infolder_index(from) : VC_INDEX_NAME;
-    struct vc_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
+    const char *name = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
+    struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
     struct vc_text text;
     uint64_t total = 0;
     enum vc_status status = VC_OK;
@@ -219,66 +245,14 @@ static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *s
     VC_TRY_ALLOC(entries);
     for (i = 0; i < self->records.n; i++) {
         entries[i] =
-            (struct vc_index_entry){self->records.records[i].name, self->files.files[self->files.file_of[i]].name};
+            (struct weight_index_entry){self->records.records[i].name, self->files.files[self->files.file_of[i]].name};
         total += self->records.records[i].n_bytes;
     }
-    VC_TRY(safetensors_index_text(ctx, total, self->records.n, entries, &text));
-    VC_TRY(write_whole(ctx, self, name, text.data, text.n));
+    VC_TRY(weight_index_text(total, self->records.n, entries, &text));
+    VC_TRY(safetensors_write_text(ctx, self->folder, name, text.data, text.n));
 out:
     vc_text_release(&text);
     vc_free(ctx, entries);
-    return status;
-}
-
-/* Bytes of a file of the source's folder into one of the output's. */
-static enum vc_status carry_bytes(struct vc_ctx *ctx, const struct vc_infile *from, struct vc_outfile *to, char *buffer)
-{
-    enum vc_status status = VC_OK;
-    uint64_t at;
-
-    for (at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
-        size_t n = (size_t)vc_min_u64(VC_CARRY_BYTES, from->size_bytes - at);
-
-        VC_TRY(vc_infile_read(ctx, from, at, buffer, n));
-        VC_TRY(vc_outfile_write(ctx, to, at, buffer, n));
-    }
-out:
-    return status;
-}
-
-static enum vc_status carry_file(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_carried *carried,
-                                 char *buffer)
-{
-    struct vc_infile *from = NULL;
-    struct vc_outfile *to = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_TRY(vc_outfolder_add(ctx, self->folder, carried->name, &to));
-    VC_TRY(vc_outfile_begin(ctx, to));
-    if (carried->size_bytes != 0) {
-        VC_TRY(vc_infolder_open(ctx, self->source->folder, carried->name, &from));
-        VC_TRY(carry_bytes(ctx, from, to, buffer));
-    }
-    VC_TRY(vc_outfile_sync(ctx, to));
-out:
-    vc_infile_close(ctx, from);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
-}
-
-/* What goes with the weights. */
-static enum vc_status carry_all(struct vc_ctx *ctx, struct safetensors_sink *self)
-{
-    const struct vc_infolder *from = self->source->folder;
-    char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    VC_TRY_ALLOC(buffer);
-    for (i = 0; i < vc_infolder_carried_count(from); i++) {
-        VC_TRY(carry_file(ctx, self, vc_infolder_carried(from, i), buffer));
-    }
-out:
-    vc_free(ctx, buffer);
     return status;
 }
 
@@ -291,8 +265,7 @@ static bool needs_index(const struct safetensors_sink *self)
     for (i = 0; i < self->files.n; i++) {
         n += self->files.files[i].n_records != 0;
     }
-    return n > 1 || (self->source != NULL && self->source->folder != NULL &&
-                     vc_infolder_index(self->source->folder) != NULL && self->max_shard_bytes == 0);
+    return n > 1 || (source_index(self) != NULL && self->max_shard_bytes == 0);
 }
 
 static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
@@ -305,8 +278,8 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
     for (i = 0; i < self->files.n; i++) {
         VC_TRY(finish_file(ctx, &self->files.files[i]));
     }
-    if (self->folder != NULL && self->carry) {
-        VC_TRY(carry_all(ctx, self));
+    if (self->folder != NULL && self->carrying) {
+        VC_TRY(safetensors_carry_write(ctx, &self->carry, self->folder));
     }
     if (self->folder != NULL && !self->share && needs_index(self)) {
         VC_TRY(write_index(ctx, self));
@@ -339,6 +312,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_outfolder_free(ctx, self->folder);
     safetensors_files_release(ctx, &self->files);
     safetensors_records_release(ctx, &self->records);
+    safetensors_carry_release(ctx, &self->carry);
     vc_free(ctx, self);
     vc_free(ctx, sink);
 }
@@ -386,7 +360,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
     self->in_folder = (from_folder || options->max_shard_bytes != 0) && !to_file;
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
-    self->carry = self->in_folder && from_folder && options->shard <= 1;
+    self->carrying = self->in_folder && from_folder && options->shard <= 1;
     if (to_file && options->max_shard_bytes != 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
                        options->path);
@@ -433,6 +407,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
     VC_TRY_ALLOC(self);
+    vc_text_init(&self->carry.config, ctx);
+    self->model = model;
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     VC_TRY(open_output(ctx, model, options, self));
@@ -440,7 +416,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
                              .self = self,
                              .format = vc_format_safetensors.name,
                              .layout = choose_layout(self->source, options->layout),
-                             .accepts_raw = same};
+                             .accepts_raw = same,
+                             .aliases = true};
     *out = sink;
     return VC_OK;
 out:

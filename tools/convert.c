@@ -124,41 +124,6 @@ const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0};
 
 /* ---- names ---- */
 
-/* What stands before the tag: the input without its extension; a folder whole, an index as its folder. */
-static size_t stem_of(const char *input, const char *extension)
-{
-    static const char index[] = ".index.json";
-    const char *slash = strrchr(input, '/');
-    const char *base = slash != NULL ? slash + 1 : input;
-    const char *point = strrchr(base, '.');
-    size_t n = strlen(input);
-
-    if (extension[0] != '\0') {
-        return point != NULL && point != base ? (size_t)(point - input) : n;
-    }
-    if (n >= sizeof(index) - 1 && strcmp(input + n - (sizeof(index) - 1), index) == 0) {
-        n = slash != NULL ? (size_t)(slash - input) : 0;
-    }
-    while (n > 1 && input[n - 1] == '/') {
-        n--;
-    }
-    return n;
-}
-
-/* <stem>.<tag><extension> beside the input. */
-static char *default_output(const char *input, const char *tag, const char *extension)
-{
-    size_t stem = stem_of(input, extension);
-    const char *nameless = stem == 0 || (stem == 1 && input[0] == '.') ? "model" : ""; /* the current folder */
-    size_t n = stem + strlen(nameless) + strlen(tag) + strlen(extension) + 3;
-    char *name = malloc(n);
-
-    if (name != NULL) {
-        snprintf(name, n, "%.*s%s.%s%s", nameless[0] != '\0' ? 0 : (int)stem, input, nameless, tag, extension);
-    }
-    return name;
-}
-
 /* Takes the lists of --emit apart. GO_ON or a status. */
 static int list_emitted(struct app *app, struct write_options *write)
 {
@@ -269,12 +234,12 @@ static int check_words(struct app *app, const struct write_options *write)
 }
 
 /* The name beside the input, where none was given. */
-static int name_output(struct app *app, const struct vc_model *model, const char *tag)
+static int name_output(struct app *app, const struct vc_model *model, const char *tag, bool divided)
 {
     const char *own = vc_model_extension(model);
     const char *extension = strcmp(tag, "int8") == 0 && strcmp(own, ".npy") == 0 ? ".npz" : own;
 
-    app->own_output = default_output(app->subject, tag, extension);
+    app->own_output = name_beside(app->subject, own[0] == '\0', tag, divided ? "" : extension);
     app->output = app->own_output;
     return app->output != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "no memory for the name of the output");
 }
@@ -330,7 +295,7 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
     }
     rc = check_key(app, *model, options->key);
     if (rc == GO_ON && output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
-        rc = name_output(app, *model, tag);
+        rc = name_output(app, *model, tag, write->max_shard_bytes != 0);
     }
     if (rc == GO_ON) {
         rc = check_json(app, write);

@@ -192,18 +192,19 @@ static void man_group(FILE *to, const struct opt_group *group)
 
 void help_man(FILE *to)
 {
-    fprintf(to,
-            ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
-            ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
-            ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
-            ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
-            ".SH DESCRIPTION\nReads checkpoints of neural networks (safetensors, GGUF, ONNX, NumPy .npz and .npy), "
-            "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
-            "never changed; the output "
-            "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
-            ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
-            "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two).\n.SH COMMANDS\n",
-            vc_version());
+    fprintf(
+        to,
+        ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
+        ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
+        ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
+        ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
+        ".SH DESCRIPTION\nReads checkpoints of neural networks (safetensors, GGUF, ONNX, NumPy .npz and .npy), "
+        "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
+        "never changed; the output "
+        "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
+        ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
+        "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n.SH COMMANDS\n",
+        vc_version());
     for (size_t i = 0; i < n_commands; i++) {
         man_command(to, commands[i]);
     }

@@ -191,8 +191,8 @@ bool options_size(const char *text, uint64_t *out)
         return v == floor(v) && v < 0x1p63 ? (*out = (uint64_t)v, true) : false;
     }
     for (size_t i = 1; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (n >= 1 && end[0] == units[i][0] && (n == 1 || strcmp(end + 1, "iB") == 0)) {
-            v *= (double)(1ULL << 10 * i);
+        if (n >= 1 && end[0] == units[i][0] && (n == 1 || strcmp(end + 1, "iB") == 0 || strcmp(end + 1, "B") == 0)) {
+            v *= n == 2 ? pow(1000.0, (double)i) : (double)(1ULL << 10 * i);
             *out = v < 0x1p63 ? (uint64_t)v : 0;
             return v < 0x1p63;
         }

@@ -132,14 +132,15 @@ VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *m
                                     uint64_t n_elems, void *dst, size_t capacity_bytes);
 
 struct vc_index_summary {
-    const char *name; /* of the index in the folder */
+    char name[256]; /* of the index in the folder */
     size_t n_files, n_tensors;
     uint64_t total_size; /* bytes of all tensors */
 };
 
-/* Writes the index of a folder of safetensors files (model.safetensors.index.json), in place of the one that is there:
- * which tensor lies in which file. Reads headers only. VC_E_FORMAT when a tensor occurs twice, VC_E_UNSUPPORTED when by
- * the numbers in their names (-00001-of-00003) files are missing. */
+/* Writes the index of a folder of safetensors files, in place of the one that is there: which tensor lies in which
+ * file. It is called model.safetensors.index.json, or as the files are: x-00001-of-00003.safetensors makes
+ * x.safetensors.index.json. Reads headers only. VC_E_FORMAT when a tensor occurs twice, VC_E_UNSUPPORTED when by the
+ * numbers in their names (-00001-of-00003) files are missing. */
 VC_API enum vc_status vc_index_write(struct vc_ctx *ctx, const char *folder, struct vc_index_summary *out);
 
 #ifdef __cplusplus
