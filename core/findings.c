@@ -80,6 +80,11 @@ enum vc_status vc_collect(struct vc_ctx *ctx, enum vc_status status, const char 
                vc_arena_printf(ctx, &ctx->findings->arena, "%s", after_name(message, tensor)));
 }
 
+enum vc_status vc_collect_missing(struct vc_ctx *ctx, enum vc_status status, const char *id, const char *tensor)
+{
+    return vc_collect(ctx, vc_collecting(ctx) && status == VC_E_IO ? VC_E_FORMAT : status, id, tensor);
+}
+
 enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char *id, const char *tensor,
                        const char *format, ...)
 {

@@ -31,6 +31,9 @@ static inline bool vc_collecting(const struct vc_ctx *ctx)
  * says before "<tensor>: " is left out. */
 enum vc_status vc_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, const char *tensor);
 
+/* The same where a file of several is missing or cannot be opened: VC_E_IO counts as well. */
+enum vc_status vc_collect_missing(struct vc_ctx *ctx, enum vc_status status, const char *id, const char *tensor);
+
 /* Notes what no reader refuses. VC_OK, also when nobody collects. */
 enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char *id, const char *tensor,
                        const char *format, ...) VC_PRINTF(5, 6);

@@ -20,7 +20,7 @@ static bool same_inode(const char *a, const char *b)
 /* The folder of a path as a path of its own. */
 static const char *folder_of(struct vc_ctx *ctx, struct vc_job *job, const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
     int n = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
 
     return vc_arena_printf(ctx, &job->arena, "%.*s", n, slash == NULL ? "." : path);
@@ -33,18 +33,32 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* Without slashes at its end: a folder has the same name with and without. */
+static const char *trimmed(struct vc_ctx *ctx, struct vc_job *job, const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    return vc_arena_printf(ctx, &job->arena, "%.*s", (int)n, path);
+}
+
 /* Two names of one file, whether it is there already or not. */
 static enum vc_status refuse_same_file(struct vc_ctx *ctx, struct vc_job *job, const char *a, const char *b)
 {
-    bool same = strcmp(a, b) == 0;
-    const char *folder_a = folder_of(ctx, job, a);
-    const char *folder_b = folder_of(ctx, job, b);
+    const char *name_a = trimmed(ctx, job, a);
+    const char *name_b = trimmed(ctx, job, b);
+    const char *folder_a = folder_of(ctx, job, name_a);
+    const char *folder_b = folder_of(ctx, job, name_b);
+    bool same;
 
-    if (folder_a == NULL || folder_b == NULL) {
+    if (name_a == NULL || name_b == NULL || folder_a == NULL || folder_b == NULL) {
         return VC_E_NOMEM;
     }
+    same = strcmp(name_a, name_b) == 0;
     if (!same && strcmp(a, "-") != 0 && strcmp(b, "-") != 0) {
-        same = same_inode(a, b) || (strcmp(base_of(a), base_of(b)) == 0 && same_inode(folder_a, folder_b));
+        same = same_inode(a, b) || (strcmp(base_of(name_a), base_of(name_b)) == 0 && same_inode(folder_a, folder_b));
     }
     return same ? vc_fail(ctx, VC_E_ARGUMENT, "%s: would be written twice by one run", b) : VC_OK;
 }

@@ -2,6 +2,7 @@
  * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change. */
 #include <inttypes.h>
 
+#include "core/findings.h"
 #include "formats/onnx.h"
 
 #define MAX_DEPTH 32 /* graphs within nodes within graphs */
@@ -132,17 +133,20 @@ static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_fi
     VC_TRY(onnx_grow(r->ctx, &self->tensors, &self->tensors_capacity, self->n_tensors, sizeof *self->tensors));
     tensor = &self->tensors[self->n_tensors];
     if (find_name(r, field->data, &name) != VC_OK || onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
-        return name != NULL
-                   ? vc_context(r->ctx, "%s", name)
-                   : vc_context(r->ctx, "initializer %zu (at offset %" PRIu64 ")", self->n_tensors, field->all.at);
+        status = name != NULL
+                     ? vc_context(r->ctx, "%s", name)
+                     : vc_context(r->ctx, "initializer %zu (at offset %" PRIu64 ")", self->n_tensors, field->all.at);
+        return vc_collect_missing(r->ctx, status, "tensor", name);
     }
     if (tensor->symbol == ONNX_NONE) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "initializer %zu (at offset %" PRIu64 ") has no name", self->n_tensors,
-                       field->all.at);
+        status = vc_fail(r->ctx, VC_E_FORMAT, "initializer %zu (at offset %" PRIu64 ") has no name", self->n_tensors,
+                         field->all.at);
+        return vc_collect(r->ctx, status, "name", NULL);
     }
     tensor->field = field->all;
     if (self->symbols.list[tensor->symbol].tensor != ONNX_NONE) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "tensor '%s' occurs twice", tensor->name);
+        status = vc_fail(r->ctx, VC_E_FORMAT, "tensor '%s' occurs twice", tensor->name);
+        return vc_collect(r->ctx, status, "duplicate", tensor->name);
     }
     self->symbols.list[tensor->symbol].tensor = self->n_tensors++;
 out:

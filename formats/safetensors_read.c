@@ -626,17 +626,11 @@ out:
 static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard,
                                  enum vc_status status)
 {
-    char message[VC_MESSAGE_BYTES];
-
-    if (vc_collecting(ctx) && status == VC_E_IO) {
-        memcpy(message, ctx->message, sizeof message);
-        status = vc_fail(ctx, VC_E_FORMAT, "%s", message);
-    }
     if (shard->n != 0) { /* its entries are the last ones */
         self->n_entries = shard->first;
         shard->n = 0;
     }
-    return vc_collect(ctx, status, "shard", shard->name);
+    return vc_collect_missing(ctx, status, "shard", shard->name);
 }
 
 static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index, struct vc_model *model)

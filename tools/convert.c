@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- options ---- */
@@ -179,9 +180,23 @@ static bool is_piped(const struct write_options *write)
     return false;
 }
 
+/* A folder goes into a folder, whose name has no extension. */
+static bool names_folder(const char *name, const char *input)
+{
+    static const char index[] = ".index.json";
+    const char *slash = strrchr(name, '/');
+    size_t n = strlen(input);
+    struct stat st;
+
+    return strchr(slash != NULL ? slash : name, '.') == NULL &&
+           ((stat(input, &st) == 0 && S_ISDIR(st.st_mode)) ||
+            (n >= sizeof(index) - 1 && strcmp(input + n - (sizeof(index) - 1), index) == 0));
+}
+
 /* A command that goes by the names of its outputs needs them, with an extension that it knows. */
 static int check_extensions(struct app *app, const struct write_options *write)
 {
+    const char *input = app->parsed.args[0];
     char known[160] = "";
     const char *name;
     size_t n = 0;
@@ -193,7 +208,8 @@ static int check_extensions(struct app *app, const struct write_options *write)
         return app_usage(app, "%s needs -o FILE, whose extension says the format: %s", app->command->name, known);
     }
     for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
-        if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0) {
+        if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0 &&
+            !names_folder(name, input)) {
             return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s", name,
                              app->command->name, known);
         }
