@@ -1,0 +1,209 @@
+/* test_outfolder.c - a folder appears whole or not at all: every system call fails once, with and without an old
+ * folder, with and without file systems that know unnamed files and exchanges. */
+#include "formats_test.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/outfolder.h"
+
+static char base[64];
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* What the file holds; "" where there is none. */
+static const char *get(const char *name)
+{
+    static char text[64];
+    char path[256];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    memset(text, 0, sizeof text);
+    f = fopen(path, "rb");
+    if (f != NULL) {
+        (void)!fread(text, 1, sizeof text - 1, f);
+        fclose(f);
+    }
+    return text;
+}
+
+static size_t count(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    size_t n = 0;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        n += entry->d_name[0] != '.' || strncmp(entry->d_name, ".vc", 3) == 0;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return n;
+}
+
+static void clear(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -rf '%s'/*", base);
+    assert_int_equal(system(command), 0);
+}
+
+static enum vc_status write_folder(struct vc_ctx *ctx, const char *name, bool force)
+{
+    static const char *const files[] = {"a.safetensors", "sub/b", "c"};
+    char path[256];
+    struct vc_outfolder *folder = NULL;
+    enum vc_status status;
+
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    VC_TRY(vc_outfolder_create(ctx, path, force, false, NULL, &folder));
+    for (size_t i = 0; i < 3; i++) {
+        struct vc_outfile *file;
+
+        VC_TRY(vc_outfolder_add(ctx, folder, files[i], &file));
+        VC_TRY(vc_outfile_begin(ctx, file));
+        VC_TRY(vc_outfile_write(ctx, file, 0, "new", 3));
+        VC_TRY(vc_outfile_sync(ctx, file));
+    }
+    VC_TRY(vc_outfolder_commit(ctx, folder));
+out:
+    vc_outfolder_free(ctx, folder);
+    return status;
+}
+
+static void make_old(void)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/out", base);
+    assert_int_equal(mkdir(path, 0777), 0);
+    put("out/a.safetensors", "old");
+    put("out/d", "old");
+}
+
+static void check_whole(bool was_old, enum vc_status status)
+{
+    bool is_new = strcmp(get("out/c"), "new") == 0;
+    bool is_old = strcmp(get("out/d"), "old") == 0;
+
+    assert_false(is_new && is_old);
+    if (status == VC_OK) {
+        assert_true(is_new);
+    }
+    if (is_new) {
+        assert_string_equal(get("out/a.safetensors"), "new");
+        assert_string_equal(get("out/sub/b"), "new");
+    } else {
+        assert_true(is_old == was_old);
+        assert_int_equal(count(base), was_old ? 1 : 0);
+    }
+    assert_true(count(base) <= 1); /* nothing else is there */
+}
+
+static void try_all(bool old, bool plain)
+{
+    uint64_t n;
+    bool failed = true;
+
+    vc_outfile_no_unnamed(plain);
+    for (n = 1; failed; n++) {
+        struct vc_ctx *ctx = test_ctx();
+        enum vc_status status;
+        uint64_t calls = vc_outfile_call_count();
+
+        clear();
+        if (old) {
+            make_old();
+        }
+        vc_outfile_fail_at(n);
+        status = write_folder(ctx, "out", true);
+        failed = vc_outfile_call_count() - calls >= n;
+        vc_outfile_fail_at(0);
+        if (status != VC_OK) {
+            assert_true(vc_ctx_message(ctx)[0] != '\0');
+        }
+        check_whole(old, status);
+        test_ctx_done(ctx);
+    }
+    assert_true(n > 10);
+    vc_outfile_no_unnamed(false);
+}
+
+static void test_every_failure(void **state)
+{
+    (void)state;
+    try_all(false, false);
+    try_all(true, false);
+    try_all(false, true);
+    try_all(true, true);
+    clear();
+}
+
+static void refused(struct vc_ctx *ctx, const char *name, bool force, const char *needle)
+{
+    assert_int_equal(write_folder(ctx, name, force), VC_E_ARGUMENT);
+    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("%s: \"%s\" does not say \"%s\"", name, vc_ctx_message(ctx), needle);
+    }
+}
+
+static void test_places(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    char path[256];
+
+    (void)state;
+    make_old();
+    refused(ctx, "out", false, "--force");
+    refused(ctx, "out/.", true, "no name");
+    refused(ctx, "out/..", true, "no name");
+    refused(ctx, "out/d", true, "is a file");
+    snprintf(path, sizeof path, "%s/link", base);
+    assert_int_equal(symlink("out", path), 0);
+    refused(ctx, "link", true, "is a link");
+    assert_int_equal(write_folder(ctx, "gone/out", true), VC_E_IO);
+    snprintf(path, sizeof path, "%s/out/.git", base);
+    assert_int_equal(mkdir(path, 0777), 0);
+    refused(ctx, "out", true, "Git");
+    assert_int_equal(rmdir(path), 0);
+    snprintf(path, sizeof path, "%s/out/a.safetensors", base);
+    assert_int_equal(unlink(path), 0);
+    refused(ctx, "out", true, "without safetensors");
+    assert_string_equal(get("out/d"), "old");
+    assert_int_equal(write_folder(ctx, "fresh///", false), VC_OK);
+    assert_string_equal(get("fresh/sub/b"), "new");
+    clear();
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_failure),
+        cmocka_unit_test(test_places),
+    };
+    int rc;
+
+    strcpy(base, "/tmp/vcompress-outfolder-XXXXXX");
+    if (mkdtemp(base) == NULL) {
+        return 1;
+    }
+    rc = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(base);
+    return rc;
+}
