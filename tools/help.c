@@ -92,7 +92,7 @@ void help_command(FILE *to, const struct command *command)
 
 static const char *const exit_statuses[][2] = {
     {"0", "done, or the answer is yes"},
-    {"1", "the answer is no: a gate was missed, or the files differ"},
+    {"1", "the answer is no: a gate was missed, files differ, verify found errors"},
     {"2", "wrong usage"},
     {"3", "the input is damaged or not supported"},
     {"4", "the system refused: no space, no memory, no permission, no device"},
