@@ -61,7 +61,10 @@ bool vc_pickle_is_mapping(const struct vc_pickle_node *node)
     if (node->kind == VC_PICKLE_DICT) {
         return true;
     }
-    return node->kind == VC_PICKLE_CALL && !node->mixed &&
-           ((node->pairs && node->n_items != 0) || vc_pickle_is_call(node, "collections", "OrderedDict") ||
-            vc_pickle_is_call(node, "collections", "defaultdict"));
+    if (node->kind != VC_PICKLE_CALL || node->mixed) {
+        return false;
+    }
+    return node->n_items != 0 ? node->pairs
+                              : vc_pickle_is_call(node, "collections", "OrderedDict") ||
+                                    vc_pickle_is_call(node, "collections", "defaultdict");
 }
