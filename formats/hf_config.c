@@ -315,21 +315,41 @@ static void write_bitsandbytes(const struct rewriting *r, struct vc_text *text)
 
 /* ---- the decision ---- */
 
-/* Models whose matrices are kept the other way round: no linear layers to a loader, and rows are not outputs. */
-static enum vc_status check_model(const struct rewriting *r)
+/* Models whose matrices are kept the other way round: no linear layers to a loader, and rows are not outputs. NULL: the
+ * model is none of them. */
+static const char *transposed_type(const json_t *root)
 {
     static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
     size_t i;
 
     for (i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (is_text(r->root, "model_type", types[i])) {
-            return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                           VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader takes "
-                                             "them as int8; --layout plain does",
-                           types[i]);
+        if (is_text(root, "model_type", types[i])) {
+            return types[i];
         }
     }
-    return VC_OK;
+    return NULL;
+}
+
+static enum vc_status check_model(const struct rewriting *r)
+{
+    const char *type = transposed_type(r->root);
+
+    return type == NULL ? VC_OK
+                        : vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                                  VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
+                                                    "takes them as int8; --layout plain does",
+                                  type);
+}
+
+bool vc_hf_config_takes_int8(const char *text, size_t n)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    bool takes = json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
+                 json_object_get(root, MEMBER) == NULL;
+
+    json_decref(root);
+    return takes;
 }
 
 static enum vc_status refuse(const struct rewriting *r)

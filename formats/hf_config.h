@@ -25,6 +25,10 @@ struct vc_hf_change {
 enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
                                     struct vc_text *out);
 
+/* Whether loaders of that model take int8 weights of linear layers, as far as the text tells: it names a type of model,
+ * none with transposed matrices, and speaks of no quantization yet. */
+bool vc_hf_config_takes_int8(const char *text, size_t n);
+
 /* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
  * nothing. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);

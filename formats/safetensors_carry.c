@@ -43,6 +43,23 @@ out:
     return status;
 }
 
+enum vc_status safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes)
+{
+    const struct vc_carried *config = find_config(from);
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    *takes = false;
+    vc_text_init(&text, ctx);
+    if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
+        VC_TRY(read_text(ctx, from, config->name, &text));
+        *takes = vc_hf_config_takes_int8(text.data, text.n);
+    }
+out:
+    vc_text_release(&text);
+    return status;
+}
+
 /* With weights that other programs know as quantized it has a member for them; a cast changes their type. */
 static enum vc_status rewrite_config(struct vc_ctx *ctx, const struct vc_hf_change *change, const struct vc_text *old,
                                      bool quantized, struct vc_text *out)

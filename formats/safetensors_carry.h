@@ -15,6 +15,9 @@ struct safetensors_carry {
     uint64_t n_bytes;
 };
 
+/* Whether a config.json goes with the weights of the folder whose loaders take int8 (vc_hf_config_takes_int8). */
+enum vc_status safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes);
+
 /* Reads config.json. Refuses what it cannot say. `to` is all zeros, its text initialized; release it in any case. */
 enum vc_status safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
                                       struct safetensors_carry *to);

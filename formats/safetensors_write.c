@@ -334,13 +334,25 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* AUTO: int8 stays in the layout that the source has it in. */
-static enum vc_layout choose_layout(const struct safetensors *source, enum vc_layout asked)
+/* AUTO: int8 stays in the layout that the source has it in; the folder of a model becomes what its loaders take. */
+static enum vc_status choose_layout(struct vc_ctx *ctx, const struct safetensors_sink *self, enum vc_layout asked,
+                                    enum vc_layout *layout)
 {
+    const struct safetensors *source = self->source;
+    bool takes = false;
+    enum vc_status status = VC_OK;
+
+    *layout = asked;
     if (asked != VC_LAYOUT_AUTO) {
-        return asked;
+        return VC_OK;
     }
-    return source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
+    *layout = source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
+    if (source != NULL && *layout == VC_LAYOUT_PLAIN && self->in_folder && source->folder != NULL) {
+        VC_TRY(safetensors_carry_takes_int8(ctx, source->folder, &takes));
+        *layout = takes ? VC_LAYOUT_COMPRESSED_TENSORS : VC_LAYOUT_PLAIN;
+    }
+out:
+    return status;
 }
 
 static bool names_file(const char *path)
@@ -393,6 +405,7 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     struct safetensors_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
+    enum vc_layout layout = VC_LAYOUT_PLAIN;
     bool same = strcmp(model->format, vc_format_safetensors.name) == 0;
 
     *out = NULL;
@@ -411,11 +424,12 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     self->model = model;
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
+    VC_TRY(choose_layout(ctx, self, options->layout, &layout));
     VC_TRY(open_output(ctx, model, options, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,
-                             .layout = choose_layout(self->source, options->layout),
+                             .layout = layout,
                              .accepts_raw = same,
                              .aliases = true};
     *out = sink;

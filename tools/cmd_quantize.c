@@ -56,7 +56,7 @@ static const struct opt scheme_opts[] = {
      .field = FIELD(convert.write.layout),
      .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
-             "(default auto: what the input has, else plain)"},
+             "(default auto: what the input has, compressed-tensors for a model's folder, else plain)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_elems),
      .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_row),

@@ -301,6 +301,24 @@ static void test_elsewhere(void **state)
     free(kept);
 }
 
+static void test_takes_int8(void **state)
+{
+    static const char *const no[] = {"",
+                                     "[]",
+                                     "{}",
+                                     "{\"model_type\": 1}",
+                                     "{\"model_type\": \"gpt2\"}",
+                                     "{\"model_type\": \"bert\"",
+                                     "{\"model_type\": \"bert\", \"quantization_config\": {}}"};
+    static const char *const yes = "{\"architectures\": [\"BertModel\"], \"model_type\": \"bert\"}";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
+        assert_false(vc_hf_config_takes_int8(no[i], strlen(no[i])));
+    }
+    assert_true(vc_hf_config_takes_int8(yes, strlen(yes)));
+}
+
 static void test_refused(void **state)
 {
     struct setting s;
@@ -378,9 +396,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),     cmocka_unit_test(test_forms),   cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_elsewhere),   cmocka_unit_test(test_refused), cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_takes_int8), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_forms),      cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_elsewhere),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hints),      cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -323,6 +323,29 @@ class Transformers(Judge):
                 json.dump(config, f)
             self.check("q", 0.03)
 
+    def test_folder(self):
+        """A folder: its config.json is told, and told again when the weights are floats as before."""
+        with open(self.path("model/config.json")) as f:
+            config = json.load(f)
+        for args, strategy, group in (([], "channel", None), (["--granularity", "group:4"], "group", 4)):
+            self.vc("quantize", "--int8", *args, *SMALL, "--force", self.path("model"), "-o", self.path("q"))
+            with open(self.path("q/config.json")) as f:
+                told = json.load(f)
+            self.assertEqual(told.pop("quantization_config"), quantization_config(strategy, group))
+            self.assertEqual((told, list(told)), (config, list(config)))
+            self.check("q", 0.03)
+        self.vc("dequantize", "--source-dtype", self.path("q"), "-o", self.path("back"))
+        with open(self.path("back/config.json")) as f:
+            self.assertEqual(json.load(f), config)
+        self.check("back", 0.03)
+        self.vc("quantize", "--int8", "--layout", "bitsandbytes", *SMALL, self.path("model"), "-o", self.path("b"))
+        with open(self.path("b/config.json")) as f:
+            told = json.load(f)["quantization_config"]
+        import transformers
+        settings = transformers.BitsAndBytesConfig.from_dict(told)
+        self.assertTrue(settings.load_in_8bit)
+        self.assertEqual(settings.llm_int8_skip_modules, ["lm_head"])
+
 
 if __name__ == "__main__":
     main()
