@@ -182,7 +182,8 @@ static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder,
 
     VC_TRY_ALLOC(slashed);
     if (dir == NULL) {
-        status = vc_fail_errno(ctx, errno, "cannot read the folder %s", prefix);
+        status = prefix[0] == '\0' ? vc_fail_errno(ctx, errno, "cannot be read as a folder")
+                                   : vc_fail_errno(ctx, errno, "cannot read the folder %s in it", prefix);
         goto out;
     }
     while ((entry = readdir(dir)) != NULL) {
