@@ -194,9 +194,49 @@ static void clean(char *s)
     }
 }
 
+/* Sets the message to a text of any length. Of one that is too long the middle is left out: names come first and may
+ * have any length, but what is wrong comes last. */
+static void fit_message(struct vc_ctx *ctx, const char *text, size_t n)
+{
+    static const char gap[] = " ... ";
+    size_t room = sizeof ctx->message - 1;
+    size_t head = room / 4;
+    size_t tail = room - head - (sizeof gap - 1);
+
+    if (n <= room) {
+        memcpy(ctx->message, text, n + 1);
+        return;
+    }
+    while (head > 0 && ((unsigned char)text[head] & 0xc0) == 0x80) {
+        head--; /* characters stay whole */
+    }
+    while (tail > 0 && ((unsigned char)text[n - tail] & 0xc0) == 0x80) {
+        tail--;
+    }
+    memcpy(ctx->message, text, head);
+    memcpy(ctx->message + head, gap, sizeof gap - 1);
+    memcpy(ctx->message + head + sizeof gap - 1, text + n - tail, tail + 1);
+}
+
 static void VC_PRINTF(2, 0) set_message(struct vc_ctx *ctx, const char *format, va_list args)
 {
-    (void)vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    char *whole;
+    va_list again;
+    int n;
+
+    va_copy(again, args);
+    n = vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    if (n >= (int)sizeof ctx->message) {
+        whole = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n + 1);
+        if (whole != NULL) {
+            (void)vsnprintf(whole, (size_t)n + 1, format, again);
+            fit_message(ctx, whole, (size_t)n);
+            vc_free(ctx, whole);
+        } else { /* then the beginning has to do */
+            (void)vsnprintf(ctx->message, sizeof ctx->message, format, again);
+        }
+    }
+    va_end(again);
     clean(ctx->message);
 }
 
@@ -215,7 +255,7 @@ enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *f
 {
     va_list args;
     char reason[128];
-    size_t n;
+    char text[VC_MESSAGE_BYTES + sizeof reason + 2];
 
     va_start(args, format);
     set_message(ctx, format, args);
@@ -223,33 +263,24 @@ enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *f
     if (strerror_r(error_number, reason, sizeof reason) != 0) {
         (void)snprintf(reason, sizeof reason, "error %d", error_number);
     }
-    n = strlen(ctx->message);
-    (void)snprintf(ctx->message + n, sizeof ctx->message - n, ": %s", reason);
+    fit_message(ctx, text, (size_t)snprintf(text, sizeof text, "%s: %s", ctx->message, reason));
     ctx->status = error_number == ENOMEM ? VC_E_NOMEM : VC_E_IO;
     return ctx->status;
 }
 
 enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...)
 {
-    char prefix[VC_MESSAGE_BYTES];
-    size_t n_prefix;
-    size_t n_message;
+    char text[2 * VC_MESSAGE_BYTES];
+    size_t n;
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(prefix, sizeof prefix - 3, format, args);
+    (void)vsnprintf(text, VC_MESSAGE_BYTES - 2, format, args);
     va_end(args);
-    clean(prefix);
-    n_prefix = strlen(prefix);
-    memcpy(prefix + n_prefix, ": ", 3);
-    n_prefix += 2;
-    n_message = strlen(ctx->message);
-    if (n_message > sizeof ctx->message - 1 - n_prefix) {
-        n_message = sizeof ctx->message - 1 - n_prefix;
-    }
-    memmove(ctx->message + n_prefix, ctx->message, n_message);
-    memcpy(ctx->message, prefix, n_prefix);
-    ctx->message[n_prefix + n_message] = '\0';
+    clean(text);
+    n = strlen(text);
+    n += (size_t)snprintf(text + n, sizeof text - n, ": %s", ctx->message);
+    fit_message(ctx, text, n);
     return ctx->status;
 }
 
