@@ -306,7 +306,7 @@ static void check_pieces(struct vc_ctx *ctx, enum vc_strategy strategy, const un
 static void test_deflate_in_pieces(void **state)
 {
     static const size_t sizes[] = {0, 1, 2, 100, 65535, 65536, N_PLAIN};
-    static const size_t pieces[] = {1000, 65536, N_PLAIN};
+    static const size_t pieces[] = {7000, 65536, N_PLAIN};
     struct vc_ctx *ctx = test_ctx();
 
     (void)state;

@@ -8,9 +8,8 @@ cd "$1"
 list_edges() {
     find include core formats kernels prune quantize distill measure memory tools examples -type f \
         \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort |
-        while IFS= read -r file; do
-            sed -nE "s|^[[:space:]]*#[[:space:]]*include[[:space:]]*([<\"][^>\"]+[>\"]).*|$file \1|p" "$file"
-        done
+        xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' |
+        sed -nE 's|^([^:]*):[^<"]*([<"][^>"]+[>"]).*|\1 \2|p'
 }
 
 list_edges | awk '

@@ -31,11 +31,7 @@ findings=$(
     grep -nP '[^\x00-\x7f]' $(printf '%s\n' $code | grep -vE '^(tools|tests)/') | label "not ASCII"
     grep -nE '(^|[^.[:alnum:]])/(work|farm|home|Users)/' $code $text | grep -v '^tests/structure/' |
         label "path of one machine"
-    for file in $code $text; do
-        if [ -n "$(tail -c 1 "$file")" ]; then
-            echo "no newline at the end: $file"
-        fi
-    done
+    grep -LzP '\n\z' $code $text | label "no newline at the end"
     for file in $text; do
         for link in $(grep -oE '\]\([^)# ]+' "$file" | sed 's|^](||' | grep -vE '^(https?|mailto):'); do
             if [ ! -e "$(dirname "$file")/$link" ]; then
