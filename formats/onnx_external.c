@@ -1,7 +1,8 @@
 /* onnx_external.c - values of a tensor that lie in another file: external_data of a TensorProto.
  *
  * The location is a path inside the model's folder, and nothing else: what a stranger's model names must not make the
- * program read other files of its user. Every part of the path is opened by itself and may not be a link. */
+ * program read other files of its user. Links are followed, as they are for shards: a model cannot bring any, caches
+ * consist of them. */
 #define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #define MAX_EXTERNALS ((size_t)512) /* files open at a time */
 
 #ifdef O_PATH
-#define FOLDER_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC)
+#define FOLDER_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC) /* a folder that can be entered, but not listed */
 #else
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #endif
@@ -140,34 +141,6 @@ static enum vc_status check_location(const struct onnx_reader *r, const char *lo
     return VC_OK;
 }
 
-/* Opens folder by folder, so that no part of the way is a link. The string is taken apart. -1 with errno set. */
-static int open_below(int folder, char *path)
-{
-    int at = folder;
-    int next;
-
-    for (;;) {
-        char *slash = strchr(path, '/');
-
-        if (slash != NULL) {
-            *slash = '\0';
-        }
-        next = openat(at, path[0] == '\0' ? "." : path,
-                      slash == NULL ? O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW : FOLDER_FLAGS | O_NOFOLLOW);
-        if (at != folder) {
-            int saved = errno;
-
-            (void)close(at);
-            errno = saved;
-        }
-        if (next < 0 || slash == NULL) {
-            return next;
-        }
-        at = next;
-        path = slash + 1;
-    }
-}
-
 static enum vc_status check_file(const struct onnx_reader *r, const char *location, const struct stat *st)
 {
     const struct vc_infile *model = r->self->file;
@@ -184,18 +157,12 @@ static enum vc_status check_file(const struct onnx_reader *r, const char *locati
 static enum vc_status open_external(struct onnx_reader *r, const char *location, struct vc_infile **out)
 {
     struct vc_infile *file = vc_alloc(r->ctx, VC_TAG_MISC, sizeof *file);
-    char *path = vc_strdup(r->ctx, VC_TAG_NAMES, location);
     enum vc_status status = VC_OK;
     struct stat st;
     int fd = -1;
 
     VC_TRY_ALLOC(file);
-    VC_TRY_ALLOC(path);
-    fd = open_below(r->folder, path);
-    if (fd < 0 && errno == ELOOP) {
-        VC_TRY(vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       "has its values in '%.200s', which is a link; put the file itself there", location));
-    }
+    fd = openat(r->folder, location, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0) {
         VC_TRY(vc_fail_errno(r->ctx, errno, "has its values in '%.200s', which cannot be opened", location));
     }
@@ -210,7 +177,6 @@ out:
         (void)close(fd);
     }
     vc_free(r->ctx, file);
-    vc_free(r->ctx, path);
     return status;
 }
 

@@ -562,23 +562,38 @@ class Onnx(Judge):
                         e.value = location.decode()
             write_bytes(self.path("bad.onnx"), copy.SerializeToString())
             self.assertIn(said, self.refuse(4 if "cannot" in said else 3, "inspect", self.path("bad.onnx")), location)
-        os.rename(self.path("weights.bin"), self.path("real.bin"))
-        os.symlink("real.bin", self.path("weights.bin"))
-        self.assertIn("is a link", self.refuse(3, "inspect", self.path("in.onnx")))
-        os.remove(self.path("weights.bin"))
-        os.mkdir(self.path("sub"))
-        os.symlink("sub", self.path("lnk"))
-        os.rename(self.path("real.bin"), self.path("sub/weights.bin"))
-        for folder, code in (("sub", 0), ("lnk", 4)):
-            copy = onnx.ModelProto.FromString(inside)
-            for i in copy.graph.initializer:
-                for e in i.external_data:
-                    if e.key == "location":
-                        e.value = "./%s//weights.bin" % folder
-            write_bytes(self.path("bad.onnx"), copy.SerializeToString())
-            self.assertEqual(run("inspect", self.path("bad.onnx")).code, code)
         write_bytes(self.path("piped.onnx"), inside)
         self.assertIn("standard input", self.refuse(3, "inspect", "-", stdin=inside))
+
+    def test_external_through_links(self):
+        """A cache: every name in the snapshot is a link to a blob somewhere else; folders can be links, too."""
+        m, _ = mlp()
+        os.mkdir(self.path("sub"))
+        self.external(m, location="sub/weights.bin")
+        self.vc("quantize", "--int8", *SMALL, "-q", self.path("in.onnx"), "-o", self.path("plain.onnx"))
+        for place in ("blobs", "snapshot/onnx/sub", "other"):
+            os.makedirs(self.path(place))
+        os.rename(self.path("in.onnx"), self.path("blobs/1"))
+        os.rename(self.path("sub/weights.bin"), self.path("blobs/2"))
+        os.symlink("../../blobs/1", self.path("snapshot/onnx/in.onnx"))
+        os.symlink("../../../blobs/2", self.path("snapshot/onnx/sub/weights.bin"))
+        os.symlink(self.path("blobs/1"), self.path("other/in.onnx"))
+        os.symlink("../snapshot/onnx/sub", self.path("other/sub"))
+        was = sha(self.path("blobs/2"))
+        for place in ("snapshot/onnx", "other"):
+            self.vc("quantize", "--int8", *SMALL, "-q", "-f", self.path(place + "/in.onnx"), "-o", self.path("links.onnx"))
+            self.assertEqual(read_bytes(self.path("links.onnx")),
+                             read_bytes(self.path("plain.onnx")).replace(b"plain.onnx", b"links.onnx"))
+            self.assertEqual(sha(self.path("links.onnx.data")), sha(self.path("plain.onnx.data")))
+            said = self.refuse(2, "quantize", "--int8", "-f", self.path(place + "/in.onnx"), "-o", self.path("blobs/2"))
+            self.assertIn("input itself", said)
+        self.assertEqual(sha(self.path("blobs/2")), was)
+        os.remove(self.path("snapshot/onnx/sub/weights.bin"))
+        for target, code, said in (("../in.onnx", 3, "in the model itself"), ("weights.bin", 4, "cannot be opened"),
+                                   ("..", 3, "no file"), ("gone", 4, "cannot be opened"), ("/dev/zero", 3, "no file")):
+            os.symlink(target, self.path("snapshot/onnx/sub/weights.bin"))
+            self.assertIn(said, self.refuse(code, "inspect", self.path("snapshot/onnx/in.onnx")), target)
+            os.remove(self.path("snapshot/onnx/sub/weights.bin"))
 
     def test_external_is_not_replaced(self):
         """Neither the input's data nor a file that is there already, whatever the names."""
