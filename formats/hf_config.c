@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/checked.h"
@@ -479,25 +480,26 @@ out:
     return status;
 }
 
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out)
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, bool is_folder,
+                                        struct safetensors_hint *out)
 {
-    const char *slash = strrchr(model->path, '/');
-    size_t n = slash != NULL ? (size_t)(slash + 1 - model->path) : 0;
-    char *path;
+    const char *slash = strrchr(path, '/');
+    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    size_t n_bytes = n + sizeof "/" VC_HF_CONFIG_NAME;
+    char *config;
     enum vc_status status;
 
     *out = (struct safetensors_hint){0};
-    if (strcmp(model->path, "-") == 0) {
+    if (strcmp(path, "-") == 0) {
         return VC_OK;
     }
-    path = vc_alloc(ctx, VC_TAG_NAMES, n + sizeof VC_HF_CONFIG_NAME);
-    if (path == NULL) {
+    config = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    if (config == NULL) {
         return VC_E_NOMEM;
     }
-    memcpy(path, model->path, n);
-    memcpy(path + n, VC_HF_CONFIG_NAME, sizeof VC_HF_CONFIG_NAME);
-    status = read_hint(ctx, path, out);
-    vc_free(ctx, path);
+    (void)snprintf(config, n_bytes, "%.*s%s" VC_HF_CONFIG_NAME, (int)n, path, is_folder ? "/" : "");
+    status = read_hint(ctx, config, out);
+    vc_free(ctx, config);
     if (status != VC_OK && status != VC_E_NOMEM) { /* it is not there, or no file: no hint */
         vc_clear_error(ctx);
         status = VC_OK;

@@ -33,7 +33,8 @@ bool vc_hf_config_takes_int8(const char *text, size_t n);
  * nothing. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);
 
-/* The same from the config.json in the folder of the model's file, if there is one. */
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out);
+/* The same from the config.json in the folder, or in the folder of that file, if there is one. */
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, bool is_folder,
+                                        struct safetensors_hint *out);
 
 #endif

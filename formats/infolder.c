@@ -420,7 +420,7 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
     if (path == NULL) {
         return VC_E_NOMEM;
     }
-    if (folder->index != NULL && access(path, F_OK) != 0 && errno == ENOENT) {
+    if (folder->index != NULL && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
         return vc_fail(ctx, VC_E_FORMAT, "%s is not there, but %s names it", name, folder->index);
     }
     return vc_infile_open(ctx, path, out);

@@ -452,6 +452,14 @@ out:
     return status;
 }
 
+static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out)
+{
+    const struct safetensors *self = model->self;
+    const char *path = self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
+
+    return vc_hf_config_hint_beside(ctx, path, self->folder != NULL, out);
+}
+
 /* What the names and our own metadata say about quantized tensors. */
 static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
@@ -459,7 +467,7 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *sel
     bool described = false;
     size_t i;
 
-    VC_TRY(safetensors_find_packed(ctx, model, vc_hf_config_hint_beside, &self->modules));
+    VC_TRY(safetensors_find_packed(ctx, model, get_hint, &self->modules));
     for (i = 0; i < self->n_shards; i++) {
         struct safetensors_shard *shard = &self->shards[i];
 

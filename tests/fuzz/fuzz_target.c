@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <vcompress/verify.h>
+#include <vcompress/vcompress.h>
 
 #include "kernels/kernels.h"
 #include "model_walk.h"
@@ -33,6 +33,23 @@ uint64_t fuzz_in_use(void)
     return vc_pool_in_use(fuzz_ctx()->shared->pool) - kept_bytes;
 }
 
+int fuzz_memory(void)
+{
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+    if (fd < 0) {
+        abort();
+    }
+    return fd;
+}
+
+void fuzz_store(int fd, const uint8_t *data, size_t n)
+{
+    if (ftruncate(fd, 0) != 0 || (n > 0 && pwrite(fd, data, n, 0) != (ssize_t)n)) {
+        abort();
+    }
+}
+
 /* One memory file for the whole run: making one for each input costs more than all the rest. */
 const char *fuzz_file(const uint8_t *data, size_t n)
 {
@@ -40,15 +57,10 @@ const char *fuzz_file(const uint8_t *data, size_t n)
     static int fd = -1;
 
     if (fd < 0) {
-        fd = memfd_create("fuzz", MFD_CLOEXEC);
-        if (fd < 0) {
-            abort();
-        }
+        fd = fuzz_memory();
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
-    if (ftruncate(fd, 0) != 0 || (n > 0 && pwrite(fd, data, n, 0) != (ssize_t)n)) {
-        abort();
-    }
+    fuzz_store(fd, data, n);
     return path;
 }
 
@@ -92,13 +104,64 @@ static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_
     fuzz_promise(status == VC_OK || status == VC_E_NOMEM || walked != VC_OK, "a good file can be verified", ctx);
 }
 
-void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
+void fuzz_path(const char *path, enum vc_dtype void_as)
 {
     struct vc_open_options options = {.void_as = void_as};
     struct vc_ctx *ctx = fuzz_ctx();
-    const char *path = fuzz_file(data, n);
     enum vc_status status = walk_path(ctx, path, &options);
 
     common_promises(status, ctx);
     verify_one(ctx, path, void_as, status);
+}
+
+void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as)
+{
+    fuzz_path(fuzz_file(data, n), void_as);
+}
+
+/* ---- jobs ---- */
+
+/* Its context keeps the kernels, so that it cannot be fuzz_ctx, which is checked for being empty. */
+static struct vc_ctx *job_ctx(void)
+{
+    static struct vc_ctx *ctx;
+
+    if (ctx == NULL && (vc_ctx_create(&ctx) != VC_OK || vc_ctx_set_max_memory(ctx, (uint64_t)256 << 20) != VC_OK ||
+                        vc_ctx_set_threads(ctx, 1) != VC_OK || vc_ctx_set_device(ctx, "cpu") != VC_OK)) {
+        abort();
+    }
+    return ctx;
+}
+
+static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, bool back, bool groups)
+{
+    struct vc_quantize_options q;
+    struct vc_dequantize_options d;
+
+    vc_quantize_defaults(&q);
+    vc_dequantize_defaults(&d);
+    q.min_elems = 1;
+    q.min_row = 1;
+    q.requantize = true;
+    q.nonfinite = VC_NONFINITE_ZERO;
+    q.granularity = groups ? VC_GRANULARITY_GROUP : VC_GRANULARITY_CHANNEL;
+    q.group_size = groups ? 4 : 0;
+    d.casts = true;
+    return back ? vc_job_add_dequantize(ctx, job, &d) : vc_job_add_quantize(ctx, job, &q);
+}
+
+void fuzz_job(const char *path, bool back, bool groups, enum vc_layout layout)
+{
+    struct vc_write_options write = {.path = NULL, .layout = layout};
+    struct vc_ctx *ctx = job_ctx();
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+
+    if (vc_model_open(ctx, path, NULL, &model) == VC_OK && vc_job_create(ctx, model, &job) == VC_OK &&
+        add_pass(ctx, job, back, groups) == VC_OK && vc_job_plan(ctx, job, &write) == VC_OK) {
+        (void)vc_job_run(ctx, job);
+    }
+    fuzz_promise(ctx->status != VC_E_INTERNAL, "no error of our own making", ctx);
+    vc_job_free(job);
+    vc_model_close(model);
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <vcompress/job.h>
+
 #include "core/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -18,9 +20,18 @@ uint64_t fuzz_in_use(void);
  * broken: a status without a sentence, memory that was not given back, an error of our own making, a file that is
  * fine for verify and not for the reader. */
 void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as);
+void fuzz_path(const char *path, enum vc_dtype void_as); /* the same of a file or folder that is there */
+
+/* Plans and runs a job without an output in a context of its own: int8 for every tensor that can have it (channels, or
+ * groups of 4), or `back` to floats. Aborts where that is an error of our own making. */
+void fuzz_job(const char *path, bool back, bool groups, enum vc_layout layout);
 
 /* The bytes as a file; good until the next call. */
 const char *fuzz_file(const uint8_t *data, size_t n);
+
+/* A file in memory, whose path is /proc/self/fd/<the result>, and what is in it from now on. */
+int fuzz_memory(void);
+void fuzz_store(int fd, const uint8_t *data, size_t n);
 
 /* Aborts, with the sentence of ctx, where a promise is not kept. */
 void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx);

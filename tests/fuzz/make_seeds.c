@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder_builder.h"
 #include "fuzz_target.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
@@ -229,6 +230,34 @@ static void safetensors_seeds(void)
                      "\\\"s\\\"}}}\"},\"w\":{\"dtype\":\"I8\",\"shape\":[1,4],\"data_offsets\":[0,4]},"
                      "\"s\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[4,12]}}",
                      data, 12);
+}
+
+/* An index, and a config.json unless that is NULL. */
+static void save_index(const char *name, const char *index, const char *config)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_add(&b, index, strlen(index) + (config != NULL ? 1 : 0));
+    bytes_add(&b, config, config != NULL ? strlen(config) : 0);
+    save("index", name, &b);
+    bytes_release(&b);
+}
+
+static void index_seeds(void)
+{
+    save_index("empty", "{\"weight_map\": {}}", NULL);
+    save_index("good", FOLDER_MAPPED, NULL);
+    save_index("compressed-tensors", FOLDER_MAPPED, FOLDER_CONFIG);
+    save_index("wrong-total", "{\"weight_map\": {" FOLDER_MAP "}, \"metadata\": {\"total_size\": 1}}", NULL);
+    save_index("bitsandbytes", "{\"metadata\": {}, \"weight_map\": {" FOLDER_MAP "}}",
+               "{\"model_type\": \"llama\", \"dtype\": \"bfloat16\", \"quantization_config\": {\"quant_method\": "
+               "\"bitsandbytes\", \"load_in_8bit\": true}, \"eps\": 1e-05}");
+    save_index("plain-model", FOLDER_MAPPED,
+               "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"dtype\": \"float32\"}");
+    save_index("gpt2", FOLDER_MAPPED, " {\"model_type\": \"gpt2\"}\n");
+    save_index("other-file", "{\"weight_map\": {\"x\": \"other.safetensors\"}}", "{}");
+    save_index("no-string", "{\"weight_map\": {\"x\": 1}}", NULL);
+    save_index("leads-out", "{\"weight_map\": {\"x\": \"../a.safetensors\"}}", NULL);
 }
 
 static void save_gguf(const char *name, struct gguf_builder *g)
@@ -461,6 +490,7 @@ int main(int argc, char **argv)
     member_seeds();
     safetensors_seeds();
     layout_seeds();
+    index_seeds();
     gguf_seeds();
     onnx_seeds();
     pickle_seeds();

@@ -1,0 +1,307 @@
+/* test_infolder.c - a checkpoint that is a folder: its index, every cut and flip of it, config.json beside it, links,
+ * what else lies there, and failing allocations. tests/judge/test_shards.py has the command's side. */
+#include "formats_test.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <vcompress/vcompress.h>
+
+#include "folder_builder.h"
+#include "formats/infolder.h"
+
+static char folder[256];
+
+static void write_text(const char *name, const char *text)
+{
+    folder_write(folder, name, text, strlen(text));
+}
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][512];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* The folder, and the index in it. */
+static void expect_status(enum vc_status status, const char *needle)
+{
+    const char *const paths[] = {folder, in_folder(FOLDER_INDEX)};
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        struct vc_ctx *ctx = test_ctx();
+
+        if (walk_path(ctx, paths[i], NULL) != status || strstr(vc_ctx_message(ctx), needle) == NULL ||
+            strchr(vc_ctx_message(ctx), '\n') != NULL) {
+            fail_msg("%s, \"%s\": expected %s and \"%s\"", vc_status_name(ctx->status), vc_ctx_message(ctx),
+                     vc_status_name(status), needle);
+        }
+        test_ctx_done(ctx);
+    }
+}
+
+static void expect_index(const char *index, enum vc_status status, const char *needle)
+{
+    write_text(FOLDER_INDEX, index);
+    expect_status(status, needle);
+}
+
+#define MAPPED(more) "{\"weight_map\": {" more FOLDER_MAP "}}"
+
+static void test_index(void **state)
+{
+    char name[300];
+    char text[4096];
+
+    (void)state;
+    expect_index(FOLDER_MAPPED, VC_OK, "");
+    expect_index("{\"weight_map\": {}}", VC_OK, "");
+    expect_index(MAPPED(""), VC_OK, "");
+    expect_index("{\"metadata\": {\"total_size\": 302.0}, \"more\": [], \"weight_map\": {" FOLDER_MAP "}}", VC_OK, "");
+    expect_index("", VC_E_FORMAT, "is empty");
+    expect_index("{", VC_E_FORMAT, "no valid JSON");
+    expect_index(FOLDER_MAPPED "x", VC_E_FORMAT, "no valid JSON");
+    expect_index("[]", VC_E_FORMAT, "no object \"weight_map\"");
+    expect_index("{\"weight_map\": []}", VC_E_FORMAT, "no object \"weight_map\"");
+    expect_index(MAPPED("\"w\": \"a.safetensors\", "), VC_E_FORMAT, "no valid JSON");
+    expect_index(MAPPED("\"x\": 1, "), VC_E_FORMAT, "x: its file in \"weight_map\" is no string");
+    expect_index(MAPPED("\"x\": \"sub/a.safetensors\", "), VC_E_FORMAT, "without folders");
+    expect_index(MAPPED("\"x\": \"/etc/passwd\", "), VC_E_FORMAT, "without folders");
+    expect_index(MAPPED("\"x\": \"..\", "), VC_E_FORMAT, "without folders");
+    expect_index(MAPPED("\"x\": \"\", "), VC_E_FORMAT, "without folders");
+    expect_index(MAPPED("\"x\": \"a.safetensors\\u0000b\", "), VC_E_FORMAT, "no valid JSON");
+    expect_index(MAPPED("\"x\": \"a.safetensors\", "), VC_E_FORMAT, "a.safetensors, which does not hold it");
+    expect_index(MAPPED("\"x\": \"gone.safetensors\", "), VC_E_FORMAT, "is not there");
+    expect_index(MAPPED("\"x\": \"" FOLDER_INDEX "\", "), VC_E_UNSUPPORTED, "JSON text");
+    expect_index("{\"weight_map\": {\"w\": \"a.safetensors\", \"w.scale\": \"a.safetensors\"}}", VC_E_FORMAT,
+                 "does not have it");
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(text, sizeof text, "{\"weight_map\": {\"x\": \"%s\", " FOLDER_MAP "}}", name);
+    expect_index(text, VC_E_FORMAT, "is not there");
+}
+
+static void expect_note(const char *index, const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    size_t i;
+    bool found = false;
+
+    write_text(FOLDER_INDEX, index);
+    assert_int_equal(vc_model_open(ctx, folder, NULL, &model), VC_OK);
+    assert_int_equal(vc_model_tensor_count(model), FOLDER_TENSORS);
+    for (i = 0; i < model->n_facts; i++) {
+        found = found || (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0 &&
+                          (needle == NULL || strstr(model->facts[i].value, needle) != NULL));
+    }
+    assert_int_equal(found, needle != NULL);
+    vc_model_close(model);
+    test_ctx_done(ctx);
+}
+
+/* A wrong total is a note, one that is no number nothing. */
+static void test_total(void **state)
+{
+    (void)state;
+    expect_note(FOLDER_MAPPED, NULL);
+    expect_note("{\"metadata\": {\"total_size\": 301}, \"weight_map\": {" FOLDER_MAP "}}", "301, but");
+    expect_note("{\"metadata\": {\"total_size\": -1}, \"weight_map\": {" FOLDER_MAP "}}", "-1, but");
+    expect_note("{\"metadata\": {\"total_size\": \"302\"}, \"weight_map\": {" FOLDER_MAP "}}", NULL);
+    expect_note("{\"metadata\": null, \"weight_map\": {" FOLDER_MAP "}}", NULL);
+}
+
+static bool is_codes(const char *path, const char *config)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    bool found;
+
+    write_text("config.json", config);
+    if (vc_model_open(ctx, path, NULL, &model) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    found = vc_model_find(model, "m.weight") != VC_NO_TENSOR;
+    vc_model_close(model);
+    test_ctx_done(ctx);
+    return found;
+}
+
+/* One word a row can be four codes or eight: config.json of that folder says which, however it is named. */
+static void test_config(void **state)
+{
+    char inside[512];
+
+    (void)state;
+    write_text(FOLDER_INDEX, FOLDER_MAPPED);
+    snprintf(inside, sizeof inside, "%s/", folder);
+    assert_true(is_codes(folder, FOLDER_CONFIG));
+    assert_true(is_codes(inside, FOLDER_CONFIG));
+    assert_true(is_codes(in_folder(FOLDER_INDEX), FOLDER_CONFIG));
+    assert_true(is_codes(in_folder("b.safetensors"), FOLDER_CONFIG));
+    assert_false(is_codes(folder, "{}"));
+    assert_false(is_codes(folder, "{"));
+    assert_false(is_codes(folder, ""));
+    (void)unlink(in_folder("config.json"));
+}
+
+/* A prefix of a text, and each of its bytes changed: read calmly, and refused unless the text still says the same. */
+static void damage(const char *name, const char *text)
+{
+    struct vc_ctx *ctx = test_ctx();
+    size_t n = strlen(text);
+    char *copy = malloc(n + 1);
+    size_t i;
+    unsigned k;
+
+    assert_non_null(copy);
+    memcpy(copy, text, n + 1);
+    for (i = 0; i < n; i++) {
+        folder_write(folder, name, text, i);
+        (void)walk_path(ctx, folder, NULL);
+        assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
+        assert_true(ctx->status != VC_OK || strcmp(name, FOLDER_INDEX) != 0);
+        for (k = 0; k < 3; k++) {
+            copy[i] = (char)(text[i] ^ (k == 0 ? 1 : k == 1 ? 0x20 : 0x80));
+            folder_write(folder, name, copy, n);
+            (void)walk_path(ctx, folder, NULL);
+            assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
+            assert_true((ctx->status == VC_OK) == (vc_ctx_message(ctx)[0] == '\0'));
+        }
+        copy[i] = text[i];
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+    }
+    free(copy);
+    test_ctx_done(ctx);
+}
+
+static void test_cuts_and_flips(void **state)
+{
+    (void)state;
+    write_text(FOLDER_INDEX, FOLDER_MAPPED);
+    damage("config.json", FOLDER_CONFIG);
+    write_text("config.json", FOLDER_CONFIG);
+    damage(FOLDER_INDEX, FOLDER_MAPPED);
+    (void)unlink(in_folder("config.json"));
+}
+
+/* Links are followed wherever they lead, names never. */
+static void test_links(void **state)
+{
+    char other[256];
+    char target[512];
+
+    (void)state;
+    folder_make(other, sizeof other);
+    assert_int_equal(unlink(in_folder("a.safetensors")), 0);
+    snprintf(target, sizeof target, "%s/a.safetensors", other);
+    assert_int_equal(symlink(target, in_folder("a.safetensors")), 0);
+    assert_int_equal(symlink(other, in_folder("linked")), 0);
+    expect_index(FOLDER_MAPPED, VC_OK, "");
+    folder_remove(other);
+    expect_status(VC_E_FORMAT, "is not there");
+    assert_int_equal(unlink(in_folder("a.safetensors")), 0);
+    assert_int_equal(symlink("a.safetensors", in_folder("a.safetensors")), 0); /* a circle */
+    expect_status(VC_E_IO, "a.safetensors");
+    assert_int_equal(unlink(in_folder("a.safetensors")), 0);
+    assert_int_equal(unlink(in_folder("linked")), 0);
+    assert_int_equal(mkdir(in_folder("a.safetensors"), 0700), 0);
+    expect_status(VC_E_UNSUPPORTED, "a.safetensors: is a folder");
+    assert_int_equal(rmdir(in_folder("a.safetensors")), 0);
+}
+
+static enum vc_status quantize(struct vc_ctx *ctx, const char *to)
+{
+    struct vc_write_options write = {.path = to, .max_shard_bytes = 100};
+    struct vc_quantize_options options;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    vc_quantize_defaults(&options);
+    options.min_elems = 1;
+    options.min_row = 1;
+    options.requantize = true;
+    VC_TRY(vc_model_open(ctx, folder, NULL, &model));
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(ctx, job, &options));
+    VC_TRY(vc_job_plan(ctx, job, &write));
+    VC_TRY(vc_job_run(ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+/* The n-th allocation fails, for every n, in reading the folder and writing another one. */
+static void test_allocations(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    char to[300];
+    uint64_t in_use;
+    uint64_t n;
+
+    (void)state;
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    write_text(FOLDER_INDEX, FOLDER_MAPPED);
+    write_text("config.json", FOLDER_CONFIG);
+    write_text("notes.h5", "weights of another kind");
+    write_text("tokenizer.json", "{}");
+    snprintf(to, sizeof to, "%s.out", folder);
+    if (quantize(ctx, to) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
+    for (n = 1;; n++) {
+        enum vc_status status;
+
+        folder_remove(to);
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = quantize(ctx, to);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
+        if (status == VC_OK) {
+            break;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+        assert_string_not_equal(vc_ctx_message(ctx), "");
+        assert_int_not_equal(access(to, F_OK), 0);
+    }
+    assert_true(n > 100);
+    folder_remove(to);
+    vc_ctx_free(ctx);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder_make(folder, sizeof folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_index, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_total, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_config, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cuts_and_flips, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_allocations, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* fuzz_index.c - any bytes as the index of a folder of shards, which stay as they are, and behind the first byte 0 its
+ * config.json: the folder is read as fuzz_npz.c does with an npz, and jobs without an output are planned and run.
+ * config.json is also changed by itself: what comes out is JSON, and says what it said but for the changed members. */
+#define _GNU_SOURCE
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "folder_builder.h"
+#include "formats/hf_config.h"
+#include "formats/hf_dtype.h"
+#include "fuzz_target.h"
+
+static char folder[256];
+static int index_fd, config_fd;
+
+static void remove_folder(void)
+{
+    folder_remove(folder);
+}
+
+/* A name in the folder for a file in memory, through a link as caches have them. */
+static int make_member(const char *name)
+{
+    int fd = fuzz_memory();
+    char path[300];
+    char target[64];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
+    if (symlink(target, path) != 0) {
+        abort();
+    }
+    return fd;
+}
+
+static void make_folder(void)
+{
+    folder_make(folder, sizeof folder);
+    folder_write(folder, "other.safetensors", "{}", 2);
+    folder_write(folder, "tokenizer.json", "{}", 2);
+    index_fd = make_member(FOLDER_INDEX);
+    config_fd = make_member("config.json");
+    (void)atexit(remove_folder);
+}
+
+/* ---- config.json by itself ---- */
+
+static const uint64_t shape[] = {64, 64};
+
+/* Codes that a job made, and a weight that it left alone. */
+static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_t n, enum vc_layout layout,
+                                     struct vc_text *out)
+{
+    static const bool told[] = {true, false};
+    struct vc_tensor tensors[] = {
+        {.name = "l.q.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .companion_of = VC_NO_TENSOR},
+        {.name = "lm_head.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .companion_of = VC_NO_TENSOR}};
+    struct vc_out_tensor outs[] = {
+        {.name = "l.q.weight",
+         .dtype = VC_DTYPE_I8,
+         .n_dims = 2,
+         .shape = shape,
+         .quant = {.scheme = VC_SCHEME_INT8, .granularity = VC_GRANULARITY_GROUP, .group_size = 32, .symmetric = true}},
+        {.name = "lm_head.weight",
+         .dtype = VC_DTYPE_F32,
+         .n_dims = 2,
+         .shape = shape,
+         .form = VC_FORM_RAW,
+         .source = 1}};
+    struct vc_model model = {.n_tensors = 2, .tensors = tensors};
+    struct vc_out_list list = {.n = 2, .tensors = outs};
+    struct vc_hf_change change = {.model = &model, .outs = &list, .told = told, .layout = layout};
+
+    return vc_hf_config_rewrite(ctx, text, n, &change, out);
+}
+
+static void forget(json_t *root, bool weights)
+{
+    static const char *const members[] = {"torch_dtype", "dtype"};
+    size_t i;
+
+    for (i = 0; i < 2 && !weights; i++) {
+        if (json_is_string(json_object_get(root, members[i]))) {
+            (void)json_object_del(root, members[i]);
+        }
+    }
+    if (weights) {
+        (void)json_object_del(root, "quantization_config");
+    }
+}
+
+/* Both are the same JSON but for the members that were to change; what is no JSON object was left alone or refused. */
+static void check_config(struct vc_ctx *ctx, const char *text, size_t n, enum vc_status status,
+                         const struct vc_text *out, bool weights)
+{
+    json_t *before = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *after = json_loadb(out->data, out->n, JSON_REJECT_DUPLICATES, NULL);
+
+    if (status == VC_OK && json_is_object(before)) {
+        forget(before, weights);
+        forget(after, weights);
+        fuzz_promise(json_is_object(after) && json_equal(before, after), "config.json stays what it was", ctx);
+    } else if (status == VC_OK) {
+        fuzz_promise(!weights && out->n == n && memcmp(out->data, text, n) == 0, "no JSON is left alone", ctx);
+    }
+    json_decref(before);
+    json_decref(after);
+}
+
+static void change_config(const char *text, size_t n)
+{
+    static const enum vc_layout layouts[] = {VC_LAYOUT_COMPRESSED_TENSORS, VC_LAYOUT_BITSANDBYTES};
+    struct vc_ctx *ctx = fuzz_ctx();
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        struct vc_text out;
+        enum vc_status status;
+
+        vc_clear_error(ctx);
+        vc_text_init(&out, ctx);
+        status = i < 2 ? change_weights(ctx, text, n, layouts[i], &out)
+                       : vc_hf_dtype_rewrite(ctx, text, n, VC_DTYPE_BF16, &out);
+        fuzz_promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED, "config.json", ctx);
+        check_config(ctx, text, n, status, &out, i < 2);
+        vc_text_release(&out);
+    }
+    fuzz_promise(fuzz_in_use() == 0, "all memory is given back", ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    const uint8_t *end = n == 0 ? NULL : memchr(data, 0, n);
+    size_t n_index = end != NULL ? (size_t)(end - data) : n;
+    const uint8_t *config = end != NULL ? end + 1 : data + n;
+    size_t n_config = n - (size_t)(config - data);
+
+    if (folder[0] == '\0') {
+        make_folder();
+    }
+    fuzz_store(index_fd, data, n_index);
+    fuzz_store(config_fd, config, n_config);
+    fuzz_path(folder, VC_DTYPE_RAW);
+    if (fuzz_ctx()->status == VC_OK) {
+        fuzz_job(folder, false, n % 2 == 1, VC_LAYOUT_AUTO);
+        fuzz_job(folder, false, false, n % 2 == 1 ? VC_LAYOUT_BITSANDBYTES : VC_LAYOUT_COMPRESSED_TENSORS);
+        fuzz_job(folder, true, false, VC_LAYOUT_AUTO);
+    }
+    if (n_config != 0) {
+        change_config((const char *)config, n_config);
+    }
+    return 0;
+}
