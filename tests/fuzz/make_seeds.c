@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "folder_builder.h"
-#include "fuzz_target.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
 #include "torch_builder.h"
