@@ -16,7 +16,10 @@ struct vc_findings {
     struct vc_finding *list;
     size_t n, capacity;
     size_t n_errors, n_warnings;
-    bool muted; /* a second walk over what was reported already */
+    const char **names; /* that something was found about, those beyond VC_MAX_FINDINGS too: a hash table, NULL is free
+                         */
+    size_t n_names, names_capacity; /* the capacity is a power of two, or 0 */
+    bool muted;                     /* a second walk over what was reported already */
 };
 
 void vc_findings_release(struct vc_ctx *ctx, struct vc_findings *findings);
@@ -41,7 +44,7 @@ enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char
 /* Between these, findings are dropped. */
 void vc_findings_mute(struct vc_ctx *ctx, bool muted);
 
-/* Something was found about the tensor already. */
+/* Something was found about the tensor already. Takes the same time however much was found. */
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor);
 
 #endif

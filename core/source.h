@@ -48,6 +48,9 @@ struct vc_source_ops {
 
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
 
+    /* With findings: reads what no tensor's values are in, and notes what is wrong with it. May be NULL: nothing. */
+    enum vc_status (*check_rest)(struct vc_ctx *ctx, const struct vc_model *model);
+
     /* After reading: what turned up meanwhile that the user should know; "" for nothing. May be NULL. */
     void (*late_note)(const struct vc_model *model, char *buffer, size_t n);
 

@@ -270,6 +270,22 @@ static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model
                              model->format, promised);
 }
 
+/* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
+ * What cannot be read for another reason stays a failure, unless something was found in it already. */
+static enum vc_status survive(struct vc_ctx *ctx, struct vc_model *model, enum vc_status status)
+{
+    if (!vc_collecting(ctx) || (status == VC_E_UNSUPPORTED && ctx->findings->n_errors == 0)) {
+        return status;
+    }
+    VC_TRY(vc_collect(ctx, status, "header", NULL));
+    model->n_tensors = 0;
+    if (model->ops == NULL) {
+        model->input = NULL; /* the reader closed it */
+    }
+out:
+    return status;
+}
+
 /* The file belongs to the model once the format's reader has it. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
@@ -283,6 +299,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     model->file_bytes = file->size_bytes;
     model->input = file;
     status = format->open(ctx, file, options, model);
+    if (status != VC_OK) {
+        status = survive(ctx, model, status);
+    }
     if (status == VC_OK && model->by_name == NULL) {
         status = vc_model_index_names(ctx, model);
     }

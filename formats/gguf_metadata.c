@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/findings.h"
 #include "core/text.h"
 
 #define CURSOR_BYTES ((size_t)64 << 10)
@@ -207,7 +208,10 @@ static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, st
     VC_TRY(gguf_take(cursor, key, (size_t)n));
     key[n] = '\0';
     if (!vc_utf8_valid(key, (size_t)n)) {
-        VC_TRY(vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key is no UTF-8", cursor->where));
+        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key is no UTF-8", cursor->where);
+        VC_TRY(vc_collect(cursor->ctx, status, "metadata", NULL));
+        pair->key = "";
+        goto out;
     }
     vc_text_add_bytes(&keys->text, key, (size_t)n + 1);
     VC_TRY(keys->text.status);
@@ -265,7 +269,7 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
     size_t i;
 
     if (strcmp(pair->key, VC_GGUF_KEY_ALIGNMENT) == 0) {
-        return note_alignment(cursor, pair, metadata);
+        return vc_collect(cursor->ctx, note_alignment(cursor, pair, metadata), "metadata", NULL);
     }
     if (strcmp(pair->key, VC_GGUF_KEY_QUANTIZER) == 0) {
         metadata->quantizer = pair->place;
@@ -309,7 +313,8 @@ static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
     }
     for (i = 1; i < keys->n; i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]));
+            status = vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]);
+            VC_TRY(vc_collect(ctx, status, "metadata", NULL));
         }
     }
 out:

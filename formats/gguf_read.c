@@ -65,8 +65,11 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
     entry->name_bytes = (size_t)n;
     VC_TRY(gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
-    if (!vc_utf8_valid(entry->name, entry->name_bytes)) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", cursor->where);
+    entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
+    if (entry->broken) {
+        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", cursor->where);
+        (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_MAX_NAME, cursor->where);
+        return vc_collect(cursor->ctx, status, "name", entry->name);
     }
     (void)snprintf(cursor->where, sizeof cursor->where, "the entry of tensor '%s'", entry->name);
 out:
@@ -113,6 +116,13 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
     return VC_OK;
 }
 
+/* A violation behind which the next entry can be found; with findings, the entry is left out. */
+static enum vc_status note(const struct gguf_cursor *cursor, struct entry *entry, const char *id, enum vc_status status)
+{
+    entry->broken = entry->broken || status != VC_OK;
+    return vc_collect(cursor->ctx, status, id, entry->name);
+}
+
 static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint32_t type = 0;
@@ -126,13 +136,9 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     if (entry->dtype == VC_DTYPE_COUNT) {
         status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
                          entry->name, type);
-        entry->broken = true;
-        VC_TRY(vc_collect(cursor->ctx, status, "dtype", entry->name));
-        return VC_OK;
+        return note(cursor, entry, "dtype", status);
     }
-    status = check_size(cursor->ctx, entry);
-    entry->broken = status != VC_OK;
-    VC_TRY(vc_collect(cursor->ctx, status, "shape", entry->name));
+    status = entry->broken ? VC_OK : note(cursor, entry, "shape", check_size(cursor->ctx, entry));
 out:
     return status;
 }
@@ -312,6 +318,9 @@ static enum vc_status read_file(struct gguf_cursor *cursor, struct gguf *self, s
     VC_TRY(walk_entries(cursor, self, model, &sums, &(struct sums){.n_tensors = sums.n_tensors}));
 out:
     vc_findings_mute(cursor->ctx, false);
+    if (status == VC_E_FORMAT && vc_collecting(cursor->ctx)) {
+        (void)vc_context(cursor->ctx, "byte %" PRIu64, cursor->at); /* where the list of findings ends */
+    }
     return status;
 }
 

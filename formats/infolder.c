@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "core/findings.h"
 #include "formats/weight_index.h"
 
 #define VC_FOLDER_MAX_FILES 100000
@@ -219,12 +220,13 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
 }
 
-enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
+enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
+                                       struct vc_model *model)
 {
     enum vc_status status = VC_OK;
 
     if (folder->map.map != NULL) {
-        status = weight_index_check(ctx, &folder->map, folder->index, model);
+        status = weight_index_check(ctx, &folder->map, folder->index, lost, model);
         weight_index_forget(ctx, &folder->map);
     }
     return status;
@@ -268,25 +270,6 @@ static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folde
                : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", folder->indices.n);
 }
 
-/* The files of the model: those of the index, or the only one. */
-static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status;
-
-    VC_TRY(choose_index(ctx, folder));
-    if (folder->index != NULL) {
-        VC_TRY(read_index(ctx, folder));
-    } else if (folder->weights.n == 1) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[0]));
-    } else if (has_name(&folder->weights, "model.safetensors")) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
-    } else {
-        VC_TRY(refuse_weights(ctx, folder));
-    }
-out:
-    return status;
-}
-
 /* Every safetensors file. */
 static enum vc_status choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
@@ -303,6 +286,30 @@ out:
     return status;
 }
 
+/* The files of the model: those of the index, or the only one. */
+static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status;
+
+    VC_TRY(choose_index(ctx, folder));
+    if (folder->index != NULL) {
+        status = read_index(ctx, folder);
+        if (status != VC_OK) { /* with findings, the files speak for themselves */
+            VC_TRY(vc_collect(ctx, status, "index", NULL));
+            weight_index_release(ctx, &folder->map);
+            VC_TRY(choose_all(ctx, folder));
+        }
+    } else if (folder->weights.n == 1) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[0]));
+    } else if (has_name(&folder->weights, "model.safetensors")) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
+    } else {
+        VC_TRY(refuse_weights(ctx, folder));
+    }
+out:
+    return status;
+}
+
 /* The shards are known: what else is there. */
 static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
@@ -313,6 +320,9 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     for (i = 0; i < folder->weights.n; i++) {
         if (!has_name(&folder->shards, folder->weights.names[i])) {
             VC_TRY(names_add(ctx, folder, &folder->left, folder->weights.names[i]));
+            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "orphan", folder->weights.names[i], "%s",
+                           folder->index != NULL ? "lies beside the shards, but the index names no tensor in it"
+                                                 : "lies beside the model, and nothing says that it belongs to it"));
         }
     }
     for (i = 0; i < folder->indices.n; i++) {

@@ -38,7 +38,8 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
                                 struct vc_infile **out);
 
 /* weight_index_check, once; what was read of the index is freed. Without an index everything is right. */
-enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
+enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
+                                       struct vc_model *model);
 
 /* What goes with the weights, sorted by name; and how many other files are left where they are. */
 size_t vc_infolder_carried_count(const struct vc_infolder *folder);

@@ -28,29 +28,6 @@ static uint64_t form_bytes(const struct npz_member *member, enum vc_form form)
     return form == VC_FORM_VALUES && member->kind == NPZ_ARRAY ? member->data.size_bytes : member->entry->size_bytes;
 }
 
-static enum vc_status check_whole_file(struct vc_ctx *ctx, const struct npz *self, const struct npz_member *member)
-{
-    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
-    uint64_t left = member->entry->size_bytes;
-    uint64_t at = member->entry->data_offset;
-    uint32_t crc = 0;
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(buffer);
-    while (left > 0) {
-        size_t n = (size_t)vc_min_u64(left, VC_ZIP_BLOCK_BYTES);
-
-        VC_TRY(vc_infile_read(ctx, self->file, at, buffer, n));
-        crc = vc_crc32(crc, buffer, n);
-        at += n;
-        left -= n;
-    }
-    VC_TRY(vc_zip_compare_crc(ctx, member->entry, crc));
-out:
-    vc_free(ctx, buffer);
-    return status;
-}
-
 /* Counts a piece of a form; when that completes it, the CRC is compared and counting starts again. crc: of the piece,
  * which ends n_after bytes before the end of the member. */
 static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, const struct npz_member *member,
@@ -76,7 +53,7 @@ static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, con
         atomic_store_explicit(&check->n_bytes, 0, memory_order_relaxed);
     }
     if (!by_pieces) {
-        return check_whole_file(ctx, self, member);
+        return vc_zip_check_member(ctx, self->file, member->entry, NULL);
     }
     if (form == VC_FORM_VALUES) {
         crc ^= vc_crc32_place(member->header_crc, total);

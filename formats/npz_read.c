@@ -444,6 +444,14 @@ out:
     return status;
 }
 
+/* Of an archive that has lost its members, only the name says what it was. */
+static const char *format_of_ruin(const struct vc_zip *zip, const struct vc_model *model)
+{
+    const char *promised = zip->n == 0 ? vc_format_of_name(model->path) : NULL;
+
+    return promised != NULL && strcmp(promised, vc_format_torch.name) == 0 ? promised : model->format;
+}
+
 /* Every zip file comes here first; its members say what it is. */
 static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                struct vc_model *model)
@@ -451,6 +459,11 @@ static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const
     struct vc_zip zip;
     enum vc_status status = vc_zip_open(ctx, file, &zip);
 
+    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
+        status = vc_collect(ctx, status, "header", NULL);
+        status = status == VC_OK ? vc_zip_recover(ctx, file, &zip) : status;
+        model->format = format_of_ruin(&zip, model);
+    }
     if (status != VC_OK) {
         vc_infile_close(ctx, file);
         return status;

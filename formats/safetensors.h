@@ -47,6 +47,7 @@ struct safetensors_shard {
     struct vc_arena arena;   /* names and shapes of the entries */
     struct vc_text metadata; /* "key":"value",... as JSON, without our manifest */
     bool has_format;         /* the metadata has a "format" */
+    bool lost;               /* only while findings are collected: not all of its entries are known */
     char *manifest;          /* our own entry; NULL if there is none. Freed once it has been applied */
 };
 

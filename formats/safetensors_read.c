@@ -193,6 +193,12 @@ out:
     return status;
 }
 
+/* The same of the header as a whole: of a shard, findings name it. */
+static enum vc_status note_header(const struct parsing *p, const char *id, enum vc_status status)
+{
+    return vc_collect(p->ctx, status, id, p->shard->name);
+}
+
 /* ---- the metadata ---- */
 
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
@@ -207,14 +213,14 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
     }
     if (!json_is_object(json)) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" is no object", VC_SAFETENSORS_METADATA);
-        return vc_collect(p->ctx, status, "metadata", NULL);
+        return note_header(p, "metadata", status);
     }
     json_object_foreach(json, key, value)
     {
         if (!json_is_string(value)) {
             status =
                 vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" has '%s', which is no string", VC_SAFETENSORS_METADATA, key);
-            VC_TRY(vc_collect(p->ctx, status, "metadata", NULL));
+            VC_TRY(note_header(p, "metadata", status));
             continue;
         }
         if (strcmp(key, VC_MANIFEST_NAME) == 0) {
@@ -268,10 +274,18 @@ static enum vc_status read_member(struct parsing *p, const char *name, json_t *v
     if (p->metadata_known) {
         enum vc_status status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has two members \"%s\"", name);
 
-        return vc_collect(p->ctx, status, "duplicate", NULL);
+        return note_header(p, "duplicate", status);
     }
     p->metadata_known = true;
     return read_metadata(p, value);
+}
+
+/* Behind the place where it is no JSON any more nothing can be told; the entries before it are good. */
+static enum vc_status refuse_json(struct parsing *p, enum vc_status status)
+{
+    (void)vc_context(p->ctx, "its safetensors header%s", status == VC_E_FORMAT ? " is no valid JSON" : "");
+    p->shard->lost = true;
+    return note_header(p, "header", status);
 }
 
 static enum vc_status read_members(struct parsing *p, char *text, size_t n)
@@ -286,12 +300,12 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
     do {
         status = json_walk_next(p->ctx, &walk, &name, &value);
         if (status != VC_OK) {
-            VC_TRY(vc_context(p->ctx, "its safetensors header %s", status == VC_E_FORMAT ? "is no valid JSON" : ""));
+            VC_TRY(refuse_json(p, status));
         }
         if (walk.minus_zero && !p->minus_zero) {
             p->minus_zero = true;
             status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0");
-            VC_TRY(vc_collect(p->ctx, status, "header", NULL));
+            VC_TRY(note_header(p, "header", status));
         }
         VC_TRY(name == NULL ? VC_OK : read_member(p, name, value));
     } while (name != NULL);
@@ -351,10 +365,10 @@ static enum vc_status check_order(const struct parsing *p)
         VC_TRY(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
         at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
     }
-    if (at != p->data_bytes && i == p->n) {
+    if (at != p->data_bytes && i == p->n && !p->shard->lost) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
                          p->data_bytes, at);
-        VC_TRY(vc_collect(p->ctx, status, "size", NULL));
+        VC_TRY(note_header(p, "size", status));
     }
 out:
     return status;
@@ -638,6 +652,7 @@ static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, s
         self->n_entries = shard->first;
         shard->n = 0;
     }
+    shard->lost = true;
     return vc_collect_missing(ctx, status, "shard", shard->name);
 }
 
@@ -663,6 +678,22 @@ out:
     return status;
 }
 
+static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)
+{
+    bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(lost);
+    for (i = 0; i < self->n_shards; i++) {
+        lost[i] = self->shards[i].lost;
+    }
+    status = vc_infolder_check_index(ctx, self->folder, lost, model);
+out:
+    vc_free(ctx, lost);
+    return status;
+}
+
 enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
 {
     size_t n = vc_infolder_shard_count(folder);
@@ -682,7 +713,7 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder
         VC_TRY(open_shard(ctx, self, i, model));
     }
     VC_TRY(make_tensors(ctx, self, model));
-    VC_TRY(vc_infolder_check_index(ctx, folder, model));
+    VC_TRY(check_index(ctx, self, model));
     VC_TRY(find_quantized(ctx, self, model));
 out:
     return status;

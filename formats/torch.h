@@ -20,6 +20,7 @@
 #include "formats/pickle.h"
 #include "formats/zip_data.h"
 
+#define TORCH_PICKLE   "data.pkl"
 #define TORCH_MANIFEST ".data/vcompress.json"
 #define TORCH_KEY      ".data/vcompress.key"
 
@@ -82,6 +83,7 @@ struct torch {
     struct vc_zip zip;
     size_t root_bytes; /* of the member names' common prefix, with its '/' */
     bool legacy, big_endian, script;
+    bool blind;          /* only while findings are collected: the pickle is damaged, so nothing is known of tensors */
     unsigned char *text; /* the bytes of the pickle */
     struct vc_pickle pickle;
     struct vc_arena arena; /* names, shapes, parts, notes */

@@ -15,24 +15,38 @@ static bool is_plain_name(const char *name)
     return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-static enum vc_status check_values(struct vc_ctx *ctx, const struct weight_index *index)
+static enum vc_status check_value(struct vc_ctx *ctx, const char *tensor, const json_t *value)
 {
-    const char *tensor;
-    json_t *value;
+    const char *name = json_string_value(value);
 
-    json_object_foreach(index->map, tensor, value)
-    {
-        const char *name = json_string_value(value);
-
-        if (name == NULL) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor);
-        }
-        if (!is_plain_name(name)) {
-            return vc_fail(ctx, VC_E_FORMAT,
-                           "%s: its file in \"weight_map\" is '%.200s', expected a name without folders", tensor, name);
-        }
+    if (name == NULL) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor);
+    }
+    if (!is_plain_name(name)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is '%.200s', expected a name without folders",
+                       tensor, name);
     }
     return VC_OK;
+}
+
+/* With findings, entries that cannot be used leave the map. */
+static enum vc_status check_values(struct vc_ctx *ctx, const struct weight_index *index)
+{
+    enum vc_status status = VC_OK;
+    const char *tensor;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(index->map, next, tensor, value)
+    {
+        status = check_value(ctx, tensor, value);
+        if (status != VC_OK) {
+            VC_TRY(vc_collect(ctx, status, "index", tensor));
+            (void)json_object_del(index->map, tensor);
+        }
+    }
+out:
+    return status;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -115,17 +129,16 @@ static enum vc_status check_total(struct vc_ctx *ctx, const struct weight_index 
     static const char sentence[] =
         "%s: its total_size is %" JSON_INTEGER_FORMAT ", but the tensors have %" PRIu64 " bytes";
     const json_t *total = json_object_get(json_object_get(index->root, "metadata"), "total_size");
-    enum vc_status status = VC_OK;
 
     if (!json_is_integer(total) || (uint64_t)json_integer_value(total) == bytes) {
         return VC_OK;
     }
-    if (vc_collecting(ctx) && ctx->findings->n_errors == 0) {
-        VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL, sentence, name, json_integer_value(total), bytes));
+    if (vc_collecting(ctx)) { /* tensors that are left out explain it */
+        return ctx->findings->n_errors != 0 ? VC_OK
+                                            : vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL, sentence, name,
+                                                      json_integer_value(total), bytes);
     }
-    VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, json_integer_value(total), bytes));
-out:
-    return status;
+    return vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, json_integer_value(total), bytes);
 }
 
 /* A tensor of a file is in the index, at that file. */
@@ -135,6 +148,9 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct weight_index
     const char *said = json_string_value(json_object_get(index->map, tensor));
     enum vc_status status = VC_OK;
 
+    if (said == NULL && vc_collecting(ctx) && vc_findings_has(ctx->findings, tensor)) {
+        return VC_OK; /* it has, and cannot be used */
+    }
     if (said == NULL) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s does not have it", tensor, file, name);
     } else if (strcmp(said, file) != 0) {
@@ -143,14 +159,21 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct weight_index
     return vc_collect(ctx, status, "index", tensor);
 }
 
-/* Findings about the tensor, or its file, explain why it is not there. */
-static bool said_already(const struct vc_ctx *ctx, const char *tensor, const char *file)
+/* Findings about the tensor, or about its file as a whole, explain why it is not there. */
+static bool said_already(const struct vc_ctx *ctx, const struct weight_index *index, const bool *lost,
+                         const char *tensor, const char *file)
 {
-    return vc_collecting(ctx) && (vc_findings_has(ctx->findings, tensor) || vc_findings_has(ctx->findings, file));
+    const char **found;
+
+    if (!vc_collecting(ctx)) {
+        return false;
+    }
+    found = bsearch(&file, index->files, index->n_files, sizeof *index->files, compare_names);
+    return vc_findings_has(ctx->findings, tensor) || (found != NULL && lost[found - index->files]);
 }
 
 enum vc_status weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
-                                  struct vc_model *model)
+                                  const bool *lost, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
     uint64_t bytes = 0;
@@ -164,7 +187,8 @@ enum vc_status weight_index_check(struct vc_ctx *ctx, const struct weight_index 
     }
     json_object_foreach(index->map, tensor, value)
     {
-        if (vc_model_find(model, tensor) == VC_NO_TENSOR && !said_already(ctx, tensor, json_string_value(value))) {
+        if (vc_model_find(model, tensor) == VC_NO_TENSOR &&
+            !said_already(ctx, index, lost, tensor, json_string_value(value))) {
             status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, name,
                              json_string_value(value));
             VC_TRY(vc_collect(ctx, status, "index", tensor));

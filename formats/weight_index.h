@@ -23,10 +23,11 @@ struct weight_index {
 enum vc_status weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out);
 
 /* The model has the tensors of all files, under the names they have there, and io[].shard counts index->files. Every
- * one is in the index at its file, and nothing else is; a wrong total size becomes a note of the model. Sentences begin
+ * one is in the index at its file, and nothing else is; of files that are `lost` (only with findings, else all false)
+ * what they hold is not known. A wrong total size becomes a note of the model. Sentences begin
  * with the tensor's name and call the index `name`. */
 enum vc_status weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
-                                  struct vc_model *model);
+                                  const bool *lost, struct vc_model *model);
 
 /* Frees all but the names of the files. */
 void weight_index_forget(struct vc_ctx *ctx, struct weight_index *index);

@@ -131,7 +131,7 @@ static enum vc_status spool_write(struct vc_ctx *ctx, struct vc_spool *spool, co
     return VC_OK;
 }
 
-/* Inflates the whole member to the end of the spool file and checks it. */
+/* Inflates the whole member to the end of the spool file (NULL: to nowhere) and checks it. */
 static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct vc_spool *spool, const struct vc_infile *file,
                                        const struct vc_zip_entry *entry, bool *crc_wrong)
 {
@@ -154,7 +154,7 @@ static enum vc_status inflate_to_spool(struct vc_ctx *ctx, struct vc_spool *spoo
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(vc_inflate_read(ctx, inflate, plain, n));
         crc = vc_crc32(crc, plain, n);
-        VC_TRY(spool_write(ctx, spool, plain, n));
+        VC_TRY(spool == NULL ? VC_OK : spool_write(ctx, spool, plain, n));
         left -= n;
     }
     VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, note_crc(entry, crc, crc_wrong)));
@@ -163,6 +163,38 @@ out:
     vc_free(ctx, plain);
     vc_free(ctx, fill.buffer);
     return status;
+}
+
+static enum vc_status check_stored(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
+                                   bool *crc_wrong)
+{
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_ZIP_BLOCK_BYTES);
+    uint64_t left = entry->size_bytes;
+    uint64_t at = entry->data_offset;
+    uint32_t crc = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(buffer);
+    while (left > 0) {
+        size_t n = (size_t)vc_min_u64(left, VC_ZIP_BLOCK_BYTES);
+
+        VC_TRY(vc_check_cancelled(ctx));
+        VC_TRY(vc_infile_read(ctx, file, at, buffer, n));
+        crc = vc_crc32(crc, buffer, n);
+        at += n;
+        left -= n;
+    }
+    VC_TRY(vc_zip_compare_crc(ctx, entry, note_crc(entry, crc, crc_wrong)));
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+enum vc_status vc_zip_check_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
+                                   bool *crc_wrong)
+{
+    return entry->method == VC_ZIP_STORED ? check_stored(ctx, file, entry, crc_wrong)
+                                          : inflate_to_spool(ctx, NULL, file, entry, crc_wrong);
 }
 
 enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const struct vc_infile *file,

@@ -35,6 +35,10 @@ enum vc_status vc_zip_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry 
 enum vc_status vc_zip_read_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                   unsigned char *dst, bool *crc_wrong);
 
+/* Reads a member of any size and keeps nothing of it. crc_wrong: as above. */
+enum vc_status vc_zip_check_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
+                                   bool *crc_wrong);
+
 /* Members unpacked one after the other into an unnamed file in $TMPDIR. */
 struct vc_spool {
     pthread_mutex_t lock;

@@ -1,10 +1,12 @@
-/* zip_internal.h - what zip_read.c and zip_local.c share. */
+/* zip_internal.h - what zip_read.c, zip_local.c and zip_recover.c share. */
 #ifndef VC_FORMATS_ZIP_INTERNAL_H
 #define VC_FORMATS_ZIP_INTERNAL_H
 
 #include "formats/zip_read.h"
 
-#define VC_ZIP_EXTRA_64 0x0001
+#define VC_ZIP_EXTRA_64    0x0001
+#define VC_ZIP_LOCAL_BYTES 30 /* of a local header without name and extra field */
+#define VC_ZIP_LOCAL_MAGIC 0x04034b50
 
 struct vc_zip_extra {
     unsigned id;

@@ -10,8 +10,7 @@
 #include "core/findings.h"
 #include "formats/zip_internal.h"
 
-#define LOCAL_BYTES         30
-#define MAX_LOCAL_BYTES     (LOCAL_BYTES + 2 * 65535)
+#define MAX_LOCAL_BYTES     (VC_ZIP_LOCAL_BYTES + 2 * 65535)
 #define DESCRIPTOR_MAX      24
 #define FLAG_DESCRIPTOR     0x0008
 #define FLAGS_DEFLATE_LEVEL 0x0006 /* a hint of the compressor */
@@ -69,7 +68,7 @@ static void sort_order(struct order *order, const struct vc_zip *zip)
 /* What is read for a header of unknown length, cut at the directory. */
 static uint64_t expected_end(const struct vc_zip *zip, const struct vc_zip_entry *entry)
 {
-    uint64_t end = entry->local_offset + LOCAL_BYTES + entry->name_bytes + EXPECTED_EXTRA + VC_ZIP_HEAD_BYTES;
+    uint64_t end = entry->local_offset + VC_ZIP_LOCAL_BYTES + entry->name_bytes + EXPECTED_EXTRA + VC_ZIP_HEAD_BYTES;
 
     return vc_min_u64(end, zip->directory_offset);
 }
@@ -188,7 +187,7 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
     struct vc_zip_extra extra64;
     enum vc_status status = VC_OK;
 
-    if (name_bytes != entry->name_bytes || memcmp(p + LOCAL_BYTES, entry->name, name_bytes) != 0) {
+    if (name_bytes != entry->name_bytes || memcmp(p + VC_ZIP_LOCAL_BYTES, entry->name, name_bytes) != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "the local header has another name than the directory");
     }
     if (vc_le16(p + 8) != entry->method) {
@@ -202,7 +201,7 @@ static enum vc_status check_local(struct vc_ctx *ctx, const struct vc_zip_entry 
                        "local header and directory disagree about the CRC: %08" PRIx32 " and %08" PRIx32,
                        vc_le32(p + 14), entry->crc);
     }
-    VC_TRY(find64(ctx, p + LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
+    VC_TRY(find64(ctx, p + VC_ZIP_LOCAL_BYTES + name_bytes, vc_le16(p + 28), &extra64));
     VC_TRY(check_sizes(ctx, entry, p, &extra64));
 out:
     return status;
@@ -268,10 +267,10 @@ static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char
 
     VC_TRY(load_headers(v, i));
     p = v->window.data + (entry->local_offset - v->window.offset);
-    if (left < LOCAL_BYTES || vc_le32(p) != 0x04034b50) {
+    if (left < VC_ZIP_LOCAL_BYTES || vc_le32(p) != VC_ZIP_LOCAL_MAGIC) {
         return vc_fail(v->ctx, VC_E_FORMAT, "no local header at offset %" PRIu64, entry->local_offset);
     }
-    header = LOCAL_BYTES + (uint64_t)vc_le16(p + 26) + vc_le16(p + 28);
+    header = VC_ZIP_LOCAL_BYTES + (uint64_t)vc_le16(p + 26) + vc_le16(p + 28);
     if (header > left || entry->packed_bytes > left - header) {
         return vc_fail(v->ctx, VC_E_FORMAT,
                        "a header of %" PRIu64 " and %" PRIu64 " bytes of data at offset %" PRIu64
@@ -309,7 +308,7 @@ static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
         VC_TRY(load(v, from, end));
         p = v->window.data + (from - v->window.offset);
         for (i = 0; i + 4 <= end - from; i++) {
-            if (p[i] == 'P' && vc_le32(p + i) == 0x04034b50) {
+            if (p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC) {
                 return vc_fail(v->ctx, VC_E_FORMAT,
                                "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "
                                "directory does not have",
@@ -342,8 +341,8 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
                             vc_zip_visit_fn *visit, void *user)
 {
     struct visit v = {.ctx = ctx, .file = file, .zip = zip};
-    uint64_t at = 0;               /* end of what was visited */
-    bool broken = has_broken(zip); /* where such a member lies is not sure: hidden ones are not looked for */
+    uint64_t at = 0;                                  /* end of what was visited */
+    bool broken = zip->incomplete || has_broken(zip); /* where members lie is not sure: no search for hidden ones */
     size_t i;
     enum vc_status status = VC_OK;
 

@@ -366,8 +366,12 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
 
         /* Each later record needs its fixed part, which the room for names counts on. */
         status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
-        if (status != VC_OK) {
-            return vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
+        if (status != VC_OK) { /* where the next one is, nobody knows */
+            (void)vc_context(ctx, "zip directory, member %zu of %zu (byte %" PRIu64 ")", i + 1, zip->n,
+                             zip->directory_offset + at);
+            zip->n = i;
+            zip->incomplete = true;
+            return vc_collect(ctx, status, "header", NULL);
         }
         at += entry->central_bytes;
         status = check_name(ctx, entry);

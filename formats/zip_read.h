@@ -40,10 +40,14 @@ struct vc_zip {
     struct vc_zip_entry *entries; /* in the order of the directory */
     char *names;
     uint64_t directory_offset;
+    bool incomplete; /* only while findings are collected: there are members that are not in the list */
 };
 
 /* Reads end records and directory. Sentences do not name the file. On failure nothing is left allocated. */
 enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
+/* With findings, after vc_zip_open failed: the members whose local headers and data are whole, from the file's first
+ * byte on. On failure nothing is left allocated. */
+enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
 void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip);
 
 /* As vc_collect, about a member (an array without its .npy), which is broken then. */

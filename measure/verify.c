@@ -50,7 +50,7 @@ static enum vc_status find_late_note(struct vc_ctx *ctx, const struct vc_model *
 {
     char note[VC_MESSAGE_BYTES] = "";
 
-    if (model->ops->late_note != NULL) {
+    if (model->ops != NULL && model->ops->late_note != NULL) {
         model->ops->late_note(model, note, sizeof note);
     }
     return note[0] == '\0' ? VC_OK : vc_find(ctx, VC_SEVERITY_WARNING, "checksum", NULL, "%s", note);

@@ -291,6 +291,8 @@ enum vc_status verify_data(struct vc_ctx *ctx, struct verify *v)
     for (i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
     }
+    VC_TRY(v->model->ops != NULL && v->model->ops->check_rest != NULL ? v->model->ops->check_rest(ctx, v->model)
+                                                                      : VC_OK);
     VC_TRY(find_tied(ctx, v, job.seen));
 out:
     for (i = 0; job.seen != NULL && i < n; i++) {

@@ -291,9 +291,11 @@ const struct command command_verify = {
     .summary = "list everything that is wrong with a checkpoint",
     .text =
         "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "
-        "some more: parts of quantized weights that are missing or left over, a name that promises another format. "
-        "Reads headers only unless --data or --against is given. Exit status 0 when there is no error, 1 when there "
-        "are some, 3 when the file cannot be read at all; warnings count with --strict.\n"
+        "some more: parts of quantized weights that are missing or left over, a name that promises another format. Of "
+        "a "
+        "damaged file, what can still be read is looked at. Reads headers only unless --data or --against is given. "
+        "Exit status 0 when there is no error, 1 when there are some, 3 when it is no checkpoint or of a kind that "
+        "cannot be read; warnings count with --strict.\n"
         "  vcompress verify --data model.safetensors\n"
         "  vcompress verify small.npz --against model.npz --min-sqnr 35",
     .groups = groups,

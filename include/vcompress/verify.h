@@ -18,7 +18,7 @@ enum vc_severity {
 struct vc_finding {
     enum vc_severity severity;
     const char *id;       /* one stable word: "hole", "dtype"; docs/formats.md lists them */
-    const char *tensor;   /* or member; "" when it is about the file */
+    const char *tensor;   /* or member, or file of a folder; "" when it is about the whole */
     const char *sentence; /* does not repeat the tensor's name */
 };
 
@@ -66,9 +66,10 @@ struct vc_verification {
     size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when all are identical */
 };
 
-/* Checks the file at `path`. What is found is no failure: VC_OK, and the caller looks at n_errors. Failures: a file
- * that cannot be read at all (VC_E_FORMAT, VC_E_UNSUPPORTED), as the system says it (VC_E_IO, VC_E_NOMEM). options may
- * be NULL: headers only. Freed with vc_verification_free. */
+/* Checks the file at `path`. What is found is no failure: VC_OK, and the caller looks at n_errors. That holds for a
+ * damaged file, too: the damage is a finding, and what can still be read is looked at. Failures: a file that is no
+ * checkpoint (VC_E_FORMAT) or of a kind that cannot be read (VC_E_UNSUPPORTED), a source that cannot be opened, and as
+ * the system says it (VC_E_IO, VC_E_NOMEM). options may be NULL: headers only. Freed with vc_verification_free. */
 VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                                 struct vc_verification **out);
 VC_API void vc_verification_free(struct vc_verification *verification); /* accepts NULL */

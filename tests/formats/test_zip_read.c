@@ -196,7 +196,7 @@ static const struct change changes[] = {
     {"descriptor crc", "no data descriptor", DESCRIPTOR, 0, 4, 1, 1, true, {.descriptor = DESCRIPTOR_32}, 0},
     {"descriptor size", "no data descriptor", DESCRIPTOR, 0, 8, 4, 1, true, {.descriptor = DESCRIPTOR_32}, 0},
     {"descriptor usize", "no data descriptor", DESCRIPTOR, 1, 16, 4, 1, true, {.descriptor = DESCRIPTOR_64}, 0},
-    {"central signature", "zip directory, member 1 of 2: no record", CENTRAL, 0, 1, 1, 'Q', false, {0}, 0},
+    {"central signature", "zip directory, member 1 of 2 (byte 414): no record", CENTRAL, 0, 1, 1, 'Q', false, {0}, 0},
     {"encrypted", "encrypted", CENTRAL, 0, 8, 2, 1, false, {0}, 0},
     {"strongly encrypted", "encrypted", CENTRAL, 0, 8, 2, 0x40, false, {0}, 0},
     {"patched", "patch", CENTRAL, 0, 8, 2, 0x20, false, {0}, 0},

@@ -85,6 +85,12 @@ static void common_promises(enum vc_status status, const struct vc_ctx *ctx)
     fuzz_promise(fuzz_in_use() == 0, "all memory is given back", ctx);
 }
 
+static bool is_no_checkpoint(const char *message)
+{
+    return strstr(message, "checkpoint") != NULL || strstr(message, "zero bytes") != NULL ||
+           strstr(message, "is empty") != NULL;
+}
+
 /* A verification finds what the reader refuses. */
 static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_as, enum vc_status walked)
 {
@@ -102,6 +108,8 @@ static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_
     fuzz_promise(status == VC_E_NOMEM || walked == VC_E_NOMEM || walked == VC_OK || found, "a bad file is not fine",
                  ctx);
     fuzz_promise(status == VC_OK || status == VC_E_NOMEM || walked != VC_OK, "a good file can be verified", ctx);
+    fuzz_promise(status != VC_E_FORMAT || is_no_checkpoint(vc_ctx_message(ctx)),
+                 "damage to a file of a known format is a finding", ctx);
 }
 
 void fuzz_path(const char *path, enum vc_dtype void_as)

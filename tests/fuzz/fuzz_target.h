@@ -18,7 +18,7 @@ uint64_t fuzz_in_use(void);
 
 /* Opens the bytes as a file, reads all tensors in both forms, then verifies the file, and aborts where a promise is
  * broken: a status without a sentence, memory that was not given back, an error of our own making, a file that is
- * fine for verify and not for the reader. */
+ * fine for verify and not for the reader, or damage to a file of a known format without a report. */
 void fuzz_one(const uint8_t *data, size_t n, enum vc_dtype void_as);
 void fuzz_path(const char *path, enum vc_dtype void_as); /* the same of a file or folder that is there */
 

@@ -1,6 +1,6 @@
 /* test_verify.c - files with several faults at once: each is found, nothing is found twice, and the readers refuse the
  * same files at the first. Values, sources, failing allocations. */
-#include "formats_test.h"
+#include "verify_support.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,86 +11,7 @@
 #include "core/checked.h"
 #include "kernels/kernels.h"
 
-/* ---- files ---- */
-
-/* A safetensors file with this header and that data. */
-static struct bytes st_file(const char *header, const void *data, size_t n)
-{
-    struct bytes b = {NULL, 0, 0};
-
-    bytes_u64(&b, strlen(header));
-    bytes_add(&b, header, strlen(header));
-    bytes_add(&b, data, n);
-    return b;
-}
-
-static struct bytes st_zeros(const char *header, size_t n)
-{
-    struct bytes b = st_file(header, "", 0);
-
-    bytes_fill(&b, 0, n);
-    return b;
-}
-
-static struct vc_verification *verify(struct vc_ctx *ctx, const struct bytes *b, struct vc_verify_options options)
-{
-    struct vc_verification *v = NULL;
-    char path[512];
-    int fd = walk_file_open(b->p, b->n, path, sizeof path);
-
-    if (vc_verify(ctx, path, &options, &v) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    walk_file_close(fd, path);
-    return v;
-}
-
-/* "error hole a|warning tied b" */
-static void spell(const struct vc_verification *v, char *text, size_t n)
-{
-    size_t at = 0;
-    size_t i;
-
-    text[0] = '\0';
-    for (i = 0; i < v->n_findings && at < n; i++) {
-        const struct vc_finding *f = &v->findings[i];
-
-        at += (size_t)snprintf(text + at, n - at, "%s%s %s%s%s", i == 0 ? "" : "|",
-                               f->severity == VC_SEVERITY_ERROR ? "error" : "warning", f->id,
-                               f->tensor[0] == '\0' ? "" : " ", f->tensor);
-    }
-}
-
-static void expect(const struct bytes *b, struct vc_verify_options options, const char *wanted)
-{
-    struct vc_ctx *ctx = test_ctx();
-    struct vc_verification *v = verify(ctx, b, options);
-    char found[4096];
-    size_t i;
-
-    spell(v, found, sizeof found);
-    if (strcmp(found, wanted) != 0) {
-        for (i = 0; i < v->n_findings; i++) {
-            print_message("%s: %s: %s\n", v->findings[i].id, v->findings[i].tensor, v->findings[i].sentence);
-        }
-        fail_msg("found '%s', expected '%s'", found, wanted);
-    }
-    for (i = 0; i < v->n_findings; i++) {
-        assert_true(strlen(v->findings[i].sentence) > 5);
-        assert_null(strchr(v->findings[i].sentence, '\n'));
-    }
-    assert_int_equal(v->n_errors + v->n_warnings, v->n_findings);
-    vc_verification_free(v);
-    vc_ctx_free(ctx);
-}
-
-static const struct vc_verify_options headers = {.data = false};
-static const struct vc_verify_options with_data = {.data = true};
-
 /* ---- headers ---- */
-
-#define ENTRY(name, dtype, shape, begin, end) \
-    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
 
 static void test_safetensors(void **state)
 {
@@ -200,7 +121,7 @@ static void test_many(void **state)
     }
     bytes_add(&header, "}", 2);
     b = st_zeros((const char *)header.p, 0);
-    v = verify(ctx, &b, headers);
+    v = verify_bytes(ctx, &b, headers);
     assert_int_equal(v->n_errors, 2500);
     assert_int_equal(v->n_findings, VC_MAX_FINDINGS);
     assert_int_equal(v->n_tensors, 0);
@@ -317,7 +238,7 @@ static void test_figures(void **state)
     int fd = walk_file_open(b.p, b.n, path, sizeof path);
 
     (void)state;
-    v = verify(ctx, &b, (struct vc_verify_options){.against = path});
+    v = verify_bytes(ctx, &b, (struct vc_verify_options){.against = path});
     assert_int_equal(v->n_rows, 4);
     assert_true(v->data);
     assert_int_equal(v->n_compared, 3); /* scales belong to their tensor */
