@@ -97,7 +97,7 @@ static size_t worker_room(const struct vc_exec *exec, struct vc_room *room, size
         }
     }
     largest_piece = room->in > room->out ? room->in : room->out;
-    *packet_bytes = exec->sink == NULL || exec->survey ? 0 : exec->sink->ops->pack_bound(exec->sink, largest_piece);
+    *packet_bytes = exec->sink == NULL || exec->survey ? 0 : vc_sink_pack_bound(exec->sink, largest_piece);
     return vc_room_total(room) + (1 + VC_MAX_COMPANIONS) * *packet_bytes;
 }
 
@@ -193,7 +193,7 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
     }
     rs->stop = true;
     if (rs->exec->sink != NULL && !rs->exec->survey) {
-        rs->exec->sink->ops->interrupt(rs->exec->sink);
+        vc_sink_interrupt(rs->exec->sink);
     }
 }
 

@@ -4,7 +4,8 @@
  * piece of every output tensor -> finish (directory, fsync; nothing visible yet) -> commit (rename), or abort at any
  * point after create. free ends it.
  *
- * pack is the part that may run on many threads at once (checksum, compression); emit stores the result. An `ordered`
+ * pack is the part that may run on many threads at once (checksum, compression); emit stores the result. A sink that
+ * stores the bytes as they come has none. An `ordered`
  * sink (compressed output) gets emit calls one at a time, in the order of the job's tiles; within an output tensor the
  * pieces then come front to back, while pieces of the item's companions (scales) come between them. Other sinks take
  * emit calls from any thread in any order. Every byte of every output tensor is given exactly once. */
@@ -59,15 +60,15 @@ struct vc_sink_ops {
     enum vc_status (*layout)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                              uint64_t *file_bytes); /* 0 = not known before compression */
     enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_sink *sink);
-    size_t (*pack_bound)(const struct vc_sink *sink, size_t n_bytes);
-    /* Fills packet from (out, offset, data, n). The first piece of a tensor may decide things for the rest of it:
-     * pack of a later piece waits for that inside the sink, which is safe because tiles start in order. */
-    enum vc_status (*pack)(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                           size_t n_bytes, struct vc_packet *packet);
+    size_t (*pack_bound)(const struct vc_sink *sink, size_t n_bytes); /* NULL: 0 */
+    /* NULL: the packet is the piece as it is, which is how it comes here. The first piece of a tensor may decide things
+     * for the rest of it: pack of a later piece waits for that inside the sink, which is safe because tiles start in
+     * order. */
+    enum vc_status (*pack)(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet);
     enum vc_status (*emit)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet);
     enum vc_status (*finish)(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes);
     enum vc_status (*commit)(struct vc_ctx *ctx, struct vc_sink *sink);
-    /* Wakes whoever waits inside pack; called when another worker failed. */
+    /* Wakes whoever waits inside pack; called when another worker failed. NULL: nobody ever waits. */
     void (*interrupt)(struct vc_sink *sink);
     void (*free)(struct vc_ctx *ctx, struct vc_sink *sink); /* removes what was not committed */
     /* False when the format cannot hold that dtype (the executor then refuses, naming the tensor). */
@@ -87,5 +88,13 @@ struct vc_sink {
     const char *tensor_scales; /* why int8 weights can have one scale per tensor only, not one per channel; NULL: they
                                   can have what they like. A literal, known from create_sink on */
 };
+
+/* The operations that a sink may lack. */
+size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);
+
+/* Packs the piece of an output tensor; packet has its buffer already. */
+enum vc_status vc_sink_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                            size_t n_bytes, struct vc_packet *packet);
+void vc_sink_interrupt(struct vc_sink *sink);
 
 #endif

@@ -84,17 +84,17 @@ static size_t tee_pack_bound(const struct vc_sink *sink, size_t n_bytes)
     size_t i;
 
     for (i = 0; i < tee->n; i++) {
-        total += aligned(tee->sinks[i]->ops->pack_bound(tee->sinks[i], n_bytes));
+        total += aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
     }
     return total;
 }
 
-static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                               size_t n_bytes, struct vc_packet *packet)
+static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct tee *tee = sink->self;
     struct vc_packet *packets = packet->buffer;
     char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
+    size_t n_bytes = packet->n_bytes;
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -102,10 +102,10 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t 
         return vc_fail(ctx, VC_E_INTERNAL, "a packet of %zu bytes needs more room than was planned", n_bytes);
     }
     for (i = 0; i < tee->n; i++) {
-        size_t room = aligned(tee->sinks[i]->ops->pack_bound(tee->sinks[i], n_bytes));
+        size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 
         packets[i] = (struct vc_packet){.buffer = room != 0 ? at : NULL, .buffer_bytes = room};
-        VC_TRY(tee->sinks[i]->ops->pack(ctx, tee->sinks[i], out, offset, data, n_bytes, &packets[i]));
+        VC_TRY(vc_sink_pack(ctx, tee->sinks[i], packet->out, packet->offset, packet->data, n_bytes, &packets[i]));
         at += room;
     }
 out:
@@ -197,7 +197,7 @@ static void tee_interrupt(struct vc_sink *sink)
     size_t i;
 
     for (i = 0; i < tee->n; i++) {
-        tee->sinks[i]->ops->interrupt(tee->sinks[i]);
+        vc_sink_interrupt(tee->sinks[i]);
     }
 }
 

@@ -250,8 +250,8 @@ static enum vc_status write_pieces(struct vc_worker *worker, const struct vc_tic
         packets[i] =
             (struct vc_packet){.buffer = worker->packets == NULL ? NULL : worker->packets + i * rs->packet_bytes,
                                .buffer_bytes = rs->packet_bytes};
-        VC_TRY(sink->ops->pack(&worker->ctx, sink, pieces[i].out, pieces[i].offset, pieces[i].data, pieces[i].n,
-                               &packets[i]));
+        VC_TRY(vc_sink_pack(&worker->ctx, sink, pieces[i].out, pieces[i].offset, pieces[i].data, pieces[i].n,
+                            &packets[i]));
     }
     VC_TRY(wait_to_emit(worker, ticket));
     for (i = 0; i < n; i++) {

@@ -256,9 +256,7 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     self->values_end += data_offset;
     self->file_bytes = data_offset + data_bytes;
     *file_bytes = self->file_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-    }
+    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
     return status;
 }
@@ -268,34 +266,8 @@ out:
 static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_begin(ctx, self->file));
-        VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes)); /* for standard output: its folder is known now */
-    }
-out:
-    return status;
-}
-
-static size_t gguf_pack_bound(const struct vc_sink *sink, size_t n_bytes)
-{
-    (void)sink;
-    (void)n_bytes;
-    return 0;
-}
-
-static enum vc_status gguf_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                                size_t n_bytes, struct vc_packet *packet)
-{
-    (void)ctx;
-    (void)sink;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    return VC_OK;
+    return vc_outfile_begin(ctx, self->file);
 }
 
 static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
@@ -303,9 +275,8 @@ static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
     struct gguf_sink *self = sink->self;
 
     atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
-    return self->file == NULL ? VC_OK
-                              : vc_outfile_write(ctx, self->file, self->offsets[packet->out] + packet->offset,
-                                                 packet->data, packet->n_bytes);
+    return vc_outfile_write(ctx, self->file, self->offsets[packet->out] + packet->offset, packet->data,
+                            packet->n_bytes);
 }
 
 static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_sink *self, const struct part *part,
@@ -382,12 +353,7 @@ static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
 
-    return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
-}
-
-static void gguf_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
+    return vc_outfile_commit(ctx, self->file);
 }
 
 static void gguf_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -412,12 +378,9 @@ static bool gguf_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 
 static const struct vc_sink_ops gguf_sink_ops = {.layout = gguf_layout,
                                                  .begin = gguf_begin,
-                                                 .pack_bound = gguf_pack_bound,
-                                                 .pack = gguf_pack,
                                                  .emit = gguf_emit,
                                                  .finish = gguf_finish,
                                                  .commit = gguf_commit,
-                                                 .interrupt = gguf_interrupt,
                                                  .free = gguf_free,
                                                  .can_hold = gguf_can_hold};
 

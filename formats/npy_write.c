@@ -144,9 +144,7 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     if (!vc_add_u64(self->out->size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out->name);
     }
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-    }
+    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
     return status;
 }
@@ -155,27 +153,7 @@ static enum vc_status npy_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct npy_sink *self = sink->self;
 
-    return self->file == NULL ? VC_OK : vc_outfile_begin(ctx, self->file);
-}
-
-static size_t npy_pack_bound(const struct vc_sink *sink, size_t n_bytes)
-{
-    (void)sink;
-    (void)n_bytes;
-    return 0;
-}
-
-static enum vc_status npy_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                               size_t n_bytes, struct vc_packet *packet)
-{
-    (void)ctx;
-    (void)sink;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    return VC_OK;
+    return vc_outfile_begin(ctx, self->file);
 }
 
 static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
@@ -183,9 +161,7 @@ static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const s
     struct npy_sink *self = sink->self;
 
     atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
-    return self->file == NULL
-               ? VC_OK
-               : vc_outfile_write(ctx, self->file, self->header_bytes + packet->offset, packet->data, packet->n_bytes);
+    return vc_outfile_write(ctx, self->file, self->header_bytes + packet->offset, packet->data, packet->n_bytes);
 }
 
 static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
@@ -199,9 +175,6 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
                        (uint64_t)atomic_load(&self->got), self->out->size_bytes);
     }
     *file_bytes = self->header_bytes + self->out->size_bytes;
-    if (self->file == NULL) {
-        return VC_OK;
-    }
     if (self->header_bytes != 0) {
         (void)vc_npy_write(header, sizeof header, self->out->dtype, self->out->n_dims, self->out->shape);
     }
@@ -215,12 +188,7 @@ static enum vc_status npy_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct npy_sink *self = sink->self;
 
-    return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
-}
-
-static void npy_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
+    return vc_outfile_commit(ctx, self->file);
 }
 
 static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -241,12 +209,9 @@ static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 
 static const struct vc_sink_ops npy_ops = {.layout = npy_layout,
                                            .begin = npy_begin,
-                                           .pack_bound = npy_pack_bound,
-                                           .pack = npy_pack,
                                            .emit = npy_emit,
                                            .finish = npy_finish,
                                            .commit = npy_commit,
-                                           .interrupt = npy_interrupt,
                                            .free = npy_free,
                                            .can_hold = npy_can_hold};
 

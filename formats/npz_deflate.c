@@ -159,18 +159,13 @@ static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, stru
     return packet->offset == 0 ? pack_first(ctx, self, last, packet) : pack_next(ctx, self, last, packet);
 }
 
-static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset,
-                                   const void *data, size_t n_bytes, struct vc_packet *packet)
+static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor *t = &self->outs->tensors[packet->out];
+    uint64_t n_after = t->size_bytes - packet->offset - packet->n_plain;
 
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    packet->check = vc_crc32_place(vc_crc32(0, data, n_bytes), t->size_bytes - offset - n_bytes);
+    packet->check = vc_crc32_place(vc_crc32(0, packet->data, packet->n_plain), n_after);
     return t->companion ? VC_OK : pack_piece(ctx, self, packet);
 }
 

@@ -21,7 +21,7 @@
 
 enum vc_status npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n)
 {
-    return self->file == NULL ? VC_OK : vc_outfile_write(ctx, self->file, offset, data, n);
+    return vc_outfile_write(ctx, self->file, offset, data, n);
 }
 
 /* ---- names ---- */
@@ -204,9 +204,7 @@ enum vc_status npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, const s
     VC_TRY(place_manifest(self, &end));
     self->file_bytes = end + closing_bytes(self, end);
     *file_bytes = self->file_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
-    }
+    VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
 out:
     return status;
 }
@@ -219,36 +217,20 @@ enum vc_status npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     if (sink->ordered) {
         VC_TRY(npz_deflate_begin(ctx, self));
     }
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_begin(ctx, self->file));
-        VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes)); /* for standard output: its folder is known now */
-    }
+    VC_TRY(vc_outfile_begin(ctx, self->file));
 out:
     return status;
 }
 
 /* ---- stored pieces ---- */
 
-static size_t stored_pack_bound(const struct vc_sink *sink, size_t n_bytes)
-{
-    (void)sink;
-    (void)n_bytes;
-    return 0;
-}
-
-static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset,
-                                  const void *data, size_t n_bytes, struct vc_packet *packet)
+static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct npz_sink *self = sink->self;
-    uint64_t size_bytes = self->outs->tensors[out].size_bytes;
+    uint64_t n_after = self->outs->tensors[packet->out].size_bytes - packet->offset - packet->n_bytes;
 
     (void)ctx;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, data, n_bytes), size_bytes - offset - n_bytes);
+    packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
     return VC_OK;
 }
 
@@ -363,9 +345,7 @@ enum vc_status npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self,
     n += vc_zip_put_end(n_members, start, at + n - start, buffer + n);
     VC_TRY(npz_put(ctx, self, at, buffer, n));
     *file_bytes = at + n;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_sync(ctx, self->file));
-    }
+    VC_TRY(vc_outfile_sync(ctx, self->file));
 out:
     vc_free(ctx, buffer);
     return status;
@@ -377,7 +357,7 @@ enum vc_status npz_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct npz_sink *self = sink->self;
 
-    return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
+    return vc_outfile_commit(ctx, self->file);
 }
 
 void npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -399,19 +379,12 @@ bool npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
     return dtype == VC_DTYPE_RAW || vc_npy_has(dtype);
 }
 
-static void stored_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
-}
-
 static const struct vc_sink_ops stored_ops = {.layout = npz_sink_layout,
                                               .begin = npz_sink_begin,
-                                              .pack_bound = stored_pack_bound,
                                               .pack = stored_pack,
                                               .emit = stored_emit,
                                               .finish = stored_finish,
                                               .commit = npz_sink_commit,
-                                              .interrupt = stored_interrupt,
                                               .free = npz_sink_free,
                                               .can_hold = npz_sink_can_hold};
 

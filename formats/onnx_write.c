@@ -99,9 +99,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
             vc_arena_printf(ctx, &self->arena, "the weights are in %s, which belongs beside the model", self->location);
         VC_TRY_ALLOC(sink->note);
     }
-    if (writes(self)) {
-        VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-    }
+    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
     return status;
 }
@@ -113,35 +111,10 @@ static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     struct onnx_sink *self = sink->self;
     enum vc_status status = VC_OK;
 
-    if (writes(self)) {
-        VC_TRY(vc_outfile_begin(ctx, self->file));
-        VC_TRY(vc_outfile_need(ctx, self->file, self->model_bytes)); /* for standard output: its folder is known now */
-    }
-    if (self->data != NULL) {
-        VC_TRY(vc_outfile_begin(ctx, self->data));
-    }
+    VC_TRY(vc_outfile_begin(ctx, self->file));
+    VC_TRY(vc_outfile_begin(ctx, self->data));
 out:
     return status;
-}
-
-static size_t onnx_pack_bound(const struct vc_sink *sink, size_t n_bytes)
-{
-    (void)sink;
-    (void)n_bytes;
-    return 0;
-}
-
-static enum vc_status onnx_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                                size_t n_bytes, struct vc_packet *packet)
-{
-    (void)ctx;
-    (void)sink;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    return VC_OK;
 }
 
 /* Of a kept tensor that moves to the data file only the values are wanted. */
@@ -211,11 +184,9 @@ static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
     *file_bytes = self->model_bytes + self->data_bytes;
     if (writes(self)) {
         VC_TRY(write_pieces(ctx, self));
-        VC_TRY(vc_outfile_sync(ctx, self->file));
     }
-    if (self->data != NULL) {
-        VC_TRY(vc_outfile_sync(ctx, self->data));
-    }
+    VC_TRY(vc_outfile_sync(ctx, self->file));
+    VC_TRY(vc_outfile_sync(ctx, self->data));
 out:
     return status;
 }
@@ -225,22 +196,13 @@ static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
     struct onnx_sink *self = sink->self;
     enum vc_status status = VC_OK;
 
-    if (self->data != NULL) {
-        VC_TRY(vc_outfile_commit(ctx, self->data));
-    }
-    if (writes(self)) {
-        VC_TRY(vc_outfile_commit(ctx, self->file));
-    }
+    VC_TRY(vc_outfile_commit(ctx, self->data));
+    VC_TRY(vc_outfile_commit(ctx, self->file));
 out:
     if (status != VC_OK && self->data != NULL && !vc_outfile_is_named(self->file)) {
         vc_outfile_withdraw(self->data);
     }
     return status;
-}
-
-static void onnx_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
 }
 
 static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -268,12 +230,9 @@ static bool onnx_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 
 static const struct vc_sink_ops onnx_sink_ops = {.layout = onnx_layout,
                                                  .begin = onnx_begin,
-                                                 .pack_bound = onnx_pack_bound,
-                                                 .pack = onnx_pack,
                                                  .emit = onnx_emit,
                                                  .finish = onnx_finish,
                                                  .commit = onnx_commit,
-                                                 .interrupt = onnx_interrupt,
                                                  .free = onnx_free,
                                                  .can_hold = onnx_can_hold};
 

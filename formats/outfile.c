@@ -211,23 +211,36 @@ out:
     return status;
 }
 
-enum vc_status vc_outfile_need(struct vc_ctx *ctx, const struct vc_outfile *file, uint64_t bytes)
+/* False with what is free when that is less than the file needs. */
+static bool has_room(const struct vc_outfile *file, uint64_t *available)
 {
     struct statvfs fs;
-    uint64_t available;
     int fd = file->to_stdout ? file->fd : file->folder;
 
     /* No answer, or a file system without a size: writing will tell. */
-    if (fd < 0 || fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0 ||
-        !vc_mul_u64(fs.f_bavail, fs.f_frsize != 0 ? fs.f_frsize : fs.f_bsize, &available)) {
+    return fd < 0 || fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0 ||
+           !vc_mul_u64(fs.f_bavail, fs.f_frsize != 0 ? fs.f_frsize : fs.f_bsize, available) ||
+           *available >= file->needed;
+}
+
+static enum vc_status check_room(struct vc_ctx *ctx, const struct vc_outfile *file)
+{
+    uint64_t available;
+
+    if (has_room(file, &available)) {
         return VC_OK;
     }
-    if (available < bytes) {
-        return vc_fail(ctx, VC_E_IO, "%s: needs %" PRIu64 " bytes, but %s has only %" PRIu64 " free",
-                       vc_outfile_path(file), bytes, file->to_stdout ? "the temporary folder (TMPDIR)" : "its folder",
-                       available);
+    return vc_fail(ctx, VC_E_IO, "%s: needs %" PRIu64 " bytes, but %s has only %" PRIu64 " free", vc_outfile_path(file),
+                   file->needed, file->to_stdout ? "the temporary folder (TMPDIR)" : "its folder", available);
+}
+
+enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t bytes)
+{
+    if (file == NULL) {
+        return VC_OK;
     }
-    return VC_OK;
+    file->needed = bytes;
+    return check_room(ctx, file);
 }
 
 /* True when an unnamed file could be made in the folder and named later. */
@@ -271,14 +284,18 @@ static bool begin_named(struct vc_outfile *file)
 
 enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
 {
+    if (file == NULL) {
+        return VC_OK;
+    }
     if (file->to_stdout) {
         file->fd = vc_tempfile_open(ctx);
-        return file->fd >= 0 ? VC_OK : vc_context(ctx, "standard output");
-    }
-    if (!begin_unnamed(file) && !begin_named(file)) {
+        if (file->fd < 0) {
+            return vc_context(ctx, "standard output");
+        }
+    } else if (!begin_unnamed(file) && !begin_named(file)) {
         return vc_fail_errno(ctx, errno, "%s: cannot create a file in its folder", file->path);
     }
-    return VC_OK;
+    return check_room(ctx, file);
 }
 
 /* ---- writing ---- */
@@ -288,7 +305,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
 {
     const unsigned char *at = data;
 
-    while (n != 0) {
+    while (file != NULL && n != 0) {
         ssize_t done = vc_outfile_injected() ? -1 : pwrite(file->fd, at, n, (off_t)offset);
 
         if (done < 0 && errno == EINTR) {
@@ -307,12 +324,13 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
 
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
-    int fd = file->fd;
     struct stat st;
+    int fd;
 
-    if (file->to_stdout) {
+    if (file == NULL || file->to_stdout) {
         return VC_OK;
     }
+    fd = file->fd;
     if (fstat(fd, &st) == 0) {
         file->device = st.st_dev;
         file->inode = st.st_ino;
@@ -490,6 +508,9 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     enum vc_status status = VC_OK;
 
+    if (file == NULL) {
+        return VC_OK;
+    }
     if (file->to_stdout) {
         return copy_to_stdout(ctx, file);
     }

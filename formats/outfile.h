@@ -4,7 +4,8 @@
  *
  * Nothing has a name before commit where the file system has unnamed files (O_TMPFILE); elsewhere a random name in the
  * target's folder, removed by free. "-" is an unnamed file in $TMPDIR that commit copies to standard output. An
- * existing file is replaced in one step. Sentences name the output. */
+ * existing file is replaced in one step. Sentences name the output. A file that is NULL stands for an output that is
+ * only laid out: nothing happens then, and all is well. */
 #ifndef VC_FORMATS_OUTFILE_H
 #define VC_FORMATS_OUTFILE_H
 
@@ -18,8 +19,9 @@ struct vc_outfile;
 enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
                                  struct vc_outfile **out);
 
-/* VC_E_IO when the file system has less than that many bytes free. */
-enum vc_status vc_outfile_need(struct vc_ctx *ctx, const struct vc_outfile *file, uint64_t bytes);
+/* The file will have that many bytes: VC_E_IO when the file system has less than that free. begin looks again (the
+ * folder of standard output is known only then). */
+enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t bytes);
 
 enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file);
 
@@ -39,7 +41,7 @@ bool vc_outfile_is_named(const struct vc_outfile *file);
 /* Takes the name away again, if nothing lay there before and the file there is still this one. */
 void vc_outfile_withdraw(struct vc_outfile *file);
 
-void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file); /* accepts NULL; removes what was not committed */
+void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file); /* removes what was not committed */
 
 const char *vc_outfile_path(const struct vc_outfile *file); /* as given; "standard output" for "-" */
 

@@ -11,6 +11,7 @@ struct vc_outfile {
     char *path; /* as given */
     bool force, to_stdout;
     const struct vc_model *input; /* may be NULL */
+    uint64_t needed;              /* bytes it will have; 0: not known */
 
     char *target;         /* with links resolved */
     const char *base;     /* the last part of target */

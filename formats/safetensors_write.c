@@ -53,7 +53,7 @@ static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *se
         return vc_outfolder_need(ctx, self->folder,
                                  vc_add_u64(bytes, self->carry.n_bytes, &bytes) ? bytes : UINT64_MAX);
     }
-    return self->file == NULL ? VC_OK : vc_outfile_need(ctx, self->file, bytes);
+    return vc_outfile_need(ctx, self->file, bytes);
 }
 
 /* The files of the output come to be known by the folder, or are the only one. */
@@ -144,11 +144,9 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
         VC_TRY(self->carrying ? safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
     for (i = 0; i < self->files.n; i++) {
-        if (self->files.files[i].file != NULL) {
-            VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
-        }
+        VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
     }
-    VC_TRY(need(ctx, self)); /* for standard output: its folder is known now */
+    VC_TRY(need(ctx, self)); /* the files of a share are known only now */
 out:
     return status;
 }
@@ -161,22 +159,17 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
     return self->records.any_packed ? safetensors_pack_bound(self->records.min_padded_row, n_bytes) : 0;
 }
 
-static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                           size_t n_bytes, struct vc_packet *packet)
+static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct safetensors_sink *self = sink->self;
-    const struct safetensors_record *record = &self->records.records[self->records.of_out[out]];
+    const struct safetensors_record *record = &self->records.records[self->records.of_out[packet->out]];
+    uint64_t offset = packet->offset;
 
     (void)ctx;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
     if (record->packed_row != 0) {
         packet->offset = safetensors_packed_at(record->packed_row, offset);
+        packet->n_bytes = safetensors_pack(record->packed_row, offset, packet->data, packet->n_plain, packet->buffer);
         packet->data = packet->buffer;
-        packet->n_bytes = safetensors_pack(record->packed_row, offset, data, n_bytes, packet->buffer);
     }
     return VC_OK;
 }
@@ -188,8 +181,7 @@ static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, s
     struct safetensors_file *file = &self->files.files[self->files.file_of[record]];
 
     atomic_fetch_add_explicit(&file->got, n_bytes, memory_order_relaxed);
-    return file->file == NULL ? VC_OK
-                              : vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
+    return vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
 }
 
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
@@ -224,10 +216,8 @@ static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *f
     if (got != file->data_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->data_bytes);
     }
-    if (file->file != NULL) {
-        VC_TRY(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
-        VC_TRY(vc_outfile_sync(ctx, file->file));
-    }
+    VC_TRY(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
+    VC_TRY(vc_outfile_sync(ctx, file->file));
 out:
     return status;
 }
@@ -296,12 +286,7 @@ static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sin
     if (self->folder != NULL) {
         return vc_outfolder_commit(ctx, self->folder);
     }
-    return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
-}
-
-static void safetensors_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
+    return vc_outfile_commit(ctx, self->file);
 }
 
 static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -330,7 +315,6 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .emit = safetensors_emit,
                                                         .finish = safetensors_finish,
                                                         .commit = safetensors_commit,
-                                                        .interrupt = safetensors_interrupt,
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 

@@ -48,7 +48,7 @@ struct torch_sink {
 static enum vc_status put(struct vc_ctx *ctx, const struct torch_sink *self, uint64_t offset, const void *data,
                           size_t n)
 {
-    return self->file == NULL ? VC_OK : vc_outfile_write(ctx, self->file, offset, data, n);
+    return vc_outfile_write(ctx, self->file, offset, data, n);
 }
 
 /* ---- layout ---- */
@@ -170,9 +170,7 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX;
     sink->note = self->note.data;
     *file_bytes = self->file_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
-    }
+    VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
 out:
     return status;
 }
@@ -182,36 +180,17 @@ out:
 static enum vc_status torch_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct torch_sink *self = sink->self;
-    enum vc_status status = VC_OK;
 
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_begin(ctx, self->file));
-        VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes)); /* for standard output: its folder is known now */
-    }
-out:
-    return status;
+    return vc_outfile_begin(ctx, self->file);
 }
 
-static size_t torch_pack_bound(const struct vc_sink *sink, size_t n_bytes)
-{
-    (void)sink;
-    (void)n_bytes;
-    return 0;
-}
-
-static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset,
-                                 const void *data, size_t n_bytes, struct vc_packet *packet)
+static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct torch_sink *self = sink->self;
-    uint64_t n_after = self->outs->tensors[out].size_bytes - offset - n_bytes;
+    uint64_t n_after = self->outs->tensors[packet->out].size_bytes - packet->offset - packet->n_bytes;
 
     (void)ctx;
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n_bytes;
-    packet->n_plain = n_bytes;
-    packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, data, n_bytes), n_after);
+    packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
     return VC_OK;
 }
 
@@ -298,9 +277,7 @@ static enum vc_status torch_finish(struct vc_ctx *ctx, struct vc_sink *sink, uin
     VC_TRY(write_heads(ctx, self));
     VC_TRY(write_directory(ctx, self));
     *file_bytes = self->file_bytes;
-    if (self->file != NULL) {
-        VC_TRY(vc_outfile_sync(ctx, self->file));
-    }
+    VC_TRY(vc_outfile_sync(ctx, self->file));
 out:
     return status;
 }
@@ -311,12 +288,7 @@ static enum vc_status torch_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct torch_sink *self = sink->self;
 
-    return self->file == NULL ? VC_OK : vc_outfile_commit(ctx, self->file);
-}
-
-static void torch_interrupt(struct vc_sink *sink)
-{
-    (void)sink; /* nobody waits */
+    return vc_outfile_commit(ctx, self->file);
 }
 
 static void torch_free(struct vc_ctx *ctx, struct vc_sink *sink)
@@ -343,12 +315,10 @@ static bool torch_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 
 static const struct vc_sink_ops torch_sink_ops = {.layout = torch_layout,
                                                   .begin = torch_begin,
-                                                  .pack_bound = torch_pack_bound,
                                                   .pack = torch_pack,
                                                   .emit = torch_emit_packet,
                                                   .finish = torch_finish,
                                                   .commit = torch_commit,
-                                                  .interrupt = torch_interrupt,
                                                   .free = torch_free,
                                                   .can_hold = torch_can_hold};
 

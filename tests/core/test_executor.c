@@ -236,29 +236,23 @@ static size_t fake_bound(const struct vc_sink *sink, size_t n)
     return sink->ordered ? n : 0;
 }
 
-static enum vc_status fake_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
-                                size_t n, struct vc_packet *packet)
+static enum vc_status fake_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct fake_sink *f = sink->self;
     bool interrupted;
 
     (void)pthread_mutex_lock(&f->mutex);
-    while (f->pack_waits && out == 0 && offset != 0 && !f->interrupted) {
+    while (f->pack_waits && packet->out == 0 && packet->offset != 0 && !f->interrupted) {
         (void)pthread_cond_wait(&f->changed, &f->mutex);
     }
-    interrupted = f->pack_waits && out == 0 && offset != 0;
+    interrupted = f->pack_waits && packet->out == 0 && packet->offset != 0;
     (void)pthread_mutex_unlock(&f->mutex);
     if (interrupted) {
         return vc_fail(ctx, VC_E_CANCELLED, "an earlier part failed");
     }
-    packet->out = out;
-    packet->offset = offset;
-    packet->data = data;
-    packet->n_bytes = n;
-    packet->n_plain = n;
     if (sink->ordered) {
-        assert_true(packet->buffer_bytes >= n);
-        memcpy(packet->buffer, data, n);
+        assert_true(packet->buffer_bytes >= packet->n_bytes);
+        memcpy(packet->buffer, packet->data, packet->n_bytes);
         packet->data = packet->buffer;
     }
     return VC_OK;

@@ -152,8 +152,8 @@ static enum vc_status write_piece(struct vc_ctx *ctx, struct work *work, size_t 
 {
     const struct piece *piece = &work->pieces[number];
     struct vc_packet packet = {.buffer = buffer, .buffer_bytes = room};
-    enum vc_status status = work->sink->ops->pack(ctx, work->sink, piece->out, piece->offset,
-                                                  bytes_of[piece->out] + piece->offset, piece->n, &packet);
+    enum vc_status status = vc_sink_pack(ctx, work->sink, piece->out, piece->offset,
+                                         bytes_of[piece->out] + piece->offset, piece->n, &packet);
 
     if (status != VC_OK) {
         return status;
@@ -180,7 +180,7 @@ static void *worker(void *user)
 {
     struct work *work = user;
     struct vc_ctx ctx;
-    size_t room = work->sink->ops->pack_bound(work->sink, 1 << 20);
+    size_t room = vc_sink_pack_bound(work->sink, 1 << 20);
     void *buffer;
     size_t number;
     enum vc_status status = VC_OK;
@@ -198,7 +198,7 @@ static void *worker(void *user)
         }
         (void)pthread_cond_broadcast(&work->turn);
         (void)pthread_mutex_unlock(&work->mutex);
-        work->sink->ops->interrupt(work->sink);
+        vc_sink_interrupt(work->sink);
     }
     free(buffer);
     return NULL;
@@ -638,7 +638,7 @@ static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dt
     *format = sink->format;
     VC_TRY(sink->ops->begin(ctx, sink));
     for (size_t i = 0; i < n_outs && !sink->ordered; i++) {
-        VC_TRY(sink->ops->pack(ctx, sink, i, 0, bytes_of[i == 0 ? HALF : NOTES], list[i].size_bytes, &packet));
+        VC_TRY(vc_sink_pack(ctx, sink, i, 0, bytes_of[i == 0 ? HALF : NOTES], list[i].size_bytes, &packet));
         VC_TRY(sink->ops->emit(ctx, sink, &packet));
     }
     if (!sink->ordered) {
