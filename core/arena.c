@@ -29,7 +29,7 @@ void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
     struct vc_arena_chunk *chunk;
     void *p;
 
-    size = (size + 15) & ~(size_t)15;
+    size = (size + 7) & ~(size_t)7;
     if (arena->chunks == NULL || size > arena->capacity - arena->used) {
         size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
 
@@ -45,6 +45,17 @@ void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
     p = arena->chunks->data + arena->used;
     arena->used += size;
     return p;
+}
+
+char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n)
+{
+    char *copy = vc_arena_alloc(ctx, arena, n + 1);
+
+    if (copy != NULL) {
+        memcpy(copy, s, n);
+        copy[n] = '\0';
+    }
+    return copy;
 }
 
 char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, va_list args)

@@ -10,7 +10,8 @@ struct vc_arena {
 };
 
 void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena);
-void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size); /* aligned to 16 */
+void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size);            /* aligned to 8 */
+char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n); /* n bytes and a '\0' */
 char *vc_arena_printf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, ...) VC_PRINTF(3, 4);
 char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, va_list args) VC_PRINTF(3, 0);
 

@@ -60,7 +60,19 @@ static const char *first_place(const char *glob, const char *s)
         n = strlen(s);
         return n >= plain && memcmp(s + n - plain, glob, plain) == 0 ? s + n - plain : NULL;
     }
-    return plain == 0 ? s : strchr(s, glob[0]);
+    for (s = plain == 0 ? s : strchr(s, glob[0]); s != NULL && strncmp(s, glob, plain) != 0;
+         s = strchr(s + 1, glob[0])) {
+    }
+    return s;
+}
+
+/* The last character alone rules most names out where many globs are tried. True: nothing is known. */
+static bool end_may_match(const char *glob, const char *s)
+{
+    size_t n = strlen(glob);
+    size_t length = strlen(s);
+
+    return n == 0 || length == 0 || strchr("*?]", glob[n - 1]) != NULL || glob[n - 1] == s[length - 1];
 }
 
 bool vc_glob_match(const char *glob, const char *s)
@@ -68,6 +80,9 @@ bool vc_glob_match(const char *glob, const char *s)
     const char *star = NULL; /* behind the last '*' seen */
     const char *retry = NULL;
 
+    if (!end_may_match(glob, s)) {
+        return false;
+    }
     while (*s != '\0') {
         const char *next = glob;
 

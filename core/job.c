@@ -344,6 +344,20 @@ static void list_elsewhere(struct vc_job *job, struct vc_out_tensor *to)
     }
 }
 
+/* Outputs there can be at most: every tensor with what its last stage adds. */
+static size_t room_for_outs(const struct vc_job *job)
+{
+    size_t n = job->model->n_tensors;
+    size_t i;
+
+    for (i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_item *root = vc_job_root(job, i);
+
+        n += root->n_stages == 0 ? 0 : root->stages[root->n_stages - 1]->n_companions;
+    }
+    return n;
+}
+
 static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n_tensors = job->model->n_tensors;
@@ -353,7 +367,7 @@ static enum vc_status list_outs(struct vc_ctx *ctx, struct vc_job *job)
 
     job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
     VC_TRY_ALLOC(job->first_out);
-    job->out_tensors = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors * (1 + VC_MAX_COMPANIONS), sizeof *job->out_tensors);
+    job->out_tensors = vc_calloc_array(ctx, VC_TAG_MISC, room_for_outs(job), sizeof *job->out_tensors);
     VC_TRY_ALLOC(job->out_tensors);
     for (i = 0; i < n_tensors; i++) {
         const struct vc_item *item = &job->items[i];

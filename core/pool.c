@@ -69,19 +69,24 @@ void vc_pool_destroy(struct vc_pool *pool)
     free(pool);
 }
 
+/* The smallest that is large enough, unless most of it would be wasted. */
 static struct block *take_free_block(struct vc_pool *pool, size_t size)
 {
+    struct block **best = NULL;
     struct block **at;
+    struct block *block;
 
     for (at = &pool->free_blocks; *at != NULL; at = &(*at)->next) {
-        struct block *block = *at;
-
-        if (block->size >= size && block->size / 2 <= size) {
-            *at = block->next;
-            return block;
+        if ((*at)->size >= size && (*at)->size / 2 <= size && (best == NULL || (*at)->size < (*best)->size)) {
+            best = at;
         }
     }
-    return NULL;
+    if (best == NULL) {
+        return NULL;
+    }
+    block = *best;
+    *best = block->next;
+    return block;
 }
 
 static bool injected_failure(struct vc_pool *pool)

@@ -1,5 +1,5 @@
-/* pickle.c - the stack machine of pickle.h. One function per group of opcodes; a table says how an opcode's argument is
- * read. Sentences name the offset, so that a tool such as pickletools shows the same place. */
+/* pickle.c - the stack machine of pickle.h: which opcode does what, numbers and texts. Sentences name the offset, so
+ * that a tool such as pickletools shows the same place. */
 #include "formats/pickle_machine.h"
 
 #include <inttypes.h>
@@ -62,192 +62,6 @@ static enum vc_status push_float(struct pickle_machine *m)
     }
     VC_TRY(pickle_push_new(m, VC_PICKLE_FLOAT, &node));
     memcpy(&node->u.real, &bits, sizeof bits);
-out:
-    return status;
-}
-
-/* The n topmost values become one tuple, list, dict or set. */
-static enum vc_status collect(struct pickle_machine *m, enum vc_pickle_kind kind, size_t n)
-{
-    struct vc_pickle_node *node = NULL;
-    enum vc_status status;
-
-    VC_TRY(pickle_need(m, n));
-    VC_TRY(pickle_make(m, kind, &node));
-    VC_TRY(pickle_add_items(m, node, n));
-    VC_TRY(pickle_push(m, node));
-out:
-    return status;
-}
-
-static enum vc_status collect_marked(struct pickle_machine *m, enum vc_pickle_kind kind)
-{
-    size_t n = 0;
-    enum vc_status status;
-
-    VC_TRY(pickle_pop_mark(m, &n));
-    VC_TRY(collect(m, kind, n));
-out:
-    return status;
-}
-
-/* ---- what is done to the object below n values ---- */
-
-static enum vc_status extend(struct pickle_machine *m, size_t n, bool pairs, bool set)
-{
-    struct vc_pickle_node *node;
-    enum vc_status status;
-    bool fits;
-
-    VC_TRY(pickle_need(m, n + 1));
-    node = m->stack[m->depth - n - 1];
-    fits = node->kind == VC_PICKLE_CALL || node->kind == (set     ? VC_PICKLE_SET
-                                                          : pairs ? VC_PICKLE_DICT
-                                                                  : VC_PICKLE_LIST);
-    if (!fits || node->frozen) {
-        return pickle_damaged(m, "items are added to a value that takes none of this kind");
-    }
-    if (pairs && n % 2 != 0) {
-        return pickle_damaged(m, "a dict is given an odd number of keys and values");
-    }
-    if (n != 0 && node->kind == VC_PICKLE_CALL) {
-        node->mixed |= node->n_items != 0 && node->pairs != pairs;
-        node->pairs = pairs;
-    }
-    VC_TRY(pickle_add_items(m, node, n));
-out:
-    return status;
-}
-
-static enum vc_status extend_marked(struct pickle_machine *m, bool pairs, bool set)
-{
-    size_t n = 0;
-    enum vc_status status;
-
-    VC_TRY(pickle_pop_mark(m, &n));
-    VC_TRY(extend(m, n, pairs, set));
-out:
-    return status;
-}
-
-/* Python 2 makes an OrderedDict from a list of pairs: the items that Python 3 adds afterwards. */
-static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_node *node)
-{
-    const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
-    struct vc_pickle_iter iter;
-    const struct vc_pickle_node *pair;
-    enum vc_status status = VC_OK;
-
-    if (!vc_pickle_is_global(node->u.call.function, "collections", "OrderedDict") || list == NULL ||
-        list->kind != VC_PICKLE_LIST) {
-        return VC_OK;
-    }
-    iter = vc_pickle_iterate(list);
-    while ((pair = vc_pickle_next(&iter)) != NULL) {
-        if ((pair->kind != VC_PICKLE_LIST && pair->kind != VC_PICKLE_TUPLE) || pair->n_items != 2) {
-            return pickle_damaged(m, "an OrderedDict made from something that is no pair");
-        }
-        VC_TRY(pickle_push(m, vc_pickle_item(pair, 0)));
-        VC_TRY(pickle_push(m, vc_pickle_item(pair, 1)));
-    }
-    node->pairs = true;
-    VC_TRY(pickle_add_items(m, node, 2 * list->n_items));
-out:
-    return status;
-}
-
-/* Function and arguments on top of the stack become a call. */
-static enum vc_status call(struct pickle_machine *m, size_t n_args)
-{
-    struct vc_pickle_node *node = NULL;
-    struct vc_pickle_node **top;
-    enum vc_status status;
-
-    if (n_args == 2) { /* arguments and named ones: a pair of its own */
-        VC_TRY(collect(m, VC_PICKLE_TUPLE, 2));
-    }
-    VC_TRY(pickle_need(m, 2));
-    top = m->stack + m->depth - 2;
-    if (top[1]->kind != VC_PICKLE_TUPLE) {
-        return pickle_damaged(m, "a call whose arguments are no tuple");
-    }
-    VC_TRY(pickle_make(m, VC_PICKLE_CALL, &node));
-    node->u.call.function = top[0];
-    node->u.call.args = top[1];
-    top[0] = node;
-    m->depth--;
-    VC_TRY(adopt_pairs(m, node));
-out:
-    return status;
-}
-
-static enum vc_status build(struct pickle_machine *m)
-{
-    struct vc_pickle_node *node;
-    enum vc_status status;
-
-    VC_TRY(pickle_need(m, 2));
-    node = m->stack[m->depth - 2];
-    if (node->kind != VC_PICKLE_CALL) {
-        return pickle_damaged(m, "a state is given to a value that is no object");
-    }
-    node->u.call.state = m->stack[m->depth - 1];
-    m->depth--;
-out:
-    return status;
-}
-
-static enum vc_status persistent(struct pickle_machine *m)
-{
-    struct vc_pickle_node *node = NULL;
-    enum vc_status status;
-
-    VC_TRY(pickle_need(m, 1));
-    VC_TRY(pickle_make(m, VC_PICKLE_PERSID, &node));
-    node->u.call.args = m->stack[m->depth - 1];
-    node->u.call.state = m->out->persids;
-    m->out->persids = node;
-    m->out->n_persids++;
-    m->stack[m->depth - 1] = node;
-out:
-    return status;
-}
-
-static enum vc_status push_global(struct pickle_machine *m)
-{
-    struct vc_pickle_bytes module = {NULL, 0};
-    struct vc_pickle_bytes name = {NULL, 0};
-    struct vc_pickle_node *node = NULL;
-    enum vc_status status;
-
-    VC_TRY(pickle_take_line(m, &module));
-    VC_TRY(pickle_take_line(m, &name));
-    VC_TRY(pickle_push_new(m, VC_PICKLE_GLOBAL, &node));
-    node->u.global.module = module;
-    node->u.global.name = name;
-out:
-    return status;
-}
-
-static enum vc_status stack_global(struct pickle_machine *m)
-{
-    struct vc_pickle_node *node = NULL;
-    struct vc_pickle_node **top;
-    enum vc_status status;
-
-    VC_TRY(pickle_need(m, 2));
-    top = m->stack + m->depth - 2;
-    if (top[0]->kind != VC_PICKLE_STRING || top[1]->kind != VC_PICKLE_STRING) {
-        return pickle_damaged(m, "the name of a global is no string");
-    }
-    if (top[0]->u.text.n > VC_PICKLE_MAX_GLOBAL || top[1]->u.text.n > VC_PICKLE_MAX_GLOBAL) {
-        return pickle_damaged(m, "the name of a global is too long");
-    }
-    VC_TRY(pickle_make(m, VC_PICKLE_GLOBAL, &node));
-    node->u.global.module = top[0]->u.text;
-    node->u.global.name = top[1]->u.text;
-    top[0] = node;
-    m->depth--;
 out:
     return status;
 }
@@ -337,16 +151,6 @@ static enum vc_status push_empty(struct pickle_machine *m, enum vc_pickle_kind k
     return pickle_push_new(m, kind, &node);
 }
 
-static enum vc_status frozen_set(struct pickle_machine *m)
-{
-    enum vc_status status;
-
-    VC_TRY(collect_marked(m, VC_PICKLE_SET));
-    m->stack[m->depth - 1]->frozen = true;
-out:
-    return status;
-}
-
 /* An unsigned number of 1, 2 or 4 bytes; 4 signed ones for integers. */
 static enum vc_status number(struct pickle_machine *m, size_t width, int64_t *value)
 {
@@ -414,13 +218,13 @@ static enum vc_status step_new(struct pickle_machine *m, unsigned char op)
     case 0x8f: /* EMPTY_SET */
         return push_empty(m, VC_PICKLE_SET);
     case 0x90: /* ADDITEMS */
-        return extend_marked(m, false, true);
+        return pickle_extend_marked(m, false, true);
     case 0x91: /* FROZENSET */
-        return frozen_set(m);
+        return pickle_frozen_set(m);
     case 0x92: /* NEWOBJ_EX */
-        return call(m, 2);
+        return pickle_call(m, 2);
     case 0x93: /* STACK_GLOBAL */
-        return stack_global(m);
+        return pickle_stack_global(m);
     case 0x94: /* MEMOIZE */
         return pickle_set_memo(m, m->n_memo);
     case 0x95: /* FRAME */
@@ -435,34 +239,34 @@ static enum vc_status step_object(struct pickle_machine *m, unsigned char op)
 {
     switch (op) {
     case ')':
-        return push_empty(m, VC_PICKLE_TUPLE);
+        return pickle_push_tuple(m, 0);
     case 't':
-        return collect_marked(m, VC_PICKLE_TUPLE);
+        return pickle_tuple(m);
     case 0x85: /* TUPLE1 */
     case 0x86:
     case 0x87:
-        return collect(m, VC_PICKLE_TUPLE, (size_t)op - 0x84);
+        return pickle_push_tuple(m, (size_t)op - 0x84);
     case ']':
         return push_empty(m, VC_PICKLE_LIST);
     case 'a':
-        return extend(m, 1, false, false);
+        return pickle_extend(m, 1, false, false);
     case 'e':
-        return extend_marked(m, false, false);
+        return pickle_extend_marked(m, false, false);
     case '}':
         return push_empty(m, VC_PICKLE_DICT);
     case 's':
-        return extend(m, 2, true, false);
+        return pickle_extend(m, 2, true, false);
     case 'u':
-        return extend_marked(m, true, false);
+        return pickle_extend_marked(m, true, false);
     case 'c':
-        return push_global(m);
+        return pickle_push_global(m);
     case 'R':
     case 0x81: /* NEWOBJ */
-        return call(m, 1);
+        return pickle_call(m, 1);
     case 'b':
-        return build(m);
+        return pickle_build(m);
     case 'Q':
-        return persistent(m);
+        return pickle_persistent(m);
     default:
         return step_new(m, op);
     }
@@ -484,7 +288,7 @@ static enum vc_status step(struct pickle_machine *m, unsigned char op)
     case '2':
         return duplicate(m);
     case 'N':
-        return push_empty(m, VC_PICKLE_NONE);
+        return pickle_push_none(m);
     case 0x88: /* NEWTRUE */
     case 0x89:
         return pickle_push_integer(m, VC_PICKLE_BOOL, op == 0x88);
@@ -544,6 +348,7 @@ enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, s
             VC_TRY(pickle_damaged(&m, "does not begin with its protocol"));
         }
         VC_TRY(step(&m, *op));
+        out->n_opcodes++;
     }
 out:
     if (cut != NULL) {

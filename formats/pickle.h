@@ -4,7 +4,8 @@
  * recognize, or to leave alone. Nodes may be shared and, through the memo, contain themselves: whoever walks has to
  * count, and to mark where it is (`busy`). The tree points into the bytes it was made from, which must outlive it.
  *
- * Memory is bounded by the number of bytes: an opcode makes at most one node. */
+ * Memory is bounded by the number of bytes: an opcode makes at most one node, and puts at most one item into another.
+ */
 #ifndef VC_FORMATS_PICKLE_H
 #define VC_FORMATS_PICKLE_H
 
@@ -26,9 +27,9 @@ enum vc_pickle_kind {
     VC_PICKLE_LIST,   /* items */
     VC_PICKLE_DICT,   /* items: key, value, key, value, ... */
     VC_PICKLE_SET,    /* items; `frozen` */
-    VC_PICKLE_GLOBAL, /* module, name */
-    VC_PICKLE_CALL,   /* function, args, then state and items that the result was given */
-    VC_PICKLE_PERSID  /* args: the persistent id */
+    VC_PICKLE_GLOBAL, /* global */
+    VC_PICKLE_CALL,   /* call: function and args, then state and items that the result was given */
+    VC_PICKLE_PERSID  /* persid */
 };
 
 struct vc_pickle_bytes {
@@ -36,16 +37,29 @@ struct vc_pickle_bytes {
     size_t n;
 };
 
-struct vc_pickle_items; /* a run of them */
+struct vc_pickle_node;
+struct vc_pickle_run; /* of items that were added at once */
 
+/* Items of a list, dict, set, or call: runs, because they arrive in such. */
+struct vc_pickle_runs {
+    struct vc_pickle_run *first, *last;
+};
+
+/* What objects alone have. */
+struct vc_pickle_object {
+    struct vc_pickle_node *state; /* NULL: none */
+    struct vc_pickle_runs items;
+};
+
+/* There are millions of them, so a node is allocated only as far as the member of its kind goes: copy pointers, never
+ * nodes. Equal numbers, and tuples of nothing, may be one node. */
 struct vc_pickle_node {
     unsigned char kind; /* enum vc_pickle_kind */
     bool frozen;
-    bool pairs; /* items of a call came as keys and values */
-    bool mixed; /* ... both as pairs and alone: their meaning is not known */
-    bool busy;  /* free for walks; false after parsing */
-    size_t n_items;
-    struct vc_pickle_items *first, *last;
+    bool pairs : 1;   /* items of a call came as keys and values */
+    bool mixed : 1;   /* ... both as pairs and alone: their meaning is not known */
+    bool busy : 1;    /* free for walks; false after parsing */
+    uint32_t n_items; /* fewer than the pickle has bytes */
     union {
         int64_t integer;
         double real;
@@ -53,11 +67,15 @@ struct vc_pickle_node {
         struct {
             struct vc_pickle_bytes module, name;
         } global;
+        struct vc_pickle_node **tuple; /* its items */
+        struct vc_pickle_runs items;   /* of a list, dict or set */
         struct {
-            struct vc_pickle_node *function; /* NULL for persistent ids */
-            struct vc_pickle_node *args;     /* calls: a tuple */
-            struct vc_pickle_node *state;    /* NULL: none; persistent ids: the one before it in the pickle */
+            struct vc_pickle_node *function, *args; /* a tuple */
+            struct vc_pickle_object *object;        /* NULL: neither state nor items; see vc_pickle_state */
         } call;
+        struct {
+            struct vc_pickle_node *id, *before; /* before: the one in front of it in the pickle */
+        } persid;
     } u;
 };
 
@@ -67,7 +85,7 @@ struct vc_pickle {
     struct vc_pickle_node *persids; /* the last one */
     size_t n_persids;
     size_t n_bytes; /* up to and with the opcode that ends it */
-    size_t n_nodes;
+    size_t n_opcodes;
     unsigned protocol;
 };
 
@@ -77,14 +95,18 @@ enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, s
 void vc_pickle_release(struct vc_ctx *ctx, struct vc_pickle *pickle);
 
 struct vc_pickle_iter {
-    const struct vc_pickle_items *run;
-    size_t at;
+    struct vc_pickle_node *const *at;
+    size_t n_left; /* of this run */
+    const struct vc_pickle_run *next;
 };
 
 /* Items front to back; NULL after the last. */
 struct vc_pickle_iter vc_pickle_iterate(const struct vc_pickle_node *node);
 struct vc_pickle_node *vc_pickle_next(struct vc_pickle_iter *iter);
 struct vc_pickle_node *vc_pickle_item(const struct vc_pickle_node *node, size_t k); /* NULL: there are not so many */
+
+/* The state that an object was given; NULL: none, or no object. */
+struct vc_pickle_node *vc_pickle_state(const struct vc_pickle_node *node);
 
 bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text);
 /* It is the string; the global of that module ("builtins" is "__builtin__" too) and name. NULL is nothing. */

@@ -1,5 +1,5 @@
 /* pickle_machine.c - the parts that the opcodes of pickle.c are made from: reading arguments, the stack with its marks,
- * the memo, new nodes. Every count is compared with what is there before anything is allocated for it. */
+ * the memo. Every count is compared with what is there before anything is allocated for it. */
 #include "formats/pickle_machine.h"
 
 #include <inttypes.h>
@@ -159,67 +159,4 @@ enum vc_status pickle_get_memo(struct pickle_machine *m, uint64_t slot)
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
     }
     return pickle_push(m, m->memo[slot]);
-}
-
-/* ---- nodes ---- */
-
-enum vc_status pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
-{
-    struct vc_pickle_node *node = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *node);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(node);
-    memset(node, 0, sizeof *node);
-    node->kind = (unsigned char)kind;
-    m->out->n_nodes++;
-    *out = node;
-out:
-    return status;
-}
-
-enum vc_status pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
-{
-    enum vc_status status;
-
-    VC_TRY(pickle_make(m, kind, out));
-    VC_TRY(pickle_push(m, *out));
-out:
-    return status;
-}
-
-enum vc_status pickle_push_integer(struct pickle_machine *m, enum vc_pickle_kind kind, int64_t value)
-{
-    struct vc_pickle_node *node = NULL;
-    enum vc_status status;
-
-    VC_TRY(pickle_push_new(m, kind, &node));
-    node->u.integer = value;
-out:
-    return status;
-}
-
-/* Adds the n topmost values to a node below them and takes them from the stack. */
-enum vc_status pickle_add_items(struct pickle_machine *m, struct vc_pickle_node *node, size_t n)
-{
-    struct vc_pickle_items *run;
-    enum vc_status status = VC_OK;
-
-    if (n == 0) {
-        return VC_OK;
-    }
-    run = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *run + n * sizeof *run->nodes);
-    VC_TRY_ALLOC(run);
-    run->next = NULL;
-    run->n = n;
-    memcpy(run->nodes, m->stack + m->depth - n, n * sizeof *run->nodes);
-    m->depth -= n;
-    if (node->last == NULL) {
-        node->first = run;
-    } else {
-        node->last->next = run;
-    }
-    node->last = run;
-    node->n_items += n;
-out:
-    return status;
 }

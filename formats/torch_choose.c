@@ -17,9 +17,9 @@ static const char *const usual_keys[] = {"state_dict", "model_state_dict", "mode
 
 enum vc_status torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps)
 {
-    if (++*steps > (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_nodes) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "its %zu values contain each other so often that the walk does not end",
-                       self->pickle.n_nodes);
+    if (++*steps > (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_opcodes) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "its values contain each other so often that a walk over them does not end");
     }
     return *steps % 65536 == 0 ? vc_check_cancelled(ctx) : VC_OK;
 }
@@ -134,10 +134,10 @@ bool torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint
     }
     --*budget;
     if (node->kind == VC_PICKLE_PERSID) {
-        return vc_pickle_is_string(vc_pickle_item(node->u.call.args, 0), "storage");
+        return vc_pickle_is_string(vc_pickle_item(node->u.persid.id, 0), "storage");
     }
     if (node->kind == VC_PICKLE_CALL && (torch_holds_storage(node->u.call.args, depth - 1, budget) ||
-                                         torch_holds_storage(node->u.call.state, depth - 1, budget))) {
+                                         torch_holds_storage(vc_pickle_state(node), depth - 1, budget))) {
         return true;
     }
     iter = vc_pickle_iterate(node);
@@ -169,7 +169,7 @@ static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, con
     char name[256];
 
     if (vc_pickle_is_call(node, "collections", "OrderedDict")) {
-        return vc_arena_printf(ctx, arena, "dict of %zu", node->n_items / 2);
+        return vc_arena_printf(ctx, arena, "dict of %zu", (size_t)node->n_items / 2);
     }
     if (node->u.call.function->kind == VC_PICKLE_GLOBAL &&
         vc_pickle_bytes_are(&node->u.call.function->u.global.module, "torch._utils")) {
@@ -203,13 +203,13 @@ const char *torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const str
     case VC_PICKLE_BYTES:
         return vc_arena_printf(ctx, arena, "%zu bytes", node->u.text.n);
     case VC_PICKLE_TUPLE:
-        return vc_arena_printf(ctx, arena, "tuple of %zu", node->n_items);
+        return vc_arena_printf(ctx, arena, "tuple of %u", node->n_items);
     case VC_PICKLE_LIST:
-        return vc_arena_printf(ctx, arena, "list of %zu", node->n_items);
+        return vc_arena_printf(ctx, arena, "list of %u", node->n_items);
     case VC_PICKLE_DICT:
-        return vc_arena_printf(ctx, arena, "dict of %zu", node->n_items / 2);
+        return vc_arena_printf(ctx, arena, "dict of %zu", (size_t)node->n_items / 2);
     case VC_PICKLE_SET:
-        return vc_arena_printf(ctx, arena, "set of %zu", node->n_items);
+        return vc_arena_printf(ctx, arena, "set of %u", node->n_items);
     case VC_PICKLE_GLOBAL: {
         char name[256];
 
@@ -254,8 +254,8 @@ static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, 
     }
     node->busy = true;
     s->depth++;
-    if (node->kind == VC_PICKLE_CALL && node->u.call.state != NULL) {
-        status = has_tensor(s, node->u.call.state, found);
+    if (vc_pickle_state(node) != NULL) {
+        status = has_tensor(s, vc_pickle_state(node), found);
     }
     iter = vc_pickle_iterate(node);
     while (status == VC_OK && !*found && (item = vc_pickle_next(&iter)) != NULL) {

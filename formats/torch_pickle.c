@@ -98,7 +98,7 @@ static bool is_known_call(const struct vc_pickle_node *node)
 
     for (i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (vc_pickle_is_call(node, known[i][0], known[i][1])) {
-            return node->n_items == 0 && node->u.call.state == NULL;
+            return node->n_items == 0 && vc_pickle_state(node) == NULL;
         }
     }
     return false;
@@ -354,8 +354,8 @@ static enum vc_status write_mapping(struct writer *w, const struct vc_pickle_nod
         }
     }
     emit_byte(&w->e, 'u');
-    if (is_ordered_dict(node) && node->u.call.state != NULL && is_all_plain(node->u.call.state)) {
-        VC_TRY(write_value(w, node->u.call.state)); /* _metadata: versions of the modules */
+    if (is_ordered_dict(node) && vc_pickle_state(node) != NULL && is_all_plain(vc_pickle_state(node))) {
+        VC_TRY(write_value(w, vc_pickle_state(node))); /* _metadata: versions of the modules */
         emit_byte(&w->e, 'b');
     }
 out:

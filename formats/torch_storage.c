@@ -72,10 +72,10 @@ static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
             self->found[i].tensor.id->busy = true;
         }
     }
-    for (node = self->pickle.persids; node != NULL; node = node->u.call.state) {
+    for (node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
         struct torch_storage_id id;
 
-        if (!all && !node->u.call.args->busy) {
+        if (!all && !node->u.persid.id->busy) {
             continue;
         }
         VC_TRY(torch_storage_parse(ctx, node, &id));
@@ -196,7 +196,7 @@ static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const
                            s == NULL ? "of no storage" : "there twice");
         }
         if (self->file->size_bytes - at < sizeof count || s->n_bytes > self->file->size_bytes - at - sizeof count) {
-            return vc_fail(ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, keys->n_items);
+            return vc_fail(ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, (size_t)keys->n_items);
         }
         VC_TRY(vc_infile_read(ctx, self->file, at, count, sizeof count));
         if (vc_le64(count) != s->numel) {

@@ -71,7 +71,7 @@ struct vc_pickle_node *torch_dict_get(const struct vc_pickle_node *dict, const c
 
 struct vc_pickle_node *torch_object_state(const struct vc_pickle_node *node)
 {
-    struct vc_pickle_node *state = node->kind == VC_PICKLE_CALL ? node->u.call.state : NULL;
+    struct vc_pickle_node *state = vc_pickle_state(node);
 
     if (state != NULL && state->kind == VC_PICKLE_TUPLE && state->n_items == 2) {
         state = vc_pickle_item(state, 0); /* attributes, then slots */
@@ -135,7 +135,7 @@ static enum vc_status parse_view(struct vc_ctx *ctx, const struct vc_pickle_node
 
 enum vc_status torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle_node *node, struct torch_storage_id *out)
 {
-    struct vc_pickle_node *id = node != NULL && node->kind == VC_PICKLE_PERSID ? node->u.call.args : NULL;
+    struct vc_pickle_node *id = node != NULL && node->kind == VC_PICKLE_PERSID ? node->u.persid.id : NULL;
     const struct vc_pickle_node *key;
     enum vc_status status;
 
@@ -176,7 +176,7 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct vc_arena *arena, con
         return vc_fail(ctx, VC_E_FORMAT, "its %s are no tuple", what);
     }
     if (node->n_items > VC_MAX_DIMS) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "has %zu dimensions; %d are allowed", node->n_items, VC_MAX_DIMS);
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items, VC_MAX_DIMS);
     }
     dims = vc_arena_alloc(ctx, arena, (node->n_items + 1) * sizeof *dims);
     if (dims == NULL) {
@@ -246,7 +246,7 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct vc_arena *arena, co
     enum vc_status status;
 
     if (args->n_items < 4) {
-        return vc_fail(ctx, VC_E_FORMAT, "is made from %zu arguments, expected 4 or more", args->n_items);
+        return vc_fail(ctx, VC_E_FORMAT, "is made from %u arguments, expected 4 or more", args->n_items);
     }
     VC_TRY(torch_storage_parse(ctx, vc_pickle_item(args, 0), &storage));
     out->id = storage.id;

@@ -61,7 +61,7 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
 
     VC_TRY(grow(w->ctx, &found, self->n_found, &w->found_room, sizeof *self->found));
     self->found = found;
-    name = vc_arena_printf(w->ctx, &self->arena, "%s", name);
+    name = vc_arena_copy(w->ctx, &self->arena, name, strlen(name));
     VC_TRY_ALLOC(name);
     self->found[self->n_found++] =
         (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};

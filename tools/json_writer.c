@@ -25,13 +25,26 @@ static void indent(struct json *json)
     }
 }
 
+/* ASCII at the front that needs no escape. */
+static size_t plain_bytes(const char *s)
+{
+    size_t n = 0;
+
+    while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
+/* What stands for itself is written in runs: a call per character is what a long report would spend its time on. */
 static void put_string(FILE *to, const char *s)
 {
     size_t n = strlen(s);
 
     fputc('"', to);
     for (size_t i = 0; i < n;) {
-        size_t len = text_sequence(s + i, n - i);
+        size_t run = plain_bytes(s + i);
+        size_t len = run != 0 ? run : text_sequence(s + i, n - i);
         unsigned char c = (unsigned char)s[i];
 
         if (len == 0) {

@@ -34,13 +34,16 @@ static void test_matches(void **unused)
                                          {"*b*", "abbc"},
                                          {"*ab", "aab"},
                                          {"*a*", "a"},
+                                         {"*ab*c*", "xaxabxc"},
+                                         {"a\\", "a\\"},
+                                         {"*a[", "xa["},
                                          {"*\\*", "ab*"},
                                          {"\xc3\xa9*", "\xc3\xa9t\xc3\xa9"}};
     static const char *const no[][2] = {{"", "a"},      {"a", ""},        {"fc1", "fc1.weight"}, {"*.bias", "w"},
                                         {"?", ""},      {"?", "ab"},      {"[12]", "3"},         {"[!12]", "1"},
                                         {"[a-c]", "d"}, {"a\\*b", "axb"}, {"*a*b*c", "abab"},    {"A", "a"},
                                         {"a*b", "ac"},  {"[z-a]", "m"},   {"fc[0-9]", "fc"},     {"*abc", "bc"},
-                                        {"*b*", "ac"},  {"*ab?", "abab"}, {"*\\?", "ab"}};
+                                        {"*b*", "ac"},  {"*ab?", "abab"}, {"*\\?", "ab"},        {"*ab*c", "xaxabx"}};
 
     (void)unused;
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {

@@ -225,6 +225,52 @@ static void test_cycles(void **state)
     test_ctx_done(ctx);
 }
 
+/* Numbers are few different ones, and a tuple needs no more than its items: a tensor's sizes and strides are such. */
+static void test_small(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = {NULL, 0, 0};
+    struct vc_pickle pickle;
+    const struct vc_pickle_node *root;
+    unsigned i;
+
+    (void)state;
+    pk_start(&b);
+    pk_raw(&b, "](");
+    for (i = 0; i < 1000; i++) {
+        pk_raw(&b, "K\1K\2\x86)\x86");
+    }
+    pk_raw(&b, "e.");
+    root = good(ctx, &b, &pickle);
+    assert_int_equal(root->n_items, 1000);
+    assert_ptr_equal(vc_pickle_item(vc_pickle_item(root, 3), 1), vc_pickle_item(vc_pickle_item(root, 7), 1));
+    assert_ptr_not_equal(vc_pickle_item(root, 3), vc_pickle_item(root, 7));
+    assert_true(vc_pool_in_use(ctx->shared->pool) < 1000 * (size_t)(2 * 32 + 8) + 40000);
+    vc_pickle_release(ctx, &pickle);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
+/* One list of pairs, made into OrderedDicts by a few bytes each. */
+static void test_bomb(void **state)
+{
+    struct bytes b = {NULL, 0, 0};
+    unsigned i;
+
+    (void)state;
+    pk_start(&b);
+    pk_raw(&b, "ccollections\nOrderedDict\nq\1]q\2(K\1K\2\x86q\3");
+    for (i = 0; i < 50; i++) {
+        pk_raw(&b, "h\3");
+    }
+    pk_raw(&b, "e");
+    for (i = 0; i < 50; i++) {
+        pk_raw(&b, "h\1h\2\x85R");
+    }
+    pk_raw(&b, ".");
+    bad_bytes(b, "more pairs are made items of OrderedDicts than there are bytes");
+}
+
 static struct bytes sample(void)
 {
     static const char tail[] = "K\1\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19q\7G\x3f\xf8\0\0\0\0\0\0h\7]h\7a}u.";
@@ -299,7 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),      cmocka_unit_test(test_float),  cmocka_unit_test(test_containers),
         cmocka_unit_test(test_wrong),       cmocka_unit_test(test_cycles), cmocka_unit_test(test_cuts_and_flips),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),  cmocka_unit_test(test_bomb),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     promise((status == VC_OK) == (vc_ctx_message(ctx)[0] == '\0'), "a sentence with every failure", ctx);
     promise(!cut || status == VC_E_FORMAT, "cut is a failure", ctx);
     if (status == VC_OK) {
-        promise(pickle.n_bytes <= n && pickle.n_nodes <= n, "no more nodes than bytes", ctx);
+        promise(pickle.n_bytes <= n && pickle.n_opcodes <= n, "no more opcodes than bytes", ctx);
         count_items(pickle.root, ctx);
     }
     vc_pickle_release(ctx, &pickle);
