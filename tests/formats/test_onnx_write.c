@@ -461,7 +461,9 @@ static void expect_location(const char *location, const char *needle)
 
 static void test_confined(void **state)
 {
+    static const char *const good[] = {".//./w.bin", "link.bin", "link/w.bin"};
     struct onnx_builder g = {.ir = 0};
+    size_t i;
 
     (void)state;
     save("w.bin", counting(16));
@@ -471,8 +473,6 @@ static void test_confined(void **state)
     expect_location("a/../w.bin", "only files in the model's folder");
     expect_location("..", "only files in the model's folder");
     expect_location("/etc/passwd", "only files in the model's folder");
-    expect_location("link.bin", "w: has its values in 'link.bin', which is a link");
-    expect_location("link/w.bin", "which cannot be opened");
     expect_location("w.bin/", "which cannot be opened");
     expect_location("missing", "which cannot be opened");
     expect_location("./.", "which is no file");
@@ -491,9 +491,11 @@ static void test_confined(void **state)
     onnx_elsewhere(&g, "w", 2, 2, "./w.bin", "0", "15");
     save("bad.onnx", onnx_finish(&g));
     must_refuse("bad.onnx", "out.onnx", COPY, "w: has 15 bytes in './w.bin', but its shape and type need 16");
-    onnx_elsewhere(&g, "w", 2, 2, ".//./w.bin", "0", "16");
-    save("good.onnx", onnx_finish(&g));
-    must_convert("good.onnx", "out.onnx", COPY);
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) { /* names are restricted, links are not */
+        onnx_elsewhere(&g, "w", 2, 2, good[i], "0", "16");
+        save("good.onnx", onnx_finish(&g));
+        must_convert("good.onnx", "out.onnx", COPY);
+    }
     empty_folder();
 }
 
