@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "formats/infile.h"
 #include "formats/safetensors_modules.h"
+#include "formats/safetensors_notes.h"
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8
 #define VC_SAFETENSORS_MAX_HEADER   ((uint64_t)100000000)
@@ -43,12 +44,12 @@ struct safetensors_shard {
     char *name; /* in the folder; NULL for a single file */
     struct vc_infile *file;
     uint64_t data_offset;
-    size_t first, n;         /* its entries */
-    struct vc_arena arena;   /* names and shapes of the entries */
-    struct vc_text metadata; /* "key":"value",... as JSON, without our manifest */
-    bool has_format;         /* the metadata has a "format" */
-    bool lost;               /* only while findings are collected: not all of its entries are known */
-    char *manifest;          /* our own entry; NULL if there is none. Freed once it has been applied */
+    size_t first, n;                /* its entries */
+    struct vc_arena arena;          /* names and shapes of the entries, the notes */
+    struct safetensors_notes notes; /* the metadata without our manifest */
+    bool lost;                      /* only while findings are collected: not all of its entries are known */
+    char *manifest;                 /* our own entry; NULL if there is none. Freed once it has been applied */
+    char *names;                    /* our list of second names; NULL if there is none */
 };
 
 struct vc_infolder;
@@ -59,7 +60,7 @@ struct safetensors {
     struct safetensors_shard *shards;
     struct vc_infolder *folder; /* NULL: a single file was given */
     size_t n_entries;
-    struct safetensors_entry *entries; /* by tensor */
+    struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
     struct safetensors_modules modules;
 };
 

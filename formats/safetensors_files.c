@@ -144,7 +144,8 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
     vc_text_init(&manifest, ctx);
     VC_TRY_ALLOC(told);
     for (i = 0; i < plan->outs->n; i++) {
-        told[i] = plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
+        told[i] =
+            plan->outs->tensors[i].alias || plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
     }
     VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, &manifest));
     if (manifest.n != 0) {
@@ -157,49 +158,116 @@ out:
     return status;
 }
 
-/* The format has no second names of a tensor. Those that were dropped are noted, "dropped": "kept", as safetensors' own
- * tools do. */
-static void add_aliases(const struct safetensors_plan *plan, const struct safetensors_files *to, size_t file,
-                        struct vc_text *text)
+/* "second": "first", */
+static void add_name(struct vc_text *text, const char *second, const char *first)
 {
-    size_t i;
-
-    for (i = 0; i < plan->outs->n; i++) {
-        const struct vc_out_tensor *out = &plan->outs->tensors[i];
-
-        if (out->alias && !out->companion && to->file_of[plan->records->of_out[out->alias_of]] == file &&
-            strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0) {
-            vc_text_add(text, ",");
-            vc_text_add_json_string(text, out->name);
-            vc_text_add(text, ":");
-            vc_text_add_json_string(text, plan->outs->tensors[out->alias_of].name);
-        }
-    }
+    vc_text_add_json_string(text, second);
+    vc_text_add(text, ":");
+    vc_text_add_json_string(text, first);
 }
 
-/* The source's own entries first, as they were. */
-static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
-                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
+/* The format has no second names of a tensor. Those that were dropped are noted, "dropped": "kept", as safetensors' own
+ * tools do, and all together in a note that is ours: theirs may be of tensors that only share memory. */
+static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                  const struct safetensors_files *to, size_t file, struct vc_text *text)
+{
+    struct vc_text names;
+    enum vc_status status;
+    size_t i;
+
+    vc_text_init(&names, ctx);
+    for (i = 0; i < plan->outs->n; i++) {
+        const struct vc_out_tensor *out = &plan->outs->tensors[i];
+        const char *first;
+
+        if (!out->alias || out->companion || to->file_of[plan->records->of_out[out->alias_of]] != file) {
+            continue;
+        }
+        first = plan->outs->tensors[out->alias_of].name;
+        if (strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0 &&
+            strcmp(out->name, VC_SAFETENSORS_NAMES) != 0) {
+            vc_text_add(text, ",");
+            add_name(text, out->name, first);
+        }
+        vc_text_add(&names, "%s", names.n == 0 ? "{" : ",");
+        add_name(&names, out->name, first);
+    }
+    VC_TRY(names.status);
+    if (names.n != 0) {
+        vc_text_add(&names, "}");
+        VC_TRY(names.status);
+        vc_text_add(text, ",\"" VC_SAFETENSORS_NAMES "\":");
+        vc_text_add_json_string(text, names.data);
+    }
+    status = text->status;
+out:
+    vc_text_release(&names);
+    return status;
+}
+
+/* What the files of the source say, where the output is divided in another way: the same in every file. */
+static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
+                                 struct vc_text *joined)
 {
     const struct safetensors *source = plan->source;
-    bool kept = source != NULL && to->n == source->n_shards && plan->max_shard_bytes == 0;
-    const struct safetensors_shard *shard =
-        source == NULL || source->n_shards == 0 ? NULL : &source->shards[kept ? file : 0];
-    bool any = shard != NULL && shard->metadata.n != 0;
+    struct vc_text differing;
     enum vc_status status;
 
+    vc_text_init(&differing, ctx);
+    VC_TRY(safetensors_notes_text(ctx, source != NULL ? source->shards : NULL, source != NULL ? source->n_shards : 0,
+                                  joined, &differing));
+    if (differing.n != 0) {
+        to->note = vc_arena_printf(ctx, &to->arena, "left out of the metadata, because the files differ in it: %s",
+                                   differing.data);
+        VC_TRY_ALLOC(to->note);
+    }
+out:
+    vc_text_release(&differing);
+    return status;
+}
+
+static bool keeps_division(const struct safetensors_plan *plan, const struct safetensors_files *to)
+{
+    return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
+}
+
+/* The source's own entries first, as they were: those of its file, or the joined ones. */
+static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   const struct safetensors_files *to, size_t file, const struct vc_text *joined)
+{
+    struct vc_text *text = &to->files[file].header;
+    enum vc_status status = VC_OK;
+
     vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
-    if (any) {
-        vc_text_add_bytes(text, shard->metadata.data, shard->metadata.n);
+    if (keeps_division(plan, to)) {
+        VC_TRY(safetensors_notes_text(ctx, &plan->source->shards[file], 1, text, NULL));
+    } else {
+        vc_text_add_bytes(text, joined->data, joined->n);
     }
-    if (shard == NULL || !shard->has_format) {
-        vc_text_add(text, "%s\"format\":\"pt\"", any ? "," : ""); /* loaders ask for it */
-    }
-    add_aliases(plan, to, file, text);
+    VC_TRY(add_aliases(ctx, plan, to, file, text));
     VC_TRY(add_manifest(ctx, plan, to, file, text));
     vc_text_add(text, "}");
     status = text->status;
 out:
+    return status;
+}
+
+static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                    struct safetensors_files *to)
+{
+    static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
+    struct vc_text joined;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&joined, ctx);
+    VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
+    for (i = 0; i < to->n; i++) {
+        vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
+        VC_TRY(add_metadata(ctx, plan, to, i, &joined));
+    }
+out:
+    vc_text_release(&joined);
     return status;
 }
 
@@ -244,14 +312,10 @@ out:
 static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    struct safetensors_files *to)
 {
-    static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
     enum vc_status status = VC_OK;
     size_t i;
 
-    for (i = 0; i < to->n; i++) {
-        vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
-        VC_TRY(add_metadata(ctx, plan, to, i, &to->files[i].header));
-    }
+    VC_TRY(start_headers(ctx, plan, to));
     for (i = 0; i < plan->records->n; i++) {
         const struct safetensors_record *record = &plan->records->records[i];
         struct safetensors_file *file = &to->files[to->file_of[i]];

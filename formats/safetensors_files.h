@@ -25,6 +25,7 @@ struct safetensors_files {
     struct safetensors_file *files;
     size_t *file_of;   /* by record */
     uint64_t *offsets; /* by record, from the start of its file */
+    const char *note;  /* what cannot be kept, for the report; NULL: nothing */
 };
 
 struct safetensors_plan {

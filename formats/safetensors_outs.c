@@ -191,7 +191,7 @@ static enum vc_status find_scales(struct making *m)
         const struct vc_out_tensor *out = &m->outs->tensors[i];
 
         if (out->alias) {
-            m->to->told[i] = true;
+            m->to->told[i] = m->to->told[out->alias_of];
             continue;
         }
         if (!is_codes(m, out)) {

@@ -203,7 +203,6 @@ static enum vc_status note_header(const struct parsing *p, const char *id, enum 
 
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
 {
-    struct vc_text *text = &p->shard->metadata;
     enum vc_status status = VC_OK;
     const char *key;
     json_t *value;
@@ -223,20 +222,15 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
             VC_TRY(note_header(p, "metadata", status));
             continue;
         }
-        if (strcmp(key, VC_MANIFEST_NAME) == 0) {
-            p->shard->manifest = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
-            if (p->shard->manifest == NULL) {
-                return VC_E_NOMEM;
-            }
+        if (strcmp(key, VC_MANIFEST_NAME) == 0 || strcmp(key, VC_SAFETENSORS_NAMES) == 0) {
+            char **own = strcmp(key, VC_MANIFEST_NAME) == 0 ? &p->shard->manifest : &p->shard->names;
+
+            *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
+            VC_TRY_ALLOC(*own);
             continue;
         }
-        p->shard->has_format |= strcmp(key, "format") == 0;
-        vc_text_add(text, "%s", text->n == 0 ? "" : ",");
-        vc_text_add_json_string(text, key);
-        vc_text_add(text, ":");
-        vc_text_add_json_string(text, json_string_value(value));
+        VC_TRY(safetensors_notes_add(p->ctx, &p->shard->arena, &p->shard->notes, key, json_string_value(value)));
     }
-    status = text->status;
 out:
     return status;
 }
@@ -474,8 +468,8 @@ static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model,
     return vc_hf_config_hint_beside(ctx, path, self->folder != NULL, out);
 }
 
-/* What the names and our own metadata say about quantized tensors. */
-static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
+/* What names and metadata say about the tensors. */
+static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
     bool described = false;
@@ -499,6 +493,7 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct safetensors *sel
         VC_TRY(vc_manifest_infer(ctx, model));
     }
     VC_TRY(safetensors_find_scaled(ctx, model, &self->modules));
+    VC_TRY(safetensors_find_names(ctx, self, model));
 out:
     return status;
 }
@@ -565,9 +560,10 @@ static void safetensors_close(struct vc_model *model)
         struct safetensors_shard *shard = &self->shards[i];
 
         vc_infile_close(ctx, shard->file);
-        vc_text_release(&shard->metadata);
+        safetensors_notes_release(ctx, &shard->notes);
         vc_arena_release(ctx, &shard->arena);
         vc_free(ctx, shard->manifest);
+        vc_free(ctx, shard->names);
         vc_free(ctx, shard->name);
     }
     vc_free(ctx, self->shards);
@@ -601,7 +597,6 @@ static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_
 static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct vc_model *model)
 {
     struct safetensors *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    size_t i;
 
     if (self == NULL) {
         return NULL;
@@ -610,9 +605,6 @@ static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct
     if (self->shards == NULL) {
         vc_free(ctx, self);
         return NULL;
-    }
-    for (i = 0; i < n_shards; i++) {
-        vc_text_init(&self->shards[i].metadata, ctx);
     }
     self->n_shards = n_shards;
     model->self = self;
@@ -636,7 +628,7 @@ static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *fil
     p.shard->file = file;
     VC_TRY(read_header(&p));
     VC_TRY(make_tensors(ctx, self, model));
-    VC_TRY(find_quantized(ctx, self, model));
+    VC_TRY(find_meaning(ctx, self, model));
 out:
     return status;
 }
@@ -714,7 +706,7 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder
     }
     VC_TRY(make_tensors(ctx, self, model));
     VC_TRY(check_index(ctx, self, model));
-    VC_TRY(find_quantized(ctx, self, model));
+    VC_TRY(find_meaning(ctx, self, model));
 out:
     return status;
 }

@@ -99,7 +99,12 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
 
     if (self->carrying) {
         VC_TRY(safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
-        sink->note = self->carry.note;
+    }
+    if (self->carry.note != NULL && self->files.note != NULL) {
+        sink->note = vc_arena_printf(ctx, &self->carry.arena, "%s; %s", self->carry.note, self->files.note);
+        VC_TRY_ALLOC(sink->note);
+    } else if (self->carry.note != NULL || self->files.note != NULL) {
+        sink->note = self->carry.note != NULL ? self->carry.note : self->files.note;
     }
 out:
     return status;

@@ -50,7 +50,7 @@ void folder_make(char *path, size_t capacity)
     memcpy(data + 128, "\1\2\3\4\5\6", 6);
     memcpy(data + 134, values + 20, 8);
     write_shard(path, "a.safetensors",
-                "{\"__metadata__\":{\"format\":\"pt\"},"
+                "{\"__metadata__\":{\"format\":\"pt\",\"n\":\"1\"},"
                 "\"emb.weight\":{\"dtype\":\"F32\",\"shape\":[4,8],\"data_offsets\":[0,128]},"
                 "\"w\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[128,134]},"
                 "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[134,142]}}",
@@ -60,7 +60,9 @@ void folder_make(char *path, size_t capacity)
     memcpy(data + 136, values + 20, 8);
     memcpy(data + 144, "\2\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 16);
     write_shard(path, "b.safetensors",
-                "{\"l.q.weight\":{\"dtype\":\"F32\",\"shape\":[4,8],\"data_offsets\":[0,128]},"
+                "{\"__metadata__\":{\"n\":\"2\",\"tied\":\"l.q.weight\","
+                "\"vcompress.names\":\"{\\\"tied\\\":\\\"l.q.weight\\\"}\"},"
+                "\"l.q.weight\":{\"dtype\":\"F32\",\"shape\":[4,8],\"data_offsets\":[0,128]},"
                 "\"m.weight_packed\":{\"dtype\":\"I32\",\"shape\":[2,1],\"data_offsets\":[128,136]},"
                 "\"m.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[136,144]},"
                 "\"m.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[144,160]}}",

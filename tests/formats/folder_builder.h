@@ -18,7 +18,7 @@
     "{\n  \"model_type\": \"llama\",\n  \"torch_dtype\": \"float32\",\n  \"quantization_config\": {"        \
     "\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", \"config_groups\": {\"g\": " \
     "{\"weights\": {\"num_bits\": 8, \"type\": \"int\", \"symmetric\": true, \"group_size\": null}}}}\n}\n"
-#define FOLDER_TENSORS 7
+#define FOLDER_TENSORS 8 /* one of them a second name */
 
 /* A folder of its own in $TMPDIR (default /tmp) with the shards and nothing else; its path goes to `path`. */
 void folder_make(char *path, size_t capacity);

@@ -122,6 +122,65 @@ static void test_tensors(void **state)
     test_ctx_done(ctx);
 }
 
+/* A file with two tensors, codes with scales, and these entries of the metadata. */
+static struct bytes with_names(const char *metadata)
+{
+    char header[1024];
+
+    snprintf(header, sizeof header,
+             "{\"__metadata__\":{%s}," A4 ",\"w\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[4,10]},"
+             "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[10,18]}}",
+             metadata);
+    return st(header, 18);
+}
+
+static void expect_names(const char *metadata, size_t n_tensors)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = with_names(metadata);
+    struct vc_model *model = open_bytes(ctx, &b);
+
+    expect_good(metadata, b.p, b.n);
+    assert_int_equal(vc_model_tensor_count(model), n_tensors);
+    if (vc_model_find(model, "v") != VC_NO_TENSOR) {
+        const struct vc_tensor *v = vc_model_tensor(model, vc_model_find(model, "v"));
+
+        assert_int_equal(v->alias_of, vc_model_find(model, "w"));
+        assert_int_equal(v->file_bytes, 0);
+        assert_int_equal(v->quant->scale, vc_model_find(model, "v.scale"));
+        assert_int_equal(vc_model_tensor(model, v->quant->scale)->alias_of, vc_model_find(model, "w.scale"));
+    }
+    vc_model_close(model);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
+#define NAMES(text) "\"vcompress.names\":\"{" text "}\""
+
+/* Second names: only those of our own list, and only where all names are unique then. */
+static void test_names(void **state)
+{
+    struct bytes b;
+
+    (void)state;
+    expect_names("", 3);
+    expect_names("\"b\":\"a\"", 3);
+    expect_names(NAMES(""), 3);
+    expect_names("\"b\":\"a\"," NAMES("\\\"b\\\":\\\"a\\\""), 4);
+    expect_names(NAMES("\\\"v\\\":\\\"w\\\""), 5);
+    expect_names(NAMES("\\\"b\\\":\\\"a\\\",\\\"c\\\":\\\"a\\\",\\\"v\\\":\\\"w\\\""), 7);
+    expect_names(NAMES("\\\"b\\\":\\\"gone\\\",\\\"c\\\":1,\\\"__metadata__\\\":\\\"a\\\""), 3);
+    expect_names(NAMES("\\\"b\\\":\\\"w.scale\\\""), 3);
+    expect_names(NAMES("\\\"w\\\":\\\"a\\\",\\\"b\\\":\\\"a\\\""), 3);
+    expect_names(NAMES("\\\"v\\\":\\\"w\\\",\\\"v.scale\\\":\\\"a\\\""), 3);
+    b = with_names(NAMES("\\\"b\\\""));
+    expect_bad("names", b.p, b.n, "its metadata entry 'vcompress.names'");
+    bytes_release(&b);
+    b = with_names(NAMES("\\\"b\\\":\\\"a\\\",\\\"b\\\":\\\"a\\\""));
+    expect_bad("names", b.p, b.n, "its metadata entry 'vcompress.names'");
+    bytes_release(&b);
+}
+
 static void bad_dim(const char *dim, const char *needle)
 {
     char header[600];
@@ -602,7 +661,7 @@ int main(void)
         cmocka_unit_test(test_good),        cmocka_unit_test(test_tensors),     cmocka_unit_test(test_bad_json),
         cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_bad_places),  cmocka_unit_test(test_cuts_and_flips),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_through_npz), cmocka_unit_test(test_extensions),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_allocations), cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

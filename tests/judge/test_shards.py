@@ -111,6 +111,36 @@ class Shards(Judge):
             for t in where:
                 self.assertEqual(where[t], where[t.replace(".scale", "")], "scales stay with their tensor")
 
+    def test_metadata_of_several(self):
+        """Kept file by file with the division; else what no two files contradict, in every file, and a word about the rest."""
+        notes = [{"format": "pt", "same": "1", "differs": "1", "\u00e4\n": ""}, {"differs": "2", "same": "1"},
+                 {"format": "pt", "third": "3"}]
+        folder = self.path("in")
+        os.mkdir(folder)
+        index = {"metadata": {}, "weight_map": {}}
+        for k, (arrays, metadata) in enumerate(zip(weights(), notes), 1):
+            st_write(os.path.join(folder, self.shard(k)), [(t, "F32", a.shape, a.tobytes()) for t, a in arrays.items()],
+                     metadata)
+            index["weight_map"].update({t: self.shard(k) for t in arrays})
+        self.write_index(folder, index)
+        said = self.vc("convert", folder, "-o", self.path("same")).out.decode()
+        self.assertNotIn("differ", said)
+        for k, metadata in enumerate(notes, 1):
+            self.assertEqual(list(st_read(os.path.join(self.path("same"), self.shard(k)))[1].items()),
+                             list(dict(metadata, **{} if "format" in metadata else {"format": "pt"}).items()))
+        joined = {"format": "pt", "same": "1", "\u00e4\n": "", "third": "3"}
+        for args in (["-o", self.path("one.safetensors")], ["-o", self.path("two"), "--max-shard-size", "150KB"]):
+            said = " ".join(self.vc("convert", folder, *args).out.decode().split())
+            self.assertIn("left out of the metadata, because the files differ in it: differs", said)
+            files = [args[1]] if len(args) == 2 else [os.path.join(args[1], f) for f in os.listdir(args[1])
+                                                      if f.endswith(".safetensors")]
+            self.assertEqual(len(files) == 1, len(args) == 2)
+            for file in files:
+                self.assertEqual(list(st_read(file)[1].items()), list(joined.items()))
+        self.vc("quantize", "--fp16", "-q", self.path("two"), "-o", self.path("three"), "--max-shard-size", "1GB")
+        self.assertEqual(st_read(self.path("three/model.safetensors"))[1], joined)
+
+
     def test_workers(self):
         folder, _ = self.make(n=5)
         for args in (["quantize", "--int8"], ["quantize", "--fp16"]):

@@ -4,19 +4,30 @@ Skipped where torch cannot be imported. Every output is loaded with weights_only
 PyTorch 1.13, whose restricted loader knows no floating-point numbers.
 """
 import argparse
+import glob
 import inspect
 import os
 import sys
 import unittest
 import warnings
 
-from judge_support import SMALL, Judge, main, np, read_bytes
+from judge_support import SMALL, Judge, main, np, read_bytes, sha
+from test_safetensors import st_read
 
 try:
     import torch
 except ImportError:
     print("SKIPPED: PyTorch is not installed for %s (Debian: python3-torch)" % sys.executable)
     sys.exit(77)
+
+try:
+    import safetensors.torch as safetensors_torch
+except ImportError:
+    safetensors_torch = None
+try:
+    import gguf
+except ImportError:
+    gguf = None
 
 warnings.filterwarnings("ignore")
 OLD = int(torch.__version__.split(".")[0]) < 2
@@ -72,6 +83,15 @@ def views():
                 memory_format=torch.channels_last)}
 
 
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(96, 64)
+        self.body = torch.nn.Linear(64, 64)
+        self.head = torch.nn.Linear(64, 96, bias=False)
+        self.head.weight = self.embed.weight
+
+
 class Torch(Judge):
     def same(self, got, want):
         """The same tensors: type, shape, bits."""
@@ -94,6 +114,87 @@ class Torch(Judge):
             self.assertEqual(out["w"].data_ptr(), out["tied"].data_ptr())
             self.assertIsInstance(out["parameter"], torch.nn.Parameter)
             self.assertTrue(out["parameter"].requires_grad)
+
+    def back_from(self, name, want):
+        """The same file as .pt, npz and GGUF has all names."""
+        self.vc("convert", "-qf", name, "-o", self.path("back.pt"))
+        back = load(self.path("back.pt"))
+        self.same({k: back[k] for k in want}, want)
+        self.assertEqual(back["head.weight"].data_ptr(), back["embed.weight"].data_ptr())
+        self.vc("convert", "-qf", name, "-o", self.path("back.npz"))
+        with np.load(self.path("back.npz")) as z:
+            for n, t in want.items():
+                self.same_bits(z[n], t.numpy(), n)
+        if gguf is not None:
+            self.vc("convert", "-qf", name, "-o", self.path("back.gguf"))
+            found = {t.name: t.data for t in gguf.GGUFReader(self.path("back.gguf")).tensors}
+            for n, t in want.items():
+                self.same_bits(np.array(found[n]).reshape(t.shape), t.numpy(), n)
+
+    def test_tied_through_safetensors(self):
+        """Written once, noted as safetensors' own tools do, loaded by them, and there again on the way back."""
+        net = Tied()
+        want = net.state_dict()
+        torch.save(want, self.path("in.pt"))
+        for divided in ([], ["--max-shard-size", "20KB"]):
+            out = self.path("folder" if divided else "one.safetensors")
+            self.vc("convert", "-qf", *divided, self.path("in.pt"), "-o", out)
+            files = sorted(glob.glob(out + "/*.safetensors")) if divided else [out]
+            metadata = {}
+            for file in files:
+                tensors, notes = st_read(file)
+                self.assertNotIn("head.weight", tensors)
+                metadata.update(notes)
+            self.assertEqual(metadata["head.weight"], "embed.weight")
+            self.assertEqual(len(files) > 1, bool(divided))
+            self.back_from(out, want)
+            again = self.path("again.safetensors")
+            self.vc("convert", "-qf", out, "-o", again)
+            self.back_from(again, want)
+            if safetensors_torch is not None:
+                for file in (again,) if divided else (out, again):
+                    other = Tied()
+                    safetensors_torch.load_model(other, file)
+                    self.same(other.state_dict(), want)
+                    self.assertIs(other.head.weight, other.embed.weight)
+            for layout in ("plain", "compressed-tensors", "bitsandbytes"):
+                q = self.path("q" if divided else "q.safetensors")
+                self.vc("quantize", "--int8", "--layout", layout, *SMALL, "-qf", *divided, out, "-o", q)
+                self.vc("dequantize", "-qf", q, "-o", self.path("d.safetensors"))
+                self.vc("quantize", "--int8", "--layout", layout, *SMALL, "-qf", self.path("in.pt"), "-o",
+                        self.path("direct.safetensors"))
+                self.vc("dequantize", "-qf", self.path("direct.safetensors"), "-o", self.path("e.safetensors"))
+                self.assertEqual(sha(self.path("d.safetensors")), sha(self.path("e.safetensors")), layout)
+                tensors = st_read(self.path("d.safetensors"))[0]
+                self.assertEqual(set(tensors), set(want) - {"head.weight"})
+                values = {n: torch.from_numpy(np.frombuffer(data, np.float32).reshape(shape).copy())
+                          for n, (_, shape, data) in tensors.items()}
+                values["head.weight"] = values["embed.weight"]
+                self.back_from(self.path("d.safetensors"), values)
+            self.vc("quantize", "--int8", "--layout", "plain", *SMALL, "--include", "*", "-qf", out, "-o",
+                    self.path("q.safetensors"))
+            self.vc("dequantize", "-qf", self.path("q.safetensors"), "-o", self.path("q.pt"))
+            self.vc("quantize", "--int8", *SMALL, "--include", "*", "-qf", self.path("in.pt"), "-o", self.path("p.pt"))
+            self.vc("dequantize", "-qf", self.path("p.pt"), "-o", self.path("r.pt"))
+            self.assertNotEqual(read_bytes(self.path("p.pt")), read_bytes(self.path("in.pt")))
+            back = load(self.path("q.pt"))
+            self.same({n: back[n] for n in want}, load(self.path("r.pt")))
+            self.assertEqual(back["head.weight"].data_ptr(), back["embed.weight"].data_ptr())
+
+    def test_names_of_other_tools(self):
+        """save_model notes views of other shapes in the same way, so that its notes stay notes."""
+        if safetensors_torch is None:
+            self.skipTest("safetensors is not installed")
+        net = torch.nn.Module()
+        net.a = torch.nn.Parameter(torch.randn(64, 64))
+        net.t = torch.nn.Parameter(net.a.data.view(32, 128))
+        safetensors_torch.save_model(net, self.path("in.safetensors"))
+        kept, = st_read(self.path("in.safetensors"))[0]
+        self.vc("convert", self.path("in.safetensors"), "-o", self.path("out.pt"))
+        self.assertEqual(list(load(self.path("out.pt"))), [kept])
+        self.vc("convert", self.path("in.safetensors"), "-o", self.path("out.safetensors"))
+        self.assertEqual(st_read(self.path("out.safetensors"))[1],
+                         dict(st_read(self.path("in.safetensors"))[1], format="pt"))
 
     def test_training(self):
         """Protocols 2 to 5 and the legacy format; numbers, texts and lists survive, and what needs code does not."""
