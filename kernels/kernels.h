@@ -24,10 +24,12 @@
  * f64_to_f32     y = vc_f64_to_f32(x): round to nearest even.
  * q8_0_rows      blocks of 32 elements each (f16 step, then 32 codes; kernels/blocks.h), in row order, bits of each as
  *                absmax_rows, and statistics. row_len is a multiple of 32. Where a block is not finite its bytes and
- * the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at bits
- *                (VC_Q8_0_TOO_LARGE_BITS). q*_to_f32
- * y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block. given kernels  need s >
- * 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums is aligned.
+ *                the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at
+ *                bits (VC_Q8_0_TOO_LARGE_BITS).
+ * q*_to_f32      y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block.
+ *
+ * Given scales are > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums
+ * is aligned.
  *
  * Statistics (struct vc_tile_stats, core/tile.h), with y the decoded output, all in f64:
  *   chunk_sums     per chunk of up to 4096 elements of a row (chunks in row order): the sum of x*x, then of e*e,

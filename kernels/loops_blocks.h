@@ -7,6 +7,12 @@
 
 /* ---- Q8_0 from weights ---- */
 
+/* 1/2 - 2^-25. The integer part of t + NEARLY_HALF is t rounded half away from zero (vc_q8_0_encode), 0 <= t < 128.
+ * With t = k + f, k whole: where f >= 1/2 the sum is at least k + 1 - 2^-25, which is nearer to k + 1 than to the float
+ * below (for k = 0 a tie, and k + 1 is even). Where f < 1/2, f is at most 1/2 less one unit u in the last place of t
+ * (for k = 0 at most 1/2 - 2^-25), and the sum at most k + 1 - u (for k = 0: 1 - 2^-24), a float. */
+#define NEARLY_HALF 0.49999997f
+
 /* Errors again, in f64: of the blocks that are there. Where an error is not finite the zeros are counted anew, too. */
 static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, struct strip *strip)
 {
@@ -24,9 +30,10 @@ static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, st
 }
 
 #ifdef VC_HAVE_X86
+#include "kernels/loops_q8_0_x86.h"
 #define q8_0_blocks q8_0_blocks_x86
 #else
-/* 32 codes; every step is one that vectors have. Compare with vc_q8_0_encode. */
+/* 32 codes. The clamp makes the conversion defined where the block is not finite. */
 static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *restrict q)
 {
     int32_t k[32];
@@ -34,12 +41,9 @@ static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *re
     for (size_t i = 0; i < 32; i++) {
         float t = vc_get_f32(x, i) * inverse;
         float a = vc_bits_f32(vc_f32_magnitude(t));
-        int32_t whole;
+        int32_t whole = (int32_t)((a < 127.0f ? a : 127.0f) + NEARLY_HALF);
         int32_t sign = (int32_t)vc_f32_bits(t) >> 31; /* 0 or -1 */
 
-        a = a < 127.0f ? a : 127.0f;
-        whole = (int32_t)a;
-        whole += a - (float)whole >= 0.5f;
         k[i] = (whole ^ sign) - sign;
     }
     for (size_t i = 0; i < 32; i++) {
@@ -134,14 +138,16 @@ int VC_VARIANT(q8_0_rows)(const float *x, size_t n_rows, size_t row_len, uint32_
 
 /* ---- values from blocks ---- */
 
-static inline bool is_finite(float x)
+static inline bool finite_f16(const uint8_t *p)
 {
-    return vc_f32_magnitude(x) < VC_F32_INF_BITS;
+    return (p[1] & 0x7c) != 0x7c;
 }
 
 /* Codes are unpacked to bytes first, eight at a time in an ordinary integer; then bytes become values in a loop that
  * compilers make vectors of. (Left to themselves they unpack with shuffles: seven times slower.) */
 #define EVERY(byte) ((byte)*0x0101010101010101u)
+
+#define NO_LEAST (-0.0f) /* x + -0 is x, zeros of both signs included */
 
 static inline uint64_t get_8(const uint8_t *p)
 {
@@ -156,19 +162,20 @@ static inline void put_8(int8_t *q, uint64_t v)
     memcpy(q, &v, sizeof v);
 }
 
-static inline void times(const int8_t *restrict q, size_t n, int32_t offset, float step, float *restrict y)
+#ifndef VC_HAVE_X86
+static inline float finite_step(const uint8_t *p)
 {
-    for (size_t i = 0; i < n; i++) {
-        vc_put_f32(y, i, (float)(q[i] - offset) * step);
-    }
+    return vc_block_f16(p);
 }
 
-static inline void times_plus(const int8_t *restrict q, float step, float least, float *restrict y)
+static inline void values(const int8_t *restrict q, size_t n, int32_t offset, float step, float least,
+                          float *restrict y)
 {
-    for (size_t i = 0; i < 32; i++) {
-        vc_put_f32(y, i, (float)q[i] * step + least);
+    for (size_t i = 0; i < n; i++) {
+        vc_put_f32(y, i, (float)(q[i] - offset) * step + least);
     }
 }
+#endif
 
 /* n bytes become n codes of their low bits and n of their high bits. */
 static inline void nibbles(const uint8_t *codes, size_t n, int8_t *q)
@@ -198,7 +205,7 @@ static inline void block_q4_0(const uint8_t *b, float *y)
     int8_t q[32];
 
     nibbles(b + 2, 16, q);
-    times(q, 32, 8, vc_block_f16(b), y);
+    values(q, 32, 8, finite_step(b), NO_LEAST, y);
 }
 
 static inline void block_q4_1(const uint8_t *b, float *y)
@@ -206,7 +213,7 @@ static inline void block_q4_1(const uint8_t *b, float *y)
     int8_t q[32];
 
     nibbles(b + 4, 16, q);
-    times_plus(q, vc_block_f16(b), vc_block_f16(b + 2), y);
+    values(q, 32, 0, finite_step(b), finite_step(b + 2), y);
 }
 
 static inline void block_q5_0(const uint8_t *b, float *y)
@@ -215,7 +222,7 @@ static inline void block_q5_0(const uint8_t *b, float *y)
 
     nibbles(b + 6, 16, q);
     fifth_bits(b + 2, q);
-    times(q, 32, 16, vc_block_f16(b), y);
+    values(q, 32, 16, finite_step(b), NO_LEAST, y);
 }
 
 static inline void block_q5_1(const uint8_t *b, float *y)
@@ -224,19 +231,19 @@ static inline void block_q5_1(const uint8_t *b, float *y)
 
     nibbles(b + 8, 16, q);
     fifth_bits(b + 4, q);
-    times_plus(q, vc_block_f16(b), vc_block_f16(b + 2), y);
+    values(q, 32, 0, finite_step(b), finite_step(b + 2), y);
 }
 
 static inline void block_q8_0(const uint8_t *b, float *y)
 {
-    times((const int8_t *)b + 2, 32, 0, vc_block_f16(b), y);
+    values((const int8_t *)b + 2, 32, 0, finite_step(b), NO_LEAST, y);
 }
 
 /* high: the fifth bits, bit j of byte i for code 32 j + i; NULL: there are none. */
 static inline void block_k(const uint8_t *b, const uint8_t *codes, const uint8_t *high, float *y)
 {
-    float d = vc_block_f16(b);
-    float m = vc_block_f16(b + 2);
+    float d = finite_step(b);
+    float m = finite_step(b + 2);
     int8_t q[64];
 
     for (uint32_t j = 0; j < 8; j++) {
@@ -248,7 +255,7 @@ static inline void block_k(const uint8_t *b, const uint8_t *codes, const uint8_t
 
             put_8(to, get_8((const uint8_t *)to) | (get_8(high + i) >> j & EVERY(0x01)) << 4);
         }
-        times_plus(q + 32 * (j % 2), d * (float)vc_k_scale(b + 4, j), -(m * (float)vc_k_min(b + 4, j)), y + 32 * j);
+        values(q + 32 * (j % 2), 32, 0, d * (float)vc_k_scale(b + 4, j), -(m * (float)vc_k_min(b + 4, j)), y + 32 * j);
     }
 }
 
@@ -280,12 +287,12 @@ static VC_NOINLINE void codes_q6(const uint8_t *low, const uint8_t *high, int8_t
 
 static VC_NOINLINE void times_16(const int8_t *restrict q, float step, float *restrict y)
 {
-    times(q, 16, 32, step, y);
+    values(q, 16, 32, step, NO_LEAST, y);
 }
 
 static inline void block_q6_k(const uint8_t *b, float *y)
 {
-    float d = vc_block_f16(b + 208);
+    float d = finite_step(b + 208);
     int8_t q[128];
 
     for (size_t half = 0; half < 2; half++) {
@@ -313,15 +320,16 @@ static inline void block_q6_k(const uint8_t *b, float *y)
         return 0;                                                                \
     }
 
-DECODE(q4_0, 32, VC_Q4_0_BYTES, is_finite(vc_block_f16(b)))
-DECODE(q4_1, 32, VC_Q4_1_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
-DECODE(q5_0, 32, VC_Q5_0_BYTES, is_finite(vc_block_f16(b)))
-DECODE(q5_1, 32, VC_Q5_1_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
-DECODE(q8_0, 32, VC_Q8_0_BYTES, is_finite(vc_block_f16(b)))
-DECODE(q4_k, 256, VC_Q4_K_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
-DECODE(q5_k, 256, VC_Q5_K_BYTES, is_finite(vc_block_f16(b)) && is_finite(vc_block_f16(b + 2)))
-DECODE(q6_k, 256, VC_Q6_K_BYTES, is_finite(vc_block_f16(b + 208)))
+DECODE(q4_0, 32, VC_Q4_0_BYTES, finite_f16(b))
+DECODE(q4_1, 32, VC_Q4_1_BYTES, finite_f16(b) && finite_f16(b + 2))
+DECODE(q5_0, 32, VC_Q5_0_BYTES, finite_f16(b))
+DECODE(q5_1, 32, VC_Q5_1_BYTES, finite_f16(b) && finite_f16(b + 2))
+DECODE(q8_0, 32, VC_Q8_0_BYTES, finite_f16(b))
+DECODE(q4_k, 256, VC_Q4_K_BYTES, finite_f16(b) && finite_f16(b + 2))
+DECODE(q5_k, 256, VC_Q5_K_BYTES, finite_f16(b) && finite_f16(b + 2))
+DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))
 #undef DECODE
+#undef NO_LEAST
 #undef EVERY
 
 #endif

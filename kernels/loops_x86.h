@@ -184,79 +184,6 @@ static inline size_t encode_given_x86(const float *x, size_t n, const float *s, 
     return i;
 }
 
-/* Largest magnitude (as bits) of the 32 floats in v. */
-static inline uint32_t absmax_32(const __m256 v[4])
-{
-    const __m256i mask = _mm256_set1_epi32(0x7fffffff);
-    __m256i a = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(v[0]), mask),
-                                 _mm256_and_si256(_mm256_castps_si256(v[1]), mask));
-    __m256i b = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(v[2]), mask),
-                                 _mm256_and_si256(_mm256_castps_si256(v[3]), mask));
-    __m128i m;
-
-    a = _mm256_max_epi32(a, b);
-    m = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
-    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
-    return (uint32_t)_mm_cvtsi128_si32(m);
-}
-
-/* vc_q8_0_encode of 8 values, as integers. */
-static inline __m256i q8_0_encode_8(__m256 v, __m256 inverse)
-{
-    __m256 t = _mm256_mul_ps(v, inverse);
-    __m256 a = _mm256_min_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), t), _mm256_set1_ps(127.0f)); /* NaN: 127 */
-    __m256i k = _mm256_cvttps_epi32(a);
-    __m256 over = _mm256_sub_ps(a, _mm256_cvtepi32_ps(k));
-
-    k = _mm256_sub_epi32(k, _mm256_castps_si256(_mm256_cmp_ps(over, _mm256_set1_ps(0.5f), _CMP_GE_OQ)));
-    return _mm256_sign_epi32(k, _mm256_castps_si256(t));
-}
-
-/* Q8_0 blocks of n elements (loops_blocks.h has the plain way). Returns what is not 0 where an error is not exact in
- * f32: Knuth's difference says what the subtraction lost. */
-static inline uint32_t q8_0_blocks_x86(const float *x, size_t n, uint32_t *bits, uint8_t *blocks, bool measure,
-                                       struct strip *strip)
-{
-    const __m256i zero = _mm256_setzero_si256();
-    struct tally t = {zero, zero, zero};
-    __m256i lost = zero;
-
-    for (size_t i = 0; i < n; i += 32, blocks += VC_Q8_0_BYTES) {
-        __m256 v[4];
-        __m256i q[4];
-        uint32_t most;
-        uint16_t stored;
-        __m256 factor;
-
-        for (size_t k = 0; k < 4; k++) {
-            v[k] = _mm256_loadu_ps(x + i + 8 * k);
-        }
-        most = absmax_32(v);
-        stored = vc_f32_to_f16(vc_q8_0_step(most));
-        factor = _mm256_set1_ps(vc_q8_0_inverse(vc_q8_0_step(most)));
-        vc_put_u32(bits, i / 32, most);
-        memcpy(blocks, &stored, sizeof stored);
-        for (size_t k = 0; k < 4; k++) {
-            q[k] = q8_0_encode_8(v[k], factor);
-        }
-        _mm256_storeu_si256((__m256i *)(blocks + 2), pack_codes(q));
-        factor = _mm256_set1_ps(vc_f16_to_f32(stored));
-        for (size_t k = 0; measure && k < 4; k++) {
-            __m256 y = _mm256_mul_ps(_mm256_cvtepi32_ps(q[k]), factor);
-            __m256 d = _mm256_sub_ps(v[k], y);
-            __m256 b = _mm256_sub_ps(v[k], d);
-            __m256 rest = _mm256_add_ps(_mm256_sub_ps(v[k], _mm256_add_ps(d, b)), _mm256_sub_ps(b, y));
-
-            tally_add(&t, v[k], y, strip->e + i + 8 * k);
-            t.after = _mm256_sub_epi32(t.after, float_zero(y));
-            lost = _mm256_or_si256(lost, _mm256_slli_epi32(_mm256_castps_si256(rest), 1));
-        }
-    }
-    tally_end(&t, x, strip);
-    return !_mm256_testz_si256(lost, lost);
-}
-
 /* As encode_own_x86, for the casts. NaNs are not handled: the strip is done again where one occurs. */
 static inline size_t encode_f16_x86(const float *x, size_t n, uint16_t *h, struct strip *strip)
 {
@@ -353,6 +280,25 @@ static inline void f32_to_f16_run(const float *x, size_t n, uint16_t *h)
     }
     for (; i < n; i++) {
         vc_put_u16(h, i, vc_f32_to_f16(vc_get_f32(x, i)));
+    }
+}
+
+/* The step of a block, which is finite. */
+static inline float finite_step(const uint8_t *p)
+{
+    return _cvtsh_ss((uint16_t)(p[0] | p[1] << 8));
+}
+
+/* n values, a multiple of 8: (code - offset) * step + least. By eight bytes: codes come from stores of 8 and 16, for
+ * which the wider loads that compilers like would have to wait. */
+static inline void values(const int8_t *q, size_t n, int32_t offset, float step, float least, float *y)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        __m256i k = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(q + i)));
+        __m256 v = _mm256_cvtepi32_ps(_mm256_sub_epi32(k, _mm256_set1_epi32(offset)));
+
+        v = _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(step)), _mm256_set1_ps(least));
+        _mm256_storeu_ps(y + i, v);
     }
 }
 

@@ -8,9 +8,9 @@
 
 #include "kernels/arith.h"
 
-const char *const pattern_names[PATTERN_COUNT] = {"normal",  "zero runs", "extremes", "subnormal", "alternating",
-                                                  "outlier", "equal",     "ties",     "near ties", "grid",
-                                                  "wide",    "nonfinite", "bits"};
+const char *const pattern_names[PATTERN_COUNT] = {"normal",  "zero runs", "extremes",  "subnormal", "alternating",
+                                                  "outlier", "equal",     "ties",      "near ties", "grid",
+                                                  "steps",   "wide",      "nonfinite", "bits"};
 
 uint64_t random_next(uint64_t *state)
 {
@@ -50,6 +50,21 @@ static double tie(uint64_t *state, uint64_t kind)
         u = (u & 0xbfff0000u) | 0x8000u;
         return (double)vc_bits_f32(u);
     }
+}
+
+/* Element i of a block whose absmax / 127 lies just below or above a power of 2: the f16 of such a step can be in the
+ * next binade, and the errors of values near half a step then need more bits than others. */
+static float near_half_step(size_t i, uint64_t kind, uint64_t *state)
+{
+    uint64_t of_block = kind + i / 32;
+    uint64_t r = random_next(&of_block);
+    double offset = ldexp((double)(r >> 40) / 0x1p24, -(int)(8 + r % 16));
+    double step = ldexp(r >> 32 & 1 ? 1 - offset : 1 + offset, (int)(r >> 16 & 31) - 16);
+    float v = (float)(step * (0.5 + ldexp(uniform(state), -(int)(8 + r % 16))));
+
+    r = random_next(state);
+    v = i % 32 == 3 ? (float)(127 * step) : vc_bits_f32(vc_f32_bits(v) + (uint32_t)r % 5 - 2);
+    return r >> 63 ? v : -v;
 }
 
 /* A value of magnitude 2^-140 to 2^127. */
@@ -94,6 +109,8 @@ static float value_f32(size_t i, enum pattern pattern, uint64_t kind, uint64_t *
         v = ((float)(r % 127) + 0.5f) * (GRID_ABSMAX / 127.0f);
         v = vc_bits_f32(vc_f32_bits(v) + (uint32_t)(r >> 32) % 7 - 3);
         return r >> 63 ? v : -v;
+    case PATTERN_STEPS:
+        return near_half_step(i, kind, state);
     case PATTERN_WIDE:
         return (float)wide(state);
     case PATTERN_NONFINITE:

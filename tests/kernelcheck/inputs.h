@@ -16,6 +16,7 @@ enum pattern {
     PATTERN_TIES,      /* exactly between two results */
     PATTERN_NEAR_TIES, /* one step beside */
     PATTERN_GRID,      /* within three steps of the ties of an int8 grid with largest value GRID_ABSMAX */
+    PATTERN_STEPS,     /* blocks of 32 whose int8 step is near a power of 2, values near half of it */
     PATTERN_WIDE,      /* every magnitude, finite */
     PATTERN_NONFINITE, /* normal values with a few NaN and Inf */
     PATTERN_BITS,      /* any bits at all */

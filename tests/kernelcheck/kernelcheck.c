@@ -24,7 +24,7 @@ static const char usage[] =
     "  --seed N          of the random inputs (printed; default 1)\n"
     "  --bench           GB/s of every kernel and level\n"
     "  --self            breaks kernels on purpose: each must be found\n"
-    "  --exhaustive      all 2^32 floats through the casts (minutes)\n"
+    "  --exhaustive      all 2^32 floats through the casts and Q8_0 (minutes)\n"
     "  --list            names of the kernels\n"
     "  -v                one line per kernel\n";
 
