@@ -130,7 +130,6 @@ static void make_item(struct vc_job *job, size_t i)
         .arena = &job->arena,
         .source = i,
         .layout = job->sink->layout,
-        .tensor_scales = job->sink->tensor_scales,
         .desc = {.dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant},
         .reason = job->n_passes == 0 ? "copied bit for bit" : "",
         .dropped = job->drop[role],
@@ -311,6 +310,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                                     ? t->size_bytes
                                                     : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
                                   .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
+                                  .kept = root->n_stages == 0,
                                   .source = item->source,
                                   .item = item->source,
                                   .alias = item->tied,

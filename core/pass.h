@@ -62,7 +62,6 @@ struct vc_item {
     struct vc_arena *arena;                 /* the job's: for strings and shapes that passes make */
     size_t source;                          /* tensor in the model */
     enum vc_layout layout;                  /* what the output asks of int8 weights; AUTO where there is no output */
-    const char *tensor_scales;              /* as the sink's: why there can be no scales per channel; or NULL */
     struct vc_desc desc;                    /* after the stages planned so far */
     size_t n_stages;                        /* 0: kept */
     struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */

@@ -23,6 +23,7 @@ struct vc_out_tensor {
     const uint64_t *shape;
     uint64_t size_bytes;        /* of the form below */
     enum vc_form form;          /* RAW: the bytes of source tensor `source`, header included */
+    bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
     size_t source;              /* source tensor it comes from */
     size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
     bool companion;             /* scale or zero point of the main tensor before it */
@@ -81,12 +82,10 @@ struct vc_sink {
     const char *format;
     enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
     bool ordered;
-    bool accepts_raw;          /* VC_FORM_RAW of the model it was created for */
-    bool aliases;              /* takes outputs that are second names of others */
-    size_t memory_bytes;       /* what it takes beside packets, for the plan */
-    const char *note;          /* for the report; NULL: none. Known once the layout is; the sink's own */
-    const char *tensor_scales; /* why int8 weights can have one scale per tensor only, not one per channel; NULL: they
-                                  can have what they like. A literal, known from create_sink on */
+    bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
+    bool aliases;        /* takes outputs that are second names of others */
+    size_t memory_bytes; /* what it takes beside packets, for the plan */
+    const char *note;    /* for the report; NULL: none. Known once the layout is; the sink's own */
 };
 
 /* The operations that a sink may lack. */

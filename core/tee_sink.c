@@ -17,6 +17,14 @@ struct tee {
 
 /* ---- sizes and places ---- */
 
+/* AUTO: none. ONNX takes plain codes and scales, and has its own shapes for them. */
+static enum vc_layout common_layout(enum vc_layout a, enum vc_layout b)
+{
+    bool plain = (a == VC_LAYOUT_ONNX && b == VC_LAYOUT_PLAIN) || (a == VC_LAYOUT_PLAIN && b == VC_LAYOUT_ONNX);
+
+    return a == b ? a : plain ? VC_LAYOUT_PLAIN : VC_LAYOUT_AUTO;
+}
+
 /* What all outputs together are. A layout may change it: an npy that has to become an npz. */
 static void join(struct vc_sink *sink)
 {
@@ -29,15 +37,13 @@ static void join(struct vc_sink *sink)
     sink->aliases = true;
     sink->ordered = false;
     sink->memory_bytes = 0;
-    sink->tensor_scales = NULL;
     for (i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
-        sink->layout = tee->sinks[i]->layout == sink->layout ? sink->layout : VC_LAYOUT_AUTO;
+        sink->layout = common_layout(sink->layout, tee->sinks[i]->layout);
         sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
         sink->aliases = sink->aliases && tee->sinks[i]->aliases;
         sink->ordered = sink->ordered || tee->sinks[i]->ordered;
-        sink->tensor_scales = tee->sinks[i]->tensor_scales != NULL ? tee->sinks[i]->tensor_scales : sink->tensor_scales;
     }
 }
 

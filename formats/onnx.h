@@ -3,9 +3,9 @@
  *     ModelProto    ir_version 1, graph 7, opset_import 8, ...
  *       GraphProto  node 1, initializer 5, input 11, output 12, value_info 13, ...
  *
- * The tensors of a model are the initializers of its main graph. Where an initializer reaches the graph through a
- * DequantizeLinear or a Cast of its own, the tensor has the name of that node's output: what the rest of the graph
- * calls it. Everything else stays in the file, and is copied from there when a new one is written. */
+ * The tensors of a model are the initializers of its main graph. Where an initializer reaches the graph through nodes
+ * of its own (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it.
+ * Everything else stays in the file, and is copied from there when a new one is written. */
 #ifndef VC_FORMATS_ONNX_H
 #define VC_FORMATS_ONNX_H
 
@@ -122,7 +122,8 @@ enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_
 struct onnx_symbol {
     const char *name;
     size_t tensor;    /* initializer of the main graph, or ONNX_NONE */
-    size_t cast;      /* one of `nodes` that reads it, or ONNX_NONE */
+    size_t cast;      /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
+    size_t maker;     /* one of `nodes` that makes it, or ONNX_NONE */
     uint32_t n_uses;  /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;  /* as an output of nodes */
     unsigned axes;    /* ONNX_AXIS_... */
@@ -138,23 +139,28 @@ struct onnx_symbols {
     size_t n_slots;
 };
 
-/* A DequantizeLinear or Cast of the main graph that could belong to an initializer. */
+enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
+
+/* A node of the main graph that could stand between an initializer and its name. */
 struct onnx_node {
     struct vc_span field;
-    bool dequantize; /* else Cast */
-    bool odd;        /* has inputs, outputs or attributes that mean something unknown here */
-    bool taken;      /* belongs to a tensor */
-    size_t in[3];    /* symbols, or ONNX_NONE */
+    enum onnx_op op;
+    bool odd;     /* has attributes that mean something unknown here */
+    bool taken;   /* belongs to a tensor */
+    size_t in[3]; /* symbols, or ONNX_NONE */
     size_t out;
     int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
 };
 
+#define ONNX_LINK_NODES 5
+
 /* How an initializer reaches the graph; by tensor of the model. */
 struct onnx_link {
-    size_t tensor;  /* of `tensors` */
-    size_t name;    /* symbol */
-    size_t node[2]; /* from the initializer to the name; ONNX_NONE */
-    uint32_t type;  /* what the graph gets under that name */
+    size_t tensor; /* of `tensors` */
+    size_t name;   /* symbol */
+    size_t n_nodes;
+    size_t node[ONNX_LINK_NODES]; /* those on the way; the last one makes the name */
+    uint32_t type;                /* what the graph gets under that name */
 };
 
 /* `self` of a model that was read from an ONNX file. */
@@ -254,6 +260,20 @@ enum vc_status onnx_string_read(struct onnx_reader *r, const struct vc_field *fi
 
 /* Room for one more of a growing array of the pool. */
 enum vc_status onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, size_t n, size_t item_bytes);
+
+/* ---- onnx_patterns.c ---- */
+
+/* Codes that become weights: their parts, and the nodes that do it. */
+struct onnx_quantized {
+    struct onnx_tensor *codes, *scale, *zero; /* zero: NULL where they are symmetric */
+    struct vc_quant quant;                    /* but for scale and zero_point */
+    struct onnx_link link;                    /* but for tensor */
+};
+
+/* What the node ends, and a Cast behind it; false: nothing that is known here. */
+bool onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q);
+/* The tensor that a Cast makes wider and nothing else uses, or NULL. */
+struct onnx_tensor *onnx_find_cast(const struct onnx *self, size_t node);
 
 /* ---- onnx_links.c ---- */
 

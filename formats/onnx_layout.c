@@ -188,10 +188,12 @@ out:
     return status;
 }
 
-/* A kept one: as it is, but for the place of values in another file. */
+/* A kept one: as it is, but for the place of values in another file. Where its message does not come along with the
+ * values, because another output wants them without, it is copied from the source. */
 static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_tensor *tensor)
 {
     struct onnx_sink *self = l->self;
+    bool raw = self->outs->tensors[out].form == VC_FORM_RAW;
     bool was_external = tensor->place == ONNX_PLACE_EXTERNAL;
     bool moves =
         self->moves == ONNX_MOVES_ALL && tensor->place == ONNX_PLACE_SPAN && tensor->n_bytes >= ONNX_EXTERNAL_MIN;
@@ -207,8 +209,12 @@ static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_t
         return add_tensor(l, out, tensor->message, false, tensor->n_bytes);
     }
     if (moves) {
-        VC_TRY(place_external(l, out, tensor->values.at - tensor->message.at, tensor->n_bytes));
+        VC_TRY(place_external(l, out, raw ? tensor->values.at - tensor->message.at : 0, tensor->n_bytes));
         return add_tensor(l, out, tensor->message, false, tensor->n_bytes);
+    }
+    if (!raw) {
+        self->out[out].n = 0;
+        return add_copy(l, tensor->field);
     }
     self->out[out].n = tensor->message.n;
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);

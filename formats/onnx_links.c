@@ -1,138 +1,26 @@
-/* onnx_links.c - how initializers reach the graph, and the tensors of the model that follow from it.
- *
- *     codes, scale, zero point -> DequantizeLinear -> name          a quantized tensor called `name`
- *     codes, scale, zero point -> DequantizeLinear -> Cast -> name  ... whose weights were not f32
- *     f16 or bf16 -> Cast -> name                                   a tensor of f16 or bf16 called `name`
- *
- * Only where all of it belongs to this one tensor. What is used elsewhere as well, or means something else, stays what
- * the file calls it: a plain initializer under its own name. */
-#include <string.h>
-
-#include "core/checked.h"
+/* onnx_links.c - the tensors of the model, from initializers and the nodes that belong to them (onnx_patterns.c):
+ * names, scales, output channels. */
 #include "formats/onnx.h"
-
-/* ---- patterns ---- */
-
-/* The initializer behind an input that nothing else uses, or NULL. */
-static struct onnx_tensor *own_tensor(const struct onnx *self, size_t symbol)
-{
-    const struct onnx_symbol *s = symbol != ONNX_NONE ? &self->symbols.list[symbol] : NULL;
-
-    return s != NULL && s->tensor != ONNX_NONE && s->n_uses == 1 && s->n_made == 0 && !s->pinned
-               ? &self->tensors[s->tensor]
-               : NULL;
-}
 
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
 {
     return onnx_types[tensor->type].dtype;
 }
 
-static bool is_float_type(int64_t type)
-{
-    return type > 0 && type < ONNX_N_TYPES && vc_dtype_is_float(onnx_types[type].dtype);
-}
-
-/* The Cast behind a value that nothing else uses, or ONNX_NONE. */
-static size_t cast_behind(const struct onnx *self, size_t symbol)
-{
-    const struct onnx_symbol *s = &self->symbols.list[symbol];
-    const struct onnx_node *cast = s->cast != ONNX_NONE ? &self->nodes[s->cast] : NULL;
-
-    return cast != NULL && s->n_uses == 1 && !s->pinned && !cast->odd && !cast->taken && is_float_type(cast->to) &&
-                   self->symbols.list[cast->out].n_made == 1
-               ? s->cast
-               : ONNX_NONE;
-}
-
-static bool same_dims(const struct onnx_tensor *a, const struct onnx_tensor *b)
-{
-    return a->n_dims == b->n_dims && (a->n_dims == 0 || memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims) == 0);
-}
-
-/* Blocks along the only axis behind axis 0 that is longer than 1 are our groups. */
-static bool blocks_fit(const struct onnx_tensor *codes, const struct onnx_tensor *scale, uint64_t axis, uint64_t block)
-{
-    unsigned d;
-
-    for (d = 0; d < codes->n_dims; d++) {
-        uint64_t want = d == axis ? vc_ceil_div_u64(codes->dims[d], block) : codes->dims[d];
-
-        if (scale->dims[d] != want || (d != 0 && d != axis && codes->dims[d] != 1)) {
-            return false;
-        }
-    }
-    return axis != 0;
-}
-
-/* What the shape of the scales means; false: nothing that is known here. */
-static bool granularity_of(const struct onnx *self, const struct onnx_node *node, const struct onnx_tensor *codes,
-                           const struct onnx_tensor *scale, struct vc_quant *quant)
-{
-    int64_t axis = node->axis < 0 ? node->axis + (int64_t)codes->n_dims : node->axis;
-
-    if (node->block_size == 0 && scale->n_elems == 1 && scale->n_dims <= 1) {
-        quant->granularity = VC_GRANULARITY_TENSOR;
-        return true;
-    }
-    if (self->opset < 13 || axis < 0 || axis >= (int64_t)codes->n_dims || codes->n_dims < 2) {
-        return false;
-    }
-    if (node->block_size == 0) {
-        quant->granularity = VC_GRANULARITY_CHANNEL;
-        quant->axis = (unsigned)axis;
-        return scale->n_dims == 1 && scale->dims[0] == codes->dims[axis];
-    }
-    quant->granularity = VC_GRANULARITY_GROUP;
-    quant->group_size = (uint64_t)node->block_size;
-    return node->block_size > 0 && scale->n_dims == codes->n_dims &&
-           blocks_fit(codes, scale, (uint64_t)axis, (uint64_t)node->block_size);
-}
-
-static bool is_scale_type(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
-}
-
-/* A quantized tensor: its parts and what they mean. */
-struct quantized {
-    struct onnx_tensor *codes, *scale, *zero; /* zero may be NULL */
-    struct vc_quant quant;
-};
-
-static bool is_quantized(const struct onnx *self, const struct onnx_node *node, struct quantized *q)
-{
-    q->codes = own_tensor(self, node->in[0]);
-    q->scale = own_tensor(self, node->in[1]);
-    q->zero = own_tensor(self, node->in[2]);
-    if (node->odd || q->codes == NULL || q->scale == NULL || (node->in[2] != ONNX_NONE && q->zero == NULL) ||
-        dtype_of(q->codes) != VC_DTYPE_I8 || q->codes->n_elems == 0 || !is_scale_type(dtype_of(q->scale)) ||
-        (node->to != 0 && !is_float_type(node->to)) || self->symbols.list[node->out].n_made != 1) {
-        return false;
-    }
-    if (q->zero != NULL && (dtype_of(q->zero) != VC_DTYPE_I8 || !same_dims(q->zero, q->scale))) {
-        return false;
-    }
-    q->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                 .symmetric = q->zero == NULL,
-                                 .source_dtype = VC_DTYPE_F32,
-                                 .zero_point = VC_NO_TENSOR};
-    return granularity_of(self, node, q->codes, q->scale, &q->quant);
-}
-
 /* ---- tensors of the model ---- */
 
-static struct onnx_link *link_of(const struct onnx *self, const struct onnx_tensor *tensor)
+/* The tensor has this way to its name now. */
+static void join(struct onnx *self, const struct onnx_tensor *tensor, const struct onnx_link *way)
 {
-    return &self->links[tensor->index];
-}
+    struct onnx_link *link = &self->links[tensor->index];
+    size_t number = link->tensor;
+    size_t k;
 
-static void join(struct onnx *self, struct onnx_link *link, size_t node, uint32_t type)
-{
-    link->node[link->node[0] != ONNX_NONE] = node;
-    link->name = self->nodes[node].out;
-    link->type = type;
-    self->nodes[node].taken = true;
+    *link = *way;
+    link->tensor = number;
+    for (k = 0; k < way->n_nodes; k++) {
+        self->nodes[way->node[k]].taken = true;
+    }
 }
 
 /* [1], [1, .., channels, .., 1] or [rows, groups]: what all formats here have for scales. The values are the same. */
@@ -160,14 +48,14 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
     return VC_OK;
 }
 
-static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model, struct quantized *q,
-                             struct vc_quant *quant)
+static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
+                             const struct onnx_quantized *q, struct vc_quant *quant)
 {
     struct vc_tensor *t = &model->tensors[q->codes->index];
     enum vc_status status;
 
     *quant = q->quant;
-    quant->source_dtype = onnx_types[link_of(self, q->codes)->type].dtype;
+    quant->source_dtype = onnx_types[q->link.type].dtype;
     quant->scale = q->scale->index;
     t->quant = quant;
     model->tensors[quant->scale].companion_of = q->codes->index;
@@ -190,39 +78,29 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, stru
     model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants);
     VC_TRY_ALLOC(model->quants);
     for (i = 0; i < self->n_nodes; i++) {
-        const struct onnx_node *node = &self->nodes[i];
-        struct quantized q;
-        size_t cast;
+        struct onnx_quantized q;
 
-        if (!node->dequantize || !is_quantized(self, node, &q)) {
-            continue;
+        if (onnx_find_quantized(self, i, &q)) {
+            join(self, q.codes, &q.link);
+            VC_TRY(attach(ctx, self, model, &q, &model->quants[n_quants++]));
         }
-        join(self, link_of(self, q.codes), i, node->to != 0 ? (uint32_t)node->to : q.scale->type);
-        cast = cast_behind(self, node->out);
-        if (cast != ONNX_NONE) {
-            join(self, link_of(self, q.codes), cast, (uint32_t)self->nodes[cast].to);
-        }
-        VC_TRY(attach(ctx, self, model, &q, &model->quants[n_quants++]));
     }
 out:
     return status;
 }
 
-/* Only to a wider type: then the values are those of the initializer. */
 static void find_casts(struct onnx *self)
 {
     size_t i;
 
     for (i = 0; i < self->n_nodes; i++) {
         const struct onnx_node *node = &self->nodes[i];
-        const struct onnx_tensor *tensor = own_tensor(self, node->in[0]);
-        enum vc_dtype from = tensor != NULL ? dtype_of(tensor) : VC_DTYPE_RAW;
-        bool half = from == VC_DTYPE_F16 || from == VC_DTYPE_BF16;
+        const struct onnx_tensor *tensor = onnx_find_cast(self, i);
 
-        if (!node->dequantize && !node->taken && !node->odd && self->symbols.list[node->out].n_made == 1 &&
-            ((half && (node->to == ONNX_FLOAT || node->to == ONNX_DOUBLE)) ||
-             (from == VC_DTYPE_F32 && node->to == ONNX_DOUBLE))) {
-            join(self, link_of(self, tensor), i, (uint32_t)node->to);
+        if (tensor != NULL) {
+            const struct onnx_link way = {.name = node->out, .n_nodes = 1, .node = {i}, .type = (uint32_t)node->to};
+
+            join(self, tensor, &way);
         }
     }
 }
@@ -263,8 +141,7 @@ static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, s
     t->file_bytes += tensor->place == ONNX_PLACE_EXTERNAL ? tensor->n_bytes : 0;
     io->sequential = tensor->place == ONNX_PLACE_NUMBERS;
     io->raw_bytes = tensor->place == ONNX_PLACE_EXTERNAL ? tensor->n_bytes : tensor->message.n;
-    self->links[tensor->index] = (struct onnx_link){
-        .tensor = number, .name = tensor->symbol, .node = {ONNX_NONE, ONNX_NONE}, .type = tensor->type};
+    self->links[tensor->index] = (struct onnx_link){.tensor = number, .name = tensor->symbol, .type = tensor->type};
 }
 
 /* What is known only now: names, axes, roles. */

@@ -42,23 +42,32 @@ static unsigned group_axis(const struct vc_out_tensor *out)
     return axis;
 }
 
+/* A node before its attributes: all of it belongs to the weights `out`, of which `role` tells its place. */
+static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
+                       const char *const inputs[3], const char *output, struct vc_text *node)
+{
+    size_t k;
+
+    vc_text_init(node, ctx);
+    for (k = 0; k < 3 && inputs[k] != NULL; k++) {
+        vc_wire_put_string(node, ONNX_NODE_INPUT, inputs[k]);
+    }
+    vc_wire_put_string(node, ONNX_NODE_OUTPUT, output);
+    vc_wire_put_tag(node, ONNX_NODE_NAME, VC_WIRE_BYTES);
+    vc_wire_put_varint(node, strlen(out->name) + strlen(role));
+    vc_text_add(node, "%s%s", out->name, role);
+    vc_wire_put_string(node, ONNX_NODE_OP, op);
+}
+
 static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
 {
     const struct vc_out_tensor *out = &self->outs->tensors[main];
     const char *inner = self->out[main].inner;
+    const char *inputs[3] = {self->out[main].name, self->out[out->quant.scale].name,
+                             out->quant.symmetric ? NULL : self->out[out->quant.zero_point].name};
     struct vc_text node;
 
-    vc_text_init(&node, ctx);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, self->out[main].name);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, self->out[out->quant.scale].name);
-    if (!out->quant.symmetric) {
-        vc_wire_put_string(&node, ONNX_NODE_INPUT, self->out[out->quant.zero_point].name);
-    }
-    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, inner != NULL ? inner : out->name);
-    vc_wire_put_tag(&node, ONNX_NODE_NAME, VC_WIRE_BYTES);
-    vc_wire_put_varint(&node, strlen(out->name) + strlen(".dequantize"));
-    vc_text_add(&node, "%s.dequantize", out->name);
-    vc_wire_put_string(&node, ONNX_NODE_OP, "DequantizeLinear");
+    start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs, inner != NULL ? inner : out->name, &node);
     if (out->quant.granularity == VC_GRANULARITY_CHANNEL) {
         put_attribute(ctx, &node, "axis", out->quant.axis);
     } else if (out->quant.granularity == VC_GRANULARITY_GROUP) {
@@ -68,41 +77,66 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
-static void put_cast(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *input,
+                     const char *output, uint32_t type, struct vc_text *text)
 {
-    const struct vc_out_tensor *out = &self->outs->tensors[main];
-    const char *inner = self->out[main].inner;
+    const char *inputs[3] = {input};
     struct vc_text node;
 
-    vc_text_init(&node, ctx);
-    vc_wire_put_string(&node, ONNX_NODE_INPUT, inner != NULL ? inner : self->out[main].name);
-    vc_wire_put_string(&node, ONNX_NODE_OUTPUT, out->name);
-    vc_wire_put_tag(&node, ONNX_NODE_NAME, VC_WIRE_BYTES);
-    vc_wire_put_varint(&node, strlen(out->name) + strlen(".cast"));
-    vc_text_add(&node, "%s.cast", out->name);
-    vc_wire_put_string(&node, ONNX_NODE_OP, "Cast");
-    put_attribute(ctx, &node, "to", onnx_link_of(self, main)->type);
+    start_node(ctx, out, role, "Cast", inputs, output, &node);
+    put_attribute(ctx, &node, "to", type);
     put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
+                           const char *const inputs[3], const char *output, struct vc_text *text)
+{
+    struct vc_text node;
+
+    start_node(ctx, out, role, op, inputs, output, &node);
+    put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+/* (codes - zero point) * scale, each step in f32: the values of DequantizeLinear, for graphs that are older. */
+static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+{
+    const struct vc_out_tensor *out = &self->outs->tensors[main];
+    const struct onnx_out *o = &self->out[main];
+    const char *difference[3] = {o->codes, o->zero_point};
+    const char *factors[3] = {o->codes, self->out[out->quant.scale].name};
+
+    put_cast(ctx, out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
+    if (!out->quant.symmetric) {
+        put_cast(ctx, out, ".cast_zero_point", self->out[out->quant.zero_point].name, o->zero_point, ONNX_FLOAT, text);
+        put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
+        factors[0] = o->difference;
+    }
+    put_arithmetic(ctx, out, ".multiply", "Mul", factors, o->inner != NULL ? o->inner : out->name, text);
 }
 
 void onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
 {
-    bool quantized = self->outs->tensors[out].quant.scheme != VC_SCHEME_NONE;
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct onnx_out *o = &self->out[out];
 
-    if (quantized) {
+    if (onnx_is_product(self, out)) {
+        put_product(ctx, self, out, text);
+    } else if (onnx_is_quantized(self, out)) {
         put_dequantize(ctx, self, out, text);
     }
-    if (onnx_n_nodes(self, out) > (quantized ? 1 : 0)) {
-        put_cast(ctx, self, out, text);
+    if (onnx_is_cast(self, out)) {
+        put_cast(ctx, t, ".cast", o->inner != NULL ? o->inner : o->name, t->name, onnx_link_of(self, out)->type, text);
     }
 }
 
 /* ---- tensors ---- */
 
-/* The shape that a scale or zero point has in ONNX: none for one scale per tensor, [channels], or the shape of the
- * weights with its last long dimension counted in blocks. Returns the number of dimensions. */
+/* The shape that a scale or zero point has in ONNX: none for one scale per tensor; [channels], or for Mul
+ * [1, .., channels, .., 1]; or the shape of the weights with its last long dimension counted in blocks. Returns the
+ * number of dimensions. */
 static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
     const struct vc_out_tensor *main;
 
     while (self->outs->tensors[out].companion) {
@@ -113,6 +147,10 @@ static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_
     case VC_GRANULARITY_TENSOR:
         return 0;
     case VC_GRANULARITY_CHANNEL:
+        if (onnx_is_product(self, out)) {
+            memcpy(dims, t->shape, t->n_dims * sizeof *dims);
+            return t->n_dims;
+        }
         dims[0] = main->shape[main->quant.axis];
         return 1;
     case VC_GRANULARITY_GROUP:

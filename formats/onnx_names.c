@@ -2,13 +2,24 @@
  * that go and come, and what the version of the graph does not allow.
  *
  *     w, now int8                    w.int8, w.scale (, w.zero_point) -> DequantizeLinear -> w
- *     w, now int8, was no f32        ... -> DequantizeLinear -> w.f32 -> Cast -> w
+ *     ... where that does not do     w.int8 -> Cast -> w.codes (-> Sub) -> Mul with w.scale -> w
+ *     w, now int8, was no f32        ... -> w.f32 -> Cast -> w
  *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
  *     w, of the type the graph has   w */
 #include <inttypes.h>
 #include <string.h>
 
 #include "formats/onnx_sink.h"
+
+/* Versions of the operators that are needed. */
+enum {
+    CAST_OPSET = 6,      /* with the type as a number */
+    BROADCAST_OPSET = 7, /* of Mul, as NumPy does it */
+    DEQUANTIZE_OPSET = 10,
+    CHANNELS_OPSET = 13, /* DequantizeLinear with an axis */
+    BF16_OPSET = 13,
+    BLOCKS_OPSET = 21 /* DequantizeLinear with block_size */
+};
 
 /* ---- what is needed ---- */
 
@@ -19,18 +30,26 @@ const struct onnx_link *onnx_link_of(const struct onnx_sink *self, size_t out)
 
 bool onnx_is_changed(const struct onnx_sink *self, size_t out)
 {
-    return self->outs->tensors[out].form != VC_FORM_RAW;
+    return !self->outs->tensors[out].kept;
 }
 
-unsigned onnx_n_nodes(const struct onnx_sink *self, size_t out)
+bool onnx_is_quantized(const struct onnx_sink *self, size_t out)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
-    uint32_t type = onnx_link_of(self, out)->type;
+    return self->outs->tensors[out].quant.scheme != VC_SCHEME_NONE;
+}
 
-    if (t->quant.scheme != VC_SCHEME_NONE) {
-        return type == ONNX_FLOAT ? 1 : 2;
-    }
-    return onnx_type_of(t->dtype) == type ? 0 : 1;
+bool onnx_is_product(const struct onnx_sink *self, size_t out)
+{
+    bool channels = self->outs->tensors[out].quant.granularity == VC_GRANULARITY_CHANNEL;
+
+    return onnx_is_quantized(self, out) && self->source->opset < (channels ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
+}
+
+bool onnx_is_cast(const struct onnx_sink *self, size_t out)
+{
+    uint32_t type = onnx_is_quantized(self, out) ? ONNX_FLOAT : onnx_type_of(self->outs->tensors[out].dtype);
+
+    return type != onnx_link_of(self, out)->type;
 }
 
 /* ---- what the version allows ---- */
@@ -62,25 +81,25 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     uint64_t opset = self->source->opset;
     bool bf16 = t->dtype == VC_DTYPE_BF16 || onnx_link_of(self, out)->type == ONNX_BFLOAT16;
 
-    if (t->quant.scheme != VC_SCHEME_NONE) {
-        if (opset < 10) {
-            return refuse_opset(ctx, self, t->name, "int8 (DequantizeLinear)", 10);
+    if (onnx_is_quantized(self, out)) {
+        bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
+
+        if (opset < BROADCAST_OPSET) {
+            return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET);
         }
-        if (opset < 13 && t->quant.granularity == VC_GRANULARITY_CHANNEL) {
-            return refuse_opset(ctx, self, t->name, "a scale per channel", 13);
+        if (opset < BLOCKS_OPSET && groups) {
+            return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET);
         }
-        if (opset < 21 && t->quant.granularity == VC_GRANULARITY_GROUP) {
-            return refuse_opset(ctx, self, t->name, "a scale per group", 21);
-        }
-        if (t->quant.granularity == VC_GRANULARITY_GROUP && !groups_fit(t)) {
+        if (groups && !groups_fit(t)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
                            "--granularity channel, or exclude it",
                            t->name);
         }
     }
-    if (onnx_n_nodes(self, out) > (t->quant.scheme != VC_SCHEME_NONE ? 1 : 0) && opset < (bf16 ? 13 : 6)) {
-        return refuse_opset(ctx, self, t->name, bf16 ? "bf16 (Cast)" : "another float type (Cast)", bf16 ? 13 : 6);
+    if (onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
+        return refuse_opset(ctx, self, t->name, bf16 ? "bf16 (Cast)" : "another float type (Cast)",
+                            bf16 ? BF16_OPSET : CAST_OPSET);
     }
     return VC_OK;
 }
@@ -109,26 +128,31 @@ static enum vc_status choose_name(struct vc_ctx *ctx, struct onnx_sink *self, co
     return name != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-static const char *suffix_of(const struct vc_out_tensor *t)
+static const char *suffix_of(enum vc_dtype dtype)
 {
-    return t->quant.scheme != VC_SCHEME_NONE ? ".int8"
-           : t->dtype == VC_DTYPE_F16        ? ".f16"
-           : t->dtype == VC_DTYPE_BF16       ? ".bf16"
-                                             : ".f32";
+    return dtype == VC_DTYPE_I8 ? ".int8" : dtype == VC_DTYPE_F16 ? ".f16" : dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
 }
 
 static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
-    unsigned n_nodes = onnx_n_nodes(self, out);
+    struct onnx_out *o = &self->out[out];
+    bool quantized = onnx_is_quantized(self, out);
     enum vc_status status = VC_OK;
 
-    self->out[out].name = t->name;
-    if (n_nodes > 0) {
-        VC_TRY(choose_name(ctx, self, t->name, suffix_of(t), &self->out[out].name));
+    o->name = t->name;
+    if (quantized || onnx_is_cast(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
     }
-    if (n_nodes > 1) {
-        VC_TRY(choose_name(ctx, self, t->name, ".f32", &self->out[out].inner));
+    if (quantized && onnx_is_cast(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, ".f32", &o->inner));
+    }
+    if (onnx_is_product(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, ".codes", &o->codes));
+        if (!t->quant.symmetric) {
+            VC_TRY(choose_name(ctx, self, t->name, ".zero", &o->zero_point));
+            VC_TRY(choose_name(ctx, self, t->name, ".difference", &o->difference));
+        }
     }
 out:
     return status;
@@ -138,13 +162,12 @@ out:
 
 static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
 {
-    const struct onnx *source = self->source;
     size_t k;
 
-    for (k = 0; k < 2 && link->node[k] != ONNX_NONE; k++) {
+    for (k = 0; k < link->n_nodes; k++) {
         self->drop[link->node[k]] = true;
-        if (k == 0 && link->node[1] != ONNX_NONE) {
-            self->gone[source->nodes[link->node[0]].out] |= ONNX_NAME_GONE;
+        if (k + 1 < link->n_nodes) {
+            self->gone[self->source->nodes[link->node[k]].out] |= ONNX_NAME_GONE;
         }
     }
 }
@@ -169,7 +192,7 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
             drop_nodes(self, link);
             if (symbol != link->name) {
                 self->gone[symbol] |= ONNX_NAME_GONE;
-            } else if (onnx_n_nodes(self, out) != 0) {
+            } else if (onnx_is_quantized(self, out) || onnx_is_cast(self, out)) {
                 self->gone[symbol] |= ONNX_INPUT_GONE; /* a node makes it now */
             }
         }

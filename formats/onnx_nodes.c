@@ -204,30 +204,50 @@ static bool is_utf8(const char *name)
     return vc_utf8_valid(name, strlen(name));
 }
 
+/* An operator that can stand between an initializer and the graph, with as many inputs as it takes. */
+static bool is_step(const struct node *node, enum onnx_op *op)
+{
+    static const struct {
+        const char *name;
+        size_t min_in, max_in;
+    } steps[] = {[ONNX_OP_DEQUANTIZE] = {"DequantizeLinear", 2, 3},
+                 [ONNX_OP_CAST] = {"Cast", 1, 1},
+                 [ONNX_OP_SUB] = {"Sub", 2, 2},
+                 [ONNX_OP_MUL] = {"Mul", 2, 2}};
+    size_t i;
+
+    for (i = 0; node->default_domain && node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
+        if (strcmp(node->op, steps[i].name) == 0) {
+            *op = (enum onnx_op)i;
+            return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in;
+        }
+    }
+    return false;
+}
+
 /* A node that could be what stands between an initializer and the graph. */
 static enum vc_status keep(struct onnx_reader *r, const struct node *node, const struct vc_field *field)
 {
     struct onnx *self = r->self;
-    bool dequantize = strcmp(node->op, "DequantizeLinear") == 0;
     struct onnx_node *kept;
+    enum onnx_op op;
     size_t k = 0;
     size_t i;
     enum vc_status status = VC_OK;
 
-    if (!node->default_domain || node->n_out != 1 || (!dequantize && strcmp(node->op, "Cast") != 0) ||
-        (dequantize ? node->n_in < 2 || node->n_in > 3 : node->n_in != 1)) {
+    if (!is_step(node, &op)) {
         return VC_OK;
     }
     VC_TRY(onnx_grow(r->ctx, &self->nodes, &self->nodes_capacity, self->n_nodes, sizeof *self->nodes));
     kept = &self->nodes[self->n_nodes];
     *kept = (struct onnx_node){.field = field->all,
-                               .dequantize = dequantize,
+                               .op = op,
                                .odd = node->odd,
                                .in = {ONNX_NONE, ONNX_NONE, ONNX_NONE},
                                .out = ONNX_NONE,
                                .axis = node->axis,
                                .block_size = node->block_size,
-                               .to = dequantize ? node->output_dtype : node->to};
+                               .to = op == ONNX_OP_DEQUANTIZE ? node->output_dtype : node->to};
     for (i = node->first; i < r->n_uses; i++) {
         if (r->uses[i].output) {
             kept->out = r->uses[i].symbol;
@@ -238,10 +258,10 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     if (kept->out == ONNX_NONE || kept->in[0] == ONNX_NONE || !is_utf8(self->symbols.list[kept->out].name)) {
         return VC_OK;
     }
-    if (!dequantize) {
+    if (op == ONNX_OP_CAST) {
         self->symbols.list[kept->in[0]].cast = self->n_nodes;
     }
-    self->n_nodes++;
+    self->symbols.list[kept->out].maker = self->n_nodes++;
 out:
     return status;
 }

@@ -28,8 +28,10 @@ struct onnx_out {
     bool external; /* into the data file */
     uint64_t at;   /* of the bytes [skip, skip + n) of what the job gives; the others are not written */
     uint64_t skip, n;
-    const char *name;  /* of the initializer */
-    const char *inner; /* main tensors with two nodes: what stands between them; else NULL */
+    const char *name; /* of the initializer */
+    /* Values between the nodes of a main tensor; NULL: not needed. */
+    const char *codes, *zero_point, *difference; /* as floats, before Mul */
+    const char *inner;                           /* before the Cast to the type that the graph has */
 };
 
 /* How much moves to external data. */
@@ -71,8 +73,11 @@ struct onnx_sink {
 enum vc_status onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
 bool onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *onnx_link_of(const struct onnx_sink *self, size_t out);
-/* Nodes between the initializer and its name: 0 to 2. */
-unsigned onnx_n_nodes(const struct onnx_sink *self, size_t out);
+/* The nodes between the initializer and its name: those that turn codes into f32, either DequantizeLinear or Cast and
+ * Mul, and the Cast to the type that the graph has. */
+bool onnx_is_quantized(const struct onnx_sink *self, size_t out);
+bool onnx_is_product(const struct onnx_sink *self, size_t out);
+bool onnx_is_cast(const struct onnx_sink *self, size_t out);
 
 /* ---- onnx_messages.c: each adds to `text` ---- */
 

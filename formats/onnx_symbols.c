@@ -97,7 +97,8 @@ static enum vc_status add(struct onnx_reader *r, const char *name, size_t n, siz
     VC_TRY_ALLOC(copy);
     memcpy(copy, name, n + 1);
     symbols->slots[find_slot(symbols, copy)] = (uint32_t)(symbols->n + 1);
-    symbols->list[symbols->n] = (struct onnx_symbol){.name = copy, .tensor = ONNX_NONE, .cast = ONNX_NONE};
+    symbols->list[symbols->n] =
+        (struct onnx_symbol){.name = copy, .tensor = ONNX_NONE, .cast = ONNX_NONE, .maker = ONNX_NONE};
     *symbol = symbols->n++;
 out:
     return status;

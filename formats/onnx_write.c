@@ -77,6 +77,35 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
     return path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, path, self->force, self->model, &self->data);
 }
 
+/* What somebody who looks at the new graph should know. */
+static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, const char **note)
+{
+    const char *data = "";
+    size_t n_products = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        n_products += onnx_is_changed(self, i) && !self->outs->tensors[i].companion && onnx_is_product(self, i);
+    }
+    if (self->data_bytes != 0) {
+        data =
+            vc_arena_printf(ctx, &self->arena, "the weights are in %s, which belongs beside the model", self->location);
+    }
+    *note = data;
+    if (n_products != 0 && data != NULL) {
+        *note = vc_arena_printf(ctx, &self->arena,
+                                "opset %" PRIu64
+                                " stays: int8 weights pass through Cast and Mul, because DequantizeLinear has scales "
+                                "per channel from opset 13 on, and is not there before 10%s%s",
+                                self->source->opset, data[0] != '\0' ? "; " : "", data);
+    }
+    if (*note == NULL) {
+        return VC_E_NOMEM;
+    }
+    *note = (*note)[0] != '\0' ? *note : NULL;
+    return VC_OK;
+}
+
 static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
 {
@@ -95,10 +124,8 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     *file_bytes = self->model_bytes + self->data_bytes;
     if (self->data_bytes != 0) {
         VC_TRY(create_data(ctx, self));
-        sink->note =
-            vc_arena_printf(ctx, &self->arena, "the weights are in %s, which belongs beside the model", self->location);
-        VC_TRY_ALLOC(sink->note);
     }
+    VC_TRY(make_note(ctx, self, &sink->note));
     VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
     return status;
@@ -269,8 +296,6 @@ enum vc_status onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model
                              .self = self,
                              .format = vc_format_onnx.name,
                              .layout = VC_LAYOUT_ONNX,
-                             .tensor_scales =
-                                 self->source->opset >= 13 ? NULL : "ONNX has scales per channel from opset 13 on",
                              .accepts_raw = true,
                              .memory_bytes = COPY_BYTES};
     *out = sink;

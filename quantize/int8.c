@@ -67,11 +67,6 @@ int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item
     return rows_only ? 0 : (int)item->model->tensors[item->source].channel_axis;
 }
 
-bool vc_int8_falls_back(const struct vc_quantize_options *options, const struct vc_item *item)
-{
-    return item->tensor_scales != NULL && item->desc.n_dims >= 2 && options->granularity == VC_GRANULARITY_CHANNEL;
-}
-
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
     const struct vc_quantize_options *o = s->options;
@@ -81,7 +76,7 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     unsigned d;
 
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
-    s->granularity = desc->n_dims < 2 || vc_int8_falls_back(o, item) ? VC_GRANULARITY_TENSOR : o->granularity;
+    s->granularity = desc->n_dims < 2 ? VC_GRANULARITY_TENSOR : o->granularity;
     s->axis = s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(axis < 0 ? axis + (int)desc->n_dims : axis) : 0;
     s->by_rows = s->granularity == VC_GRANULARITY_GROUP || (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0);
     if (s->by_rows) {

@@ -56,9 +56,6 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);
 
-/* True when the output cannot hold the scales per channel that were asked for: there is one for the tensor then. */
-bool vc_int8_falls_back(const struct vc_quantize_options *options, const struct vc_item *item);
-
 /* Adds the stage to the item. The caller has decided that the tensor is to be quantized. */
 enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
                            const struct vc_quantize_options *options);

@@ -16,7 +16,6 @@ struct quantize {
     struct vc_arena arena;
     struct vc_quantize_options options;
     struct vc_recipe_entry recipe[MAX_RECIPE];
-    const char *tensor_scales; /* why some tensor has one scale and not one per channel; NULL: none has */
 };
 
 void vc_quantize_defaults(struct vc_quantize_options *options)
@@ -209,7 +208,6 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
         if (item->layout == VC_LAYOUT_GGUF) {
             VC_TRY(vc_q8_0_add(ctx, pass, item, o));
         } else {
-            q->tensor_scales = vc_int8_falls_back(o, item) ? item->tensor_scales : q->tensor_scales;
             VC_TRY(vc_int8_add(ctx, pass, item, o));
         }
     } else {
@@ -242,18 +240,9 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
 {
     struct quantize *q = pass->self;
-    enum vc_status status;
 
     name_axis(q, model);
-    VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note));
-    if (q->tensor_scales != NULL) {
-        pass->note =
-            vc_arena_printf(ctx, &q->arena, "%s%sone scale per tensor, not per channel: %s",
-                            pass->note != NULL ? pass->note : "", pass->note != NULL ? "; " : "", q->tensor_scales);
-        VC_TRY_ALLOC(pass->note);
-    }
-out:
-    return status;
+    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note);
 }
 
 /* ---- the pass ---- */

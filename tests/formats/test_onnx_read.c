@@ -341,6 +341,109 @@ static void test_no_patterns(void **state)
     expect_seen(&g, "q", VC_DTYPE_I8, false);
 }
 
+/* q [4, 6] -> Cast -> Mul with s, as a graph before DequantizeLinear has it; dims of s, 0 ends them. */
+static void add_product(struct onnx_builder *g, const char *factors, unsigned scale_type, const uint64_t *scale_dims)
+{
+    const uint64_t dims[] = {4, 6};
+    unsigned n_dims = 0;
+    uint64_t n = 1;
+
+    while (scale_dims[n_dims] != 0) {
+        n *= scale_dims[n_dims++];
+    }
+    g->opset = g->opset == 0 ? 9 : g->opset;
+    onnx_op_with(g, "Cast", "q", "c", "to", 1);
+    onnx_op(g, "Mul", factors, "w");
+    onnx_raw(g, "q", 3, 2, dims, NULL, 24);
+    onnx_raw(g, "s", scale_type, n_dims, scale_dims, NULL, (size_t)n * (scale_type == 1 ? 4 : 2));
+    onnx_raw(g, "z", 3, n_dims, scale_dims, NULL, (size_t)n);
+}
+
+/* The axis that the scales of w run along; VC_MAX_DIMS: there is one scale. */
+static void expect_product(struct onnx_builder *g, bool symmetric, unsigned axis)
+{
+    struct vc_ctx *ctx = test_ctx();
+    const struct vc_tensor *t;
+    struct open_model o;
+
+    open_bytes(ctx, onnx_finish(g), &o);
+    t = get(&o, "w");
+    assert_non_null(t->quant);
+    assert_int_equal(t->quant->symmetric, symmetric);
+    assert_int_equal(t->quant->granularity, axis == VC_MAX_DIMS ? VC_GRANULARITY_TENSOR : VC_GRANULARITY_CHANNEL);
+    assert_true(axis == VC_MAX_DIMS || t->quant->axis == axis);
+    assert_int_equal(vc_model_tensor(o.model, t->quant->scale)->n_dims, axis == VC_MAX_DIMS ? 1 : 2);
+    close_model(&o);
+    test_ctx_done(ctx);
+}
+
+static void test_products(void **state)
+{
+    static const uint64_t one[] = {0}, ones[] = {1, 1, 0}, rows[] = {4, 1, 0}, cols[] = {1, 6, 0}, last[] = {6, 0};
+    struct onnx_builder g = {.ir = 0};
+
+    (void)state;
+    add_product(&g, "c s", 1, one);
+    expect_product(&g, true, VC_MAX_DIMS);
+    add_product(&g, "s c", 1, ones);
+    expect_product(&g, true, VC_MAX_DIMS);
+    g.opset = 7;
+    add_product(&g, "c s", 1, rows);
+    expect_product(&g, true, 0);
+    g.opset = 17;
+    add_product(&g, "s c", 1, cols);
+    expect_product(&g, true, 1);
+    add_product(&g, "c s", 1, last);
+    expect_product(&g, true, 1);
+    add_product(&g, "d s", 1, rows);
+    onnx_op_with(&g, "Cast", "z", "y", "to", 1);
+    onnx_op(&g, "Sub", "c y", "d");
+    expect_product(&g, false, 0);
+    add_product(&g, "c s", 1, rows); /* weights of f16 */
+    onnx_op_with(&g, "Cast", "w", "half", "to", 10);
+    expect_seen(&g, "half", VC_DTYPE_I8, true);
+}
+
+static void test_no_products(void **state)
+{
+    static const uint64_t rows[] = {4, 1, 0}, all[] = {4, 6, 0}, more[] = {1, 4, 1, 0}, other[] = {1, 4, 0};
+    static const struct {
+        const char *factors, *op, *inputs, *output;
+        unsigned type;
+        const uint64_t *dims;
+    } cases[] = {{"c s", NULL, NULL, NULL, 1, all},   /* a scale for every code */
+                 {"c s", NULL, NULL, NULL, 1, more},  /* the product has three dimensions */
+                 {"c s", NULL, NULL, NULL, 1, other}, /* scales that do not fit */
+                 {"c s", NULL, NULL, NULL, 10, rows}, /* f16 and f32 */
+                 {"c x", NULL, NULL, NULL, 1, rows},  /* scales from elsewhere */
+                 {"c s", "Relu", "c", "y", 1, rows},  /* the codes as floats are used as well */
+                 {"c s", "Relu", "q", "y", 1, rows},  /* the codes are used as well */
+                 {"d s", "Sub", "z c", "d", 1, rows}, /* zero point less codes */
+                 {"d s", "Sub", "c z", "d", 1, rows}, /* a zero point that is no float */
+                 {"d s", "Sub", "c x", "d", 1, rows}, /* ... that is no initializer */
+                 {"c s", "Relu", "x", "c", 1, rows}}; /* made twice */
+    struct onnx_builder g = {.ir = 0};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (cases[i].op != NULL) {
+            onnx_op(&g, cases[i].op, cases[i].inputs, cases[i].output);
+        }
+        add_product(&g, cases[i].factors, cases[i].type, cases[i].dims);
+        expect_seen(&g, "q", VC_DTYPE_I8, false);
+    }
+    g.opset = 6; /* shapes are not spread by themselves there */
+    add_product(&g, "c s", 1, rows);
+    expect_seen(&g, "q", VC_DTYPE_I8, false);
+    add_product(&g, "c s", 1, rows);
+    onnx_info(&g, 12, "c");
+    expect_seen(&g, "q", VC_DTYPE_I8, false);
+    add_product(&g, "c s", 1, rows); /* a tensor that has the name already */
+    onnx_weights(&g, "w", 4, 6);
+    expect_seen(&g, "q", VC_DTYPE_I8, false);
+}
+
 /* ---- bad files ---- */
 
 /* One initializer, whose fields are given. */
@@ -556,10 +659,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sample),      cmocka_unit_test(test_numbers),    cmocka_unit_test(test_loose_numbers),
-        cmocka_unit_test(test_axes),        cmocka_unit_test(test_patterns),   cmocka_unit_test(test_no_patterns),
-        cmocka_unit_test(test_bad_tensors), cmocka_unit_test(test_bad_graphs), cmocka_unit_test(test_cuts_and_flips),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_sample),     cmocka_unit_test(test_numbers),        cmocka_unit_test(test_loose_numbers),
+        cmocka_unit_test(test_axes),       cmocka_unit_test(test_patterns),       cmocka_unit_test(test_no_patterns),
+        cmocka_unit_test(test_products),   cmocka_unit_test(test_no_products),    cmocka_unit_test(test_bad_tensors),
+        cmocka_unit_test(test_bad_graphs), cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static unsigned count_files(void)
 
 /* ---- jobs ---- */
 
-enum what { COPY, INT8, GROUPS, FP16, BF16, BACK };
+enum what { COPY, INT8, ASYMMETRIC, TENSORS, GROUPS, FP16, BF16, BACK };
 
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum what what)
 {
@@ -122,7 +122,10 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum what
     q.min_row = 1;
     q.requantize = true;
     q.target = what == FP16 ? VC_TARGET_F16 : what == BF16 ? VC_TARGET_BF16 : VC_TARGET_INT8;
-    q.granularity = what == GROUPS ? VC_GRANULARITY_GROUP : VC_GRANULARITY_CHANNEL;
+    q.asymmetric = what == ASYMMETRIC;
+    q.granularity = what == GROUPS    ? VC_GRANULARITY_GROUP
+                    : what == TENSORS ? VC_GRANULARITY_TENSOR
+                                      : VC_GRANULARITY_CHANNEL;
     q.group_size = what == GROUPS ? 3 : 0;
     d.casts = true;
     return what == COPY   ? VC_OK
@@ -131,10 +134,13 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum what
 }
 
 static char note[256];
+static const char *beside; /* another output of the same run; NULL: none */
 
 static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, enum what what, bool force)
 {
-    struct vc_write_options write = {.path = in_folder(to), .force = force};
+    const char *emit = in_folder(beside != NULL ? beside : "");
+    struct vc_write_options write = {
+        .path = in_folder(to), .force = force, .emit = &emit, .n_emit = beside != NULL ? 1 : 0};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     struct stat st;
@@ -230,11 +236,17 @@ static void test_round_trips(void **state)
         enum what what;
         uint64_t opset;
         enum vc_dtype dtype;
-    } ways[] = {{INT8, 17, VC_DTYPE_I8},
-                {INT8, 10, VC_DTYPE_I8},
-                {GROUPS, 21, VC_DTYPE_I8},
-                {FP16, 6, VC_DTYPE_F16},
-                {BF16, 13, VC_DTYPE_BF16}};
+        const char *op;
+    } ways[] = {{INT8, 17, VC_DTYPE_I8, "DequantizeLinear"},
+                {INT8, 12, VC_DTYPE_I8, "Mul"},
+                {INT8, 7, VC_DTYPE_I8, "Mul"},
+                {ASYMMETRIC, 12, VC_DTYPE_I8, "Sub"},
+                {ASYMMETRIC, 7, VC_DTYPE_I8, "Sub"},
+                {TENSORS, 10, VC_DTYPE_I8, "DequantizeLinear"},
+                {TENSORS, 9, VC_DTYPE_I8, "Mul"},
+                {GROUPS, 21, VC_DTYPE_I8, "DequantizeLinear"},
+                {FP16, 6, VC_DTYPE_F16, "Cast"},
+                {BF16, 13, VC_DTYPE_BF16, "Cast"}};
     size_t i;
 
     (void)state;
@@ -245,8 +257,9 @@ static void test_round_trips(void **state)
 
         save("in.onnx", onnx_finish(&g));
         must_convert("in.onnx", "out.onnx", ways[i].what);
-        assert_true(holds("out.onnx", ways[i].dtype == VC_DTYPE_I8 ? "DequantizeLinear" : "Cast"));
-        assert_int_equal(strstr(note, "one scale per tensor") != NULL, ways[i].opset == 10);
+        assert_true(holds("out.onnx", ways[i].op));
+        assert_int_equal(strstr(note, "stays: int8 weights pass through Cast and Mul") != NULL,
+                         strlen(ways[i].op) == 3);
         assert_int_equal(vc_model_open(ctx, in_folder("out.onnx"), NULL, &model), VC_OK);
         expect_tensor(model, "w", ways[i].dtype, ways[i].dtype == VC_DTYPE_I8);
         expect_tensor(model, "v", ways[i].dtype, ways[i].dtype == VC_DTYPE_I8);
@@ -260,6 +273,8 @@ static void test_round_trips(void **state)
             expect_same("in.onnx", "back.onnx");
         }
         assert_false(holds("back.onnx", "Linear"));
+        assert_false(holds("back.onnx", "Cast"));
+        assert_false(holds("back.onnx", "codes"));
         must_convert("back.onnx", "again.onnx", ways[i].what);
         must_convert("again.onnx", "back2.onnx", BACK);
         expect_same("back.onnx", "back2.onnx");
@@ -302,7 +317,7 @@ static void test_old_inputs(void **state)
     assert_false(holds("out.onnx", "\x5a\3\x0a\1w"));
     assert_true(holds("out.onnx", "\x5a\3\x0a\1n"));
     assert_true(holds("out.onnx", "\x5a\x18\x0a\6w.int8\x12\x0e\x0a\x0c\x08\3\x12\x08\x0a\2\x08\4\x0a\2\x08\6"));
-    assert_true(holds("out.onnx", "\x5a\x11\x0a\7w.scale\x12\6\x0a\4\x08\1\x12"));
+    assert_true(holds("out.onnx", "\x5a\x19\x0a\7w.scale\x12\x0e\x0a\x0c\x08\1\x12\x08\x0a\2\x08\1\x0a\2\x08\6"));
     must_convert("out.onnx", "back.onnx", BACK);
     assert_true(holds("back.onnx", "\x0a\1w\x12"));
     assert_false(holds("back.onnx", "w.int8"));
@@ -311,7 +326,7 @@ static void test_old_inputs(void **state)
 
 static void test_refusals(void **state)
 {
-    struct onnx_builder g = small_graph(8, 9);
+    struct onnx_builder g = small_graph(8, 6);
     const uint64_t conv[] = {2, 3, 4};
     struct bytes inner = {NULL, 0, 0};
     struct bytes attribute = {NULL, 0, 0};
@@ -319,7 +334,7 @@ static void test_refusals(void **state)
 
     (void)state;
     save("in.onnx", onnx_finish(&g));
-    must_refuse("in.onnx", "out.onnx", INT8, "w: int8 (DequantizeLinear) needs opset 10, and this model has 9");
+    must_refuse("in.onnx", "out.onnx", INT8, "w: int8 (codes times scales) needs opset 7, and this model has 6");
     g = small_graph(8, 12);
     save("in.onnx", onnx_finish(&g));
     must_refuse("in.onnx", "out.onnx", GROUPS, "w: a scale per group needs opset 21");
@@ -450,6 +465,73 @@ static void test_limit(void **state)
     empty_folder();
 }
 
+/* Beside another format each file is what a run of its own writes: what is kept, too. */
+static void test_beside(void **state)
+{
+    static const enum what whats[] = {COPY, INT8, FP16, BACK};
+    struct onnx_builder g = small_graph(8, 9);
+    size_t i;
+    unsigned k;
+
+    (void)state;
+    save("first.onnx", onnx_finish(&g));
+    for (k = 0; k < 3; k++) { /* weights, codes, weights in another file */
+        if (k < 2) {
+            must_convert("first.onnx", "in.onnx", k == 0 ? COPY : INT8);
+        } else {
+            save_external();
+        }
+        for (i = 0; i < sizeof whats / sizeof whats[0]; i++) {
+            struct bytes data = {NULL, 0, 0};
+
+            must_convert("in.onnx", "out.npz", whats[i]);
+            must_convert("in.onnx", "out.onnx", whats[i]);
+            assert_int_equal(rename(in_folder("out.onnx"), in_folder("one.onnx")), 0);
+            if (exists("out.onnx.data")) {
+                data = load("out.onnx.data");
+                assert_int_equal(unlink(in_folder("out.onnx.data")), 0);
+            }
+            beside = "two.npz";
+            must_convert("in.onnx", "out.onnx", whats[i]);
+            beside = NULL;
+            expect_same("one.onnx", "out.onnx");
+            expect_same("out.npz", "two.npz");
+            assert_int_equal(exists("out.onnx.data"), data.n != 0);
+            if (data.n != 0) {
+                struct bytes again = load("out.onnx.data");
+
+                assert_int_equal(again.n, data.n);
+                assert_memory_equal(again.p, data.p, data.n);
+                bytes_release(&again);
+                assert_int_equal(unlink(in_folder("out.onnx.data")), 0);
+            }
+            bytes_release(&data);
+        }
+    }
+    empty_folder();
+}
+
+/* The same for values that move to another file only now. */
+static void test_beside_limit(void **state)
+{
+    struct onnx_builder g = {.ir = 0};
+
+    (void)state;
+    onnx_weights(&g, "w", 20, 20);
+    save("in.onnx", onnx_finish(&g));
+    onnx_set_embed_limit(1000);
+    must_convert("in.onnx", "out.onnx", COPY);
+    assert_int_equal(rename(in_folder("out.onnx.data"), in_folder("one.data")), 0);
+    assert_int_equal(rename(in_folder("out.onnx"), in_folder("one.onnx")), 0);
+    beside = "two.npz";
+    must_convert("in.onnx", "out.onnx", COPY);
+    beside = NULL;
+    onnx_set_embed_limit(0);
+    expect_same("one.onnx", "out.onnx");
+    expect_same("one.data", "out.onnx.data");
+    empty_folder();
+}
+
 static void expect_location(const char *location, const char *needle)
 {
     struct onnx_builder g = {.ir = 0};
@@ -566,8 +648,10 @@ static void test_allocations(void **state)
     static const struct {
         const char *from;
         enum what what;
-    } jobs[] = {{"in.onnx", INT8}, {"in.onnx", FP16}, {"q.onnx", BACK}, {"ext.onnx", COPY}};
+    } jobs[] = {{"in.onnx", INT8},        {"in.onnx", FP16}, {"q.onnx", BACK},
+                {"old.onnx", ASYMMETRIC}, {"p.onnx", BACK},  {"ext.onnx", COPY}};
     struct onnx_builder g = small_graph(3, 13);
+    struct onnx_builder old = small_graph(3, 8);
     size_t i;
 
     (void)state;
@@ -576,6 +660,8 @@ static void test_allocations(void **state)
     onnx_info(&g, 11, "w");
     save("in.onnx", onnx_finish(&g));
     must_convert("in.onnx", "q.onnx", INT8);
+    save("old.onnx", onnx_finish(&old));
+    must_convert("old.onnx", "p.onnx", ASYMMETRIC);
     for (i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         struct vc_ctx *ctx = test_ctx();
         enum vc_status status = VC_E_NOMEM;
@@ -603,25 +689,24 @@ static void test_allocations(void **state)
 }
 
 /* Whatever a damaged graph still allows to read can be written, or is refused. */
-static void test_flips(void **state)
+static void flip_bits(uint64_t opset, enum what what, size_t step)
 {
-    struct onnx_builder g = small_graph(3, 13);
+    struct onnx_builder g = small_graph(3, opset);
     struct vc_ctx *ctx = test_ctx();
     struct bytes b;
     size_t i;
 
-    (void)state;
     save("first.onnx", onnx_finish(&g));
-    must_convert("first.onnx", "in.onnx", INT8);
+    must_convert("first.onnx", "in.onnx", what);
     b = load("in.onnx");
-    for (i = 0; i < b.n; i++) {
+    for (i = 0; i < b.n; i += step) {
         struct bytes copy = {NULL, 0, 0};
         enum vc_status status;
 
-        b.p[i] ^= (unsigned char)(1u << i % 8);
+        b.p[i] ^= (unsigned char)(1u << i / step % 8);
         bytes_add(&copy, b.p, b.n);
         save("bad.onnx", copy);
-        status = convert(ctx, "bad.onnx", "out.onnx", i % 2 == 0 ? BACK : INT8, true);
+        status = convert(ctx, "bad.onnx", "out.onnx", i / step % 2 == 0 ? BACK : what, true);
         if (status == VC_OK) { /* what was written can be read */
             status = walk_path(ctx, in_folder("out.onnx"), NULL);
             if (status != VC_OK) {
@@ -629,11 +714,18 @@ static void test_flips(void **state)
             }
         }
         assert_true(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED);
-        b.p[i] ^= (unsigned char)(1u << i % 8);
+        b.p[i] ^= (unsigned char)(1u << i / step % 8);
     }
     bytes_release(&b);
     vc_ctx_free(ctx);
     empty_folder();
+}
+
+static void test_flips(void **state)
+{
+    (void)state;
+    flip_bits(13, INT8, 2);
+    flip_bits(9, ASYMMETRIC, 3);
 }
 
 static int set_up(void **state)
@@ -651,10 +743,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),       cmocka_unit_test(test_round_trips), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_old_inputs), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_external),
-        cmocka_unit_test(test_limit),      cmocka_unit_test(test_confined),    cmocka_unit_test(test_not_replaced),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_allocations), cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_copy),        cmocka_unit_test(test_round_trips),  cmocka_unit_test(test_names),
+        cmocka_unit_test(test_old_inputs),  cmocka_unit_test(test_refusals),     cmocka_unit_test(test_external),
+        cmocka_unit_test(test_limit),       cmocka_unit_test(test_beside),       cmocka_unit_test(test_beside_limit),
+        cmocka_unit_test(test_confined),    cmocka_unit_test(test_not_replaced), cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_flips),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

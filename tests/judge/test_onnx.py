@@ -72,7 +72,7 @@ def mlp(opset=17, ir=8, dtype=T.FLOAT, how="raw", extra_inputs=False):
 CONV_AXES = {"c1.weight": 0, "c2.weight": 0, "up.weight": 1, "fc": 1}
 
 
-def conv(opset=17):
+def conv(opset=17, ir=8):
     w = {"c1.weight": normal("c1", (16, 3, 3, 3)), "c2.weight": normal("c2", (24, 16, 3, 3)),
          "up.weight": normal("up", (24, 8, 2, 2)), "fc": normal("fc", (8, 10))}
     nodes = [helper.make_node("Conv", ["x", "c1.weight"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"]),
@@ -82,7 +82,7 @@ def conv(opset=17):
              helper.make_node("GlobalAveragePool", ["f"], ["g"]), helper.make_node("Flatten", ["g"], ["h"]),
              helper.make_node("MatMul", ["h", "fc"], ["y"])]
     return model(nodes, [info("x", [None, 3, 12, 12])], [info("y", [None, 10])], [tensor(n, a) for n, a in w.items()],
-                 opset), w
+                 opset, ir), w
 
 
 def run_model(path, seed=1):
@@ -134,7 +134,8 @@ class Onnx(Judge):
                 i.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(w[i.name]), i.name))
         self.near(run_model(self.path(name)), run_model(self.save(plain, "plain.onnx")), rel, "the values of the definition")
 
-    def check_int8(self, m, w, axes, name="out.onnx", granularity="channel", group=0, asymmetric=False, node_axis=None):
+    def check_int8(self, m, w, axes, name="out.onnx", granularity="channel", group=0, asymmetric=False, node_axis=None,
+                   product=False):
         """Codes, scales, zero points and nodes are those of the definition; returns the values."""
         out = self.opened(name)
         a = initializers(out)
@@ -144,18 +145,22 @@ class Onnx(Judge):
             q, s, z, _ = d.int8(x, granularity, axes[n], group, asymmetric)
             values[n] = d.int8_value(q, s, z, granularity, group).astype(x.dtype)
             self.same_bits(a[n + ".int8"], q, n)
-            s = s.reshape(()) if granularity == "tensor" else s.reshape(-1) if granularity == "channel" else s
+            s = s.reshape(()) if granularity == "tensor" else s.reshape(-1) if granularity == "channel" and not product else s
             self.same_bits(a[n + ".scale"], s, n)
             self.assertEqual(n + ".zero_point" in a, asymmetric)
+            if asymmetric:
+                self.same_bits(a[n + ".zero_point"], z.reshape(s.shape), n)
             node = nodes[n]
             if x.dtype != np.float32:
                 self.assertEqual(node.op_type, "Cast")
                 node = nodes[node.input[0]]
+            if product:
+                self.check_product(n, node, nodes, asymmetric)
+                self.assertNotIn(n, a)
+                continue
             self.assertEqual(node.op_type, "DequantizeLinear")
             parts = [n + ".int8", n + ".scale"] + ([n + ".zero_point"] if asymmetric else [])
             self.assertEqual(list(node.input), parts)
-            if asymmetric:
-                self.same_bits(a[n + ".zero_point"], z.reshape(s.shape), n)
             got = {t.name: t.i for t in node.attribute}
             want = {"tensor": {}, "channel": {"axis": axes[n]}, "group": {"axis": node_axis, "block_size": group}}
             self.assertEqual(got, want[granularity])
@@ -163,6 +168,17 @@ class Onnx(Judge):
         kept = {n for n in initializers(m) if n not in w}
         self.assertLessEqual(kept, set(a))
         return values
+
+    def check_product(self, n, mul, nodes, asymmetric):
+        """(codes - zero point) * scale, each step a node."""
+        self.assertEqual((mul.op_type, mul.input[1]), ("Mul", n + ".scale"))
+        step = nodes[mul.input[0]]
+        if asymmetric:
+            self.assertEqual(step.op_type, "Sub")
+            zero = nodes[step.input[1]]
+            self.assertEqual((zero.op_type, zero.input[0], zero.attribute[0].i), ("Cast", n + ".zero_point", T.FLOAT))
+            step = nodes[step.input[0]]
+        self.assertEqual((step.op_type, step.input[0], step.attribute[0].i), ("Cast", n + ".int8", T.FLOAT))
 
     # ---- int8 ----
 
@@ -211,31 +227,49 @@ class Onnx(Judge):
                            self.path("no.onnx"))
         self.assertIn("a scale per group needs opset 21, and this model has 17", said)
 
-    def test_old_opsets(self):
-        """Below 13 one scale per tensor, said in the report; below 10 no int8 at all. The opset stays what it is."""
-        for opset, ir in ((10, 5), (11, 6), (12, 7)):
-            m, w = mlp(opset, ir)
-            before = run_model(self.save(m))
-            r = self.vc("quantize", "--int8", *SMALL, "--json", "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
-            self.assertIn("one scale per tensor", r.json()["note"])
-            self.check_int8(m, w, MLP_AXES, granularity="tensor")
-            self.assertEqual(onnx.load(self.path("out.onnx")).opset_import[0].version, opset)
-            self.near(run_model(self.path("out.onnx")), before, 2 * CLOSE)
-        m, _ = mlp(9, 4)
+    def test_opsets(self):
+        """The opset stays what it is: where DequantizeLinear does not do, Cast and Mul give the same values, and the report
+        says so."""
+        for opset, ir in ((7, 4), (8, 4), (9, 4), (10, 5), (11, 6), (12, 7), (13, 7), (17, 8), (21, 10)):
+            for build, axes in ((mlp, MLP_AXES), (conv, CONV_AXES)):
+                m, w = build(opset, ir)
+                before = run_model(self.save(m))
+                for extra, options, known in (([], {}, opset >= 13), (["--asymmetric"], {"asymmetric": True}, opset >= 13),
+                                              (["--granularity", "tensor"], {"granularity": "tensor"}, opset >= 10)):
+                    r = self.vc("quantize", "--int8", *SMALL, *extra, "--json", "-f", self.path("in.onnx"), "-o",
+                                self.path("out.onnx")).json()
+                    self.assertEqual("opset %d stays: int8 weights pass through Cast and Mul" % opset in (r["note"] or ""),
+                                     not known)
+                    values = self.check_int8(m, w, axes, product=not known, **options)
+                    out = onnx.load(self.path("out.onnx"))
+                    self.assertEqual(out.opset_import[0].version, opset)
+                    self.same_values(m, values, "out.onnx", 1e-6)
+                    self.near(run_model(self.path("out.onnx")), before, CLOSE)
+                    # Seen as quantized, equal to plain weights under the same names, and put back into one initializer.
+                    seen = self.vc("inspect", "--json", self.path("out.onnx")).json()["tensors"]
+                    self.assertEqual({t["name"] for t in seen if t["quant"]}, set(w))
+                    self.vc("verify", self.path("out.onnx"))
+                    self.vc("dequantize", "-f", self.path("out.onnx"), "-o", self.path("back.onnx"))
+                    back = self.opened("back.onnx")
+                    self.assertEqual(list(back.graph.node), list(m.graph.node))
+                    for n in w:
+                        self.same_bits(initializers(back)[n], values[n], n)
+                    self.vc("diff", self.path("out.onnx"), self.path("back.onnx"))
+        m, _ = mlp(6, 3)
         self.save(m)
         said = self.refuse(3, "quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("no.onnx"))
-        self.assertIn("w1: int8 (DequantizeLinear) needs opset 10, and this model has 9", said)
-        self.vc("quantize", "--fp16", *SMALL, self.path("in.onnx"), "-o", self.path("half.onnx"))
-        self.opened("half.onnx")
+        self.assertIn("w1: int8 (codes times scales) needs opset 7, and this model has 6", said)
+        said = self.refuse(3, "quantize", "--bf16", *SMALL, self.save(mlp(12, 7)[0]), "-o", self.path("no.onnx"))
+        self.assertIn("w1: bf16 (Cast) needs opset 13, and this model has 12", said)
 
     def test_initializers_as_inputs(self):
         """IR version 3 wants every initializer among the inputs; later ones may have them there."""
-        for opset, ir in ((10, 3), (17, 8)):
+        for opset, ir in ((7, 3), (10, 3), (17, 8)):
             m, w = mlp(opset, ir, extra_inputs=True)
             self.save(m)
             before = run_model(self.path("in.onnx"))
             self.vc("quantize", "--int8", *SMALL, "--force", self.path("in.onnx"), "-o", self.path("out.onnx"))
-            self.check_int8(m, w, MLP_AXES, granularity="tensor" if opset < 13 else "channel")
+            self.check_int8(m, w, MLP_AXES, product=opset < 13)
             out = onnx.load(self.path("out.onnx"))
             names = [i.name for i in out.graph.input]
             self.assertEqual(len(names), len(set(names)))
@@ -628,6 +662,13 @@ class Onnx(Judge):
         self.assertIn("only ONNX becomes ONNX", said)
         for extra, granularity in (([], "channel"), (["--asymmetric"], "channel"), (["--granularity", "tensor"], "tensor")):
             self.vc("quantize", "--int8", *SMALL, *extra, "-f", self.path("in.onnx"), "-o", self.path("q.onnx"))
+            # From one run the same files, whichever of them is named first.
+            self.vc("quantize", "--int8", *SMALL, *extra, "-f", self.path("in.onnx"), "-o", self.path("e.npz"), "--emit",
+                    self.path("e.onnx"))
+            self.assertEqual(sha(self.path("e.onnx")), sha(self.path("q.onnx")))
+            self.vc("dequantize", "-f", self.path("e.npz"), "-o", self.path("e.safetensors"))
+            self.vc("dequantize", "-f", self.path("q.onnx"), "-o", self.path("f.safetensors"))
+            self.assertEqual(sha(self.path("e.safetensors")), sha(self.path("f.safetensors")))
             for extension in ("npz", "safetensors"):
                 out = self.path("q." + extension)
                 self.vc("dequantize", "--exclude", "*", "-f", self.path("q.onnx"), "-o", out)
