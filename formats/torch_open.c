@@ -195,6 +195,29 @@ out:
 
 /* ---- tensors ---- */
 
+#define MAX_NAMED 20
+
+/* "2 tensors cannot be read: a, b (is a sparse tensor; to_dense() it first)" */
+static void note_refused(struct torch *self)
+{
+    size_t n = self->n_refused;
+    size_t i;
+
+    vc_text_add(&self->note, "%s%zu tensor%s cannot be read: ", self->note.n == 0 ? "" : "; ", n, n == 1 ? "" : "s");
+    for (i = 0; i < n && i < MAX_NAMED; i++) {
+        const struct vc_refused *r = &self->refused[i];
+        bool same = i + 1 < n && i + 1 < MAX_NAMED && strcmp(r->why, r[1].why) == 0; /* one reason for all of a run */
+
+        vc_text_add(&self->note, "%s%s", i == 0 ? "" : ", ", r->name);
+        if (!same) {
+            vc_text_add(&self->note, " (%s)", r->why);
+        }
+    }
+    if (n > MAX_NAMED) {
+        vc_text_add(&self->note, " and %zu more, which verify lists", n - MAX_NAMED);
+    }
+}
+
 /* What is refused leaves the list. */
 static enum vc_status split_refused(struct vc_ctx *ctx, struct torch *self)
 {
@@ -224,9 +247,7 @@ static enum vc_status split_refused(struct vc_ctx *ctx, struct torch *self)
                        self->legacy ? " of the legacy format (before 1.6)" : "");
     }
     if (self->n_refused != 0 && !vc_collecting(ctx)) { /* findings have each of them */
-        vc_text_add(&self->note, "%s%zu tensor%s cannot be read: %s %s%s", self->note.n == 0 ? "" : "; ",
-                    self->n_refused, self->n_refused == 1 ? "" : "s", self->refused[0].name, self->refused[0].why,
-                    self->n_refused == 1 ? "" : ", ...");
+        note_refused(self);
         status = self->note.status;
     }
 out:
@@ -542,13 +563,20 @@ out:
     return status;
 }
 
-/* The long integer that a legacy file begins with. Archives come from the reader of zip files. */
+/* The long integer that a legacy file begins with; from protocol 4 on it is in a frame of 13 bytes. Archives come from
+ * the reader of zip files. */
 static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
-    static const unsigned char magic[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
+    static const unsigned char frame[] = {0x95, 13, 0, 0, 0, 0, 0, 0, 0};
+    static const unsigned char magic[] = {0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
+    size_t at = 2;
 
     (void)file_bytes;
-    return n >= sizeof magic && memcmp(head, magic, sizeof magic) == 0 ? 95 : 0;
+    if (n < at + sizeof frame + sizeof magic || head[0] != 0x80 || head[1] < 2 || head[1] > 5) {
+        return 0;
+    }
+    at += memcmp(head + at, frame, sizeof frame) == 0 ? sizeof frame : 0;
+    return memcmp(head + at, magic, sizeof magic) == 0 ? 95 : 0;
 }
 
 static const char *const extensions[] = {".pt", ".pth", ".bin", NULL};

@@ -333,6 +333,17 @@ static enum vc_status refuse_unknown(struct vc_ctx *ctx, struct vc_arena *arena,
     return *refusal == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* What PyTorch notes of a lazy view, whose elements are not those of its storage; NULL: they are. */
+static const char *lazy_view(const struct vc_pickle_node *metadata)
+{
+    if (metadata == NULL || !vc_pickle_is_mapping(metadata)) {
+        return NULL;
+    }
+    return is_true(torch_dict_get(metadata, "conj"))  ? "is a conjugated view; resolve_conj() it first"
+           : is_true(torch_dict_get(metadata, "neg")) ? "is a negated view; resolve_neg() it first"
+                                                      : NULL;
+}
+
 /* function(args), where the function is one of torch._utils. */
 static enum vc_status parse_utils(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *function,
                                   const struct vc_pickle_node *args, struct torch_tensor *out, enum torch_kind *kind,
@@ -342,9 +353,11 @@ static enum vc_status parse_utils(struct vc_ctx *ctx, struct vc_arena *arena, co
 
     *kind = TORCH_TENSOR;
     if (vc_pickle_bytes_are(name, "_rebuild_tensor") || vc_pickle_bytes_are(name, "_rebuild_tensor_v2")) {
+        *refusal = lazy_view(vc_pickle_item(args, 6));
         return parse_plain(ctx, arena, args, NULL, out);
     }
     if (vc_pickle_bytes_are(name, "_rebuild_tensor_v3")) {
+        *refusal = lazy_view(vc_pickle_item(args, 7));
         return parse_v3(ctx, arena, args, out, refusal);
     }
     *refusal = refused_function(name);

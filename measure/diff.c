@@ -231,6 +231,14 @@ static void sum_up(struct vc_diff *diff)
     diff->sqnr_db = vc_sqnr_db(vc_exact_value(&x2), vc_exact_value(&e2));
 }
 
+/* "All equal" must not be said of files that were not read in full. */
+static enum vc_status check_readable(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    return model->n_refused == 0 ? VC_OK
+                                 : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s: %s", model->path, model->refused[0].name,
+                                           model->refused[0].why);
+}
+
 enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                               struct vc_diff **out)
 {
@@ -242,6 +250,8 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
 
     *out = NULL;
     vc_clear_error(ctx);
+    VC_TRY(check_readable(ctx, a));
+    VC_TRY(check_readable(ctx, b));
     if (vc_kernels_get(ctx) == NULL) {
         return ctx->status;
     }

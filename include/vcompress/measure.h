@@ -21,7 +21,8 @@ struct vc_value_stats {
     uint64_t histogram[VC_HISTOGRAM_BINS];
 };
 
-/* Fills stats[i] for every tensor i of the model; n must be its tensor count. */
+/* Fills stats[i] for every tensor i of the model; n must be its tensor count. Tensors that cannot be read are in no
+ * list of the model; its notes name them. */
 VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
                                      size_t n);
 
@@ -52,7 +53,8 @@ struct vc_diff {
 };
 
 /* Compares the weights that two checkpoints stand for, tensor by tensor; quantized tensors are decoded first. The
- * result borrows names from both models, which must outlive it, and is freed with vc_diff_free. */
+ * result borrows names from both models, which must outlive it, and is freed with vc_diff_free. VC_E_UNSUPPORTED where
+ * a file has tensors that cannot be read: nothing could be said of the whole. */
 VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                      struct vc_diff **out);
 VC_API void vc_diff_free(struct vc_diff *diff);

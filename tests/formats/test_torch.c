@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <vcompress/measure.h>
+
 /* An archive of one dict around the pickle's inside. */
 static struct bytes archive_of(void (*make)(struct bytes *b), const size_t *sizes, size_t n)
 {
@@ -358,6 +360,51 @@ static void test_bad_trees(void **state)
     }
 }
 
+/* A lazy view: the bit is noted behind the arguments that every tensor has. */
+static void lazy(struct bytes *b, const char *name, const char *bit)
+{
+    entry(b, name, "ComplexFloatStorage", "0", 6, "6", "1");
+    b->n -= 2;
+    pk_raw(b, "}");
+    pk_string(b, bit);
+    bytes_add(b, "\x88stR", 4);
+}
+
+/* All that cannot be read are named, with one reason for those in a row that share it. */
+static void test_refused_names(void **state)
+{
+    static const size_t sizes[] = {48};
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes pickle = {NULL, 0, 0};
+    struct bytes b;
+    struct vc_model *model;
+    struct vc_diff *diff;
+
+    (void)state;
+    pk_start(&pickle);
+    pk_raw(&pickle, "}(");
+    lazy(&pickle, "a", "conj");
+    lazy(&pickle, "b", "conj");
+    lazy(&pickle, "c", "neg");
+    lazy(&pickle, "w", "other");
+    pk_raw(&pickle, "u.");
+    b = torch_archive(&pickle, NULL, sizes, 1, NULL);
+    save("a.pt", &b);
+    model = open_saved(ctx, "a.pt", NULL);
+    assert_int_equal(vc_model_tensor_count(model), 1);
+    assert_string_equal(vc_model_fact(model, 1)->value,
+                        "3 tensors cannot be read: a, b (is a conjugated view; resolve_conj() it first), c (is a "
+                        "negated view; resolve_neg() it first)");
+    assert_int_equal(vc_diff_models(ctx, model, model, &diff), VC_E_UNSUPPORTED);
+    assert_non_null(strstr(vc_ctx_message(ctx), "a.pt: a: is a conjugated view"));
+    assert_null(diff);
+    vc_model_close(model);
+    bytes_release(&b);
+    bytes_release(&pickle);
+    (void)unlink(in_folder("a.pt"));
+    test_ctx_done(ctx);
+}
+
 /* An optimizer's own file, a list, a bare tensor. */
 static void test_other_tops(void **state)
 {
@@ -457,6 +504,24 @@ static void test_legacy(void **state)
     test_ctx_done(ctx);
 }
 
+/* Its pickles may be of any protocol; from 4 on they are framed. */
+static void test_legacy_protocols(void **state)
+{
+    struct bytes b = legacy_file();
+    struct bytes framed = {NULL, 0, 0};
+
+    (void)state;
+    bytes_add(&framed, "\x80\5\x95\x0d\0\0\0\0\0\0\0", 11);
+    bytes_add(&framed, b.p + 2, b.n - 2);
+    expect_good("frame", framed.p, framed.n);
+    b.p[1] = 3;
+    expect_good("protocol 3", b.p, b.n);
+    b.p[1] = 6;
+    expect_bad("protocol 6", b.p, b.n, "");
+    bytes_release(&framed);
+    bytes_release(&b);
+}
+
 /* ---- damage ---- */
 
 static void test_cuts_and_flips(void **state)
@@ -488,9 +553,17 @@ static void test_cuts_and_flips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),      cmocka_unit_test(test_big_endian), cmocka_unit_test(test_training),
-        cmocka_unit_test(test_module),     cmocka_unit_test(test_views),      cmocka_unit_test(test_bad_trees),
-        cmocka_unit_test(test_other_tops), cmocka_unit_test(test_legacy),     cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_big_endian),
+        cmocka_unit_test(test_training),
+        cmocka_unit_test(test_module),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_bad_trees),
+        cmocka_unit_test(test_other_tops),
+        cmocka_unit_test(test_legacy),
+        cmocka_unit_test(test_legacy_protocols),
+        cmocka_unit_test(test_refused_names),
+        cmocka_unit_test(test_cuts_and_flips),
     };
 
     return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);

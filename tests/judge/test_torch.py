@@ -199,7 +199,8 @@ class Torch(Judge):
     def test_training(self):
         """Protocols 2 to 5 and the legacy format; numbers, texts and lists survive, and what needs code does not."""
         value = training()
-        hows = [{"pickle_protocol": k} for k in (2, 3, 4, 5)] + [{"_use_new_zipfile_serialization": False}]
+        hows = [{"pickle_protocol": k, "_use_new_zipfile_serialization": new} for k in (2, 3, 4, 5)
+                for new in (True, False)]
         for how in hows:
             out = self.through(dict(value, args=argparse.Namespace(lr=1)), weights_only=not OLD, **how)
             self.same(flat(out), flat(value))
@@ -275,6 +276,8 @@ class Torch(Judge):
         said = self.refuse(3, "convert", self.path("in.pt"), "-o", self.path("out.pt"))
         self.assertIn("s: is a sparse tensor", said)
         self.assertFalse(os.path.exists(self.path("out.pt")))
+        self.assertIn("s: is a sparse tensor", self.refuse(3, "diff", self.path("in.pt"), self.path("in.pt")))
+        self.assertIn(b"s (is a sparse tensor", self.vc("inspect", "--stats", self.path("in.pt")).out)
         torch.save({"epoch": 1}, self.path("none.pt"))
         self.assertIn("without any tensor", self.refuse(3, "inspect", self.path("none.pt")))
 
