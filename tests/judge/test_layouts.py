@@ -1,8 +1,8 @@
 """test_layouts.py - int8 for other programs: --layout compressed-tensors and bitsandbytes.
 
 NumPy evaluates scales, codes and packing bit for bit, there and back. Where they can be imported, the packages
-compressed-tensors (with torch) and transformers load what was written: the first decompresses every weight, the second
-runs a small Llama from it. `VCOMPRESS_JUDGES` names an interpreter that has them (scripts/judges.sh).
+compressed-tensors (with torch), transformers and bitsandbytes load what was written: the first decompresses every weight,
+the others run a small Llama from it (scripts/judges.sh says who brings them).
 """
 import importlib.util
 import json
@@ -24,6 +24,15 @@ def missing(*modules):
     if gone:
         print("no judge for this: %s cannot be imported by %s" % (", ".join(gone), sys.executable))
     return gone
+
+
+def import_torch():
+    """torch, with names for types that compressed-tensors mentions and an old torch does not have. None is used here."""
+    import torch
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        if not hasattr(torch, name):
+            setattr(torch, name, torch.float64)
+    return torch
 
 
 # ---- the definition -------------------------------------------------------------------------------------------------
@@ -246,7 +255,7 @@ class CompressedTensors(Judge):
     def test_decompress(self):
         if missing("torch", "compressed_tensors"):
             self.skipTest("torch and compressed_tensors are needed")
-        import torch
+        torch = import_torch()
         from compressed_tensors.compressors import BaseCompressor
         from compressed_tensors.quantization import QuantizationScheme
         compressor = BaseCompressor.get_value_from_registry("pack-quantized")
@@ -267,7 +276,10 @@ class CompressedTensors(Judge):
                 for tail in ("_packed", "_scale", "_shape"):
                     t, shape, data = tensors[n + tail]
                     state["weight" + tail] = torch.frombuffer(bytearray(data), dtype=types[t]).reshape(shape)
-                got = compressor.decompress(state, scheme)["weight"]
+                if hasattr(compressor, "decompress_weight"):  # up to 0.9
+                    got = compressor().decompress_weight(compressed_data=state, quantization_args=scheme.weights)
+                else:
+                    got = compressor.decompress(state, scheme)["weight"]
                 q, _, used, _ = codes_of(a, dtype, group)
                 exact = d.int8_value(q, used, None, "group" if group else "channel", group)
                 self.assertEqual(tuple(got.shape), a.shape)
@@ -282,7 +294,7 @@ class Transformers(Judge):
         super().setUp()
         if missing("torch", "transformers", "compressed_tensors"):
             self.skipTest("torch, transformers and compressed_tensors are needed")
-        import torch
+        torch = import_torch()
         import transformers
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
@@ -297,7 +309,8 @@ class Transformers(Judge):
     def logits(self, folder):
         import torch
         import transformers
-        net = transformers.AutoModelForCausalLM.from_pretrained(self.path(folder), dtype=torch.bfloat16)
+        dtype = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
+        net = transformers.AutoModelForCausalLM.from_pretrained(self.path(folder), **{dtype: torch.bfloat16})
         with torch.no_grad():
             return net.eval()(self.tokens).logits.float().numpy()
 
@@ -338,13 +351,35 @@ class Transformers(Judge):
         with open(self.path("back/config.json")) as f:
             self.assertEqual(json.load(f), config)
         self.check("back", 0.03)
+
+    def test_bitsandbytes(self):
         self.vc("quantize", "--int8", "--layout", "bitsandbytes", *SMALL, self.path("model"), "-o", self.path("b"))
         with open(self.path("b/config.json")) as f:
             told = json.load(f)["quantization_config"]
         import transformers
-        settings = transformers.BitsAndBytesConfig.from_dict(told)
+        settings = transformers.BitsAndBytesConfig.from_dict(dict(told))
         self.assertTrue(settings.load_in_8bit)
         self.assertEqual(settings.llm_int8_skip_modules, ["lm_head"])
+        if missing("bitsandbytes"):
+            self.skipTest("bitsandbytes is needed to run it")
+        self.check("b", 0.03)
+        # What the package makes of the original itself has the same names, types and, but for the rounding of ties in
+        # f16, codes.
+        import torch
+        net = transformers.AutoModelForCausalLM.from_pretrained(
+            self.path("model"), dtype=torch.bfloat16,
+            quantization_config=transformers.BitsAndBytesConfig(load_in_8bit=True))
+        with torch.no_grad():
+            net.eval()(self.tokens)
+        net.save_pretrained(self.path("own"))
+        ours, _ = st_read(self.path("b/model.safetensors"))
+        own, _ = st_read(self.path("own/model.safetensors"))
+        self.assertEqual({n: t[:2] for n, t in ours.items()}, {n: t[:2] for n, t in own.items()})
+        for n, (dtype, _, data) in ours.items():
+            mine, theirs = (np.frombuffer(x, "i1" if dtype == "I8" else "u1").astype(int) for x in (data, own[n][2]))
+            different = mine != theirs
+            self.assertLess(different.mean(), 0.01 if dtype == "I8" else 1e-9, n)
+            self.assertTrue((np.abs(mine - theirs) <= 1).all(), n)
 
 
 if __name__ == "__main__":
