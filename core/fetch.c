@@ -96,6 +96,9 @@ enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct 
     VC_TRY(vc_check_cancelled(ctx));
     vc_tile_get(fetch->n_rows, fetch->row_len, fetch->next++, tile);
     VC_TRY(vc_fetch_read(ctx, item, fetch->stream, &fetch->check, tile, fetch->buffers->in));
+    if (fetch->see != NULL) {
+        fetch->see(fetch->user, fetch->buffers->in, (size_t)vc_tensor_bytes(tensor_of(item), tile->n_elems));
+    }
     VC_TRY(vc_stages_apply(ctx, item, item->n_stages, tile, fetch->buffers->in, fetch->buffers, result));
 out:
     return status;

@@ -12,6 +12,10 @@ struct vc_fetch {
     struct vc_check check;
     uint64_t n_rows, row_len, n_tiles, next;
     bool begun;
+
+    /* Sees the bytes of every tile, in order, before its stages. Set after vc_fetch_open; NULL: nobody does. */
+    void (*see)(void *user, const void *data, size_t n_bytes);
+    void *user;
 };
 
 /* Begins the stages, runs their scans, and stands before tile 0. `buffers` has room for the item. */

@@ -5,12 +5,18 @@
 #include "core/cpu.h"
 #include "formats/codec.h"
 
+#if VC_HAVE_NETTLE /* measure/ */
+#define SHA256_TEXT ", nettle"
+#else
+#define SHA256_TEXT ""
+#endif
+
 static char features[256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void describe(void)
 {
-    size_t n = (size_t)snprintf(features, sizeof features, "%s\ncpu levels:", vc_codec_describe());
+    size_t n = (size_t)snprintf(features, sizeof features, "%s" SHA256_TEXT "\ncpu levels:", vc_codec_describe());
 
     for (int level = VC_CPU_REF; level < VC_CPU_COUNT && n < sizeof features; level++) {
         if (vc_cpu_has((enum vc_cpu_level)level)) {

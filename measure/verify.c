@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "measure/sha256.h"
 #include "measure/verify_parts.h"
 
 enum vc_status verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
@@ -162,7 +163,10 @@ enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_v
     v->ctx = ctx;
     v->result.worst = VC_NO_TENSOR;
     v->options = options != NULL ? *options : (struct vc_verify_options){.void_as = VC_DTYPE_RAW};
-    v->result.data = v->options.data || v->options.against != NULL;
+    v->result.data = v->options.data || v->options.sha256 || v->options.against != NULL;
+    if (v->options.sha256 && !vc_sha256_built_in()) {
+        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256: nettle was not there when it was made"));
+    }
     VC_TRY(open_both(ctx, v, path));
     if (check(ctx, v) != VC_OK) {
         status = vc_context(ctx, "%s", path);

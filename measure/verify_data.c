@@ -6,6 +6,7 @@
 
 #include "kernels/kernels.h"
 #include "measure/diff.h"
+#include "measure/sha256.h"
 #include "measure/values.h"
 #include "measure/verify_parts.h"
 
@@ -87,6 +88,11 @@ static const struct vc_quant *scale_of(const struct vc_model *model, size_t inde
     return quant != NULL && quant->scale == index ? quant : NULL;
 }
 
+static void add_to_digest(void *user, const void *data, size_t n)
+{
+    vc_sha256_add(user, data, n);
+}
+
 static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t index, struct vc_values *values,
                            struct vc_buffers *buffers, struct seen *seen)
 {
@@ -94,11 +100,17 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     const struct vc_quant *scaled = scale_of(v->model, index);
     bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
     struct vc_exact_sum total[2];
+    struct vc_sha256 sha;
     struct vc_fetch fetch = {0};
     enum vc_status status;
 
     memset(total, 0, sizeof total);
     VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    if (v->options.sha256) {
+        vc_sha256_begin(&sha);
+        fetch.see = add_to_digest;
+        fetch.user = &sha;
+    }
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
@@ -121,6 +133,9 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     seen->sum = vc_exact_value(&total[0]);
     seen->sum2 = vc_exact_value(&total[1]);
     v->rows[index].read = true;
+    if (v->options.sha256) {
+        vc_sha256_end(&sha, v->rows[index].sha256);
+    }
 out:
     vc_fetch_close(ctx, &fetch);
     return status;

@@ -24,6 +24,9 @@ static bool take_void_as(void *group, const char *value)
 static const struct opt verify_opts[] = {
     {.name = "data", .kind = OPT_BOOL, .set = 1, .field = FIELD(verify.data),
      .help = "read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice"},
+    {.name = "sha256", .kind = OPT_BOOL, .set = 1, .field = FIELD(verify.sha256),
+     .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
+             "--data does"},
     {.name = "against", .value = "FILE", .kind = OPT_TEXT, .field = FIELD(verify.against),
      .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
              "the others; reads the values of both"},
@@ -118,6 +121,17 @@ static bool print_rows(const struct out *out, const struct vc_verification *v)
     return table_print(&table, out, false);
 }
 
+static void print_digests(const struct out *out, const struct vc_verification *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        if (v->rows[i].sha256[0] != '\0') {
+            fprintf(out->to, "  %s  ", v->rows[i].sha256);
+            print_clean(out->to, v->rows[i].name);
+            fputc('\n', out->to);
+        }
+    }
+}
+
 static bool print_verdict(struct app *app, const struct verdict *verdict)
 {
     const struct vc_verification *v = verdict->v;
@@ -138,6 +152,7 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
     if (app->common.verbose > 0 && !print_rows(out, v)) {
         return false;
     }
+    print_digests(out, v);
     if (v->against[0] != '\0') {
         print_figures(out, v);
     }
@@ -196,6 +211,7 @@ static void write_row(struct json *json, const struct vc_verify_row *row)
     json_bool(json, "read", row->read);
     json_uint(json, "nans", row->nans);
     json_uint(json, "infs", row->infs);
+    json_string(json, "sha256", row->sha256[0] != '\0' ? row->sha256 : NULL);
     if (row->compared) {
         json_begin(json, "compared", '{', true);
         json_bool(json, "identical", row->identical);
@@ -287,7 +303,7 @@ static int run_verify(struct app *app, int n_args, char **args)
 
 const struct command command_verify = {
     .name = "verify",
-    .usage = "[--data] [--against SOURCE] [options] FILE",
+    .usage = "[--data] [--sha256] [--against SOURCE] [options] FILE",
     .summary = "list everything that is wrong with a checkpoint",
     .text =
         "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "

@@ -29,6 +29,7 @@ struct vc_verify_row {
     uint64_t n_elems;
     bool read;           /* its bytes were read, and its checksum is right where the format has one */
     uint64_t nans, infs; /* of floats */
+    char sha256[65];     /* of its values in C order, little-endian, as digits; "" unless asked for and read */
 
     bool compared;  /* with the source's tensor of that name; the fields below are valid */
     bool identical; /* same type, same bytes */
@@ -39,6 +40,7 @@ struct vc_verify_row {
 struct vc_verify_options {
     const char *against;   /* the checkpoint that this one was made from; NULL: none. Reads the values of both */
     bool data;             /* read the values: checksums, scales, codes, NaN and Inf */
+    bool sha256;           /* ... and a digest of each tensor; VC_E_UNSUPPORTED where it was not built in */
     double min_sqnr_db;    /* with `against`: below it a tensor is an error; 0 = none */
     enum vc_dtype void_as; /* as in vc_open_options, for both files */
 };

@@ -23,7 +23,7 @@ mkdir -p "$packages"
     for name in zlib1g-dev zlib1g libjansson-dev libjansson4 libcmocka-dev libcmocka0; do
         apt-get download "$name"
     done
-    for name in libdeflate-dev libdeflate0 libisal-dev libisal2; do
+    for name in libdeflate-dev libdeflate0 libisal-dev libisal2 nettle-dev libnettle8; do
         apt-get download "$name" || echo "collect-deps: no package $name, going on without" >&2
     done
 )

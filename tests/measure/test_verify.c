@@ -252,6 +252,32 @@ static void test_figures(void **state)
     vc_ctx_free(ctx);
 }
 
+static void test_digest(void **state)
+{
+    static const char zeros[] = "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119";
+    struct bytes b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "}", 4);
+    struct vc_verify_options options = {.sha256 = true};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_verification *v;
+    char path[512];
+    int fd = walk_file_open(b.p, b.n, path, sizeof path);
+
+    (void)state;
+    if (vc_verify(ctx, path, &options, &v) == VC_OK) {
+        assert_true(v->data);
+        assert_string_equal(v->rows[0].sha256, zeros);
+        vc_verification_free(v);
+    } else {
+        assert_non_null(strstr(vc_ctx_message(ctx), "this build has no SHA-256"));
+    }
+    v = verify_bytes(ctx, &b, with_data);
+    assert_string_equal(v->rows[0].sha256, "");
+    vc_verification_free(v);
+    walk_file_close(fd, path);
+    bytes_release(&b);
+    vc_ctx_free(ctx);
+}
+
 /* ---- failures ---- */
 
 static void test_unreadable(void **state)
@@ -321,9 +347,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_many),        cmocka_unit_test(test_values),     cmocka_unit_test(test_against),
-        cmocka_unit_test(test_figures),     cmocka_unit_test(test_unreadable), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_many),        cmocka_unit_test(test_values), cmocka_unit_test(test_against),
+        cmocka_unit_test(test_figures),     cmocka_unit_test(test_digest), cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

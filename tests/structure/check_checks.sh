@@ -31,7 +31,7 @@ for script in check_includes.sh check_style.sh; do
 done
 
 for edge in "core/pool.c formats/npy.h" "kernels/kernel_ref.c core/pass.h" "quantize/int8.c formats/npy.h" \
-    "quantize/int8.c zlib.h" "formats/npy.c kernels/kernels.h" "tools/main.c core/ctx.h" "examples/shrink.c core/ctx.h" \
+    "quantize/int8.c zlib.h" "formats/npy.c nettle/sha2.h" "formats/npy.c kernels/kernels.h" "tools/main.c core/ctx.h" "examples/shrink.c core/ctx.h" \
     "include/vcompress/model.h core/ctx.h"; do
     file=${edge% *}
     echo "#include \"${edge#* }\"" >>"$dir/tree/$file"

@@ -17,4 +17,6 @@ sh -eu "$dir/build.sh"
 "$dir/vcompress" quantize --int8 -q examples/digits/digits.npz -o "$dir/small.npz"
 test "$(wc -c <"$dir/small.npz")" -lt 200000
 "$dir/vcompress" diff -q --tolerance 0.01 examples/digits/digits.npz "$dir/small.npz"
+if "$dir/vcompress" verify --sha256 examples/digits/digits.npz 2>"$dir/err"; then exit 1; fi
+grep -q 'this build has no SHA-256' "$dir/err"
 echo "built and used without CMake"
