@@ -254,8 +254,10 @@ static enum vc_status write_pieces(struct vc_worker *worker, const struct vc_tic
                             &packets[i]));
     }
     VC_TRY(wait_to_emit(worker, ticket));
+    /* Where the order is free, the small companions go first: a file has one writer at a time, and who came for them
+     * after the large piece would often find another worker's large piece before him. */
     for (i = 0; i < n; i++) {
-        VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[i]));
+        VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
     }
     emitted(worker);
 out:
