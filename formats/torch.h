@@ -1,11 +1,14 @@
 /* torch.h - what the parts of the PyTorch reader and writer share. Layout: docs/formats.md.
  *
- *     torch_types    element types and their storage classes
- *     torch_tensor   a node of the pickle -> the tensor it describes
- *     torch_tree     which dict is the model; names, roles and parts of everything else
- *     torch_storage  storages: where their bytes are, in a zip or behind the pickles of a legacy file
- *     torch_open     the file as a model;  torch_data: values by range
- *     torch_write    the output file;  torch_pickle: its data.pkl */
+ *     torch_types     element types and their storage classes
+ *     torch_node      what a node of the pickle is;  torch_describe: in words
+ *     torch_tensor    a node -> the tensor it describes
+ *     torch_choose    which dict is the model;  torch_tree: names, roles and parts of everything
+ *     torch_storage   storages: where their bytes are, in a zip or behind the pickles of a legacy file
+ *     torch_archive, torch_legacy   the pickle out of the file
+ *     torch_open      the file as a model;  torch_list: its tensors;  torch_data: values by range
+ *     torch_write     the output file;  torch_pickle: its data.pkl;  torch_resave: the source's tree in it;
+ *                     torch_plain: what can be in there;  torch_emit: opcodes */
 #ifndef VC_FORMATS_TORCH_H
 #define VC_FORMATS_TORCH_H
 
@@ -98,6 +101,7 @@ struct torch {
     size_t n_parts;
     struct vc_refused *refused;
     size_t n_refused;
+    size_t n_arrays; /* NumPy's, which are not read */
     struct vc_text note;
     struct vc_spool spool;
     atomic_uint n_bad; /* storages whose checksum was wrong */
@@ -124,6 +128,8 @@ enum vc_status torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle_no
 /* What a node is. VC_E_FORMAT when it calls itself a tensor and its arguments make none. */
 enum vc_status torch_tensor_parse(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node,
                                   struct torch_tensor *out, enum torch_kind *kind, const char **refusal);
+/* ---- torch_node.c; more of it in torch_choose.h ---- */
+
 /* "argparse.Namespace" of a global or of what a call made, into buffer. */
 const char *torch_class_name(const struct vc_pickle_node *node, char *buffer, size_t n);
 /* A module as torch.save(model) pickles it: the dict of its state; else NULL. */
@@ -138,6 +144,28 @@ struct vc_pickle_node *torch_dict_get_bytes(const struct vc_pickle_node *dict, c
 /* Chooses the model (`key`: by this path; NULL: by the usual names), lists all tensors, the chosen ones first, and the
  * parts of the file. */
 enum vc_status torch_tree_make(struct vc_ctx *ctx, struct torch *self, const char *key);
+
+/* ---- torch_archive.c ---- */
+
+#define TORCH_MAX_SMALL ((size_t)4096) /* bytes of version, byteorder and the like */
+
+/* Bytes of the first member's first folder, with its '/'; 0: it is in none. */
+size_t torch_root_bytes(const struct vc_zip *zip);
+/* The whole member, NUL-terminated, freed by the caller; *out stays NULL where there is none. */
+enum vc_status torch_read_member(struct vc_ctx *ctx, struct torch *self, const char *name, size_t most,
+                                 unsigned char **out, size_t *n);
+/* Fills pickle, text, big_endian and script. */
+enum vc_status torch_archive_read(struct vc_ctx *ctx, struct torch *self);
+/* What no tensor lies in. Storages were checked with their tensors; of a damaged pickle, whether they are whole can
+ * still be told. */
+enum vc_status torch_check_rest(struct vc_ctx *ctx, const struct vc_model *model);
+
+/* ---- torch_list.c ---- */
+
+/* What is refused leaves the list of what was found. */
+enum vc_status torch_split_refused(struct vc_ctx *ctx, struct torch *self);
+/* The rest becomes the model's tensors, with their names, aliases and parts. */
+enum vc_status torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model);
 
 /* ---- torch_storage.c ---- */
 

@@ -20,8 +20,13 @@ void torch_path_leave(struct vc_text *path, size_t n);
 
 /* By the key at the top; `usual` for keys that say nothing. */
 enum vc_role torch_role_of(const char *key, enum vc_role usual);
+
+/* ---- torch_node.c ---- */
+
 /* {"state": ..., "param_groups": ...}: an optimizer's state_dict(). */
 bool torch_is_optimizer(const struct vc_pickle_node *node);
+/* "NumPy array", "NumPy number"; NULL: neither. */
+const char *torch_numpy_kind(const struct vc_pickle_node *node);
 /* Made by one of the functions that make tensors, known or not. */
 bool torch_is_tensor(const struct vc_pickle_node *node);
 bool torch_is_container(const struct vc_pickle_node *node);
@@ -29,6 +34,18 @@ bool torch_is_container(const struct vc_pickle_node *node);
 bool torch_set_has(const struct vc_pickle_node *set, const struct vc_pickle_node *key);
 /* Some storage is in there, as far as `depth` levels and `budget` steps show. */
 bool torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget);
+
+/* ---- torch_plain.c ---- */
+
+/* Nothing in it but values that a restricted loader takes as they are, and no tensors. */
+bool torch_is_plain(const struct vc_pickle_node *node);
+bool torch_is_atom(const struct vc_pickle_node *node); /* ... and no container */
+/* A call that restricted loaders make, too: torch.Size, set, ... */
+bool torch_is_known_call(const struct vc_pickle_node *node);
+bool torch_is_ordered_dict(const struct vc_pickle_node *node);
+
+/* ---- torch_describe.c ---- */
+
 /* "dict of 7", "argparse.Namespace, opaque", "int 12": in the arena; NULL: no memory. */
 const char *torch_describe(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node);
 

@@ -30,64 +30,6 @@ static bool is_true(const struct vc_pickle_node *node)
     return node != NULL && node->kind == VC_PICKLE_BOOL && node->u.integer != 0;
 }
 
-const char *torch_class_name(const struct vc_pickle_node *node, char *buffer, size_t n)
-{
-    const struct vc_pickle_node *global = node;
-
-    while (global != NULL && global->kind == VC_PICKLE_CALL && global != global->u.call.function) {
-        global = global->u.call.function;
-    }
-    if (global == NULL || global->kind != VC_PICKLE_GLOBAL) {
-        snprintf(buffer, n, "?");
-        return buffer;
-    }
-    snprintf(buffer, n, "%.*s.%.*s", (int)vc_min_u64(global->u.global.module.n, 100), global->u.global.module.p,
-             (int)vc_min_u64(global->u.global.name.n, 100), global->u.global.name.p);
-    return buffer;
-}
-
-struct vc_pickle_node *torch_dict_get_bytes(const struct vc_pickle_node *dict, const struct vc_pickle_bytes *key)
-{
-    struct vc_pickle_iter iter = vc_pickle_iterate(dict);
-    struct vc_pickle_node *found = NULL;
-    struct vc_pickle_node *name;
-
-    while ((name = vc_pickle_next(&iter)) != NULL) {
-        struct vc_pickle_node *value = vc_pickle_next(&iter);
-
-        if (name->kind == VC_PICKLE_STRING && name->u.text.n == key->n && memcmp(name->u.text.p, key->p, key->n) == 0) {
-            found = value;
-        }
-    }
-    return found;
-}
-
-struct vc_pickle_node *torch_dict_get(const struct vc_pickle_node *dict, const char *key)
-{
-    const struct vc_pickle_bytes bytes = {key, strlen(key)};
-
-    return torch_dict_get_bytes(dict, &bytes);
-}
-
-struct vc_pickle_node *torch_object_state(const struct vc_pickle_node *node)
-{
-    struct vc_pickle_node *state = vc_pickle_state(node);
-
-    if (state != NULL && state->kind == VC_PICKLE_TUPLE && state->n_items == 2) {
-        state = vc_pickle_item(state, 0); /* attributes, then slots */
-    }
-    return state != NULL && vc_pickle_is_mapping(state) ? state : NULL;
-}
-
-struct vc_pickle_node *torch_module_state(const struct vc_pickle_node *node)
-{
-    struct vc_pickle_node *state = torch_object_state(node);
-
-    return state != NULL && torch_dict_get(state, "_parameters") != NULL && torch_dict_get(state, "_modules") != NULL
-               ? state
-               : NULL;
-}
-
 /* ---- the storage ---- */
 
 static bool is_storage_module(const struct vc_pickle_bytes *module)

@@ -176,6 +176,44 @@ static void test_key_is_kept(void **state)
     vc_ctx_free(ctx);
 }
 
+/* What stands behind the chosen one in a list keeps its name, and so its values. */
+static void test_key_in_list(void **state)
+{
+    static const size_t sizes[] = {48};
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes pickle = {NULL, 0, 0};
+    struct bytes b;
+    struct vc_model *model;
+
+    (void)state;
+    pk_start(&pickle);
+    pk_raw(&pickle, "}(");
+    pk_string(&pickle, "nets");
+    pk_raw(&pickle, "](}");
+    entry(&pickle, "w", "FloatStorage", "0", 12, "6", "1");
+    pk_raw(&pickle, "s}");
+    entry(&pickle, "w", "FloatStorage", "0", 12, "12", "1");
+    pk_raw(&pickle, "se");
+    pk_string(&pickle, "last");
+    pk_raw(&pickle, "}");
+    entry(&pickle, "w", "FloatStorage", "0", 12, "4", "1");
+    pk_raw(&pickle, "su.");
+    b = torch_archive(&pickle, NULL, sizes, 1, NULL);
+    save("a.pt", &b);
+    must_convert(ctx, "a.pt", "o.pt", (struct how){.key = "nets.0"});
+    model = open_saved(ctx, "o.pt", "last");
+    assert_int_equal(vc_model_tensor_count(model), 3);
+    assert_int_equal(model->tensors[vc_model_find(model, "w")].n_elems, 4);
+    assert_int_equal(model->tensors[vc_model_find(model, "nets.0.w")].n_elems, 6);
+    assert_int_equal(model->tensors[vc_model_find(model, "nets.1.w")].n_elems, 12);
+    vc_model_close(model);
+    bytes_release(&b);
+    bytes_release(&pickle);
+    (void)unlink(in_folder("a.pt"));
+    (void)unlink(in_folder("o.pt"));
+    vc_ctx_free(ctx);
+}
+
 /* Through npz and safetensors and back: the same tensors; two names of one tensor become two. */
 static void test_other_formats(void **state)
 {
@@ -279,9 +317,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_key_is_kept),     cmocka_unit_test(test_other_formats),
-        cmocka_unit_test(test_refused_tensors), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_key_is_kept),   cmocka_unit_test(test_key_in_list),
+        cmocka_unit_test(test_other_formats), cmocka_unit_test(test_refused_tensors),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);

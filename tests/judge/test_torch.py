@@ -271,6 +271,18 @@ class Torch(Judge):
         self.vc("quantize", "--int8", "--max-memory", "8MiB", self.path("in.pt"), "-o", self.path("b.pt"))
         self.assertEqual(read_bytes(self.path("a.pt")), read_bytes(self.path("b.pt")))
 
+    def test_others(self):
+        """What is no tensor: named in plain words; NumPy arrays alone are no model."""
+        value = {"model": {"w": torch.ones(3)}, "set": {1, 2}, "bytes": b"ab", "array": np.arange(3), "number": np.float32(1)}
+        torch.save(value, self.path("in.pt"))
+        parts = {p["name"]: p["what"] for p in self.vc("inspect", "--json", self.path("in.pt")).json()["parts"]}
+        self.assertEqual(parts, {"model": "dict of 1", "set": "set of 2", "bytes": "bytes", "array": "NumPy array, not read",
+                                 "number": "NumPy number, not read"})
+        report = self.vc("convert", self.path("in.pt"), "-o", self.path("out.pt")).out
+        self.assertIn(b"array (NumPy array), number (NumPy number)", report)
+        torch.save({"w": np.arange(3)}, self.path("none.pt"))
+        self.assertIn("NumPy arrays in it are not read", self.refuse(3, "inspect", self.path("none.pt")))
+
     def test_refused(self):
         torch.save({"s": torch.eye(4).to_sparse(), "ok": torch.ones(3)}, self.path("in.pt"))
         said = self.refuse(3, "convert", self.path("in.pt"), "-o", self.path("out.pt"))
