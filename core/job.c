@@ -148,7 +148,7 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
         return VC_OK;
     }
     if (t->role != VC_ROLE_WEIGHT) {
-        return vc_item_keep(ctx, item, "%s", vc_job_role_reason(t->role));
+        return vc_item_keep(ctx, item, "%s", t->kept_as != NULL ? t->kept_as : vc_job_role_reason(t->role));
     }
     return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }

@@ -3,7 +3,8 @@
  *     ModelProto    ir_version 1, graph 7, opset_import 8, ...
  *       GraphProto  node 1, initializer 5, input 11, output 12, value_info 13, ...
  *
- * The tensors of a model are the initializers of its main graph. Where an initializer reaches the graph through nodes
+ * The tensors of a model are the initializers of its main graph, and what Constant nodes hold there of floats with two
+ * dimensions or more; below, "initializer" means both. Where an initializer reaches the graph through nodes
  * of its own (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it.
  * Everything else stays in the file, and is copied from there when a new one is written. */
 #ifndef VC_FORMATS_ONNX_H
@@ -101,6 +102,7 @@ enum onnx_place {
 
 /* An initializer of the main graph, as the file has it. */
 struct onnx_tensor {
+    bool constant;          /* in a Constant node */
     struct vc_span field;   /* of the graph, with its tag */
     struct vc_span message; /* TensorProto */
     const char *name;       /* the arena's */
@@ -121,15 +123,17 @@ enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_
 /* A name of a value: in the main graph or anywhere below it. */
 struct onnx_symbol {
     const char *name;
-    size_t tensor;    /* initializer of the main graph, or ONNX_NONE */
-    size_t cast;      /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
-    size_t maker;     /* one of `nodes` that makes it, or ONNX_NONE */
-    uint32_t n_uses;  /* as an input of nodes, or what a subgraph gives back */
-    uint32_t n_made;  /* as an output of nodes */
-    unsigned axes;    /* ONNX_AXIS_... */
-    bool pinned;      /* an output of the graph, or what annotations refer to */
-    bool for_scales;  /* used as the scales of quantized weights, which are not to be touched */
-    bool graph_input; /* of the main graph */
+    size_t tensor;      /* initializer of the main graph, or ONNX_NONE */
+    size_t cast;        /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
+    size_t maker;       /* one of `nodes` that makes it, or ONNX_NONE */
+    uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
+    uint32_t n_made;    /* as an output of nodes */
+    unsigned axes;      /* ONNX_AXIS_... */
+    bool pinned;        /* an output of the graph, or what annotations refer to */
+    bool for_codes;     /* used by operators on codes, whose parts are not to be touched */
+    uint32_t n_beside;  /* of n_uses: as something that is no matrix of weights, ... */
+    const char *beside; /* ... such as "bias"; the last of these uses */
+    bool graph_input;   /* of the main graph */
 };
 
 struct onnx_symbols {
@@ -174,8 +178,10 @@ struct onnx {
     uint64_t opset;             /* of the default domain; 1 if the file names none */
     struct vc_span graph_field; /* of the file, with its tag */
     struct vc_span graph;
-    bool has_training;     /* training_info, which refers to initializers by name */
-    bool external_inside;  /* a tensor inside a node or a sparse one lies in another file */
+    bool has_training;    /* training_info, which refers to initializers by name */
+    bool external_inside; /* a tensor inside a node or a sparse one lies in another file */
+    uint64_t n_inner,
+        inner_bytes;       /* of large tensors inside nodes and inner graphs, and sparse ones: only carried over */
     struct vc_arena arena; /* names, shapes */
     struct onnx_tensor *tensors;
     size_t n_tensors, tensors_capacity;
@@ -244,6 +250,9 @@ enum vc_status onnx_external_find(struct onnx_reader *r, const struct onnx_exter
 
 /* Reads nodes, initializers and names of the main graph and of those below it. */
 enum vc_status onnx_graph_scan(struct onnx_reader *r);
+/* What a Constant node of the main graph holds becomes a tensor called as its output, if it looks like weights. */
+enum vc_status onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
+                                  size_t symbol);
 /* A graph inside a node. */
 enum vc_status onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth);
 /* One node; depth 0: of the main graph. */

@@ -1,11 +1,14 @@
 /* onnx_graph.c - walks over the graph of an ONNX file: initializers become tensors, and every name is known afterwards,
  * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change. */
 #include <inttypes.h>
+#include <string.h>
 
+#include "core/checked.h"
 #include "core/findings.h"
 #include "formats/onnx.h"
 
-#define MAX_DEPTH 32 /* graphs within nodes within graphs */
+#define MAX_DEPTH   32   /* graphs within nodes within graphs */
+#define LARGE_BYTES 1024 /* of tensors that are only carried over: worth a word */
 
 /* ---- tensors that are only carried over ---- */
 
@@ -16,6 +19,8 @@ enum vc_status onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *f
     enum vc_status status;
 
     VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor"));
+    r->self->n_inner += field->all.n >= LARGE_BYTES;
+    r->self->inner_bytes += field->all.n >= LARGE_BYTES ? field->all.n : 0;
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         if (named && f.number == ONNX_TENSOR_NAME) {
@@ -122,21 +127,26 @@ out:
     return status;
 }
 
-static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)
+/* `constant`: the symbol whose name it has instead of its own; else ONNX_NONE. */
+static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *field, size_t constant)
 {
     struct onnx *self = r->self;
     struct onnx_tensor *tensor;
-    const char *name;
+    const char *name = constant != ONNX_NONE ? self->symbols.list[constant].name : NULL;
     enum vc_status status;
 
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
     VC_TRY(onnx_grow(r->ctx, &self->tensors, &self->tensors_capacity, self->n_tensors, sizeof *self->tensors));
     tensor = &self->tensors[self->n_tensors];
-    if (find_name(r, field->data, &name) != VC_OK || onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
+    if ((name == NULL && find_name(r, field->data, &name) != VC_OK) ||
+        onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
         status = name != NULL
                      ? vc_context(r->ctx, "%s", name)
                      : vc_context(r->ctx, "initializer %zu (at offset %" PRIu64 ")", self->n_tensors, field->all.at);
         return vc_collect_missing(r->ctx, status, "tensor", name);
+    }
+    if (constant != ONNX_NONE) {
+        tensor->symbol = constant;
+        tensor->name = name;
     }
     if (tensor->symbol == ONNX_NONE) {
         status = vc_fail(r->ctx, VC_E_FORMAT, "initializer %zu (at offset %" PRIu64 ") has no name", self->n_tensors,
@@ -149,6 +159,63 @@ static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_fi
         return vc_collect(r->ctx, status, "duplicate", tensor->name);
     }
     self->symbols.list[tensor->symbol].tensor = self->n_tensors++;
+out:
+    return status;
+}
+
+static enum vc_status take_initializer(struct onnx_reader *r, const struct vc_field *field)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an initializer"));
+    VC_TRY(add_tensor(r, field, ONNX_NONE));
+out:
+    return status;
+}
+
+/* Floats of two dimensions or more, in this file. */
+static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span message, bool *yes)
+{
+    enum vc_dtype dtype = VC_DTYPE_RAW;
+    unsigned n_dims = 0;
+    bool here = true;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        if (f.number == ONNX_TENSOR_TYPE && f.value < ONNX_N_TYPES) {
+            dtype = onnx_types[f.value].dtype;
+        }
+        n_dims += f.number != ONNX_TENSOR_DIMS ? 0 : f.type == VC_WIRE_VARINT ? 1 : (unsigned)vc_min_u64(f.data.n, 2);
+        here = here && (f.number != ONNX_TENSOR_LOCATION || f.value == 0);
+    }
+    *yes = here && n_dims >= 2 && vc_dtype_is_float(dtype);
+out:
+    return status;
+}
+
+enum vc_status onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
+                                  size_t symbol)
+{
+    struct onnx *self = r->self;
+    size_t n_before = self->n_tensors;
+    bool yes = false;
+    enum vc_status status;
+
+    VC_TRY(looks_like_weights(r, value->data, &yes));
+    if (!yes || symbol == ONNX_NONE || self->symbols.list[symbol].tensor != ONNX_NONE ||
+        !vc_utf8_valid(self->symbols.list[symbol].name, strlen(self->symbols.list[symbol].name))) {
+        return VC_OK;
+    }
+    VC_TRY(add_tensor(r, value, symbol));
+    if (self->n_tensors != n_before) {
+        self->tensors[n_before].field = node->all;
+        self->tensors[n_before].constant = true;
+        self->symbols.list[symbol].n_made--; /* no node makes it: it is there */
+        self->n_inner -= value->all.n >= LARGE_BYTES;
+        self->inner_bytes -= value->all.n >= LARGE_BYTES ? value->all.n : 0;
+    }
 out:
     return status;
 }

@@ -189,14 +189,14 @@ out:
 }
 
 /* A kept one: as it is, but for the place of values in another file. Where its message does not come along with the
- * values, because another output wants them without, it is copied from the source. */
+ * values, because another output wants them without, or has a node around it, it is copied from the source. */
 static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_tensor *tensor)
 {
     struct onnx_sink *self = l->self;
     bool raw = self->outs->tensors[out].form == VC_FORM_RAW;
     bool was_external = tensor->place == ONNX_PLACE_EXTERNAL;
-    bool moves =
-        self->moves == ONNX_MOVES_ALL && tensor->place == ONNX_PLACE_SPAN && tensor->n_bytes >= ONNX_EXTERNAL_MIN;
+    bool moves = self->moves == ONNX_MOVES_ALL && !tensor->constant && tensor->place == ONNX_PLACE_SPAN &&
+                 tensor->n_bytes >= ONNX_EXTERNAL_MIN;
     struct vc_text *text = &self->literals;
     size_t from = text->n;
     enum vc_status status;
@@ -212,7 +212,7 @@ static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_t
         VC_TRY(place_external(l, out, raw ? tensor->values.at - tensor->message.at : 0, tensor->n_bytes));
         return add_tensor(l, out, tensor->message, false, tensor->n_bytes);
     }
-    if (!raw) {
+    if (!raw || tensor->constant) {
         self->out[out].n = 0;
         return add_copy(l, tensor->field);
     }
@@ -225,7 +225,8 @@ out:
     return status;
 }
 
-static enum vc_status add_initializer(struct layout *l, const struct vc_field *field)
+/* The next tensor, which the field holds, as an initializer or in a Constant node. */
+static enum vc_status add_next_tensor(struct layout *l, const struct vc_field *field)
 {
     struct onnx_sink *self = l->self;
     const struct onnx_tensor *tensor = &self->source->tensors[l->next_tensor++];
@@ -282,6 +283,9 @@ static enum vc_status add_node(struct layout *l, const struct vc_field *field)
     const struct onnx *source = l->self->source;
     size_t node = l->next_node;
 
+    if (l->next_tensor < source->n_tensors && source->tensors[l->next_tensor].field.at == field->all.at) {
+        return add_next_tensor(l, field);
+    }
     if (node < source->n_nodes && source->nodes[node].field.at == field->all.at) {
         l->next_node++;
         if (l->self->drop[node]) {
@@ -295,7 +299,7 @@ static enum vc_status add_field(struct layout *l, const struct vc_field *field)
 {
     switch (field->number) {
     case ONNX_GRAPH_INITIALIZER:
-        return add_initializer(l, field);
+        return add_next_tensor(l, field);
     case ONNX_GRAPH_NODE:
         return add_node(l, field);
     case ONNX_GRAPH_INPUT:

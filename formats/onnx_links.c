@@ -155,7 +155,10 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
 
         t->name = symbol->name;
         t->channel_axis = channel_axis(symbol, t->n_dims);
-        t->role = symbol->for_scales ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
+        t->role = symbol->for_codes ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
+        t->kept_as = symbol->for_codes                                           ? "part of an operator on codes"
+                     : symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses ? symbol->beside
+                                                                                 : NULL;
     }
 }
 

@@ -13,6 +13,7 @@ struct node {
     size_t first; /* of r->uses */
     size_t n_in, n_out;
     bool odd;
+    struct vc_field value; /* its attribute of that name, if it is a tensor */
     int64_t axis, to, trans_a, trans_b, block_size, output_dtype;
 };
 
@@ -65,6 +66,7 @@ static void take_value(struct node *node, const char *name, int64_t value)
 /* Its number; graphs and tensors in it are looked at on the way. */
 static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, struct vc_span message, unsigned depth)
 {
+    struct vc_field tensor = {.number = 0};
     char name[MAX_WORD + 1] = "";
     int64_t value = 0;
     struct vc_field f;
@@ -87,6 +89,7 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
         case ONNX_ATTRIBUTE_T:
         case ONNX_ATTRIBUTE_TENSORS:
             VC_TRY(onnx_inner_tensor(r, &f, false));
+            tensor = f;
             break;
         case ONNX_ATTRIBUTE_SPARSE:
         case ONNX_ATTRIBUTE_SPARSES:
@@ -97,6 +100,9 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
         }
     }
     take_value(node, name, value);
+    if (strcmp(name, "value") == 0) {
+        node->value = tensor;
+    }
 out:
     return status;
 }
@@ -155,8 +161,22 @@ static unsigned axis_of(const struct node *node, size_t k)
     return strcmp(op, "Gather") == 0 && k == 0 ? ONNX_AXIS_0 : 0;
 }
 
+/* What input k is, if it is no matrix of weights: an error in it is not spread over a sum. */
+static const char *beside_weights(const struct node *node, size_t k)
+{
+    bool recurrent = strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0;
+
+    if (!node->default_domain || (!recurrent && strcmp(node->op, "Gemm") != 0)) {
+        return NULL;
+    }
+    return k == (recurrent ? 3 : 2) ? "bias"
+           : recurrent && k == 7    ? "peephole weights"
+           : k > 4                  ? "initial state"
+                                    : NULL;
+}
+
 /* Inputs of nodes that compute on codes: scales would not survive being quantized themselves. */
-static bool is_for_scales(const struct node *node, size_t k)
+static bool is_for_codes(const struct node *node, size_t k)
 {
     static const char *const ops[] = {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"};
     static const char *const starts[] = {"QLinear",         "MatMulInteger", "ConvInteger",
@@ -193,7 +213,9 @@ static void count_uses(struct onnx_reader *r, const struct node *node)
         } else if (symbol != NULL) {
             symbol->n_uses++;
             symbol->axes |= axis_of(node, k);
-            symbol->for_scales |= is_for_scales(node, k);
+            symbol->for_codes |= is_for_codes(node, k);
+            symbol->n_beside += beside_weights(node, k) != NULL;
+            symbol->beside = beside_weights(node, k) != NULL ? beside_weights(node, k) : symbol->beside;
         }
         k += !use->output;
     }
@@ -266,6 +288,12 @@ out:
     return status;
 }
 
+static bool is_constant(const struct node *node)
+{
+    return node->default_domain && strcmp(node->op, "Constant") == 0 && node->n_in == 0 && node->n_out == 1 &&
+           node->value.number == ONNX_ATTRIBUTE_T;
+}
+
 enum vc_status onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
 {
     struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1};
@@ -279,7 +307,9 @@ enum vc_status onnx_node_scan(struct onnx_reader *r, const struct vc_field *fiel
         VC_TRY(take_field(r, &node, &f, depth));
     }
     count_uses(r, &node);
-    if (depth == 0) {
+    if (depth == 0 && is_constant(&node)) {
+        VC_TRY(onnx_constant_scan(r, field, &node.value, r->uses[node.first].symbol));
+    } else if (depth == 0) {
         VC_TRY(keep(r, &node, field));
     }
 out:

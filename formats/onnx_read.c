@@ -239,6 +239,13 @@ static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
     for (i = 0; i < self->n_externals && i < 4; i++) {
         VC_TRY(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
     }
+    if (self->inner_bytes > model->file_bytes / 100) {
+        VC_TRY(vc_model_add_fact(
+            ctx, model, VC_FACT_NOTE,
+            "large tensors inside nodes or inner graphs, or sparse, are carried over as they are: %" PRIu64
+            " with %" PRIu64 " bytes",
+            self->n_inner, self->inner_bytes));
+    }
 out:
     return status;
 }
@@ -282,8 +289,8 @@ static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     VC_TRY(vc_wire_open(ctx, file, &r.wire));
     VC_TRY(read_model(&r));
     VC_TRY(onnx_make_tensors(&r, model));
-    VC_TRY(add_facts(ctx, model));
     VC_TRY(list_inputs(ctx, model));
+    VC_TRY(add_facts(ctx, model));
 out:
     vc_wire_close(&r.wire);
     vc_free(ctx, r.name);

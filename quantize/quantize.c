@@ -96,7 +96,8 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
 {
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = &item->desc;
-    const char *skip = vc_default_skip(item->model->tensors[item->source].name);
+    const struct vc_tensor *t = &item->model->tensors[item->source];
+    const char *skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
     int axis = axis_fits(desc, vc_int8_axis(o, item)) ? vc_int8_axis(o, item) : 0;
 
     *kept = true;

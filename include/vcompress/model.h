@@ -64,6 +64,8 @@ struct vc_tensor {
     size_t alias_of; /* an earlier tensor that is the same values in the same bytes of the file (tied weights): same
                         type and shape; file_bytes is 0 here. Else VC_NO_TENSOR */
     enum vc_role role;
+    const char *kept_as; /* what it is, where its format tells and that is a reason to leave it alone unless it is asked
+                            for by name ("bias"); NULL: nothing speaks against it */
     unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) */
 };
 

@@ -142,6 +142,19 @@ void onnx_op_with(struct onnx_builder *g, const char *op, const char *inputs, co
     put_op(g, op, inputs, output, &a);
 }
 
+void onnx_constant(struct onnx_builder *g, const char *output, unsigned type, unsigned n_dims, const uint64_t *dims,
+                   const void *data, size_t n)
+{
+    struct bytes t = onnx_head("value of a node", type, n_dims, dims);
+    struct bytes a = {NULL, 0, 0};
+
+    pb_text(&a, 1, "value");
+    pb_data(&t, 9, data, n);
+    pb_message(&a, 5, &t);
+    pb_int(&a, 20, 4);
+    put_op(g, "Constant", "", output, &a);
+}
+
 void onnx_info(struct onnx_builder *g, unsigned field, const char *name)
 {
     struct bytes info = {NULL, 0, 0};

@@ -32,6 +32,9 @@ void onnx_op(struct onnx_builder *g, const char *op, const char *inputs, const c
 /* ... with one attribute that is a number. */
 void onnx_op_with(struct onnx_builder *g, const char *op, const char *inputs, const char *output, const char *attribute,
                   uint64_t value);
+/* A Constant node; the tensor in it has a name of its own. */
+void onnx_constant(struct onnx_builder *g, const char *output, unsigned type, unsigned n_dims, const uint64_t *dims,
+                   const void *data, size_t n);
 /* An input (11), output (12) or value_info (13) without a type. */
 void onnx_info(struct onnx_builder *g, unsigned field, const char *name);
 

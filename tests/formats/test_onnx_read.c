@@ -444,6 +444,90 @@ static void test_no_products(void **state)
     expect_seen(&g, "q", VC_DTYPE_I8, false);
 }
 
+/* Floats of two dimensions in Constant nodes of the main graph are tensors; nothing else in nodes is. */
+static void test_constants(void **state)
+{
+    static const float values[6] = {1, -2, 3, -4, 5, -6};
+    struct onnx_builder g = {.ir = 0};
+    struct vc_ctx *ctx = test_ctx();
+    struct open_model o;
+    float read[6];
+
+    (void)state;
+    onnx_constant(&g, "flat", 1, 1, two_by_three, values, 8);
+    onnx_constant(&g, "ints", 6, 2, two_by_three, values, 24);
+    onnx_constant(&g, "w\xff", 1, 2, two_by_three, values, 24);
+    onnx_constant(&g, "taken", 1, 2, two_by_three, values, 24);
+    onnx_constant(&g, "w", 1, 2, two_by_three, values, 24);
+    onnx_constant(&g, "half", 10, 2, two_by_three, values, 12);
+    onnx_op_with(&g, "Cast", "half", "wide", "to", 1);
+    onnx_op(&g, "MatMul", "x w", "y");
+    open_bytes(ctx, onnx_finish(&g), &o);
+    assert_int_equal(vc_model_tensor_count(o.model), 3);
+    assert_int_equal(get(&o, "taken")->n_elems, 6);
+    assert_int_equal(get(&o, "w")->channel_axis, 1);
+    assert_int_equal(get(&o, "wide")->dtype, VC_DTYPE_F16);
+    assert_int_equal(vc_model_read(ctx, o.model, vc_model_find(o.model, "w"), 0, 6, read, sizeof read), VC_OK);
+    assert_memory_equal(read, values, sizeof read);
+    assert_int_equal(walk_model(ctx, o.model), VC_OK);
+    close_model(&o);
+    onnx_constant(&g, "w", 1, 2, two_by_three, values, 24);
+    onnx_weights(&g, "w", 2, 3);
+    {
+        struct bytes b = onnx_finish(&g);
+
+        expect_bad("twice", b.p, b.n, "tensor 'w' occurs twice");
+        bytes_release(&b);
+    }
+    onnx_constant(&g, "w", 1, 2, two_by_three, values, 20);
+    {
+        struct bytes b = onnx_finish(&g);
+
+        expect_bad("short", b.p, b.n, "w: has 20 bytes of values, but its shape and type need 24");
+        bytes_release(&b);
+    }
+    test_ctx_done(ctx);
+}
+
+/* What is no matrix of weights says what it is. */
+static void test_kept_as(void **state)
+{
+    static const struct {
+        const char *op, *inputs, *what;
+    } cases[] = {{"LSTM", "x x x w", "bias"},
+                 {"GRU", "x x x x s w", "initial state"},
+                 {"LSTM", "x x x x s x x w", "peephole weights"},
+                 {"Gemm", "x x w", "bias"},
+                 {"Gemm", "x w x", NULL},
+                 {"LSTM", "x w x x", NULL},
+                 {"Add", "x w", NULL},
+                 {"QLinearConv", "x x x w", "part of an operator on codes"}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i <= sizeof cases / sizeof cases[0]; i++) {
+        bool twice = i == sizeof cases / sizeof cases[0]; /* a bias that is something else, too */
+        const char *what = twice ? NULL : cases[i].what;
+        struct onnx_builder g = {.ir = 0};
+        struct vc_ctx *ctx = test_ctx();
+        struct open_model o;
+
+        onnx_op(&g, cases[twice ? 0 : i].op, cases[twice ? 0 : i].inputs, "y");
+        if (twice) {
+            onnx_op(&g, "MatMul", "y w", "z");
+        }
+        onnx_weights(&g, "w", 4, 6);
+        open_bytes(ctx, onnx_finish(&g), &o);
+        if (what == NULL) {
+            assert_null(get(&o, "w")->kept_as);
+        } else {
+            assert_string_equal(get(&o, "w")->kept_as, what);
+        }
+        close_model(&o);
+        test_ctx_done(ctx);
+    }
+}
+
 /* ---- bad files ---- */
 
 /* One initializer, whose fields are given. */
@@ -659,10 +743,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sample),     cmocka_unit_test(test_numbers),        cmocka_unit_test(test_loose_numbers),
-        cmocka_unit_test(test_axes),       cmocka_unit_test(test_patterns),       cmocka_unit_test(test_no_patterns),
-        cmocka_unit_test(test_products),   cmocka_unit_test(test_no_products),    cmocka_unit_test(test_bad_tensors),
-        cmocka_unit_test(test_bad_graphs), cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_sample),         cmocka_unit_test(test_numbers),     cmocka_unit_test(test_loose_numbers),
+        cmocka_unit_test(test_axes),           cmocka_unit_test(test_patterns),    cmocka_unit_test(test_no_patterns),
+        cmocka_unit_test(test_products),       cmocka_unit_test(test_no_products), cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_kept_as),        cmocka_unit_test(test_bad_tensors), cmocka_unit_test(test_bad_graphs),
+        cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,6 +389,58 @@ class Onnx(Judge):
         out = onnx.load(self.path("out.onnx"))
         self.assertEqual(out.graph.node[1], m.graph.node[0])
 
+    def test_constants(self):
+        """Weights that exporters left in Constant nodes; those inside a branch or a function stay, and are told of."""
+        w, c = normal("w", (32, 32)), normal("c", (32, 32))
+        for opset, ir in ((9, 3), (17, 8)):
+            m = model([helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(c, "value")),
+                       helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(np.ones(32, "f4"))),
+                       helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "c"], ["i"]),
+                       helper.make_node("Mul", ["i", "k"], ["y"])],
+                      [info("x", [5, 32])] + ([info("w", [32, 32])] if ir < 4 else []), [info("y", [5, 32])],
+                      [tensor("w", w)], opset, ir)
+            before = run_model(self.save(m))
+            self.vc("quantize", "--int8", "--exclude", "*", "-f", self.path("in.onnx"), "-o", self.path("same.onnx"))
+            self.assertEqual(sha(self.path("same.onnx")), sha(self.path("in.onnx")))
+            self.vc("quantize", "--int8", *SMALL, "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+            values = self.check_int8(m, {"w": w, "c": c}, {"w": 1, "c": 1}, product=opset < 13)
+            self.near(run_model(self.path("out.onnx")), before, CLOSE)
+            self.vc("dequantize", "-f", self.path("out.onnx"), "-o", self.path("back.onnx"))
+            back = self.opened("back.onnx")
+            self.assertEqual([n.op_type for n in back.graph.node], ["Constant", "MatMul", "MatMul", "Mul"])
+            for n in values:
+                self.same_bits(initializers(back)[n], values[n], n)
+            self.near(run_model(self.path("back.onnx")), run_model(self.path("out.onnx")), 1e-6)
+        branch = helper.make_graph([helper.make_node("MatMul", ["x", "inner"], ["z"])], "b", [], [info("z", [5, 32])],
+                                   [tensor("inner", c)])
+        m = model([helper.make_node("If", ["t"], ["y"], then_branch=branch, else_branch=branch)],
+                  [info("t", [], T.BOOL), info("x", [5, 32])], [info("y", [5, 32])], [])
+        self.save(m)
+        r = self.vc("quantize", "--int8", *SMALL, "--json", "-f", self.path("in.onnx"), "-o", self.path("out.onnx")).json()
+        self.assertIn("inner graphs, or sparse, are carried over as they are: 2 with 8", r["note"])
+        self.assertEqual(sha(self.path("out.onnx")), sha(self.path("in.onnx")))
+
+    def test_recurrent(self):
+        """W and R are weights, [directions, gates, inputs]; B, initial states and peepholes are not, and stay by default."""
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            for opset, ir in ((7, 4), (14, 7)):
+                w = {"W": normal("W", (2, gates * 16, 48)), "R": normal("R", (2, gates * 16, 16))}
+                rest = {"B": normal("B", (2, gates * 32)), "h0": normal("h0", (2, 5, 16))}
+                m = model([helper.make_node(op, ["x", "W", "R", "B", "", "h0"], ["y"], hidden_size=16,
+                                            direction="bidirectional")],
+                          [info("x", [4, 5, 48])], [info("y", [4, 2, 5, 16])], [tensor(n, a) for n, a in {**w, **rest}.items()],
+                          opset, ir)
+                before = run_model(self.save(m))
+                r = self.vc("quantize", "--int8", "--min-elements", "1", "--min-row", "1", "--json", "-f", self.path("in.onnx"),
+                            "-o", self.path("out.onnx")).json()
+                self.assertEqual({t["name"]: t["reason"] for t in r["tensors"] if t["action"] == "kept"},
+                                 {"B": "bias", "h0": "initial state"})
+                values = self.check_int8(m, w, {"W": 1, "R": 1}, product=opset < 13)
+                self.same_values(m, values, "out.onnx")
+                self.near(run_model(self.path("out.onnx")), before, 3 * CLOSE)
+                self.vc("quantize", "--int8", "--include", "B", "--min-row", "1", "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+                self.assertIn("B.int8", initializers(self.opened("out.onnx")))
+
     def test_names_that_are_taken(self):
         """Names of nodes' values, here and in a branch, are not used again."""
         m, w = mlp()
