@@ -12,6 +12,11 @@
 /* CRC-32 of zip; start with 0. */
 uint32_t vc_crc32(uint32_t crc, const void *data, size_t n);
 
+/* Its fast part: the first bytes of data (returns how many; 0 where this processor lacks the instructions, or n is
+ * small) are replaced by 16 whose CRC, started with 0xffffffff, is that of those bytes started with crc. */
+#define VC_CRC_FOLDED_BYTES 16
+size_t vc_crc32_fold(uint32_t crc, const void *data, size_t n, unsigned char folded[VC_CRC_FOLDED_BYTES]);
+
 /* What the CRC of a piece contributes to the CRC of the whole when n_after bytes follow it: the CRC of the whole is the
  * XOR of the contributions of its pieces, in any order. Thread-safe. */
 uint32_t vc_crc32_place(uint32_t piece_crc, uint64_t n_after);

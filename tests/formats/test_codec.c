@@ -63,7 +63,7 @@ static void test_crc_is_zlibs(void **state)
     (void)state;
     assert_int_equal(vc_crc32(0, "123456789", 9), 0xCBF43926);
     assert_int_equal(vc_crc32(0, NULL, 0), 0);
-    for (size_t n = 0; n < 300; n++) {
+    for (size_t n = 0; n < 700; n++) { /* several blocks of 128, and what is left behind them */
         for (size_t at = 0; at < 8; at++) {
             assert_int_equal(vc_crc32((uint32_t)n, p + at, n), (uint32_t)crc32(n, p + at, (uInt)n));
         }
