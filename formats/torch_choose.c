@@ -15,9 +15,14 @@ static const char *const usual_keys[] = {"state_dict", "model_state_dict", "mode
                                          "net",        "params_ema",       "params",  "generator",
                                          "ema",        "model_ema",        "network", "weights"};
 
+uint64_t torch_max_steps(const struct torch *self)
+{
+    return (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_opcodes;
+}
+
 enum vc_status torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps)
 {
-    if (++*steps > (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_opcodes) {
+    if (++*steps > torch_max_steps(self)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "its values contain each other so often that a walk over them does not end");
     }

@@ -9,8 +9,10 @@
 /* Sets self->chosen and self->key; *home: the entry at the top that it is in, or is. key NULL: by the usual names. */
 enum vc_status torch_choose(struct vc_ctx *ctx, struct torch *self, const char *key, struct vc_pickle_node **home);
 
-/* Counts a step of a walk; VC_E_UNSUPPORTED when there are far more than values: a few dicts that contain each other
- * many times over. */
+/* A walk may take a few steps per opcode of the pickle, and some more. */
+uint64_t torch_max_steps(const struct torch *self);
+/* Counts a step of a walk; VC_E_UNSUPPORTED when there were more: a few dicts that contain each other many times over.
+ * What looks at many values at once adds them to *steps itself. */
 enum vc_status torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps);
 
 /* Adds ".key" to a path, or the position where the key is no name (NULL: items of a list). leave: back to n bytes. */
@@ -30,15 +32,17 @@ const char *torch_numpy_kind(const struct vc_pickle_node *node);
 /* Made by one of the functions that make tensors, known or not. */
 bool torch_is_tensor(const struct vc_pickle_node *node);
 bool torch_is_container(const struct vc_pickle_node *node);
-/* The set, list or tuple has this key; set may be NULL. */
-bool torch_set_has(const struct vc_pickle_node *set, const struct vc_pickle_node *key);
+/* The node with the items of a set (may be NULL): itself, or the list it is made from. NULL: no set, list or tuple. */
+const struct vc_pickle_node *torch_set_items(const struct vc_pickle_node *set);
+bool torch_items_have(const struct vc_pickle_node *items, const struct vc_pickle_node *key);
 /* Some storage is in there, as far as `depth` levels and `budget` steps show. */
 bool torch_holds_storage(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget);
 
 /* ---- torch_plain.c ---- */
 
-/* Nothing in it but values that a restricted loader takes as they are, and no tensors. */
-bool torch_is_plain(const struct vc_pickle_node *node);
+/* Nothing in it but values that a restricted loader takes as they are, and no tensors. Adds what it looked at to
+ * *steps, and says no when there were too many: the next torch_step fails then. */
+bool torch_is_plain(const struct torch *self, const struct vc_pickle_node *node, uint64_t *steps);
 bool torch_is_atom(const struct vc_pickle_node *node); /* ... and no container */
 /* A call that restricted loaders make, too: torch.Size, set, ... */
 bool torch_is_known_call(const struct vc_pickle_node *node);

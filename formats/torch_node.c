@@ -106,18 +106,21 @@ static bool same_key(const struct vc_pickle_node *a, const struct vc_pickle_node
            memcmp(a->u.text.p, b->u.text.p, a->u.text.n) == 0;
 }
 
-bool torch_set_has(const struct vc_pickle_node *set, const struct vc_pickle_node *key)
+const struct vc_pickle_node *torch_set_items(const struct vc_pickle_node *set)
 {
-    struct vc_pickle_iter iter;
-    const struct vc_pickle_node *item;
-
     if (set != NULL && vc_pickle_is_call(set, "builtins", "set")) { /* set([...]) of protocol 2 */
         set = vc_pickle_item(set->u.call.args, 0);
     }
-    if (set == NULL || (set->kind != VC_PICKLE_SET && set->kind != VC_PICKLE_LIST && set->kind != VC_PICKLE_TUPLE)) {
-        return false;
-    }
-    iter = vc_pickle_iterate(set);
+    return set != NULL && (set->kind == VC_PICKLE_SET || set->kind == VC_PICKLE_LIST || set->kind == VC_PICKLE_TUPLE)
+               ? set
+               : NULL;
+}
+
+bool torch_items_have(const struct vc_pickle_node *items, const struct vc_pickle_node *key)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(items);
+    const struct vc_pickle_node *item;
+
     while ((item = vc_pickle_next(&iter)) != NULL) {
         if (same_key(item, key)) {
             return true;

@@ -3,8 +3,7 @@
 #include "core/text.h"
 #include "formats/torch_choose.h"
 
-#define MAX_DEPTH  50
-#define MAX_VALUES 100000
+#define MAX_DEPTH 50
 
 static bool is_plain(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget);
 
@@ -83,9 +82,13 @@ static bool is_plain(const struct vc_pickle_node *node, unsigned depth, uint64_t
     }
 }
 
-bool torch_is_plain(const struct vc_pickle_node *node)
+bool torch_is_plain(const struct torch *self, const struct vc_pickle_node *node, uint64_t *steps)
 {
-    uint64_t budget = MAX_VALUES;
+    uint64_t most = torch_max_steps(self);
+    uint64_t before = *steps < most ? most - *steps : 0;
+    uint64_t budget = before;
+    bool plain = is_plain(node, MAX_DEPTH, &budget);
 
-    return is_plain(node, MAX_DEPTH, &budget);
+    *steps += before - budget;
+    return plain;
 }

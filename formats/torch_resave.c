@@ -31,7 +31,12 @@ static bool holds_tensors(const struct torch_writer *w)
     return torch_find_below(w, &first, &last);
 }
 
-static bool can_write(const struct torch_writer *w, const struct vc_pickle_node *node)
+static bool is_plain(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    return torch_is_plain(w->source, node, &w->steps);
+}
+
+static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     if (torch_is_tensor(node)) {
         return torch_out_here(w) != VC_NO_TENSOR;
@@ -42,9 +47,9 @@ static bool can_write(const struct torch_writer *w, const struct vc_pickle_node 
     case VC_PICKLE_DICT:
         return true;
     case VC_PICKLE_SET:
-        return torch_is_plain(node);
+        return is_plain(w, node);
     case VC_PICKLE_CALL:
-        return vc_pickle_is_mapping(node) || torch_is_plain(node) || holds_tensors(w);
+        return vc_pickle_is_mapping(node) || is_plain(w, node) || holds_tensors(w);
     default:
         return torch_is_atom(node);
     }
@@ -122,7 +127,7 @@ static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *
     size_t main_out = torch_is_tensor(value) ? torch_out_here(w) : VC_NO_TENSOR;
     enum vc_status status = VC_OK;
 
-    if ((main_out == VC_NO_TENSOR && !can_write(w, value)) || !torch_is_plain(key)) {
+    if ((main_out == VC_NO_TENSOR && !can_write(w, value)) || !is_plain(w, key)) {
         note_left(w, value);
         return VC_OK;
     }
@@ -177,7 +182,7 @@ static enum vc_status write_mapping(struct torch_writer *w, const struct vc_pick
     emit_byte(&w->e, '(');
     VC_TRY(write_pairs(w, node));
     emit_byte(&w->e, 'u');
-    if (ordered && state != NULL && torch_is_plain(state)) { /* _metadata: versions of the modules */
+    if (ordered && state != NULL && is_plain(w, state)) { /* _metadata: versions of the modules */
         VC_TRY(write_value(w, state));
         emit_byte(&w->e, 'b');
     }
@@ -249,7 +254,7 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
     if (torch_is_tensor(node)) {
         w->flat |= torch_companions_of(w, torch_out_here(w)) != 0;
         torch_write_out(w, torch_out_here(w));
-    } else if (torch_is_known_call(node) && torch_is_plain(node)) {
+    } else if (torch_is_known_call(node) && is_plain(w, node)) {
         vc_text_add(w->e.to, "c%.*s\n%.*s\n", (int)function->u.global.module.n, function->u.global.module.p,
                     (int)function->u.global.name.n, function->u.global.name.p);
         VC_TRY(write_value(w, node->u.call.args));
@@ -343,10 +348,14 @@ out:
 enum vc_status torch_write_tree(struct torch_writer *w)
 {
     struct vc_pickle_node *root = w->source->pickle.root;
+    enum vc_status status = VC_OK;
 
-    if (!can_write(w, root)) {
+    if (can_write(w, root)) {
+        VC_TRY(write_value(w, root));
+    } else {
         w->flat = true;
-        return VC_OK;
     }
-    return write_value(w, root);
+    VC_TRY(torch_step(w->ctx, w->source, &w->steps)); /* there may have been too many already */
+out:
+    return status;
 }

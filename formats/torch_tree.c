@@ -13,6 +13,7 @@
 #include "formats/torch_choose.h"
 
 #define MAX_PARTS ((size_t)1000)
+#define MAX_ARGS  ((uint64_t)10000) /* values that are looked at of what an object is made from */
 
 struct walk {
     struct vc_ctx *ctx;
@@ -139,11 +140,18 @@ out:
     return status;
 }
 
+/* Buffers that state_dict() leaves out; there are few, so they are looked through for every buffer. */
+static bool is_hidden(struct walk *w, const struct vc_pickle_node *hidden, const struct vc_pickle_node *key)
+{
+    w->steps += hidden == NULL ? 0 : hidden->n_items;
+    return hidden != NULL && torch_items_have(hidden, key);
+}
+
 /* What state_dict() would list of a module. */
 static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *state)
 {
     static const char *const lists[] = {"_parameters", "_buffers", "_modules"};
-    const struct vc_pickle_node *hidden = torch_dict_get(state, "_non_persistent_buffers_set");
+    const struct vc_pickle_node *hidden = torch_set_items(torch_dict_get(state, "_non_persistent_buffers_set"));
     size_t i;
     enum vc_status status = VC_OK;
 
@@ -161,7 +169,7 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
         while ((key = vc_pickle_next(&iter)) != NULL) {
             struct vc_pickle_node *value = vc_pickle_next(&iter);
 
-            if (i != 1 || !torch_set_has(hidden, key)) {
+            if (i != 1 || !is_hidden(w, hidden, key)) {
                 VC_TRY(walk_at(w, key, k, value));
             }
             k++;
@@ -176,7 +184,7 @@ out:
 static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_node *state = torch_object_state(node);
-    uint64_t budget = 10000;
+    uint64_t budget = MAX_ARGS;
     const char *numpy = torch_numpy_kind(node);
     enum vc_status status = VC_OK;
 
@@ -189,6 +197,7 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
         VC_TRY_ALLOC(why);
         VC_TRY(add_found(w, &(struct torch_tensor){0}, why));
     }
+    w->steps += MAX_ARGS - budget;
     if (state != NULL) {
         VC_TRY(walk_mapping(w, state));
     }
@@ -201,8 +210,10 @@ out:
 
 static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
 {
+    struct vc_pickle_node *state = torch_object_state(node);
     struct vc_pickle_node *module = torch_module_state(node);
 
+    w->steps += state == NULL ? 0 : state->n_items; /* many objects may have one large state */
     if (module != NULL) {
         return walk_module(w, module);
     }

@@ -336,6 +336,41 @@ static void make_key_path(struct bytes *b)
     pk_raw(b, "s");
 }
 
+/* A few bytes each, and 4,000 values to look at: objects around one tuple, */
+static void make_objects(struct bytes *b)
+{
+    size_t i;
+
+    pk_raw(b, "](cm\nC\nq\1(");
+    for (i = 0; i < 4000; i++) {
+        pk_raw(b, "N");
+    }
+    pk_raw(b, "tq\2");
+    for (i = 0; i < 4000; i++) {
+        pk_raw(b, "h\1h\2R");
+    }
+    pk_raw(b, "e");
+}
+
+/* and modules with one state. */
+static void make_modules(struct bytes *b)
+{
+    size_t i;
+
+    pk_raw(b, "](cm\nC\n)R}q\2(");
+    for (i = 0; i < 4000; i++) {
+        pk_raw(b, "NN");
+    }
+    pk_string(b, "_parameters");
+    pk_raw(b, "}");
+    pk_string(b, "_modules");
+    pk_raw(b, "}ubcm\nC\nq\1");
+    for (i = 0; i < 4000; i++) {
+        pk_raw(b, "h\1)Rh\2b");
+    }
+    pk_raw(b, "e");
+}
+
 static void test_bad_trees(void **state)
 {
     static const struct {
@@ -346,7 +381,8 @@ static void test_bad_trees(void **state)
         {make_doubling, "so often"},          {make_deep, "more than 200 levels"},
         {make_nothing, "without any tensor"}, {make_two_ways, "storage '0' is described in two ways"},
         {make_not_utf8, "no UTF-8"},          {make_missing, "no member 'archive/data/17'"},
-        {make_key_path, "is no plain name"},
+        {make_key_path, "is no plain name"},  {make_objects, "so often"},
+        {make_modules, "so often"},
     };
     static const size_t sizes[] = {48};
     size_t i;
