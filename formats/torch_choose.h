@@ -27,8 +27,6 @@ enum vc_role torch_role_of(const char *key, enum vc_role usual);
 
 /* {"state": ..., "param_groups": ...}: an optimizer's state_dict(). */
 bool torch_is_optimizer(const struct vc_pickle_node *node);
-/* "NumPy array", "NumPy number"; NULL: neither. */
-const char *torch_numpy_kind(const struct vc_pickle_node *node);
 /* Made by one of the functions that make tensors, known or not. */
 bool torch_is_tensor(const struct vc_pickle_node *node);
 bool torch_is_container(const struct vc_pickle_node *node);
@@ -47,6 +45,14 @@ bool torch_is_atom(const struct vc_pickle_node *node); /* ... and no container *
 /* A call that restricted loaders make, too: torch.Size, set, ... */
 bool torch_is_known_call(const struct vc_pickle_node *node);
 bool torch_is_ordered_dict(const struct vc_pickle_node *node);
+
+/* ---- torch_numpy.c ---- */
+
+/* "NumPy array", "NumPy number"; NULL: neither. */
+const char *torch_numpy_kind(const struct vc_pickle_node *node);
+/* A bool, integer or float of NumPy's as one of Python's: *number is a node of its own. False: it is none, or has no
+ * equal among those (half precision, complex, text). */
+bool torch_numpy_number(const struct vc_pickle_node *node, struct vc_pickle_node *number);
 
 /* ---- torch_describe.c ---- */
 

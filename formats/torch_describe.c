@@ -20,6 +20,7 @@ static const char *describe_text(struct vc_ctx *ctx, struct vc_arena *arena, con
 
 static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node)
 {
+    struct vc_pickle_node number;
     char name[256];
 
     if (vc_pickle_is_call(node, "collections", "OrderedDict")) {
@@ -35,6 +36,11 @@ static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, con
         return vc_pickle_is_call(node, "_codecs", "encode")
                    ? vc_arena_printf(ctx, arena, "bytes")
                    : vc_arena_printf(ctx, arena, "set of %u", list == NULL ? 0 : list->n_items);
+    }
+    if (torch_numpy_number(node, &number)) {
+        const char *what = torch_describe(ctx, arena, &number);
+
+        return what == NULL ? NULL : vc_arena_printf(ctx, arena, "%s (NumPy)", what);
     }
     if (torch_numpy_kind(node) != NULL) {
         return vc_arena_printf(ctx, arena, "%s, not read", torch_numpy_kind(node));

@@ -67,20 +67,6 @@ struct vc_pickle_node *torch_module_state(const struct vc_pickle_node *node)
 
 /* ---- kinds of entries ---- */
 
-const char *torch_numpy_kind(const struct vc_pickle_node *node)
-{
-    const struct vc_pickle_node *function = node->kind == VC_PICKLE_CALL ? node->u.call.function : NULL;
-
-    if (function == NULL || function->kind != VC_PICKLE_GLOBAL ||
-        (!vc_pickle_bytes_are(&function->u.global.module, "numpy.core.multiarray") &&
-         !vc_pickle_bytes_are(&function->u.global.module, "numpy._core.multiarray"))) {
-        return NULL;
-    }
-    return vc_pickle_bytes_are(&function->u.global.name, "_reconstruct") ? "NumPy array"
-           : vc_pickle_bytes_are(&function->u.global.name, "scalar")     ? "NumPy number"
-                                                                         : NULL;
-}
-
 bool torch_is_tensor(const struct vc_pickle_node *node)
 {
     return node->kind == VC_PICKLE_CALL && node->u.call.function->kind == VC_PICKLE_GLOBAL &&

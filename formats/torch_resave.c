@@ -38,6 +38,8 @@ static bool is_plain(struct torch_writer *w, const struct vc_pickle_node *node)
 
 static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
 {
+    struct vc_pickle_node number;
+
     if (torch_is_tensor(node)) {
         return torch_out_here(w) != VC_NO_TENSOR;
     }
@@ -49,7 +51,7 @@ static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
     case VC_PICKLE_SET:
         return is_plain(w, node);
     case VC_PICKLE_CALL:
-        return vc_pickle_is_mapping(node) || is_plain(w, node) || holds_tensors(w);
+        return vc_pickle_is_mapping(node) || is_plain(w, node) || torch_numpy_number(node, &number) || holds_tensors(w);
     default:
         return torch_is_atom(node);
     }
@@ -249,6 +251,7 @@ static void write_object(struct torch_writer *w)
 static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *node)
 {
     const struct vc_pickle_node *function = node->u.call.function;
+    struct vc_pickle_node number;
     enum vc_status status = VC_OK;
 
     if (torch_is_tensor(node)) {
@@ -259,6 +262,8 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
                     (int)function->u.global.name.n, function->u.global.name.p);
         VC_TRY(write_value(w, node->u.call.args));
         emit_byte(&w->e, 'R');
+    } else if (torch_numpy_number(node, &number)) {
+        VC_TRY(write_value(w, &number));
     } else if (vc_pickle_is_mapping(node)) {
         VC_TRY(write_mapping(w, node));
     } else {

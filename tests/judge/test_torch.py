@@ -273,13 +273,20 @@ class Torch(Judge):
 
     def test_others(self):
         """What is no tensor: named in plain words; NumPy arrays alone are no model."""
-        value = {"model": {"w": torch.ones(3)}, "set": {1, 2}, "bytes": b"ab", "array": np.arange(3), "number": np.float32(1)}
+        value = {"model": {"w": torch.ones(3)}, "set": {1, 2}, "bytes": b"ab", "array": np.arange(3),
+                 "half": np.float16(1), "loss": np.float32(0.1), "score": np.float64(-1e300), "best": np.int64(-(1 << 62)),
+                 "byte": np.uint8(200), "big": np.uint64(1 << 63), "yes": np.bool_(True)}
         torch.save(value, self.path("in.pt"))
         parts = {p["name"]: p["what"] for p in self.vc("inspect", "--json", self.path("in.pt")).json()["parts"]}
         self.assertEqual(parts, {"model": "dict of 1", "set": "set of 2", "bytes": "bytes", "array": "NumPy array, not read",
-                                 "number": "NumPy number, not read"})
+                                 "half": "NumPy number, not read", "loss": "float 0.1 (NumPy)",
+                                 "score": "float -1e+300 (NumPy)", "best": "int -4611686018427387904 (NumPy)",
+                                 "byte": "int 200 (NumPy)", "big": "NumPy number, not read", "yes": "bool True (NumPy)"})
         report = self.vc("convert", self.path("in.pt"), "-o", self.path("out.pt")).out
-        self.assertIn(b"array (NumPy array), number (NumPy number)", report)
+        self.assertIn(b"array (NumPy array), half (NumPy number), big (NumPy number)", report)
+        out = load(self.path("out.pt"), not OLD)
+        for name in ("loss", "score", "best", "byte", "yes"):
+            self.assertEqual((out[name], type(out[name])), (value[name].item(), type(value[name].item())), name)
         torch.save({"w": np.arange(3)}, self.path("none.pt"))
         self.assertIn("NumPy arrays in it are not read", self.refuse(3, "inspect", self.path("none.pt")))
 

@@ -1,0 +1,139 @@
+/* test_torch_numpy.c - NumPy's numbers in a pickle: which become Python's, and that nothing else does. */
+#include "formats_test.h"
+
+#include "formats/torch_choose.h"
+#include "torch_builder.h"
+
+/* scalar(dtype(type, False, True) with the state (3, order), bytes) */
+static struct bytes number_of(const char *module, const char *type, const char *order, const void *data, size_t n)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    pk_start(&b);
+    pk_global(&b, module, "scalar");
+    pk_raw(&b, "(");
+    pk_global(&b, "numpy", "dtype");
+    pk_raw(&b, "(");
+    pk_string(&b, type);
+    bytes_add(&b, "\x89\x88tR(K\3", 7);
+    pk_string(&b, order);
+    pk_raw(&b, "tbC");
+    bytes_fill(&b, (int)n, 1);
+    bytes_add(&b, data, n);
+    pk_raw(&b, "tR.");
+    return b;
+}
+
+/* What it becomes; VC_PICKLE_PERSID: nothing. Takes the bytes. */
+static struct vc_pickle_node read_number(struct bytes b)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_pickle_node number = {.kind = VC_PICKLE_PERSID};
+    struct vc_pickle pickle;
+
+    if (vc_pickle_parse(ctx, b.p, b.n, &pickle, NULL) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    if (!torch_numpy_number(pickle.root, &number)) {
+        number.kind = VC_PICKLE_PERSID;
+    }
+    vc_pickle_release(ctx, &pickle);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+    return number;
+}
+
+#define CORE "numpy.core.multiarray"
+
+static void expect_int(const char *type, const char *order, const void *data, size_t n, int64_t value)
+{
+    struct vc_pickle_node number = read_number(number_of(CORE, type, order, data, n));
+
+    assert_int_equal(number.kind, type[0] == 'b' ? VC_PICKLE_BOOL : VC_PICKLE_INT);
+    assert_true(number.u.integer == value);
+}
+
+static void expect_none(const char *module, const char *type, const void *data, size_t n)
+{
+    assert_int_equal(read_number(number_of(module, type, "<", data, n)).kind, VC_PICKLE_PERSID);
+}
+
+static void test_numbers(void **state)
+{
+    struct vc_pickle_node number;
+
+    (void)state;
+    expect_int("i1", "|", "\xff", 1, -1);
+    expect_int("u1", "|", "\xff", 1, 255);
+    expect_int("i2", "<", "\0\x80", 2, -32768);
+    expect_int("i4", "<", "\1\0\0\x80", 4, INT32_MIN + 1);
+    expect_int("i4", ">", "\1\2\3\4", 4, 0x01020304);
+    expect_int("u4", "<", "\xff\xff\xff\xff", 4, UINT32_MAX);
+    expect_int("i8", "<", "\0\0\0\0\0\0\0\x80", 8, INT64_MIN);
+    expect_int("u8", "<", "\xff\xff\xff\xff\xff\xff\xff\x7f", 8, INT64_MAX);
+    expect_int("b1", "|", "\1", 1, 1);
+    number = read_number(number_of("numpy._core.multiarray", "f4", "<", "\0\0\xc0\xbf", 4));
+    assert_int_equal(number.kind, VC_PICKLE_FLOAT);
+    assert_true(number.u.real == -1.5);
+    number = read_number(number_of(CORE, "f8", ">", "\x3f\xf8\0\0\0\0\0\0", 8));
+    assert_true(number.u.real == 1.5);
+}
+
+static void test_none(void **state)
+{
+    (void)state;
+    expect_none(CORE, "f2", "\0\0", 2);
+    expect_none(CORE, "c8", "\0\0\0\0\0\0\0\0", 8);
+    expect_none(CORE, "u8", "\0\0\0\0\0\0\0\x80", 8);
+    expect_none(CORE, "f8", "\0\0\0\0\0\0\0", 7);
+    expect_none(CORE, "f8", "\0\0\0\0\0\0\0\0\0", 9);
+    expect_none(CORE, "f9", "\0\0\0\0\0\0\0\0\0", 9);
+    expect_none(CORE, "i3", "\0\0\0", 3);
+    expect_none(CORE, "i", "\0\0\0\0", 4);
+    expect_none(CORE, "i16", "\0", 1);
+    expect_none("numpy.core", "i1", "\0", 1);
+}
+
+/* Protocol 2 has bytes as text: characters below 256, as many as there are bytes. */
+static void test_text(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t value; /* 0: refused */
+    } cases[] = {
+        {"\xc2\x80\x01", 0x0180}, {"\xc3\xbf\xc3\xbf", -1}, {"a", 0}, {"abc", 0}, {"a\xc4\x80", 0}, {"a\xc2", 0},
+        {"\xe2\x82\xac", 0}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bytes b = {NULL, 0, 0};
+        struct vc_pickle_node number;
+
+        pk_start(&b);
+        pk_global(&b, CORE, "scalar");
+        pk_raw(&b, "(");
+        pk_global(&b, "numpy", "dtype");
+        pk_raw(&b, "(");
+        pk_string(&b, "i2");
+        pk_raw(&b, "tR(K\3");
+        pk_string(&b, "<");
+        pk_raw(&b, "tb");
+        pk_global(&b, "_codecs", "encode");
+        pk_raw(&b, "(");
+        pk_string(&b, cases[i].text);
+        pk_string(&b, "latin1");
+        pk_raw(&b, "tRtR.");
+        number = read_number(b);
+        assert_int_equal(number.kind, cases[i].value == 0 ? VC_PICKLE_PERSID : VC_PICKLE_INT);
+        assert_true(cases[i].value == 0 || number.u.integer == cases[i].value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_none),
+                                       cmocka_unit_test(test_text)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
