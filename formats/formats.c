@@ -379,7 +379,7 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
-/* `divided`: into several files, which only safetensors can be. */
+/* `divided`: into several files, which is safetensors where the model's own format cannot be. */
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *own = NULL;
@@ -393,7 +393,7 @@ static const struct vc_format *output_format(const struct vc_model *model, const
             own = formats[i];
         }
     }
-    return divided ? &vc_format_safetensors : own;
+    return divided && (own == NULL || !own->divides) ? &vc_format_safetensors : own;
 }
 
 static const char *layout_name(enum vc_layout layout)
@@ -415,8 +415,8 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
                        model->format);
     }
-    if (divided && format != &vc_format_safetensors) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors can be divided into several files, %s cannot",
+    if (divided && !format->divides) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors and GGUF can be divided into several files, %s cannot",
                        format->name);
     }
     status = format->create_sink(ctx, model, options, out);
@@ -440,7 +440,8 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
 
 const char *vc_model_extension(const struct vc_model *model)
 {
-    const struct vc_format *own = model->input == NULL ? NULL : output_format(model, NULL, false);
+    bool divided = model->input == NULL || model->n_shards > 1;
+    const struct vc_format *own = divided ? NULL : output_format(model, NULL, false);
     const char *extension = own == NULL ? NULL : extension_of(own, model->path);
 
     return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];

@@ -19,6 +19,7 @@ struct vc_format {
      * or made. Otherwise everything that can be wrong with the output's name is refused here. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
+    bool divides; /* the writer can make a folder of several files */
 };
 
 #define VC_PROBE_BYTES 512

@@ -4,6 +4,7 @@
 #ifndef VC_FORMATS_GGUF_H
 #define VC_FORMATS_GGUF_H
 
+#include "core/arena.h"
 #include "core/sink.h"
 #include "core/source.h"
 #include "formats/infile.h"
@@ -17,8 +18,6 @@
 #define VC_GGUF_MAX_DIMS         4
 #define VC_GGUF_QUANTIZATION     2 /* general.quantization_version of every block type of today */
 #define VC_GGUF_KEY_ALIGNMENT    "general.alignment"
-#define VC_GGUF_KEY_FILE_TYPE    "general.file_type"
-#define VC_GGUF_KEY_QUANTIZER    "general.quantization_version"
 #define VC_GGUF_KEY_ARCHITECTURE "general.architecture"
 
 /* Kinds of metadata values. */
@@ -49,20 +48,39 @@ struct gguf_place {
     uint64_t begin, end;
 };
 
+/* Pairs that a writer replaces. */
+enum gguf_known {
+    GGUF_FILE_TYPE,
+    GGUF_QUANTIZER,
+    GGUF_SPLIT_NO,      /* of a file of several, from 0 on */
+    GGUF_SPLIT_COUNT,   /* how many there are */
+    GGUF_SPLIT_TENSORS, /* how many tensors they have together */
+    GGUF_KNOWN_COUNT
+};
+
 /* What the metadata was read for. */
 struct gguf_metadata {
     uint64_t begin, end; /* in the file */
     uint64_t n_pairs;
     uint32_t alignment;
-    struct gguf_place file_type, quantizer; /* pairs that a writer replaces */
+    struct gguf_place known[GGUF_KNOWN_COUNT];
+    uint64_t values[GGUF_KNOWN_COUNT]; /* of those that are whole numbers; 0 for others */
 };
 
-/* `self` of a model that was read from a GGUF file. */
-struct gguf {
-    struct vc_infile *file;
+/* One file. */
+struct gguf_shard {
+    const char *path;       /* NULL: the only one, as it was given */
+    struct vc_infile *file; /* NULL: it cannot be read, and findings are collected */
     struct gguf_metadata metadata;
     uint64_t data_offset;
-    uint64_t *offsets; /* of the tensors in the data */
+};
+
+/* `self` of a model that was read from a GGUF file, or several. */
+struct gguf {
+    size_t n_shards;
+    struct gguf_shard *shards;
+    struct vc_arena arena; /* their paths */
+    uint64_t *offsets;     /* of the tensors in the data of their files */
     char *names;
     uint64_t *shapes;
 };
@@ -85,10 +103,25 @@ enum vc_status gguf_take(struct gguf_cursor *cursor, void *dst, size_t n);
 enum vc_status gguf_take_u32(struct gguf_cursor *cursor, uint32_t *v);
 enum vc_status gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v);
 
-/* Reads the pairs that begin at the cursor: checks all of them, adds the facts of the model and leaves the cursor
- * behind them. */
+/* Reads the pairs that begin at the cursor: checks all of them, adds the facts of the model, which may be NULL, and
+ * leaves the cursor behind them. */
 enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
                                      struct gguf_metadata *metadata);
+
+/* The header and the pairs; the cursor is at the first entry then, of n_tensors. */
+enum vc_status gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
+                              struct gguf_metadata *metadata);
+
+/* The files of the model: one, or where the name of the given one is that of a file of several, and its metadata
+ * agrees, all of them. The model has its path; `file` and all others are self's, also after a failure. */
+enum vc_status gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, struct gguf *self, struct vc_model *model);
+/* Puts the name of one of several files before a failure; where findings are collected it becomes one of them. */
+enum vc_status gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *shard, enum vc_status status);
+/* The metadata of all files has been read, and so many tensors were found. */
+enum vc_status gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors);
+
+/* The key of a known pair. */
+extern const char *const gguf_known_keys[GGUF_KNOWN_COUNT];
 
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

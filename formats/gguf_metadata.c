@@ -240,9 +240,26 @@ static const char *file_type_name(uint64_t number)
     return number < sizeof names / sizeof names[0] ? names[number] : NULL;
 }
 
-static bool is_unsigned(uint32_t kind)
+const char *const gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "general.file_type",
+                                                       [GGUF_QUANTIZER] = "general.quantization_version",
+                                                       [GGUF_SPLIT_NO] = "split.no",
+                                                       [GGUF_SPLIT_COUNT] = "split.count",
+                                                       [GGUF_SPLIT_TENSORS] = "split.tensors.count"};
+
+/* A whole number from 0 on. */
+static bool is_whole(const struct pair *pair)
 {
-    return kind == GGUF_U8 || kind == GGUF_U16 || kind == GGUF_U32 || kind == GGUF_U64;
+    switch (pair->kind) {
+    case GGUF_U8:
+    case GGUF_U16:
+    case GGUF_U32:
+    case GGUF_U64:
+        return true;
+    case GGUF_I32:
+        return pair->value <= INT32_MAX;
+    default:
+        return false;
+    }
 }
 
 static enum vc_status note_alignment(const struct gguf_cursor *cursor, const struct pair *pair,
@@ -271,16 +288,18 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
     if (strcmp(pair->key, VC_GGUF_KEY_ALIGNMENT) == 0) {
         return vc_collect(cursor->ctx, note_alignment(cursor, pair, metadata), "metadata", NULL);
     }
-    if (strcmp(pair->key, VC_GGUF_KEY_QUANTIZER) == 0) {
-        metadata->quantizer = pair->place;
+    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+        if (strcmp(pair->key, gguf_known_keys[i]) == 0) {
+            metadata->known[i] = pair->place;
+            metadata->values[i] = is_whole(pair) ? pair->value : 0;
+        }
     }
-    if (strcmp(pair->key, "split.count") == 0 && is_unsigned(pair->kind) && pair->value > 1) {
-        return vc_model_add_fact(cursor->ctx, model, "shards", "this file is one of %" PRIu64, pair->value);
+    if (model == NULL) {
+        return VC_OK;
     }
-    if (strcmp(pair->key, VC_GGUF_KEY_FILE_TYPE) == 0) {
-        const char *name = is_unsigned(pair->kind) ? file_type_name(pair->value) : NULL;
+    if (strcmp(pair->key, gguf_known_keys[GGUF_FILE_TYPE]) == 0) {
+        const char *name = is_whole(pair) ? file_type_name(pair->value) : NULL;
 
-        metadata->file_type = pair->place;
         return name != NULL ? vc_model_add_fact(cursor->ctx, model, "file type", "mostly %s", name) : VC_OK;
     }
     for (i = 0; pair->kind == GGUF_STRING && i < sizeof shown / sizeof shown[0]; i++) {
@@ -348,9 +367,12 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
         VC_TRY(note(cursor, &pair, model, metadata));
     }
     metadata->end = cursor->at;
-    model->left_behind = n_pairs != 0 ? "the metadata of the GGUF file is not carried over" : NULL;
     VC_TRY(check_unique(cursor->ctx, &keys));
-    VC_TRY(vc_model_add_fact(cursor->ctx, model, "metadata", "%" PRIu64 " pair%s", n_pairs, n_pairs == 1 ? "" : "s"));
+    if (model != NULL) {
+        model->left_behind = n_pairs != 0 ? "the metadata of the GGUF file is not carried over" : NULL;
+        status =
+            vc_model_add_fact(cursor->ctx, model, "metadata", "%" PRIu64 " pair%s", n_pairs, n_pairs == 1 ? "" : "s");
+    }
 out:
     vc_text_release(&keys.text);
     vc_free(cursor->ctx, keys.starts);

@@ -1,4 +1,5 @@
-/* gguf_read.c - opens a GGUF file as a model: one tensor per entry, dimensions turned round to NumPy's order.
+/* gguf_read.c - opens a GGUF file, or several that belong together, as a model: one tensor per entry, dimensions turned
+ * round to NumPy's order.
  *
  * As strict as the loader that these files are made for: offsets have to be the running sum of padded sizes in the
  * order of the entries, names are short, rows are whole blocks. There is no checksum in this format. */
@@ -182,16 +183,27 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, u
     return VC_OK;
 }
 
-static void store_entry(const struct entry *entry, const struct gguf *self, struct vc_model *model,
-                        const struct sums *at)
+/* Where the next tensor of the model is stored. */
+struct store {
+    struct gguf *self;
+    struct vc_model *model;
+    unsigned shard;
+    char *names;
+    uint64_t *shapes;
+};
+
+static void store_entry(const struct entry *entry, struct store *to)
 {
+    struct vc_model *model = to->model;
     size_t i = model->n_tensors++;
-    char *name = self->names + at->name_bytes;
-    uint64_t *shape = self->shapes + at->n_dims;
+    char *name = to->names;
+    uint64_t *shape = to->shapes;
 
     memcpy(name, entry->name, entry->name_bytes + 1);
     memcpy(shape, entry->shape, entry->n_dims * sizeof *shape);
-    self->offsets[i] = entry->offset;
+    to->names += entry->name_bytes + 1;
+    to->shapes += entry->n_dims;
+    to->self->offsets[i] = entry->offset;
     model->tensors[i] = (struct vc_tensor){.name = name,
                                            .dtype = entry->dtype,
                                            .n_dims = entry->n_dims,
@@ -201,12 +213,12 @@ static void store_entry(const struct entry *entry, const struct gguf *self, stru
                                            .file_bytes = entry->size_bytes,
                                            .companion_of = VC_NO_TENSOR,
                                            .alias_of = VC_NO_TENSOR};
-    model->io[i].raw_bytes = entry->size_bytes;
+    model->io[i] = (struct vc_tensor_io){.raw_bytes = entry->size_bytes, .shard = to->shard};
 }
 
-/* Twice over the entries: first everything is checked and counted (model NULL), then it is stored where there is room
+/* Twice over the entries: first everything is checked and counted (`to` NULL), then it is stored where there is room
  * for `counted`. */
-static enum vc_status walk_entries(struct gguf_cursor *cursor, const struct gguf *self, struct vc_model *model,
+static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignment, struct store *to,
                                    const struct sums *counted, struct sums *sums)
 {
     struct entry entry = {.broken = false};
@@ -214,8 +226,6 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, const struct gguf
     uint64_t i;
 
     for (i = 0; i < sums->n_tensors; i++) {
-        struct sums before = *sums;
-
         (void)snprintf(cursor->where, sizeof cursor->where, "tensor entry %" PRIu64 " of %" PRIu64, i + 1,
                        sums->n_tensors);
         VC_TRY(take_entry(cursor, &entry));
@@ -224,14 +234,14 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, const struct gguf
             sums->incomplete = true;
             continue;
         }
-        VC_TRY(add_entry(cursor->ctx, &entry, self->metadata.alignment, sums));
+        VC_TRY(add_entry(cursor->ctx, &entry, alignment, sums));
         sums->unsure = false;
-        if (model != NULL && (sums->name_bytes > counted->name_bytes || sums->n_dims > counted->n_dims ||
-                              sums->last_end > counted->last_end)) {
+        if (to != NULL && (sums->name_bytes > counted->name_bytes || sums->n_dims > counted->n_dims ||
+                           sums->last_end > counted->last_end)) {
             return vc_fail(cursor->ctx, VC_E_FORMAT, "was changed while it was read");
         }
-        if (model != NULL) {
-            store_entry(&entry, self, model, &before);
+        if (to != NULL) {
+            store_entry(&entry, to);
         }
     }
 out:
@@ -258,15 +268,16 @@ out:
 }
 
 /* The data section: from the next multiple of the alignment to the end of the file. */
-static enum vc_status check_data(struct vc_ctx *ctx, struct gguf *self, uint64_t entries_end, const struct sums *sums)
+static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, uint64_t entries_end,
+                                 const struct sums *sums)
 {
-    uint64_t size = self->file->size_bytes;
+    uint64_t size = shard->file->size_bytes;
     uint64_t n;
 
-    if (!vc_round_up_u64(entries_end, self->metadata.alignment, &self->data_offset) || self->data_offset > size) {
-        self->data_offset = size; /* without data its padding may be missing */
+    if (!vc_round_up_u64(entries_end, shard->metadata.alignment, &shard->data_offset) || shard->data_offset > size) {
+        shard->data_offset = size; /* without data its padding may be missing */
     }
-    n = size - self->data_offset;
+    n = size - shard->data_offset;
     if (n < sums->last_end) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64,
                        sums->last_end, n);
@@ -293,34 +304,130 @@ static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
     return VC_OK;
 }
 
-static enum vc_status read_file(struct gguf_cursor *cursor, struct gguf *self, struct vc_model *model)
+enum vc_status gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
+                              struct gguf_metadata *metadata)
 {
     unsigned char magic[4];
-    struct sums sums = {0};
     uint32_t version = 0;
     uint64_t n_pairs = 0;
-    uint64_t entries;
     enum vc_status status;
 
     (void)snprintf(cursor->where, sizeof cursor->where, "the GGUF header");
     VC_TRY(gguf_take(cursor, magic, sizeof magic));
     VC_TRY(gguf_take_u32(cursor, &version));
     VC_TRY(check_version(cursor->ctx, version));
-    VC_TRY(gguf_take_u64(cursor, &sums.n_tensors));
+    VC_TRY(gguf_take_u64(cursor, n_tensors));
     VC_TRY(gguf_take_u64(cursor, &n_pairs));
-    VC_TRY(vc_gguf_read_metadata(cursor, model, n_pairs, &self->metadata));
-    entries = cursor->at;
-    VC_TRY(walk_entries(cursor, self, NULL, NULL, &sums));
-    VC_TRY(vc_collect(cursor->ctx, check_data(cursor->ctx, self, cursor->at, &sums), "size", NULL));
-    VC_TRY(allocate(cursor->ctx, &sums, self, model));
-    cursor->at = entries;
-    vc_findings_mute(cursor->ctx, true);
-    VC_TRY(walk_entries(cursor, self, model, &sums, &(struct sums){.n_tensors = sums.n_tensors}));
+    VC_TRY(vc_gguf_read_metadata(cursor, model, n_pairs, metadata));
 out:
-    vc_findings_mute(cursor->ctx, false);
-    if (status == VC_E_FORMAT && vc_collecting(cursor->ctx)) {
-        (void)vc_context(cursor->ctx, "byte %" PRIu64, cursor->at); /* where the list of findings ends */
+    return status;
+}
+
+/* A file as the first walk leaves it for the second. */
+struct walk {
+    struct sums sums;
+    uint64_t entries; /* where they begin */
+};
+
+static enum vc_status check_shard(struct vc_ctx *ctx, struct gguf *self, size_t index, struct vc_model *model,
+                                  struct walk *walk)
+{
+    struct gguf_shard *shard = &self->shards[index];
+    struct gguf_cursor cursor = {.ctx = ctx};
+    enum vc_status status;
+
+    VC_TRY(gguf_cursor_init(ctx, shard->file, &cursor));
+    VC_TRY(gguf_read_head(&cursor, index == 0 ? model : NULL, &walk->sums.n_tensors, &shard->metadata));
+    walk->entries = cursor.at;
+    VC_TRY(walk_entries(&cursor, shard->metadata.alignment, NULL, NULL, &walk->sums));
+    VC_TRY(vc_collect(ctx, check_data(ctx, shard, cursor.at, &walk->sums), "size", NULL));
+out:
+    gguf_cursor_release(&cursor);
+    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
+        (void)vc_context(ctx, "byte %" PRIu64, cursor.at); /* where the list of findings ends */
     }
+    return status;
+}
+
+static enum vc_status store_shard(struct vc_ctx *ctx, const struct walk *walk, struct store *to)
+{
+    const struct gguf_shard *shard = &to->self->shards[to->shard];
+    struct sums again = {.n_tensors = walk->sums.n_tensors};
+    struct gguf_cursor cursor = {.ctx = ctx};
+    enum vc_status status;
+
+    VC_TRY(gguf_cursor_init(ctx, shard->file, &cursor));
+    cursor.at = walk->entries;
+    VC_TRY(walk_entries(&cursor, shard->metadata.alignment, to, &walk->sums, &again));
+out:
+    gguf_cursor_release(&cursor);
+    return status;
+}
+
+static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model, struct walk *walks,
+                                   struct sums *total)
+{
+    bool lost = false;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->n_shards; i++) {
+        struct sums *sums = &walks[i].sums;
+
+        status = self->shards[i].file != NULL ? check_shard(ctx, self, i, model, &walks[i]) : VC_OK;
+        if (status != VC_OK || self->shards[i].file == NULL) {
+            lost = true;
+            *sums = (struct sums){0};
+            VC_TRY(gguf_in_shard(ctx, &self->shards[i], status));
+        }
+        lost = lost || sums->incomplete;
+        if (!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
+            !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes) ||
+            !vc_add_u64(total->n_dims, sums->n_dims, &total->n_dims)) {
+            return vc_fail(ctx, VC_E_FORMAT, "has more than 2^64 tensors");
+        }
+    }
+    VC_TRY(lost ? VC_OK : vc_collect(ctx, gguf_check_split(ctx, self, total->n_tensors), "split", NULL));
+out:
+    return status;
+}
+
+static enum vc_status tell_division(struct vc_ctx *ctx, const struct gguf *self, struct vc_model *model)
+{
+    uint64_t count = self->shards[0].metadata.values[GGUF_SPLIT_COUNT];
+
+    if (self->n_shards > 1) {
+        model->n_shards = self->n_shards;
+        return vc_model_add_fact(ctx, model, "shards", "%zu files", self->n_shards);
+    }
+    return count > 1
+               ? vc_model_add_fact(ctx, model, "shards",
+                                   "this file is one of %" PRIu64 ", but its name does not tell the others", count)
+               : VC_OK;
+}
+
+static enum vc_status read_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model)
+{
+    struct walk *walks = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *walks);
+    struct sums total = {0};
+    struct store to = {.self = self, .model = model};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(walks);
+    VC_TRY(check_shards(ctx, self, model, walks, &total));
+    VC_TRY(allocate(ctx, &total, self, model));
+    to.names = self->names;
+    to.shapes = self->shapes;
+    vc_findings_mute(ctx, true);
+    for (; to.shard < self->n_shards; to.shard++) {
+        if (walks[to.shard].sums.n_tensors != 0) {
+            VC_TRY(store_shard(ctx, &walks[to.shard], &to));
+        }
+    }
+    VC_TRY(tell_division(ctx, self, model));
+out:
+    vc_findings_mute(ctx, false);
+    vc_free(ctx, walks);
     return status;
 }
 
@@ -328,6 +435,7 @@ static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model
                                 uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
     const struct gguf *self = model->self;
+    const struct gguf_shard *shard = &self->shards[model->io[tensor].shard];
     const struct vc_tensor *t = &model->tensors[tensor];
     enum vc_status status = VC_OK;
 
@@ -336,7 +444,7 @@ static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model
     if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
     }
-    VC_TRY(vc_infile_read(ctx, self->file, self->data_offset + self->offsets[tensor] + offset, dst, n_bytes));
+    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + self->offsets[tensor] + offset, dst, n_bytes));
 out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }
@@ -345,8 +453,14 @@ static void gguf_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct gguf *self = model->self;
+    size_t i;
 
-    vc_infile_close(ctx, self->file);
+    for (i = 0; i < self->n_shards; i++) {
+        vc_infile_close(ctx, self->shards[i].file);
+    }
+    vc_free(ctx, self->shards);
+    vc_free(ctx, model->inputs);
+    vc_arena_release(ctx, &self->arena);
     vc_free(ctx, self->offsets);
     vc_free(ctx, self->names);
     vc_free(ctx, self->shapes);
@@ -368,7 +482,6 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
                                 struct vc_model *model)
 {
     struct gguf *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    struct gguf_cursor cursor = {.ctx = ctx};
     enum vc_status status;
 
     (void)options; /* what its elements mean is said by the format itself */
@@ -376,13 +489,11 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;
     }
-    self->file = file;
     model->self = self;
     model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(gguf_cursor_init(ctx, file, &cursor));
-    VC_TRY(read_file(&cursor, self, model));
+    VC_TRY(gguf_open_files(ctx, file, self, model));
+    VC_TRY(read_shards(ctx, self, model));
 out:
-    gguf_cursor_release(&cursor);
     return status;
 }
 
@@ -392,4 +503,5 @@ const struct vc_format vc_format_gguf = {.name = "gguf",
                                          .extensions = extensions,
                                          .probe = gguf_probe,
                                          .open = gguf_open,
-                                         .create_sink = vc_gguf_sink_create};
+                                         .create_sink = vc_gguf_sink_create,
+                                         .divides = true};

@@ -177,6 +177,15 @@ out:
     return status;
 }
 
+enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out)
+{
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
+        *out = NULL;
+        return vc_fail(ctx, VC_E_FORMAT, "is not there, but %s names it", by);
+    }
+    return vc_infile_open(ctx, path, out);
+}
+
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
 {
     if (file != NULL) {

@@ -19,6 +19,8 @@ struct vc_infile {
 
 /* "-" copies standard input into an unnamed file in $TMPDIR. Refuses folders, devices and empty files. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out);
+/* The same of a file that another one, `by`, speaks of: VC_E_FORMAT when it is not there. */
+enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
 

@@ -430,8 +430,8 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
     if (path == NULL) {
         return VC_E_NOMEM;
     }
-    if (folder->index != NULL && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s is not there, but %s names it", name, folder->index);
+    if (folder->index != NULL) {
+        return vc_infile_open_other(ctx, path, folder->index, out);
     }
     return vc_infile_open(ctx, path, out);
 }

@@ -9,14 +9,21 @@
 #ifndef VC_FORMATS_OUTFOLDER_H
 #define VC_FORMATS_OUTFOLDER_H
 
+#include "core/sink.h"
 #include "formats/outfile.h"
 
 struct vc_outfolder;
 
+/* Whether the output is to be a folder: what was divided (from_several) stays divided unless the name is a file's, "-"
+ * or one with the format's extension, and --max-shard-size divides anything. Refuses what contradicts that, and --shard
+ * of a source of less than two files. */
+enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
+                                   bool from_several, size_t n_files, bool *in_folder);
+
 /* Refuses an empty name, a file, a link, the folder of the input, one that it lies in or that lies in it, a folder that
- * exists (unless `force`, and then only if it is empty or holds safetensors files and is no Git repository), a folder
- * for it that does not exist. Shared: the folder may exist; it is made with the first file that is added, and stays
- * whatever happens, because other workers may be using it. Nothing is created yet. */
+ * exists (unless `force`, and then only if it is empty or holds files that we write folders of, and is no Git
+ * repository), a folder for it that does not exist. Shared: the folder may exist; it is made with the first file that
+ * is added, and stays whatever happens, because other workers may be using it. Nothing is created yet. */
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out);
 

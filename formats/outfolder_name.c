@@ -10,7 +10,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/infile.h"
 #include "formats/outfolder_internal.h"
+
+/* Of the files that we write folders of. */
+static bool is_weights(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0);
+}
+
+static bool names_file(const char *path, const char *extension)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(extension);
+
+    return strcmp(path, "-") == 0 || (n > k && strcasecmp(path + n - k, extension) == 0);
+}
+
+enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
+                                   bool from_several, size_t n_files, bool *in_folder)
+{
+    bool to_file = options->path != NULL && names_file(options->path, extension);
+
+    *in_folder = (from_several || options->max_shard_bytes != 0) && !to_file;
+    if (to_file && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
+                       options->path);
+    }
+    if (options->n_shards != 0 && (!*in_folder || n_files < 2)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "--shard divides the files of a checkpoint in a folder; this one has one file");
+    }
+    if (options->n_shards != 0 && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "--shard keeps the files as they are divided; leave --max-shard-size out");
+    }
+    return VC_OK;
+}
 
 static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
@@ -36,7 +73,7 @@ static bool is_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0' || folder[n - 1] == '/');
 }
 
-/* The input, with links resolved; of a checkpoint in several files the folder, also where its index was given. */
+/* The folder of an input that is one, with links resolved, also where its index was given. */
 static bool find_input(const struct vc_model *input, char real[PATH_MAX])
 {
     char path[PATH_MAX];
@@ -44,11 +81,11 @@ static bool find_input(const struct vc_model *input, char real[PATH_MAX])
     struct stat st;
     size_t n;
 
-    if (input == NULL || input->path == NULL || stat(input->path, &st) != 0) {
+    if (input == NULL || input->path == NULL || input->input != NULL || stat(input->path, &st) != 0) {
         return false;
     }
     n = strlen(input->path);
-    if (input->inputs == NULL || S_ISDIR(st.st_mode) || n >= sizeof path) {
+    if (S_ISDIR(st.st_mode) || n >= sizeof path) {
         return realpath(input->path, real) != NULL;
     }
     memcpy(path, input->path, n + 1);
@@ -59,19 +96,38 @@ static bool find_input(const struct vc_model *input, char real[PATH_MAX])
     return realpath(slash != NULL ? path : ".", real) != NULL;
 }
 
-/* An output in the folder of the input, or around it, would change the input. */
+/* A file of the input lies, links followed, in the folder that is there. */
+static bool holds(const struct vc_infile *file, const char *target)
+{
+    char real[PATH_MAX];
+
+    return file != NULL && file->path != NULL && realpath(file->path, real) != NULL && is_below(real, target);
+}
+
+/* An output in the folder of the input, or around one of its files, would change the input. */
 static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
+    const struct vc_model *input = folder->input;
+    bool from_folder;
+    bool held;
     char source[PATH_MAX];
     char target[PATH_MAX];
+    size_t i;
 
-    if (!find_input(folder->input, source)) {
+    if (input == NULL) {
         return VC_OK;
     }
-    if (realpath(folder->path, target) != NULL && is_below(source, target)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
+    from_folder = find_input(input, source);
+    if (realpath(folder->path, target) != NULL) {
+        held = (from_folder && is_below(source, target)) || holds(input->input, target);
+        for (i = 0; i < input->n_inputs && !held; i++) {
+            held = holds(input->inputs[i], target);
+        }
+        if (held) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
+        }
     }
-    if (folder->input->inputs != NULL && realpath(folder->parent_name, target) != NULL && is_below(target, source)) {
+    if (from_folder && realpath(folder->parent_name, target) != NULL && is_below(target, source)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", folder->path);
     }
     return VC_OK;
@@ -91,11 +147,9 @@ static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder 
         return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
     }
     while ((entry = readdir(dir)) != NULL) {
-        const char *dot = strrchr(entry->d_name, '.');
-
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             content->any = true;
-            content->weights = content->weights || (dot != NULL && strcasecmp(dot, ".safetensors") == 0);
+            content->weights = content->weights || is_weights(entry->d_name);
             content->repository = content->repository || strcmp(entry->d_name, ".git") == 0;
         }
     }
@@ -115,7 +169,7 @@ static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *f
                          folder->path);
     } else if (content.any && !content.weights) {
         status = vc_fail(ctx, VC_E_ARGUMENT,
-                         "%s: is a folder without safetensors files; it is not replaced, not even with --force",
+                         "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with --force",
                          folder->path);
     }
 out:

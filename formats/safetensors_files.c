@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "formats/manifest.h"
+#include "formats/numbered_name.h"
 
 #define VC_SAFETENSORS_ALIGN ((size_t)64)
 
@@ -92,7 +93,8 @@ static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_pl
         if (name == NULL && to->n == 1) {
             name = vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix);
         } else if (name == NULL) {
-            name = vc_arena_printf(ctx, &to->arena, "%s-%05zu-of-%05zu.safetensors", plan->prefix, i + 1, to->n);
+            name = vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
+                                   (unsigned long)i + 1, (unsigned long)to->n, ".safetensors");
         }
         to->files[i].name = name;
         VC_TRY_ALLOC(to->files[i].name);

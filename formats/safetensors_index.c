@@ -5,47 +5,25 @@
 
 #include "core/checked.h"
 #include "formats/infolder.h"
+#include "formats/numbered_name.h"
 #include "formats/outfile.h"
 #include "formats/safetensors.h"
 #include "formats/weight_index.h"
 
-/* "<prefix>-00002-of-00003.safetensors" */
-struct numbered {
-    size_t n_prefix;
-    unsigned long number, count;
-};
-
-static bool parse_name(const char *name, struct numbered *out)
-{
-    size_t n = strlen(name);
-    const char *at = name + n;
-    int end = 0;
-
-    while (at != name && strncmp(at, "-of-", 4) != 0) {
-        at--;
-    }
-    while (at != name && at[-1] >= '0' && at[-1] <= '9') {
-        at--;
-    }
-    if (at == name || at[-1] != '-' || sscanf(at, "%9lu-of-%9lu.safetensors%n", &out->number, &out->count, &end) != 2 ||
-        at[end] != '\0') {
-        return false;
-    }
-    out->n_prefix = (size_t)(at - 1 - name);
-    return true;
-}
+#define EXTENSION ".safetensors"
 
 /* Names that say how many files there are have to be as many. */
 static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     size_t n = vc_infolder_shard_count(folder);
-    struct numbered numbered;
+    struct vc_numbered_name numbered;
     size_t i;
 
     for (i = 0; i < n; i++) {
         const char *name = vc_infolder_shard(folder, i);
 
-        if (parse_name(name, &numbered) && (numbered.count != n || numbered.number < 1 || numbered.number > n)) {
+        if (vc_numbered_name_parse(name, EXTENSION, &numbered) &&
+            (numbered.count != n || numbered.number < 1 || numbered.number > n)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its name says that there are %lu files, but the folder has %zu",
                            name, numbered.count, n);
         }
@@ -59,11 +37,11 @@ static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *f
     size_t n = vc_infolder_shard_count(folder);
     const char *first = vc_infolder_shard(folder, 0);
     size_t n_prefix = 0;
-    struct numbered numbered;
+    struct vc_numbered_name numbered;
     size_t n_bytes;
     size_t i;
 
-    for (i = 0; i < n && parse_name(vc_infolder_shard(folder, i), &numbered); i++) {
+    for (i = 0; i < n && vc_numbered_name_parse(vc_infolder_shard(folder, i), EXTENSION, &numbered); i++) {
         if (i != 0 && (numbered.n_prefix != n_prefix || strncmp(first, vc_infolder_shard(folder, i), n_prefix) != 0)) {
             break;
         }

@@ -717,4 +717,5 @@ const struct vc_format vc_format_safetensors = {.name = "safetensors",
                                                 .extensions = extensions,
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,
-                                                .create_sink = vc_safetensors_sink_create};
+                                                .create_sink = vc_safetensors_sink_create,
+                                                .divides = true};

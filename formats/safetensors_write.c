@@ -344,36 +344,16 @@ out:
     return status;
 }
 
-static bool names_file(const char *path)
-{
-    size_t n = strlen(path);
-
-    return strcmp(path, "-") == 0 || (n > 12 && strcasecmp(path + n - 12, ".safetensors") == 0);
-}
-
-/* One file or a folder: what was divided stays divided unless the name is a file's. */
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
                                   struct safetensors_sink *self)
 {
     bool from_folder = self->source != NULL && self->source->folder != NULL;
-    bool to_file = options->path != NULL && names_file(options->path);
+    size_t n_files = self->source != NULL ? self->source->n_shards : 1;
 
-    self->in_folder = (from_folder || options->max_shard_bytes != 0) && !to_file;
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
-    self->carrying = self->in_folder && from_folder && options->shard <= 1;
-    if (to_file && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
-                       options->path);
-    }
-    if (self->share && (!self->in_folder || self->source == NULL || self->source->n_shards < 2)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "--shard divides the files of a checkpoint in a folder; this one has one file");
-    }
-    if (self->share && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "--shard keeps the files as they are divided; leave --max-shard-size out");
-    }
-    return VC_OK;
+    self->carrying = from_folder && options->shard <= 1;
+    return vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder);
 }
 
 static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *model,
@@ -413,6 +393,7 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     self->model = model;
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
+    self->carrying = self->carrying && self->in_folder;
     VC_TRY(choose_layout(ctx, self, options->layout, &layout));
     VC_TRY(open_output(ctx, model, options, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,

@@ -103,10 +103,10 @@ static const struct opt write_opts[] = {
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_shard_bytes),
-     .help = "safetensors: write a folder of files with at most SIZE of tensors each, and their index (default: divided as "
-             "the input)"},
+     .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard,
-     .help = "do the files of worker I of N only, into the same folder as the other workers; then vcompress index"},
+     .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
+             "index"},
     {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop,
      .help = "leave out of a training checkpoint what is no weight: the optimizer's state, or everything else; repeatable"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_options, key),
@@ -180,7 +180,7 @@ static bool is_piped(const struct write_options *write)
     return false;
 }
 
-/* A folder goes into a folder, whose name has no extension. */
+/* A folder, or a file of several, goes into a folder, whose name has no extension. */
 static bool names_folder(const char *name, const char *input)
 {
     static const char index[] = ".index.json";
@@ -189,7 +189,7 @@ static bool names_folder(const char *name, const char *input)
     struct stat st;
 
     return strchr(slash != NULL ? slash : name, '.') == NULL &&
-           ((stat(input, &st) == 0 && S_ISDIR(st.st_mode)) ||
+           ((stat(input, &st) == 0 && S_ISDIR(st.st_mode)) || divided_stem(input) != 0 ||
             (n >= sizeof(index) - 1 && strcmp(input + n - (sizeof(index) - 1), index) == 0));
 }
 

@@ -35,13 +35,29 @@ static char *folder_name(const char *input)
     return real;
 }
 
+size_t divided_stem(const char *path)
+{
+    static const char pattern[] = "-00000-of-00000.gguf";
+    size_t n = strlen(path);
+    size_t k = sizeof(pattern) - 1;
+    bool same = n > k && path[n - k - 1] != '/';
+
+    for (size_t i = 0; same && i < k; i++) {
+        char c = path[n - k + i];
+
+        same = pattern[i] == '0' ? c >= '0' && c <= '9' : c == pattern[i];
+    }
+    return same ? n - k : 0;
+}
+
 /* A file's name without its extension. Allocated. */
 static char *file_stem(const char *input)
 {
     const char *slash = strrchr(input, '/');
     const char *base = slash != NULL ? slash + 1 : input;
     const char *point = strrchr(base, '.');
-    size_t n = point != NULL && point != base ? (size_t)(point - input) : strlen(input);
+    size_t divided = divided_stem(input);
+    size_t n = divided != 0 ? divided : point != NULL && point != base ? (size_t)(point - input) : strlen(input);
     char *stem = malloc(n + 1);
 
     if (stem != NULL) {
@@ -53,7 +69,7 @@ static char *file_stem(const char *input)
 
 char *name_beside(const char *input, bool is_folder, const char *tag, const char *extension)
 {
-    char *stem = is_folder ? folder_name(input) : file_stem(input);
+    char *stem = is_folder && divided_stem(input) == 0 ? folder_name(input) : file_stem(input);
     size_t n = stem != NULL ? strlen(stem) + strlen(tag) + strlen(extension) + 2 : 0;
     char *name = stem != NULL ? malloc(n) : NULL;
 

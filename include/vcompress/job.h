@@ -46,8 +46,8 @@ struct vc_write_options {
     bool force; /* replace an existing file (never the input) */
     enum vc_deflate deflate;
     enum vc_layout layout;
-    uint64_t max_shard_bytes; /* safetensors: a folder of files with at most so many bytes of tensors each, a larger
-                                 tensor alone; 0: as the input is divided, or one file */
+    uint64_t max_shard_bytes; /* safetensors, GGUF: a folder of files with at most so many bytes of tensors each, a
+                                 larger tensor alone; 0: as the input is divided, or one file */
     unsigned shard, n_shards; /* of a checkpoint in several files do those of worker `shard` of `n_shards` (from 1 on):
                                  the 1st, the (1 + n_shards)th, ... for worker 1; n_shards 0: all */
     bool dry_run;             /* vc_job_run must not be called; path is only reported */

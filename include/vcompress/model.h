@@ -87,9 +87,10 @@ struct vc_open_options {
                               names are tried. Other formats do not look at it */
 };
 
-/* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out, or the index
- * in such a folder; "-" reads standard input into an unnamed temporary file first. The format is found by content.
- * options may be NULL. Errors: VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
+/* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out, the index in
+ * such a folder, or any of several GGUF files that belong together; "-" reads standard input into an unnamed temporary
+ * file first. The format is found by content. options may be NULL. Errors: VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED,
+ * VC_E_NOMEM. */
 VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                     struct vc_model **out);
 VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
@@ -97,7 +98,7 @@ VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */
 VC_API const char *vc_model_path(const struct vc_model *model);
 VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
 /* ".npz": what the name of a file of this format ends in: as this one's does, where the format knows several. "" for a
- * checkpoint that is a folder. */
+ * checkpoint that is a folder, or one of several GGUF files. */
 VC_API const char *vc_model_extension(const struct vc_model *model);
 
 /* The format that a name ending in a known extension asks for: "npz"; NULL: none. */

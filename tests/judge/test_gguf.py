@@ -119,6 +119,108 @@ def rows_of_32(dtype, largest=8e6):
 
 
 class Gguf(Judge):
+    def split_pairs(self, no, count, n_tensors):
+        return (string("split.no") + struct.pack("<IH", 2, no), string("split.count") + struct.pack("<IH", 2, count),
+                string("split.tensors.count") + struct.pack("<Ii", 5, n_tensors))
+
+    def several(self, folder, per_file=(2, 1, 3)):
+        """Files m-00001-of-00003.gguf and so on, each with alignment of its own; {name: array} of all."""
+        os.mkdir(self.path(folder))
+        arrays, k = {}, 0
+        for i, n in enumerate(per_file):
+            own = {"blk.%d.weight" % (k + j): weights.hard("x%d" % (k + j), (64, 96), 100.0).astype("f4") for j in range(n)}
+            k += n
+            pairs = self.split_pairs(i, len(per_file), sum(per_file))
+            if i == 0:
+                pairs = (ARCHITECTURE, pair_u32("general.alignment", 64), *pairs, pair_u32("general.file_type", 0))
+            gguf_arrays(self.path("%s/m-%05d-of-%05d.gguf" % (folder, i + 1, len(per_file))), own, pairs=pairs,
+                        align=64 if i == 0 else 32)
+            arrays.update(own)
+        return arrays
+
+    def folder(self, name, n):
+        """[(tensors, pairs)] of the n files of an output; what they say of each other is right."""
+        names = ["%s-%05d-of-%05d.gguf" % (name, i + 1, n) for i in range(n)]
+        self.assertEqual(sorted(os.listdir(self.path(name))), names)
+        files = [self.read(self.path(name + "/" + f)) for f in names]
+        for i, (_, pairs) in enumerate(files):
+            said = [pairs["split." + key] for key in ("no", "count", "tensors.count")]
+            self.assertEqual(said, [(2, struct.pack("<H", i)), (2, struct.pack("<H", n)),
+                                    (5, struct.pack("<i", sum(len(t) for t, _ in files)))])
+        return files
+
+    def test_several_files(self):
+        arrays = self.several("in")
+        given = [self.path("in/m-%05d-of-00003.gguf" % i) for i in (1, 2, 3)]
+        for i, path in enumerate(given):
+            self.vc("convert", "-qf", path, "-o", self.path("copy"))
+            self.folder("copy", 3)
+            for k, other in enumerate(given, 1):
+                self.assertEqual(sha(self.path("copy/copy-%05d-of-00003.gguf" % k)), sha(other))
+            self.vc("convert", "-qf", path, "-o", self.path("one.gguf"))
+            tensors, pairs = self.read(self.path("one.gguf"))
+            self.assertEqual(list(tensors), list(arrays))
+            self.assertEqual(list(pairs), ["general.architecture", "general.alignment", "general.file_type"])
+            for n, a in arrays.items():
+                self.assertEqual(tensors[n][2], a.tobytes(), n)
+        self.assertEqual(self.vc("diff", given[1], self.path("one.gguf")).code, 0)
+
+    def test_several_files_quantized(self):
+        self.several("in")
+        given = self.path("in/m-00002-of-00003.gguf")
+        self.vc("convert", "-q", given, "-o", self.path("one.gguf"))
+        self.vc("quantize", "--int8", *SMALL, "-q", self.path("one.gguf"), "-o", self.path("q.gguf"))
+        want, pairs = self.read(self.path("q.gguf"))
+        self.vc("quantize", "--int8", *SMALL, "-q", given)
+        os.rename(self.path("in/m.int8"), self.path("m.int8"))
+        files = self.folder("m.int8", 3)
+        self.assertEqual([len(t) for t, _ in files], [2, 1, 3])
+        self.assertEqual({n: t for tensors, _ in files for n, t in tensors.items()}, want)
+        first = {k: v for k, v in files[0][1].items() if not k.startswith("split.")}
+        self.assertEqual(first, pairs)
+        self.assertTrue(all(len(p) == 3 for _, p in files[1:]))
+        for i in (2, 1):
+            self.vc("quantize", "--int8", *SMALL, "-q", "--shard", "%d/2" % i, given, "-o", self.path("w"))
+        self.folder("w", 3)
+        for i in (1, 2, 3):
+            self.assertEqual(sha(self.path("w/w-%05d-of-00003.gguf" % i)),
+                             sha(self.path("m.int8/m.int8-%05d-of-00003.gguf" % i)))
+        self.refuse(2, "quantize", "--int8", "--shard", "1/2", self.path("one.gguf"), "-o", self.path("x"))
+
+    def test_divided_anew(self):
+        arrays = self.several("in")
+        self.vc("convert", "-q", self.path("in/m-00001-of-00003.gguf"), "-o", self.path("one.gguf"))
+        for source in ("one.gguf", "in/m-00003-of-00003.gguf"):
+            self.vc("convert", "-qf", self.path(source), "-o", self.path("d"), "--max-shard-size", "50KB")
+            files = self.folder("d", 3)
+            self.assertEqual([list(t) for t, _ in files], [list(arrays)[k:k + 2] for k in (0, 2, 4)])
+            self.assertEqual({k: v for k, v in files[0][1].items() if not k.startswith("split.")},
+                             self.read(self.path("one.gguf"))[1])
+            self.vc("convert", "-qf", self.path(source), "-o", self.path("e"), "--max-shard-size", "1GB")
+            self.assertEqual(sha(self.path("e/e.gguf")), sha(self.path("one.gguf")))
+        self.vc("convert", "-q", self.path("d/d-00002-of-00003.gguf"), "-o", self.path("out.npz"))
+        found = self.load(self.path("out.npz"))
+        for n, a in arrays.items():
+            self.same_bits(found[n], a, n)
+
+    def test_several_files_refused(self):
+        self.several("in")
+        given = self.path("in/m-00001-of-00003.gguf")
+        for args, said in ((["-o", self.path("o-00001-of-00003.gguf")], "one of several"),
+                           (["-o", self.path("o.gguf"), "--max-shard-size", "1MB"], "names a file"),
+                           (["-o", self.path("in"), "--force"], "holds the input")):
+            self.assertIn(said, self.refuse(2, "convert", given, *args))
+        os.mkdir(self.path("links"))
+        for i in (1, 2, 3):
+            os.symlink("../in/m-%05d-of-00003.gguf" % i, self.path("links/m-%05d-of-00003.gguf" % i))
+        self.assertIn("holds the input", self.refuse(2, "convert", self.path("links/m-00001-of-00003.gguf"), "-o",
+                                                     self.path("in"), "--force"))
+        self.vc("convert", "-q", self.path("links/m-00003-of-00003.gguf"), "-o", self.path("one.gguf"))
+        os.rename(self.path("in/m-00002-of-00003.gguf"), self.path("in/gone"))
+        said = self.refuse(3, "inspect", given)
+        self.assertIn("m-00002-of-00003.gguf: is not there", said)
+        self.assertEqual(run("verify", given).code, 1)
+
     def read(self, path):
         """Our outputs, with the package as a second reader."""
         tensors, pairs = gguf_read(path)
