@@ -66,13 +66,37 @@ static bool groups_fit(const struct vc_out_tensor *t)
     return n_long <= 1;
 }
 
+/* `instead`: what needs less; "" if nothing does. */
 static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *what,
-                                   unsigned needed)
+                                   unsigned needed, const char *instead)
 {
-    return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "%s: %s needs opset %u, and this model has %" PRIu64
-                   "; a converter of ONNX versions can raise it (that may change other nodes, so it is not done here)",
-                   name, what, needed, self->source->opset);
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "%s: %s needs opset %u, and this model has %" PRIu64
+        "; %sa converter of ONNX versions can raise it (that may change other nodes, so it is not done here)",
+        name, what, needed, self->source->opset, instead);
+}
+
+static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
+{
+    bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
+    uint64_t opset = self->source->opset;
+
+    if (opset < BROADCAST_OPSET) {
+        return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET,
+                            opset >= CAST_OPSET ? "--fp16 needs 6; or " : "");
+    }
+    if (opset < BLOCKS_OPSET && groups) {
+        return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET,
+                            "--granularity channel needs 7; or ");
+    }
+    if (groups && !groups_fit(t)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
+                       "--granularity channel, or exclude it",
+                       t->name);
+    }
+    return VC_OK;
 }
 
 static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out)
@@ -80,28 +104,18 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     const struct vc_out_tensor *t = &self->outs->tensors[out];
     uint64_t opset = self->source->opset;
     bool bf16 = t->dtype == VC_DTYPE_BF16 || onnx_link_of(self, out)->type == ONNX_BFLOAT16;
+    enum vc_status status = VC_OK;
 
     if (onnx_is_quantized(self, out)) {
-        bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
-
-        if (opset < BROADCAST_OPSET) {
-            return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET);
-        }
-        if (opset < BLOCKS_OPSET && groups) {
-            return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET);
-        }
-        if (groups && !groups_fit(t)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
-                           "--granularity channel, or exclude it",
-                           t->name);
-        }
+        VC_TRY(check_quantized(ctx, self, t));
     }
     if (onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
-        return refuse_opset(ctx, self, t->name, bf16 ? "bf16 (Cast)" : "another float type (Cast)",
-                            bf16 ? BF16_OPSET : CAST_OPSET);
+        return bf16 ? refuse_opset(ctx, self, t->name, "bf16 (Cast)", BF16_OPSET,
+                                   opset >= CAST_OPSET ? "--fp16 needs 6; or " : "")
+                    : refuse_opset(ctx, self, t->name, "another float type (Cast)", CAST_OPSET, "");
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 /* ---- names ---- */

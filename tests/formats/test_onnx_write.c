@@ -147,6 +147,12 @@ static void test_names(void **state)
     assert_true(holds("again.onnx", "w.int8_2"));
     assert_false(holds("again.onnx", "w.int8_3"));
     assert_false(holds("again.onnx", "v.int8_1"));
+    g = small_graph(8, 9);
+    save("in.onnx", onnx_finish(&g));
+    must_convert("in.onnx", "out.onnx", ASYMMETRIC);
+    must_convert("out.onnx", "again.onnx", ASYMMETRIC); /* of values between nodes, too */
+    assert_true(holds("again.onnx", "w.difference"));
+    assert_false(holds("again.onnx", "_1"));
     empty_folder();
 }
 
@@ -184,11 +190,13 @@ static void test_refusals(void **state)
     must_refuse("in.onnx", "out.onnx", INT8, "w: int8 (codes times scales) needs opset 7, and this model has 6");
     g = small_graph(8, 12);
     save("in.onnx", onnx_finish(&g));
-    must_refuse("in.onnx", "out.onnx", GROUPS, "w: a scale per group needs opset 21");
-    must_refuse("in.onnx", "out.onnx", BF16, "w: bf16 (Cast) needs opset 13");
+    must_refuse("in.onnx", "out.onnx", GROUPS,
+                "has 12; --granularity channel needs 7; or a converter of ONNX versions");
+    must_refuse("in.onnx", "out.onnx", BF16, "has 12; --fp16 needs 6; or a converter of ONNX versions");
     g = small_graph(8, 5);
     save("in.onnx", onnx_finish(&g));
-    must_refuse("in.onnx", "out.onnx", FP16, "w: another float type (Cast) needs opset 6");
+    must_refuse("in.onnx", "out.onnx", FP16,
+                "w: another float type (Cast) needs opset 6, and this model has 5; a converter of ONNX");
     g = (struct onnx_builder){.opset = 21};
     onnx_raw(&g, "k", 1, 3, conv, NULL, 96);
     save("in.onnx", onnx_finish(&g));
