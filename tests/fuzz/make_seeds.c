@@ -346,6 +346,27 @@ static void onnx_codes(struct onnx_builder *g, bool blocks)
     onnx_raw(g, "w.zero_point", 3, blocks ? 2 : 1, blocks ? scales : dims, NULL, blocks ? 8 : 4);
 }
 
+/* Codes as a graph before DequantizeLinear has them; weights in a node, and a bias of two dimensions. */
+static void onnx_product_seeds(void)
+{
+    const uint64_t dims[] = {4, 8}, scales[] = {4, 1}, two[] = {2, 2};
+    struct onnx_builder g = {.ir = 4, .opset = 9};
+
+    onnx_op_with(&g, "Cast", "w.int8", "w.codes", "to", 1);
+    onnx_op_with(&g, "Cast", "w.zero_point", "w.zero", "to", 1);
+    onnx_op(&g, "Sub", "w.codes w.zero", "w.difference");
+    onnx_op(&g, "Mul", "w.difference w.scale", "w");
+    onnx_raw(&g, "w.int8", 3, 2, dims, NULL, 32);
+    onnx_raw(&g, "w.scale", 1, 2, scales, "\0\0\x80?\0\0\0?\0\0\x80?\0\0\0?", 16);
+    onnx_raw(&g, "w.zero_point", 3, 2, scales, NULL, 4);
+    save_onnx("product", &g);
+    onnx_constant(&g, "c", 1, 2, two, "\0\0\x80?\0\0\0?\0\0\x80?\0\0\0?", 16);
+    onnx_op(&g, "LSTM", "x w c b", "y");
+    onnx_weights(&g, "w", 2, 8);
+    onnx_weights(&g, "b", 1, 8);
+    save_onnx("constant", &g);
+}
+
 static void onnx_seeds(void)
 {
     const uint64_t three[] = {3};
@@ -393,6 +414,7 @@ static void onnx_seeds(void)
     pb_message(&g.graph, 14, &inner);
     bytes_add(&g.model, "\xa3\x38\x08\1\xa4\x38", 6);
     save_onnx("inside", &g);
+    onnx_product_seeds();
 }
 
 /* Every opcode, in pickles of both targets; those with tensors fit the storages of fuzz_torch.c. */
