@@ -1,13 +1,65 @@
 /* fuzz_gguf.c - any bytes as a GGUF file, as fuzz_npz.c does for npz. Inputs that do not begin like one get the first
- * eight bytes in front. */
+ * eight bytes in front. What says that it is one of several is also read as the first of two, and copied. */
+#define _GNU_SOURCE /* memmem */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder_builder.h"
 #include "fuzz_target.h"
+#include "gguf_builder.h"
 
 #define MAX_BYTES ((size_t)1 << 20)
+#define FIRST     "m-00001-of-00002.gguf"
+#define SECOND    "m-00002-of-00002.gguf"
+
+static char folder[256];
+
+static void remove_folder(void)
+{
+    folder_remove(folder);
+}
+
+/* A folder with the second file; the result is the first. */
+static int make_folder(void)
+{
+    static const uint64_t dims[] = {32, 2};
+    struct gguf_builder g = {0};
+    struct bytes b;
+
+    gguf_pair(&g, "split.no", 2, "\1", 2);
+    gguf_pair(&g, "split.count", 2, "\2", 2);
+    gguf_tensor(&g, "second", 0, 2, dims, 256);
+    b = gguf_finish(&g);
+    folder_make(folder, sizeof folder);
+    folder_write(folder, SECOND, b.p, b.n);
+    bytes_release(&b);
+    (void)atexit(remove_folder);
+    return fuzz_memory_in(folder, FIRST);
+}
+
+static void both(const uint8_t *data, size_t n)
+{
+    static char paths[2][300];
+    static int fd = -1;
+
+    fuzz_one(data, n, VC_DTYPE_RAW);
+    if (memmem(data, n, "split.count", strlen("split.count")) == NULL) {
+        return;
+    }
+    if (fd < 0) {
+        fd = make_folder();
+        snprintf(paths[0], sizeof paths[0], "%s/" FIRST, folder);
+        snprintf(paths[1], sizeof paths[1], "%s/" SECOND, folder);
+    }
+    fuzz_store(fd, data, n);
+    fuzz_path(paths[n % 2], VC_DTYPE_RAW);
+    if (fuzz_ctx()->status == VC_OK) {
+        fuzz_job(paths[n % 2], false, false, VC_LAYOUT_AUTO);
+    }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -15,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned char *copy;
 
     if (n >= 4 && memcmp(data, start, 4) == 0) {
-        fuzz_one(data, n, VC_DTYPE_RAW);
+        both(data, n);
     } else if (n < MAX_BYTES) {
         copy = malloc(sizeof start + n);
         if (copy == NULL) {
@@ -25,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (n > 0) {
             memcpy(copy + sizeof start, data, n);
         }
-        fuzz_one(copy, sizeof start + n, VC_DTYPE_RAW);
+        both(copy, sizeof start + n);
         free(copy);
     }
     return 0;

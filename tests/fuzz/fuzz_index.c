@@ -1,13 +1,10 @@
 /* fuzz_index.c - any bytes as the index of a folder of shards, which stay as they are, and behind the first byte 0 its
  * config.json: the folder is read as fuzz_npz.c does with an npz, and jobs without an output are planned and run.
  * config.json is also changed by itself: what comes out is JSON, and says what it said but for the changed members. */
-#define _GNU_SOURCE
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "folder_builder.h"
 #include "formats/hf_config.h"
@@ -22,28 +19,13 @@ static void remove_folder(void)
     folder_remove(folder);
 }
 
-/* A name in the folder for a file in memory, through a link as caches have them. */
-static int make_member(const char *name)
-{
-    int fd = fuzz_memory();
-    char path[300];
-    char target[64];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
-    if (symlink(target, path) != 0) {
-        abort();
-    }
-    return fd;
-}
-
 static void make_folder(void)
 {
     folder_make(folder, sizeof folder);
     folder_write(folder, "other.safetensors", "{}", 2);
     folder_write(folder, "tokenizer.json", "{}", 2);
-    index_fd = make_member(FOLDER_INDEX);
-    config_fd = make_member("config.json");
+    index_fd = fuzz_memory_in(folder, FOLDER_INDEX);
+    config_fd = fuzz_memory_in(folder, "config.json");
     (void)atexit(remove_folder);
 }
 

@@ -43,6 +43,20 @@ int fuzz_memory(void)
     return fd;
 }
 
+int fuzz_memory_in(const char *folder, const char *name)
+{
+    int fd = fuzz_memory();
+    char path[512];
+    char target[64];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
+    if (symlink(target, path) != 0) {
+        abort();
+    }
+    return fd;
+}
+
 void fuzz_store(int fd, const uint8_t *data, size_t n)
 {
     if (ftruncate(fd, 0) != 0 || (n > 0 && pwrite(fd, data, n, 0) != (ssize_t)n)) {

@@ -31,6 +31,7 @@ const char *fuzz_file(const uint8_t *data, size_t n);
 
 /* A file in memory, whose path is /proc/self/fd/<the result>, and what is in it from now on. */
 int fuzz_memory(void);
+int fuzz_memory_in(const char *folder, const char *name); /* with a link to it, as caches have them */
 void fuzz_store(int fd, const uint8_t *data, size_t n);
 
 /* Aborts, with the sentence of ctx, where a promise is not kept. */

@@ -291,6 +291,13 @@ static void gguf_seeds(void)
     gguf_tensor(&g, "a", 24, 4, dims, 64);
     gguf_tensor(&g, "b", 27, 0, NULL, 8);
     save_gguf("alignment", &g);
+    g.align = 0;
+    gguf_pair_string(&g, "general.architecture", "llama");
+    gguf_pair(&g, "split.no", 2, "\0", 2);
+    gguf_pair(&g, "split.count", 2, "\2", 2);
+    gguf_pair(&g, "split.tensors.count", 5, "\2\0\0", 4);
+    gguf_tensor(&g, "first", 0, 2, dims, 256);
+    save_gguf("split", &g);
 }
 
 /* Weights of compressed-tensors and bitsandbytes. */
