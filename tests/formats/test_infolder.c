@@ -167,8 +167,8 @@ static void damage(const char *name, const char *text)
         (void)walk_path(ctx, folder, NULL);
         assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
         assert_true(ctx->status != VC_OK || strcmp(name, FOLDER_INDEX) != 0);
-        for (k = 0; k < 3; k++) {
-            copy[i] = (char)(text[i] ^ (k == 0 ? 1 : k == 1 ? 0x20 : 0x80));
+        for (k = 0; k < 2; k++) {
+            copy[i] = (char)(text[i] ^ (k == 0 ? 1 : 0x80));
             folder_write(folder, name, copy, n);
             (void)walk_path(ctx, folder, NULL);
             assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);

@@ -212,10 +212,15 @@ class Gguf(Judge):
             self.assertIn(said, self.refuse(2, "convert", given, *args))
         os.mkdir(self.path("links"))
         for i in (1, 2, 3):
-            os.symlink("../in/m-%05d-of-00003.gguf" % i, self.path("links/m-%05d-of-00003.gguf" % i))
+            name = "m-%05d-of-00003.gguf" % i
+            if i == 2:
+                os.symlink("../in/" + name, self.path("links/" + name))
+            else:
+                os.rename(self.path("in/" + name), self.path("links/" + name))
         self.assertIn("holds the input", self.refuse(2, "convert", self.path("links/m-00001-of-00003.gguf"), "-o",
                                                      self.path("in"), "--force"))
         self.vc("convert", "-q", self.path("links/m-00003-of-00003.gguf"), "-o", self.path("one.gguf"))
+        given = self.path("links/m-00001-of-00003.gguf")
         os.rename(self.path("in/m-00002-of-00003.gguf"), self.path("in/gone"))
         said = self.refuse(3, "inspect", given)
         self.assertIn("m-00002-of-00003.gguf: is not there", said)
