@@ -5,7 +5,7 @@
 #include "core/source.h"
 
 /* Notes parts of quantized weights that are missing, left over or contradict each other. The model is complete; nothing
- * here keeps it from being read, so no reader refuses it. */
-enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model);
+ * here keeps it from being read, so no reader refuses it. is_shard: other parts may lie in other files. */
+enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, bool is_shard);
 
 #endif

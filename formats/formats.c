@@ -13,6 +13,7 @@
 
 #include "core/checked.h"
 #include "core/findings.h"
+#include "formats/check_config.h"
 #include "formats/check_names.h"
 
 static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
@@ -308,7 +309,8 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status == VC_OK) {
         status = note_wrong_name(ctx, model);
     }
-    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model) : status;
+    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model, strstr(model->path, "-of-") != NULL)
+                                                 : status;
 out:
     vc_infile_close(ctx, file);
     return status;
@@ -323,6 +325,13 @@ static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_model *model)
     VC_TRY(vc_infolder_scan(ctx, model->path, &folder));
     model->format = vc_format_safetensors.name;
     status = vc_safetensors_open_folder(ctx, folder, model);
+    if (status != VC_OK) {
+        VC_TRY(survive(ctx, model, status));
+    }
+    if (vc_collecting(ctx)) {
+        VC_TRY(vc_check_names(ctx, model, false));
+        VC_TRY(vc_check_config(ctx, model));
+    }
 out:
     return status;
 }

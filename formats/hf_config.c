@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/checked.h"
 #include "core/names.h"
@@ -461,48 +462,76 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     return VC_OK;
 }
 
-static enum vc_status read_hint(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out)
+/* The config.json in the folder, or in the folder of that file. */
+static char *path_beside(struct vc_ctx *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    size_t n_bytes = n + sizeof "/" VC_HF_CONFIG_NAME;
+    char *config = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+
+    if (config != NULL) {
+        (void)snprintf(config, n_bytes, "%.*s%s" VC_HF_CONFIG_NAME, (int)n, path, is_folder ? "/" : "");
+    }
+    return config;
+}
+
+static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;
-    char *text = NULL;
     enum vc_status status;
 
     VC_TRY(vc_infile_open(ctx, path, &file));
     if (file->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
-        text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
-        VC_TRY_ALLOC(text);
-        VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-        VC_TRY(vc_hf_config_hint(ctx, text, (size_t)file->size_bytes, out));
+        *n = (size_t)file->size_bytes;
+        *text = vc_alloc(ctx, VC_TAG_IO, *n);
+        VC_TRY_ALLOC(*text);
+        VC_TRY(vc_infile_read(ctx, file, 0, *text, *n));
     }
 out:
-    vc_free(ctx, text);
     vc_infile_close(ctx, file);
     return status;
 }
 
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, bool is_folder,
-                                        struct safetensors_hint *out)
+enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
-    const char *slash = strrchr(path, '/');
-    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
-    size_t n_bytes = n + sizeof "/" VC_HF_CONFIG_NAME;
     char *config;
     enum vc_status status;
 
-    *out = (struct safetensors_hint){0};
+    *text = NULL;
+    *n = 0;
     if (strcmp(path, "-") == 0) {
         return VC_OK;
     }
-    config = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    config = path_beside(ctx, path);
     if (config == NULL) {
         return VC_E_NOMEM;
     }
-    (void)snprintf(config, n_bytes, "%.*s%s" VC_HF_CONFIG_NAME, (int)n, path, is_folder ? "/" : "");
-    status = read_hint(ctx, config, out);
+    status = read_text(ctx, config, text, n);
     vc_free(ctx, config);
-    if (status != VC_OK && status != VC_E_NOMEM) { /* it is not there, or no file: no hint */
+    if (status != VC_OK) {
+        vc_free(ctx, *text);
+        *text = NULL;
+    }
+    if (status != VC_OK && status != VC_E_NOMEM) { /* it is not there, or no file */
         vc_clear_error(ctx);
         status = VC_OK;
     }
+    return status;
+}
+
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    *out = (struct safetensors_hint){0};
+    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    VC_TRY(text == NULL ? VC_OK : vc_hf_config_hint(ctx, text, n, out));
+out:
+    vc_free(ctx, text);
     return status;
 }

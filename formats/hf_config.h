@@ -33,8 +33,9 @@ bool vc_hf_config_takes_int8(const char *text, size_t n);
  * nothing. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);
 
-/* The same from the config.json in the folder, or in the folder of that file, if there is one. */
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, bool is_folder,
-                                        struct safetensors_hint *out);
+/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more
+ * than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
+enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out);
 
 #endif

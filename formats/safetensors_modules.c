@@ -123,8 +123,7 @@ out:
 
 /* ---- compressed-tensors, packed ---- */
 
-/* True when rows of that length make so many words, packed densely or with whole elements in each word. */
-static bool words_fit(uint64_t row, unsigned bits, uint64_t n_words)
+bool safetensors_words_fit(uint64_t row, unsigned bits, uint64_t n_words)
 {
     uint64_t dense = row / 32 * bits + (row % 32 * bits + 31) / 32;
 
@@ -143,7 +142,7 @@ static enum vc_status check_shape(struct finding *f, struct packed *p, bool *is_
     VC_TRY(vc_source_read_any(f->ctx, f->model, p->shape, VC_FORM_VALUES, 0, stated, sizeof stated));
     p->n_rows = vc_le64(stated);
     p->row = vc_le64(stated + 8);
-    while (bits <= 8 && p->row <= INT64_MAX && !words_fit(p->row, bits, codes->shape[1])) {
+    while (bits <= 8 && p->row <= INT64_MAX && !safetensors_words_fit(p->row, bits, codes->shape[1])) {
         bits++;
     }
     if (p->n_rows != codes->shape[0] || p->row > INT64_MAX || bits > 8) {
@@ -153,10 +152,10 @@ static enum vc_status check_shape(struct finding *f, struct packed *p, bool *is_
                        codes->name, codes->shape[0], codes->shape[1], (int64_t)p->n_rows, (int64_t)p->row,
                        f->model->tensors[p->shape].name);
     }
-    if (p->row == 0 || !words_fit(p->row, 8, codes->shape[1])) {
+    if (p->row == 0 || !safetensors_words_fit(p->row, 8, codes->shape[1])) {
         return VC_OK;
     }
-    if (words_fit(p->row, 4, codes->shape[1])) { /* one word each way */
+    if (safetensors_words_fit(p->row, 4, codes->shape[1])) { /* one word each way */
         VC_TRY(get_hint(f));
         *is_int8 = f->hint.num_bits == 8;
         return VC_OK;

@@ -39,6 +39,10 @@ enum vc_status safetensors_find_packed(struct vc_ctx *ctx, struct vc_model *mode
 /* To be called once the manifest has been applied: weights of type i8 that nothing has been said about yet. */
 enum vc_status safetensors_find_scaled(struct vc_ctx *ctx, struct vc_model *model, struct safetensors_modules *out);
 
+/* True when rows of that length make so many words of packed codes, densely or with whole codes in each word. bits: 1
+ * to 8. */
+bool safetensors_words_fit(uint64_t row, unsigned bits, uint64_t n_words);
+
 void safetensors_modules_release(struct vc_ctx *ctx, struct safetensors_modules *modules);
 
 #endif

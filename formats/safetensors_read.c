@@ -465,7 +465,7 @@ static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model,
     const struct safetensors *self = model->self;
     const char *path = self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
 
-    return vc_hf_config_hint_beside(ctx, path, self->folder != NULL, out);
+    return vc_hf_config_hint_beside(ctx, path, out);
 }
 
 /* What names and metadata say about the tensors. */

@@ -114,6 +114,26 @@ static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char
     return status;
 }
 
+static void count_dtypes(struct verify *v)
+{
+    struct vc_verify_dtype all[VC_DTYPE_COUNT] = {{0}};
+    size_t i;
+
+    for (i = 0; i < v->model->n_tensors; i++) {
+        const struct vc_tensor *t = &v->model->tensors[i];
+
+        all[t->dtype].n_tensors++;
+        all[t->dtype].size_bytes += t->alias_of == VC_NO_TENSOR ? t->size_bytes : 0;
+    }
+    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+        if (all[i].n_tensors != 0) {
+            all[i].dtype = (enum vc_dtype)i;
+            v->dtypes[v->result.n_dtypes++] = all[i];
+        }
+    }
+    v->result.dtypes = v->dtypes;
+}
+
 static void fill_result(struct verify *v)
 {
     struct vc_verification *r = &v->result;
@@ -122,6 +142,7 @@ static void fill_result(struct verify *v)
     r->format = v->model->format;
     r->file_bytes = v->model->file_bytes;
     r->n_tensors = v->model->n_tensors;
+    count_dtypes(v);
     r->against = v->source != NULL ? v->source->path : "";
     r->n_findings = v->findings.n;
     r->findings = v->findings.list;

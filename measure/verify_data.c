@@ -79,13 +79,31 @@ out:
     return status;
 }
 
-/* The tensor whose scale this is; NULL: it is none. */
-static const struct vc_quant *scale_of(const struct vc_model *model, size_t index)
+static bool ends_in(const char *name, const char *tail)
 {
-    size_t owner = model->tensors[index].companion_of;
-    const struct vc_quant *quant = owner != VC_NO_TENSOR ? model->tensors[owner].quant : NULL;
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
 
-    return quant != NULL && quant->scale == index ? quant : NULL;
+    return n >= k && strcmp(name + n - k, tail) == 0;
+}
+
+/* Scales, by what the reader knows or, of weights that it takes for plain tensors, by the names that loaders go by.
+ * *absmax: they are largest magnitudes, which may be 0. */
+static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
+{
+    const struct vc_tensor *t = &model->tensors[index];
+    const struct vc_quant *quant = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].quant : NULL;
+
+    *absmax = quant != NULL && quant->scale_is_absmax;
+    return quant != NULL ? quant->scale == index
+                         : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
+}
+
+/* Symmetric codes that go from -127 to 127: ours. Other programs use -128 as well. */
+static bool has_narrow_codes(const struct vc_model *model, const struct vc_tensor *t)
+{
+    return t->quant != NULL && t->dtype == VC_DTYPE_I8 && t->quant->symmetric &&
+           ends_in(model->tensors[t->quant->scale].name, ".scale");
 }
 
 static void add_to_digest(void *user, const void *data, size_t n)
@@ -97,7 +115,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
                            struct vc_buffers *buffers, struct seen *seen)
 {
     const struct vc_tensor *t = &v->model->tensors[index];
-    const struct vc_quant *scaled = scale_of(v->model, index);
+    bool absmax = false;
+    bool scales = is_scale(v->model, index, &absmax);
     bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
     struct vc_exact_sum total[2];
     struct vc_sha256 sha;
@@ -123,10 +142,10 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
         if (seen->numeric) {
             VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, total, &v->rows[index], seen));
         }
-        if (seen->numeric && scaled != NULL && !is_f64) {
-            look_at_scales(result.data, &tile, scaled->scale_is_absmax, seen);
+        if (seen->numeric && scales && !is_f64) {
+            look_at_scales(result.data, &tile, absmax, seen);
         }
-        if (t->quant != NULL && t->dtype == VC_DTYPE_I8 && t->quant->symmetric) {
+        if (has_narrow_codes(v->model, t)) {
             look_at_codes(result.data, &tile, seen);
         }
     }

@@ -13,6 +13,7 @@ struct verify {
     struct vc_model *model;
     struct vc_model *source; /* NULL: none */
     struct vc_verify_row *rows;
+    struct vc_verify_dtype dtypes[VC_DTYPE_COUNT];
     struct vc_verify_options options;
 };
 

@@ -97,7 +97,20 @@ static void print_figures(const struct out *out, const struct vc_verification *v
     fputc('\n', out->to);
 }
 
-/* With -v: what was measured of every tensor. */
+/* With -v: the types, and what was measured of every tensor. */
+static void print_dtypes(const struct out *out, const struct vc_verification *v)
+{
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < v->n_dtypes; i++) {
+        const struct vc_verify_dtype *d = &v->dtypes[i];
+
+        fprintf(out->to, "%s%s: %s tensor%s", i == 0 ? "  " : "; ", vc_dtype_name(d->dtype),
+                fmt_count(buf, d->n_tensors), plural(d->n_tensors));
+        fprintf(out->to, ", %s%s", fmt_size(buf, out, d->size_bytes), i + 1 == v->n_dtypes ? "\n" : "");
+    }
+}
+
 static bool print_rows(const struct out *out, const struct vc_verification *v)
 {
     struct table table;
@@ -149,8 +162,11 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
     if (v->n_findings < v->n_errors + v->n_warnings) {
         fprintf(out->to, "  and %zu more\n", v->n_errors + v->n_warnings - v->n_findings);
     }
-    if (app->common.verbose > 0 && !print_rows(out, v)) {
-        return false;
+    if (app->common.verbose > 0) {
+        print_dtypes(out, v);
+        if (!print_rows(out, v)) {
+            return false;
+        }
     }
     print_digests(out, v);
     if (v->against[0] != '\0') {
@@ -168,6 +184,19 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 }
 
 /* ---- the document, schema vcompress.verify/1 (verify-1.schema.json) ---- */
+
+static void write_dtypes(struct json *json, const struct vc_verification *v)
+{
+    json_begin(json, "dtypes", '[', false);
+    for (size_t i = 0; i < v->n_dtypes; i++) {
+        json_begin(json, NULL, '{', true);
+        json_string(json, "dtype", vc_dtype_name(v->dtypes[i].dtype));
+        json_uint(json, "tensors", v->dtypes[i].n_tensors);
+        json_uint(json, "value_bytes", v->dtypes[i].size_bytes);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
 
 static void write_findings(struct json *json, const struct vc_verification *v)
 {
@@ -238,6 +267,7 @@ static void write_verification(struct json *json, const void *data)
     json_uint(json, "file_bytes", v->file_bytes);
     json_uint(json, "tensors", v->n_tensors);
     json_end(json, '}');
+    write_dtypes(json, v);
     json_bool(json, "data", v->data);
     json_bool(json, "fine", is_fine(verdict));
     write_findings(json, v);

@@ -37,6 +37,13 @@ struct vc_verify_row {
     double sqnr_db, max_abs_error; /* if numeric, against the source; INFINITY when equal */
 };
 
+/* How often a type occurs. */
+struct vc_verify_dtype {
+    enum vc_dtype dtype;
+    size_t n_tensors;
+    uint64_t size_bytes; /* of their values; tied ones once */
+};
+
 struct vc_verify_options {
     const char *against;   /* the checkpoint that this one was made from; NULL: none. Reads the values of both */
     bool data;             /* read the values: checksums, scales, codes, NaN and Inf */
@@ -52,7 +59,9 @@ struct vc_verification {
     const char *path, *format;
     uint64_t file_bytes;
     size_t n_tensors; /* that could be read */
-    bool data;        /* the values were read */
+    size_t n_dtypes;
+    const struct vc_verify_dtype *dtypes; /* of these tensors, in the order of enum vc_dtype */
+    bool data;                            /* the values were read */
 
     size_t n_findings; /* errors first, then in the order of the checks */
     const struct vc_finding *findings;

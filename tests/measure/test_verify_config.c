@@ -1,0 +1,234 @@
+/* test_verify_config.c - what config.json says of quantized modules against the tensors of the folder; parts of packed
+ * weights that contradict each other. */
+#include "verify_support.h"
+
+#include <unistd.h>
+
+#include "core/checked.h"
+#include "kernels/kernels.h"
+#include "torch_files.h"
+
+#define PACKED_HEADER                                  \
+    ENTRY("a.q.weight_packed", "I32", "[4,8]", 0, 128) \
+    "," ENTRY("a.q.weight_scale", "F32", "[4,2]", 128, 160) "," ENTRY("a.q.weight_shape", "I64", "[2]", 160, 176)
+
+/* a.q: packed codes of shape [4, n], with two scales a row. a.p: plain. */
+static struct bytes model_file(uint64_t n_rows, uint64_t n, const char *more)
+{
+    char header[2000];
+    struct bytes b;
+    int i;
+
+    (void)snprintf(header, sizeof header,
+                   "{" PACKED_HEADER "," ENTRY("a.p.weight", "F32", "[2,2]", 176,
+                                               192) "," ENTRY("m.embed_tokens.weight", "F32", "[2,2]", 192, 208) "%s}",
+                   more);
+    b = st_zeros(header, 128);
+    for (i = 0; i < 8; i++) {
+        bytes_u32(&b, 0x3f800000); /* 1 */
+    }
+    bytes_u64(&b, n_rows);
+    bytes_u64(&b, n);
+    bytes_fill(&b, 0, 32);
+    bytes_fill(&b, 1, more[0] == '\0' ? 0 : 16);
+    return b;
+}
+
+static void save_config(const char *text)
+{
+    save("config.json", &(struct bytes){(unsigned char *)(uintptr_t)text, strlen(text), 0});
+}
+
+#define CONFIG(targets, weights, ignore)                                                                 \
+    "{\"x\":1,\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"quantization_status\":" \
+    "\"compressed\",\"config_groups\":{\"g\":{\"targets\":[" targets "],\"weights\":{" weights           \
+    "}}},\"ignore\":[" ignore "]}}"
+#define INT8 "\"num_bits\":8,\"symmetric\":true,\"group_size\":16"
+
+struct config_case {
+    const char *config, *wanted;
+};
+
+static const struct config_case cases[] = {
+    {CONFIG("\"Linear\"", INT8, "\"a.p\""), ""},
+    {CONFIG("\"re:.*q$\"", INT8, ""), ""},
+    {CONFIG("\"a.q\"", INT8, ""), ""},
+    /* said to be quantized and plain: sure by its name, likely by its class */
+    {CONFIG("\"Linear\"", INT8, ""), "warning config a.p.weight"},
+    {CONFIG("\"a.q\",\"a.p\"", INT8, ""), "error config a.p.weight"},
+    {CONFIG("\"re:^a\\\\..*\"", INT8, ""), "error config a.p.weight"},
+    /* quantized and not said to be */
+    {CONFIG("\"Linear\"", INT8, "\"a.q\",\"a.p\""), "error config a.q.weight"},
+    {CONFIG("\"Linear\"", INT8, "\"re:a.*\""), "error config a.q.weight"},
+    {CONFIG("\"b.q\"", INT8, ""), "error config a.q.weight"},
+    {CONFIG("\"re:a$\"", INT8, ""), "error config a.q.weight"},
+    {"{\"x\":1}", "error config config.json"},
+    {"{\"quantization_config\":null}", "error config config.json"},
+    /* patterns that are more than literal text are not decided */
+    {CONFIG("\"re:b[.]q\"", INT8, ""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a\\\\.(p|x)\""), ""},
+    {CONFIG("\"Conv2d\"", INT8, ""), ""},
+    /* other bits, groups, zero points */
+    {CONFIG("\"a.q\"", "\"num_bits\":4", ""), "error config a.q.weight"},
+    {CONFIG("\"a.q\"", "\"group_size\":8", ""), "error config a.q.weight"},
+    {CONFIG("\"a.q\"", "\"group_size\":20", ""), "warning group a.q.weight"},
+    {CONFIG("\"a.q\"", "\"symmetric\":false", ""), "error companion a.q.weight"},
+    /* nothing that can be checked */
+    {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", ""},
+    {"{\"quantization_config\":7}", ""},
+    {CONFIG("7,null,\"Linear\"", "\"num_bits\":\"x\"", "{},\"a.p\""), ""},
+    {"{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"quantization_status\":\"frozen\"}}", ""},
+    {"{", "error config config.json"},
+};
+
+static void test_compressed(void **state)
+{
+    struct bytes b = model_file(4, 32, "");
+    size_t i;
+
+    (void)state;
+    save("model.safetensors", &b);
+    expect_at(torch_folder, with_data, "");
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        save_config(cases[i].config);
+        expect_at(torch_folder, headers, cases[i].wanted);
+    }
+    bytes_release(&b);
+
+    b = model_file(4, 32,
+                   "," ENTRY("a.q.weight_zero_point", "I8", "[4,2]", 208, 216) "," ENTRY("x", "I8", "[8]", 216, 224));
+    save("model.safetensors", &b);
+    save_config(cases[0].config);
+    expect_at(torch_folder, headers, "error zero-point a.q.weight_packed");
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&b);
+}
+
+static void test_bitsandbytes(void **state)
+{
+    static const char skips[] = "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true,"
+                                "\"llm_int8_skip_modules\":[\"%s\"]}}";
+    static const struct config_case named[] = {
+        {"a.p", ""}, {"a", "error config a.q.weight"}, {"b", "warning config a.p.weight"}};
+    struct bytes b =
+        st_file("{" ENTRY("a.q.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.q.SCB", "F32", "[2]", 4, 12) "," //
+                ENTRY("a.p.weight", "F32", "[2,2]", 12, 28) "}",
+                "\1\2\3\4\0\0\x80\x3f\0\0\x80\x3f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 28);
+    char text[300];
+    size_t i;
+
+    (void)state;
+    save("model.safetensors", &b);
+    for (i = 0; i < sizeof named / sizeof named[0]; i++) {
+        (void)snprintf(text, sizeof text, skips, named[i].config);
+        save_config(text);
+        expect_at(torch_folder, headers, named[i].wanted);
+    }
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&b);
+}
+
+/* Of weights that are left plain, too: the asymmetric ones, those of fewer bits. */
+static void test_parts(void **state)
+{
+    static const char zeros[] =
+        "," ENTRY("a.q.weight_zero_point", "I8", "[4,2]", 208, 216) "," ENTRY("x", "I8", "[8]", 216, 224);
+    struct bytes b = model_file(4, 32, zeros);
+
+    (void)state;
+    expect(&b, with_data, "");
+    bytes_release(&b);
+    b = model_file(4, 64, zeros); /* of 4 bits */
+    expect(&b, with_data, "");
+    bytes_release(&b);
+    b = model_file(4, 700, zeros);
+    expect(&b, with_data, "error parts a.q.weight_packed");
+    bytes_release(&b);
+    b = model_file(5, 32, zeros);
+    expect(&b, with_data, "error parts a.q.weight_packed");
+    bytes_release(&b);
+    b = model_file(4, 1, zeros); /* fewer columns than scales */
+    expect(&b, with_data, "error parts a.q.weight_packed");
+    bytes_release(&b);
+    b = model_file(4, 700, "");
+    expect(&b, with_data, "error parts a.q.weight_packed");
+    b.p[b.n - 16 - 32 - 32] = 0xff; /* a scale of the weight that stayed plain: 1 becomes another number */
+    b.p[b.n - 16 - 32 - 32 + 3] = 0xff;
+    b.p[b.n - 16 - 32 - 32 + 2] = 0xff;
+    expect(&b, with_data, "error parts a.q.weight_packed|error scale a.q.weight_scale");
+    bytes_release(&b);
+}
+
+static void test_left_over(void **state)
+{
+    struct bytes b = st_zeros("{" ENTRY("a.weight", "F32", "[2,2]", 0, 16) "," ENTRY(
+                                  "a.weight_scale", "F32", "[2,1]", 16, 24) "," ENTRY("b.weight", "F16", "[2,2]", 24,
+                                                                                      32) "," //
+                              ENTRY("b.qweight", "I32", "[1,2]", 32, 40) "}",
+                              40);
+
+    (void)state;
+    expect(&b, headers, "error twice b.qweight|warning orphan a.weight_scale");
+    bytes_release(&b);
+}
+
+/* Codes of other programs go down to -128. */
+static void test_wide_codes(void **state)
+{
+    static const char data[] = "\x80\1\2\3\0\0\x80\x3f\0\0\x80\x3f";
+    struct bytes b = st_file(
+        "{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight_scale", "F32", "[2,1]", 4, 12) "}", data, 12);
+
+    (void)state;
+    expect(&b, with_data, "");
+    bytes_release(&b);
+    b = st_file("{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight.scale", "F32", "[2,1]", 4, 12) "}", data,
+                12);
+    expect(&b, with_data, "error range a.weight");
+    bytes_release(&b);
+}
+
+static void test_allocations(void **state)
+{
+    struct bytes b = model_file(4, 32, "");
+    struct vc_ctx *ctx = test_ctx();
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t kept;
+    uint64_t n;
+
+    (void)state;
+    save("model.safetensors", &b);
+    save_config(CONFIG("\"Linear\",\"re:.*q\"", "\"num_bits\":4,\"group_size\":8", "\"a.x\",\"re:.*y.*\""));
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    assert_non_null(vc_kernels_get(ctx));
+    kept = vc_pool_in_use(ctx->shared->pool);
+    for (n = 1; status != VC_OK; n++) {
+        struct vc_verification *v = NULL;
+
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_verify(ctx, torch_folder, &with_data, &v);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_true(status == VC_OK || status == VC_E_NOMEM);
+        assert_true(status != VC_OK || (v->n_errors == 2 && v->n_warnings == 1));
+        assert_true(status != VC_OK || (v->n_dtypes == 3 && v->dtypes[0].n_tensors == 1));
+        vc_verification_free(v);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), kept);
+    }
+    assert_true(n > 20);
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&b);
+    vc_ctx_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compressed), cmocka_unit_test(test_bitsandbytes), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_left_over),  cmocka_unit_test(test_wide_codes),   cmocka_unit_test(test_allocations),
+    };
+
+    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+}
