@@ -103,6 +103,7 @@ enum vc_status vc_q8_0_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     uint32_t *bits = (uint32_t *)(void *)((char *)scratch + copies(stage, s) * room);
     float *clean = (float *)(void *)((char *)bits - room); /* the last of the copies */
     size_t n_blocks = tile->n_elems / BLOCK;
+    uint32_t most;
     const float *x;
     enum vc_status status = VC_OK;
 
@@ -112,13 +113,15 @@ enum vc_status vc_q8_0_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     }
     VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
     VC_KERNEL_TRY(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
-    if (largest(bits, n_blocks) >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
+    most = largest(bits, n_blocks);
+    if (most >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
         VC_TRY(clean_tile(ctx, k, tile, x, bits, clean, &out->nonfinite));
         VC_KERNEL_TRY(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));
         VC_KERNEL_TRY(k->q8_0_to_f32(out->data, tile->n_elems, clean));
         VC_TRY(vc_int8_measure_finite(ctx, tile, x, clean, out->stats));
+        most = largest(bits, n_blocks);
     }
-    if (largest(bits, n_blocks) >= VC_Q8_0_TOO_LARGE_BITS) {
+    if (most >= VC_Q8_0_TOO_LARGE_BITS) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit q8_0"); /* the survey says which, and how many */
     }
     out->measured = true;
