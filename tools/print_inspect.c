@@ -15,8 +15,9 @@ struct line {
     size_t index; /* the first tensor */
     size_t n_tensors;
     uint64_t bytes;
-    struct vc_value_stats stats; /* summed up */
-    double sum, sum2;            /* over the finite values, for mean and rms */
+    const struct vc_value_stats *stats; /* of the one tensor, or `own`; NULL without --stats */
+    struct vc_value_stats *own;         /* those of several, summed up */
+    double sum, sum2;                   /* over the finite values, for mean and rms */
     bool shown;
 };
 
@@ -216,21 +217,18 @@ static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram
 
 /* ---- the list ---- */
 
-static void add_stats(struct line *line, const struct vc_value_stats *stats)
+static uint64_t count_finite(const struct vc_value_stats *stats)
 {
-    struct vc_value_stats *sum = &line->stats;
-    uint64_t n_finite = stats->n_elems - stats->nans - stats->infs;
+    return stats->n_elems - stats->nans - stats->infs;
+}
 
-    if (!stats->valid) {
-        return;
-    }
-    if (n_finite > 0) {
-        bool first = sum->n_elems == sum->nans + sum->infs;
+static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats)
+{
+    if (count_finite(stats) > 0) {
+        bool first = count_finite(sum) == 0;
 
         sum->min = first || stats->min < sum->min ? stats->min : sum->min;
         sum->max = first || stats->max > sum->max ? stats->max : sum->max;
-        line->sum += stats->mean * (double)n_finite;
-        line->sum2 += stats->rms * stats->rms * (double)n_finite;
     }
     sum->valid = true;
     sum->n_elems += stats->n_elems;
@@ -242,6 +240,36 @@ static void add_stats(struct line *line, const struct vc_value_stats *stats)
     }
 }
 
+/* They are large, so a line of one tensor has none of its own: with -v, those are all. False: no memory. */
+static bool add_stats(struct line *line, const struct vc_value_stats *stats)
+{
+    double n = (double)count_finite(stats);
+
+    line->sum += n > 0 ? stats->mean * n : 0;
+    line->sum2 += n > 0 ? stats->rms * stats->rms * n : 0;
+    if (line->stats == NULL) {
+        line->stats = stats;
+        return true;
+    }
+    if (line->own == NULL) {
+        line->own = malloc(sizeof(*line->own));
+        if (line->own == NULL) {
+            return false;
+        }
+        *line->own = *line->stats;
+        line->stats = line->own;
+    }
+    if (stats->valid) {
+        merge(line->own, stats);
+    }
+    return true;
+}
+
+static bool has_nonfinite(const struct line *line)
+{
+    return line->stats != NULL && line->stats->nans + line->stats->infs > 0;
+}
+
 /* Which columns the table has. */
 struct view {
     const struct out *out;
@@ -251,8 +279,8 @@ struct view {
 
 static void add_value_cells(struct table *table, const struct view *view, const struct line *line)
 {
-    const struct vc_value_stats *s = &line->stats;
-    uint64_t n_finite = s->n_elems - s->nans - s->infs;
+    const struct vc_value_stats *s = line->stats;
+    uint64_t n_finite = count_finite(s);
     double n = (double)n_finite;
     double figures[] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
     char buf[CELL_BYTES];
@@ -348,7 +376,7 @@ static size_t choose_lines(struct line *lines, size_t n, bool all, const struct 
 
     for (size_t i = 0; i < n; i++) {
         order[i] = &lines[i];
-        lines[i].shown = all || n <= MAX_LINES || lines[i].stats.nans + lines[i].stats.infs > 0;
+        lines[i].shown = all || n <= MAX_LINES || has_nonfinite(&lines[i]);
     }
     if (!all && n > MAX_LINES) {
         qsort(order, n, sizeof(*order), by_size);
@@ -377,7 +405,7 @@ static bool print_lines(struct app *app, const struct inspection *in, const stru
     hidden = choose_lines(lines, groups->n, view.verbose, order);
     free(order);
     for (size_t i = 0; i < groups->n; i++) {
-        view.nonfinite = view.nonfinite || lines[i].stats.nans + lines[i].stats.infs > 0;
+        view.nonfinite = view.nonfinite || has_nonfinite(&lines[i]);
     }
     begin_table(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
@@ -431,13 +459,14 @@ static bool print_tensors(struct app *app, const struct inspection *in)
             lines[g].index = groups.list[g].first;
             lines[g].n_tensors++;
             lines[g].bytes += tensor->size_bytes;
-            if (in->stats != NULL) {
-                add_stats(&lines[g], &in->stats[i]);
-            }
+            ok = in->stats == NULL || add_stats(&lines[g], &in->stats[i]);
         }
     }
     if (ok && groups.n > 0) {
         ok = print_lines(app, in, &groups, lines);
+    }
+    for (size_t i = 0; i < groups.n; i++) {
+        free(lines[i].own);
     }
     groups_release(&groups);
     free(lines);
