@@ -85,9 +85,12 @@ def conv(opset=17, ir=8):
                  opset, ir), w
 
 
-def run_model(path, seed=1):
+def run_model(path, seed=1, optimized=False):
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if optimized:  # with sums of floats; else they may be of activations in 8 bits
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+    else:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     s = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     r = np.random.default_rng(seed)
@@ -245,6 +248,7 @@ class Onnx(Judge):
                     self.assertEqual(out.opset_import[0].version, opset)
                     self.same_values(m, values, "out.onnx", 1e-6)
                     self.near(run_model(self.path("out.onnx")), before, CLOSE)
+                    self.near(run_model(self.path("out.onnx"), optimized=True), run_model(self.path("plain.onnx")), 1e-5)
                     # Seen as quantized, equal to plain weights under the same names, and put back into one initializer.
                     seen = self.vc("inspect", "--json", self.path("out.onnx")).json()["tensors"]
                     self.assertEqual({t["name"] for t in seen if t["quant"]}, set(w))
