@@ -178,8 +178,8 @@ struct onnx {
     uint64_t opset;             /* of the default domain; 1 if the file names none */
     struct vc_span graph_field; /* of the file, with its tag */
     struct vc_span graph;
-    bool has_training;    /* training_info, which refers to initializers by name */
-    bool external_inside; /* a tensor inside a node or a sparse one lies in another file */
+    bool has_training;         /* training_info, which refers to initializers by name */
+    uint64_t n_inner_external; /* of tensors inside nodes and sparse ones: with values in another file */
     uint64_t n_inner,
         inner_bytes;       /* of large tensors inside nodes and inner graphs, and sparse ones: only carried over */
     struct vc_arena arena; /* names, shapes */

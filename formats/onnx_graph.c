@@ -29,7 +29,7 @@ enum vc_status onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *f
             VC_TRY(onnx_symbol_read(r, &f, "the name of a tensor", &symbol));
         }
         if (f.number == ONNX_TENSOR_LOCATION && f.type == VC_WIRE_VARINT && f.value != 0) {
-            r->self->external_inside = true;
+            r->self->n_inner_external++;
         }
     }
 out:
@@ -173,12 +173,11 @@ out:
     return status;
 }
 
-/* Floats of two dimensions or more, in this file. */
+/* Floats of two dimensions or more. */
 static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span message, bool *yes)
 {
     enum vc_dtype dtype = VC_DTYPE_RAW;
     unsigned n_dims = 0;
-    bool here = true;
     struct vc_field f;
     enum vc_status status = VC_OK;
 
@@ -188,9 +187,8 @@ static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span m
             dtype = onnx_types[f.value].dtype;
         }
         n_dims += f.number != ONNX_TENSOR_DIMS ? 0 : f.type == VC_WIRE_VARINT ? 1 : (unsigned)vc_min_u64(f.data.n, 2);
-        here = here && (f.number != ONNX_TENSOR_LOCATION || f.value == 0);
     }
-    *yes = here && n_dims >= 2 && vc_dtype_is_float(dtype);
+    *yes = n_dims >= 2 && vc_dtype_is_float(dtype);
 out:
     return status;
 }
@@ -212,6 +210,7 @@ enum vc_status onnx_constant_scan(struct onnx_reader *r, const struct vc_field *
     if (self->n_tensors != n_before) {
         self->tensors[n_before].field = node->all;
         self->tensors[n_before].constant = true;
+        self->n_inner_external -= self->tensors[n_before].place == ONNX_PLACE_EXTERNAL;
         self->symbols.list[symbol].n_made--; /* no node makes it: it is there */
         self->n_inner -= value->all.n >= LARGE_BYTES;
         self->inner_bytes -= value->all.n >= LARGE_BYTES ? value->all.n : 0;

@@ -30,7 +30,9 @@ const struct onnx_link *onnx_link_of(const struct onnx_sink *self, size_t out)
 
 bool onnx_is_changed(const struct onnx_sink *self, size_t out)
 {
-    return !self->outs->tensors[out].kept;
+    const struct onnx_tensor *tensor = &self->source->tensors[onnx_link_of(self, out)->tensor];
+
+    return !self->outs->tensors[out].kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
 }
 
 bool onnx_is_quantized(const struct onnx_sink *self, size_t out)

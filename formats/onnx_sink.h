@@ -71,6 +71,7 @@ struct onnx_sink {
 
 /* Fills first_out, gone, drop and the names of out; refuses what the graph's version cannot hold. */
 enum vc_status onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
+/* Also a node whose values are in another file: it becomes an initializer, which can take them along. */
 bool onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *onnx_link_of(const struct onnx_sink *self, size_t out);
 /* The nodes between the initializer and its name: those that turn codes into f32, either DequantizeLinear or Cast and

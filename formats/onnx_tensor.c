@@ -320,7 +320,7 @@ enum vc_status onnx_tensor_parse(struct onnx_reader *r, struct vc_span message, 
         VC_TRY(measure(r, &s));
         VC_TRY(find_values(r, &s));
     } else if (s.external) {
-        r->self->external_inside = true;
+        r->self->n_inner_external++;
     }
 out:
     vc_free(r->ctx, s.where.location);

@@ -30,7 +30,7 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
 {
     size_t i;
 
-    if (self->source->external_inside) {
+    if (self->source->n_inner_external != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "a tensor inside a node has its values in another file; only those of initializers can be taken "
                        "along");

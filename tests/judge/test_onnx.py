@@ -638,6 +638,23 @@ class Onnx(Judge):
                 for n, a in values.items():
                     self.same_bits(initializers(self.opened("back.onnx"), self.dir)[n], a, n)
 
+    def test_external_constants(self):
+        """Weights of nodes in another file: the nodes give way to initializers, changed or not."""
+        w, c = normal("w", (32, 32)), normal("c", (32, 32))
+        for opset, ir in ((9, 3), (17, 8)):
+            m = model([helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(c, "value")),
+                       helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "c"], ["y"])],
+                      [info("x", [5, 32])] + ([info("w", [32, 32])] if ir < 4 else []), [info("y", [5, 32])],
+                      [tensor("w", w)], opset, ir)
+            self.external(m, location="weights.bin", convert_attribute=True)
+            before = run_model(self.path("in.onnx"))
+            for extra in (["--exclude", "*"], ["--exclude", "w", *SMALL], SMALL):
+                self.vc("quantize", "--int8", *extra, "-f", self.path("in.onnx"), "-o", self.path("out.onnx"))
+                out = self.opened("out.onnx")
+                self.assertNotIn("Constant", [n.op_type for n in out.graph.node])
+                self.near(run_model(self.path("out.onnx")), before, CLOSE if len(extra) != 2 else 1e-6)
+            self.assertEqual(set(initializers(out)), {"w.int8", "w.scale", "c.int8", "c.scale"})
+
     def test_external_is_confined(self):
         m, _ = mlp()
         self.external(m, location="weights.bin")
