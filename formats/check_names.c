@@ -87,6 +87,15 @@ static enum vc_status check_shape(const struct names *names, const struct vc_ten
                          "its scales '%s' fit neither %" PRIu64 " rows nor groups of them", scale->name, n_rows);
 }
 
+/* A weight that is there in two forms, <stem><form> and <stem>: what is left of a run that was taken up again. Of
+ * packed int8 the reader says it. */
+static enum vc_status check_twice(const struct names *names, const char *name, const char *form, const char *plain)
+{
+    return has(names, name, strlen(form), plain) && !vc_findings_has(names->ctx->findings, name)
+               ? vc_find(names->ctx, VC_SEVERITY_ERROR, "twice", name, "the same module has a '%s', too", names->buffer)
+               : VC_OK;
+}
+
 /* Packed codes that stayed plain. */
 static enum vc_status check_packed(const struct names *names, const struct vc_tensor *t)
 {
@@ -97,6 +106,7 @@ static enum vc_status check_packed(const struct names *names, const struct vc_te
     enum vc_status status = VC_OK;
     size_t i;
 
+    VC_TRY(check_twice(names, name, "_packed", ""));
     for (i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         parts[i] = find_beside(names, name, n_cut, tails[i]);
         if (parts[i] == VC_NO_TENSOR) {
@@ -109,14 +119,6 @@ static enum vc_status check_packed(const struct names *names, const struct vc_te
     }
 out:
     return status;
-}
-
-/* A weight that is there in two forms: what is left of a run that was taken up again. */
-static enum vc_status check_twice(const struct names *names, const char *name)
-{
-    return has(names, name, strlen("qweight"), "weight")
-               ? vc_find(names->ctx, VC_SEVERITY_ERROR, "twice", name, "the same module has a '%s', too", names->buffer)
-               : VC_OK;
 }
 
 /* Integers that look like codes, but nothing says what they stand for. */
@@ -205,7 +207,7 @@ static enum vc_status check_one(const struct names *names, const struct vc_tenso
         return check_packed(names, t);
     }
     if (ends_in(t->name, ".qweight")) {
-        return check_twice(names, t->name);
+        return check_twice(names, t->name, "qweight", "weight");
     }
     return t->dtype == VC_DTYPE_I8 && !ends_in(t->name, "zero_point") ? check_codes(names, t)
                                                                       : check_orphan(names, t->name);

@@ -163,6 +163,7 @@ static void test_parts(void **state)
 
 static void test_left_over(void **state)
 {
+    struct zip_builder z;
     struct bytes b = st_zeros("{" ENTRY("a.weight", "F32", "[2,2]", 0, 16) "," ENTRY(
                                   "a.weight_scale", "F32", "[2,1]", 16, 24) "," ENTRY("b.weight", "F16", "[2,2]", 24,
                                                                                       32) "," //
@@ -172,6 +173,18 @@ static void test_left_over(void **state)
     (void)state;
     expect(&b, headers, "error twice b.qweight|warning orphan a.weight_scale");
     bytes_release(&b);
+    b = st_zeros("{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight.zero_point", "I8", "[2,1]", 4, 6) "}",
+                 6);
+    expect(&b, headers, "error companion a.weight");
+    bytes_release(&b);
+    memset(&z, 0, sizeof z);
+    zip_add_bytes(&z, "a.weight_packed.npy", npy_array("<i4", false, "(1, 2)", "12345678", 8), NULL);
+    zip_add_bytes(&z, "a.weight_scale.npy", npy_matrix(2, 1), NULL);
+    zip_add_bytes(&z, "a.weight_shape.npy", npy_matrix(1, 2), NULL);
+    zip_add_bytes(&z, "a.weight.npy", npy_matrix(2, 2), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    expect(&z.out, headers, "error twice a.weight_packed|warning orphan a.weight_scale");
+    zip_release(&z);
 }
 
 /* Codes of other programs go down to -128. */

@@ -190,6 +190,11 @@ static void test_folder(void **state)
                      "\",\"c\":\"" PART_1 "\",\"d\":\"" PART_2 "\"}}");
     expect_at(torch_folder, headers, "warning total-size");
 
+    /* In two of them. */
+    save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 8) "," ENTRY("a", "F32", "[2]", 8, 16) "}", 16);
+    save_text(INDEX, good);
+    expect_at(torch_folder, headers, "error duplicate a|error index a");
+
     /* A header that ends early explains why its tensors are not there. */
     save_text(INDEX, good);
     save_shard(PART_1, "{" ENTRY("a", "F32", "[2]", 0, 8) ",\"b\":", 24);
