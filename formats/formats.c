@@ -316,13 +316,31 @@ out:
     return status;
 }
 
+/* The file that the folder is there for. */
+static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *folder,
+                                     const struct vc_open_options *options, struct vc_model *model)
+{
+    char *path = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_gguf(folder));
+
+    vc_infolder_close(ctx, folder);
+    if (path == NULL) {
+        return VC_E_NOMEM;
+    }
+    vc_free(ctx, model->path);
+    model->path = path;
+    return open_file(ctx, options, model);
+}
+
 /* A folder, or the index in it. */
-static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_model *model)
+static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
     enum vc_status status;
 
     VC_TRY(vc_infolder_scan(ctx, model->path, &folder));
+    if (vc_infolder_gguf(folder) != NULL) {
+        return open_in_folder(ctx, folder, options, model);
+    }
     model->format = vc_format_safetensors.name;
     status = vc_safetensors_open_folder(ctx, folder, model);
     if (status != VC_OK) {
@@ -356,7 +374,7 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     model->ctx = ctx;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
-    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, model) : open_file(ctx, options, model));
+    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
     *out = model;
     return VC_OK;
 out:

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/findings.h"
+#include "formats/numbered_name.h"
 #include "formats/weight_index.h"
 
 #define VC_FOLDER_MAX_FILES 100000
@@ -28,6 +29,7 @@ struct vc_infolder {
     struct vc_arena arena;
     const char *path;        /* of the folder */
     const char *index;       /* name of the index; NULL: none */
+    const char *gguf;        /* path of the GGUF file that the folder is there for; NULL: none */
     struct weight_index map; /* what is in it */
     struct names weights, indices, left, shards;
     size_t n_carried, carried_capacity;
@@ -252,11 +254,12 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     }
     for (i = 0; i < folder->left.n; i++) {
         if (is_other_weights(folder->left.names[i])) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files; give the file itself (%s?)",
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "is a folder without safetensors or GGUF files; give the file itself (%s?)",
                            folder->left.names[i]);
         }
     }
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
 }
 
 static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder)
@@ -286,6 +289,32 @@ out:
     return status;
 }
 
+/* Without safetensors: the only GGUF file, or the first of the only ones that belong together. */
+static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    struct vc_numbered_name name;
+    size_t n = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    for (i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
+        const char *file = folder->left.names[i];
+
+        if (ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
+            (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
+            n++;
+            folder->gguf = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
+            VC_TRY_ALLOC(folder->gguf);
+        }
+    }
+    if (n > 1) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
+    }
+    VC_TRY(n == 0 ? refuse_weights(ctx, folder) : VC_OK);
+out:
+    return status;
+}
+
 /* The files of the model: those of the index, or the only one. */
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
@@ -304,7 +333,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
     } else if (has_name(&folder->weights, "model.safetensors")) {
         VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
     } else {
-        VC_TRY(refuse_weights(ctx, folder));
+        VC_TRY(choose_gguf(ctx, folder));
     }
 out:
     return status;
@@ -454,6 +483,11 @@ const char *vc_infolder_index(const struct vc_infolder *folder)
 const char *vc_infolder_path(const struct vc_infolder *folder)
 {
     return folder->path;
+}
+
+const char *vc_infolder_gguf(const struct vc_infolder *folder)
+{
+    return folder->gguf;
 }
 
 size_t vc_infolder_carried_count(const struct vc_infolder *folder)

@@ -32,6 +32,8 @@ size_t vc_infolder_shard_count(const struct vc_infolder *folder);
 const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
 const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
 const char *vc_infolder_path(const struct vc_infolder *folder);
+/* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
+const char *vc_infolder_gguf(const struct vc_infolder *folder);
 
 /* A file of the folder. */
 enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,

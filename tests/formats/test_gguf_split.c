@@ -79,6 +79,8 @@ static int set_up(void **state)
 
     (void)state;
     folder_make(folder, sizeof folder);
+    (void)unlink(path_of("a.safetensors"));
+    (void)unlink(path_of("b.safetensors"));
     for (i = 0; i < N_FILES; i++) {
         write_shard(i, i, N_FILES, 4);
     }
@@ -259,7 +261,7 @@ static enum vc_status convert(struct vc_ctx *ctx, const char *to, bool int8, uin
     vc_quantize_defaults(&options);
     options.min_elems = 1;
     options.min_row = 1;
-    VC_TRY(vc_model_open(ctx, path_of(shard_name(1)), NULL, &model));
+    VC_TRY(vc_model_open(ctx, max_shard_bytes != 0 ? folder : path_of(shard_name(1)), NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(int8 ? vc_job_add_quantize(ctx, job, &options) : VC_OK);
     VC_TRY(vc_job_plan(ctx, job, &write));
@@ -316,7 +318,7 @@ static void test_copy(void **state)
     test_ctx_done(ctx);
 }
 
-/* The n-th allocation fails, for every n, as divided and divided anew. */
+/* The n-th allocation fails, for every n, as divided and divided anew (then the folder is given). */
 static void test_allocations(void **state)
 {
     static const uint64_t sizes[] = {0, 200};
@@ -325,6 +327,7 @@ static void test_allocations(void **state)
     size_t i;
 
     (void)state;
+    folder_write(folder, "notes.bin", "weights of another kind", 23);
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     snprintf(to, sizeof to, "%s.out", folder);
     for (i = 0; i < 2; i++) {

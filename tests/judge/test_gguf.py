@@ -163,7 +163,12 @@ class Gguf(Judge):
             self.assertEqual(list(pairs), ["general.architecture", "general.alignment", "general.file_type"])
             for n, a in arrays.items():
                 self.assertEqual(tensors[n][2], a.tobytes(), n)
-        self.assertEqual(self.vc("diff", given[1], self.path("one.gguf")).code, 0)
+        for path in (self.path("in"), self.path("in") + "/"):
+            self.assertEqual(self.vc("diff", path, self.path("one.gguf")).code, 0)
+        self.vc("quantize", "--int8", *SMALL, "-q", self.path("in"))
+        self.folder("in.int8", 3)
+        os.rename(self.path("one.gguf"), self.path("in/one.gguf"))
+        self.assertIn("2 GGUF models", self.refuse(3, "inspect", self.path("in")))
 
     def test_several_files_quantized(self):
         self.several("in")
