@@ -29,6 +29,20 @@ static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, st
     strip->max_wide = max_f64(strip->ew, n);
 }
 
+/* The error d = |x| - q * h (h: the step s rounded to f16) is exact in f32 but for rare steps. Let q come from
+ * t = |x| / s (1 + a), |a| < 2^-22, and h = s (1 + b), |b| <= 2^-11, which f16's normal range grants. (Where h is
+ * infinite, d is no number, and the strip is done again.) With q = 0, d is |x|; with q >= 2, q * h is within a factor 2
+ * of |x|, so the difference is exact (Sterbenz); also with q = 1 and |x| >= h / 2. Remains q = 1 and |x| < h / 2. Let
+ * 2^e <= s <= 2^e (2 - 2^-9). The inverse of s is at most 2^-e and t at least 1/2, so |x| >= 2^(e - 1): |x|, h and d
+ * are multiples of 2^(e - 24), and |d| <= s (1/2 + 2^-11 + 2^-23) < 2^e: 24 bits are enough. For the other steps
+ * (`rare`), Knuth's difference says what the subtraction lost. */
+static inline bool q8_0_is_rare(float step)
+{
+    uint32_t u = vc_f32_bits(step);
+
+    return u < 0x38800000u || (u & 0x007fffffu) > 0x007fc000u; /* no normal f16; near the next power of 2 */
+}
+
 #ifdef VC_HAVE_X86
 #include "kernels/loops_q8_0_x86.h"
 #define q8_0_blocks q8_0_blocks_x86
@@ -51,33 +65,41 @@ static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *re
     }
 }
 
-/* Errors of 32 elements as f32, with what rounding took away from them (Knuth's exact difference) in *lost: the f32
- * errors stand only where nothing was lost. */
+/* Errors of 32 elements as f32. */
 static inline void q8_0_errors(const float *restrict x, const int8_t *restrict q, float step, float *restrict e,
-                               uint32_t *lost, uint32_t *most, struct strip *restrict strip)
+                               struct strip *restrict strip)
 {
-    uint32_t gone = *lost;
-    uint32_t top = *most;
+    uint32_t top = strip->max_bits;
     uint32_t before = 0;
     uint32_t after = 0;
 
     for (size_t i = 0; i < 32; i++) {
         float v = vc_get_f32(x, i);
         float y = (float)q[i] * step; /* exact: 8 bits times 11 */
-        float d = v - y;
-        float t = v - d;
-        float rest = (v - (d + t)) + (t - y);
 
-        e[i] = d;
-        gone |= vc_f32_magnitude(rest);
-        top = larger(top, vc_f32_magnitude(d));
+        e[i] = v - y;
+        top = larger(top, vc_f32_magnitude(e[i]));
         before += v == 0.0f;
         after += y == 0.0f;
     }
-    *lost = gone;
-    *most = top;
+    strip->max_bits = top;
     strip->zeros_before += before;
     strip->zeros_after += after;
+}
+
+/* What rounding took away from those errors (Knuth's exact difference): they stand only where it is 0. */
+static inline uint32_t q8_0_lost(const float *restrict x, const int8_t *restrict q, float step, const float *restrict e)
+{
+    uint32_t lost = 0;
+
+    for (size_t i = 0; i < 32; i++) {
+        float v = vc_get_f32(x, i);
+        float t = v - e[i];
+        float rest = (v - (e[i] + t)) + (t - (float)q[i] * step);
+
+        lost |= vc_f32_magnitude(rest);
+    }
+    return lost;
 }
 
 static void q8_0_block(const float *x, uint32_t *bits, uint8_t *block, bool measure, float *e, uint32_t *lost,
@@ -94,11 +116,14 @@ static void q8_0_block(const float *x, uint32_t *bits, uint8_t *block, bool meas
     q8_0_codes(x, vc_q8_0_inverse(step), q);
     memcpy(block + 2, q, sizeof q);
     if (measure) {
-        q8_0_errors(x, q, vc_f16_to_f32(stored), e, lost, &strip->max_bits, strip);
+        q8_0_errors(x, q, vc_f16_to_f32(stored), e, strip);
+    }
+    if (measure && q8_0_is_rare(step)) {
+        *lost |= q8_0_lost(x, q, vc_f16_to_f32(stored), e);
     }
 }
 
-/* The blocks of n elements; returns what q8_0_errors lost. */
+/* The blocks of n elements; returns what is not 0 where an error is not exact in f32. */
 static inline uint32_t q8_0_blocks(const float *x, size_t n, uint32_t *bits, uint8_t *blocks, bool measure,
                                    struct strip *strip)
 {

@@ -1,16 +1,7 @@
 /* loops_q8_0_x86.h - part of loops.h: Q8_0 from weights with AVX2, FMA and F16C. loops_blocks.h has the plain way.
  *
  * Eight blocks at a time: their maxima first, then the eight steps in one vector, then block by block the codes and
- * errors. Everything works on magnitudes; the codes get their signs last.
- *
- * The error d = |x| - q * h (h: the step s rounded to f16) is exact in f32 but for rare steps. Let q come from
- * t = |x| / s (1 + a), |a| < 2^-22, and h = s (1 + b), |b| <= 2^-11, which f16's normal range grants. (Where h is
- * infinite, d is no number, and the strip is done again.) With q = 0, d is |x|; with q >= 2, q * h is within a factor 2
- * of |x|, so the difference is exact (Sterbenz); also with q = 1 and |x| >= h / 2. Remains q = 1 and |x| < h / 2. Let
- * 2^e <= s <= 2^e (2 - 2^-9). The inverse of s is at most 2^-e and t at least 1/2, so |x| >= 2^(e - 1): |x|, h and d
- * are multiples of 2^(e - 24), and |d| <= s (1/2 + 2^-11 + 2^-23) < 2^e: 24 bits are enough. For the other steps
- * (`rare`), Knuth's difference says what the subtraction lost.
- */
+ * errors. Everything works on magnitudes; the codes get their signs last. */
 #ifndef VC_KERNELS_LOOPS_Q8_0_X86_H
 #define VC_KERNELS_LOOPS_Q8_0_X86_H
 
@@ -52,7 +43,7 @@ static inline __m256i absmax_batch(const float *x, size_t n_blocks)
     return _mm256_max_epi32(_mm256_permute2x128_si256(m[0], m[4], 0x20), _mm256_permute2x128_si256(m[0], m[4], 0x31));
 }
 
-/* Which steps (as bits) may make inexact errors: near the next power of 2, or too small for a normal f16. */
+/* q8_0_is_rare of a batch. */
 static inline __m256i q8_0_rare(__m256i u)
 {
     __m256i fraction = _mm256_and_si256(u, _mm256_set1_epi32(0x007fffff));
