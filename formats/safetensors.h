@@ -64,6 +64,10 @@ struct safetensors {
     struct safetensors_modules modules;
 };
 
+/* Reads the header of the shard's file: its entries come behind those of the shards before it, sorted by their places,
+ * and its metadata. While findings are collected, what is wrong is left out. */
+enum vc_status safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard);
+
 /* Opens the shards that the folder's index names, or its only file, as one model. Takes over the folder. */
 enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
 
