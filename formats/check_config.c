@@ -55,6 +55,11 @@ struct check {
     char *path; /* room for any name */
 };
 
+static bool is_f8(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F8_E4M3 || dtype == VC_DTYPE_F8_E5M2;
+}
+
 /* ---- lists of names ---- */
 
 /* A regular expression as a glob; NULL where it is more than that. The arena's. */
@@ -317,6 +322,51 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
                                    : VC_OK;
 }
 
+/* What vLLM makes one layer of: either all of it is quantized or nothing. (Its mapping of fused modules, 0.33.) */
+static const char *const joined[][3] = {
+    {"q_proj", "k_proj", "v_proj"}, {"query", "key", "value"}, {"gate_proj", "up_proj", NULL}};
+
+/* Plain floats beside a quantized module that is joined with them; the first is enough. */
+static enum vc_status check_beside(const struct check *c, const struct module *m, const char *const names[3])
+{
+    char *last = strrchr(m->path, '.') != NULL ? strrchr(m->path, '.') + 1 : m->path;
+    const char *plain = NULL;
+    size_t k;
+
+    for (k = 0; k < 3 && names[k] != NULL && plain == NULL; k++) {
+        size_t index;
+
+        memcpy(last, names[k], strlen(names[k]));
+        memcpy(last + strlen(names[k]), ".weight", sizeof ".weight");
+        index = vc_model_find(c->model, m->path);
+        plain = index != VC_NO_TENSOR && vc_dtype_is_float(c->model->tensors[index].dtype) &&
+                        !is_f8(c->model->tensors[index].dtype)
+                    ? names[k]
+                    : NULL;
+    }
+    memcpy(m->path, m->t->name, m->n_path);
+    m->path[m->n_path] = '\0';
+    return plain == NULL ? VC_OK
+                         : vc_find(c->ctx, VC_SEVERITY_WARNING, "joined", m->t->name,
+                                   "is quantized, but %s beside it is not: vLLM joins the two and refuses that", plain);
+}
+
+static enum vc_status check_joined(const struct check *c, const struct module *m)
+{
+    const char *last = strrchr(m->path, '.') != NULL ? strrchr(m->path, '.') + 1 : m->path;
+    size_t i;
+    size_t k;
+
+    for (i = 0; m->quantized && i < sizeof joined / sizeof joined[0]; i++) {
+        for (k = 0; k < 3 && joined[i][k] != NULL; k++) {
+            if (strcmp(last, joined[i][k]) == 0) {
+                return check_beside(c, m, joined[i]);
+            }
+        }
+    }
+    return VC_OK;
+}
+
 /* ---- bitsandbytes ---- */
 
 /* Its lists have parts of names. */
@@ -351,11 +401,6 @@ static bool ends_in(const char *name, const char *tail)
     size_t k = strlen(tail);
 
     return n >= k && strcmp(name + n - k, tail) == 0;
-}
-
-static bool is_f8(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_F8_E4M3 || dtype == VC_DTYPE_F8_E5M2;
 }
 
 /* Parts that loaders know; our own scales are not among them. */
@@ -441,6 +486,7 @@ static enum vc_status check_modules(struct check *c)
     }
     VC_TRY(read_config(c));
     VC_TRY(each_module(c, check_compressed));
+    VC_TRY(each_module(c, check_joined));
 out:
     return status;
 }

@@ -238,6 +238,23 @@ class Layouts(Judge):
             names = [t["name"] for t in self.vc("inspect", "--json", self.path("in.safetensors")).json()["tensors"]]
             self.assertEqual("p.weight" in names, known, text)
 
+    def test_layers_that_are_joined(self):
+        """vLLM makes one layer of q, k and v, and of gate and up: verify says where only some of them are int8."""
+        os.mkdir(self.path("m"))
+        with open(self.path("m/config.json"), "w") as f:
+            json.dump({"model_type": "llama"}, f)
+        names = ["attn.q_proj", "attn.k_proj", "attn.v_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]
+        st_arrays(self.path("m/model.safetensors"),
+                  {"l.%s.weight" % n: weights.normal(n, (64, 128)).astype("f4") for n in names}, "f32")
+        for kept, found in (((), set()), (("down",), set()), (("q", "k", "v"), set()), (("v",), {"q", "k"}),
+                            (("q", "k", "gate"), {"v", "up"})):
+            self.vc("quantize", "--int8", *SMALL, *(x for k in kept for x in ("--exclude", "*.%s_proj.*" % k)),
+                    "--force", self.path("m"), "-o", self.path("q"))
+            r = self.vc("verify", "--json", self.path("q")).json()
+            self.assertEqual({(f["severity"], f["id"], f["tensor"]) for f in r["findings"]},
+                             {("warning", "joined", "l.%s.%s_proj.weight" % ("mlp" if n in ("gate", "up") else "attn", n))
+                              for n in found}, kept)
+
 
 # ---- the programs themselves ----------------------------------------------------------------------------------------
 def quantization_config(strategy="channel", group=None):
