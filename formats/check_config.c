@@ -16,6 +16,7 @@
 #include "core/names.h"
 #include "core/pass.h"
 #include "formats/hf_config.h"
+#include "formats/joined_layers.h"
 #include "formats/json_walk.h"
 
 #define MAX_GLOBS  256 /* per list */
@@ -322,49 +323,30 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
                                    : VC_OK;
 }
 
-/* What vLLM makes one layer of: either all of it is quantized or nothing. (Its mapping of fused modules, 0.33.) */
-static const char *const joined[][3] = {
-    {"q_proj", "k_proj", "v_proj"}, {"query", "key", "value"}, {"gate_proj", "up_proj", NULL}};
-
 /* Plain floats beside a quantized module that is joined with them; the first is enough. */
-static enum vc_status check_beside(const struct check *c, const struct module *m, const char *const names[3])
+static enum vc_status check_joined(const struct check *c, const struct module *m)
 {
-    char *last = strrchr(m->path, '.') != NULL ? strrchr(m->path, '.') + 1 : m->path;
+    size_t n_base;
+    const char *const *set = m->quantized ? vc_joined_layers(m->path, m->n_path, &n_base) : NULL;
     const char *plain = NULL;
-    size_t k;
 
-    for (k = 0; k < 3 && names[k] != NULL && plain == NULL; k++) {
+    for (; set != NULL && *set != NULL && plain == NULL; set++) {
         size_t index;
 
-        memcpy(last, names[k], strlen(names[k]));
-        memcpy(last + strlen(names[k]), ".weight", sizeof ".weight");
+        memcpy(m->path + n_base, *set, strlen(*set));
+        memcpy(m->path + n_base + strlen(*set), ".weight", sizeof ".weight");
         index = vc_model_find(c->model, m->path);
         plain = index != VC_NO_TENSOR && vc_dtype_is_float(c->model->tensors[index].dtype) &&
                         !is_f8(c->model->tensors[index].dtype)
-                    ? names[k]
+                    ? *set
                     : NULL;
     }
     memcpy(m->path, m->t->name, m->n_path);
     m->path[m->n_path] = '\0';
-    return plain == NULL ? VC_OK
-                         : vc_find(c->ctx, VC_SEVERITY_WARNING, "joined", m->t->name,
-                                   "is quantized, but %s beside it is not: vLLM joins the two and refuses that", plain);
-}
-
-static enum vc_status check_joined(const struct check *c, const struct module *m)
-{
-    const char *last = strrchr(m->path, '.') != NULL ? strrchr(m->path, '.') + 1 : m->path;
-    size_t i;
-    size_t k;
-
-    for (i = 0; m->quantized && i < sizeof joined / sizeof joined[0]; i++) {
-        for (k = 0; k < 3 && joined[i][k] != NULL; k++) {
-            if (strcmp(last, joined[i][k]) == 0) {
-                return check_beside(c, m, joined[i]);
-            }
-        }
-    }
-    return VC_OK;
+    return plain == NULL
+               ? VC_OK
+               : vc_find(c->ctx, VC_SEVERITY_WARNING, "joined", m->t->name,
+                         "is quantized, but %s beside it is not: vLLM joins the two, and refuses that", plain);
 }
 
 /* ---- bitsandbytes ---- */

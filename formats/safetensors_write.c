@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "formats/formats.h"
 #include "formats/infolder.h"
+#include "formats/joined_layers.h"
 #include "formats/outfolder.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_carry.h"
@@ -90,22 +91,31 @@ static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self
     return vc_arena_printf(ctx, &self->carry.arena, "%.*s", (int)(strlen(index) - strlen(VC_INDEX_SUFFIX)), index);
 }
 
+static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self, const char *note, const char **notes)
+{
+    if (note != NULL) {
+        *notes = *notes == NULL ? note : vc_arena_printf(ctx, &self->carry.arena, "%s; %s", *notes, note);
+    }
+    return note != NULL && *notes == NULL ? VC_E_NOMEM : VC_OK;
+}
+
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
 {
     struct safetensors_sink *self = sink->self;
     const struct vc_hf_change change = {
         .model = self->model, .outs = outs, .told = self->records.told, .layout = sink->layout};
+    const char *joined = NULL;
     enum vc_status status = VC_OK;
 
     if (self->carrying) {
         VC_TRY(safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
     }
-    if (self->carry.note != NULL && self->files.note != NULL) {
-        sink->note = vc_arena_printf(ctx, &self->carry.arena, "%s; %s", self->carry.note, self->files.note);
-        VC_TRY_ALLOC(sink->note);
-    } else if (self->carry.note != NULL || self->files.note != NULL) {
-        sink->note = self->carry.note != NULL ? self->carry.note : self->files.note;
+    if (sink->layout == VC_LAYOUT_COMPRESSED_TENSORS) {
+        VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, &self->carry.arena, &joined));
     }
+    VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
+    VC_TRY(add_note(ctx, self, self->files.note, &sink->note));
+    VC_TRY(add_note(ctx, self, joined, &sink->note));
 out:
     return status;
 }

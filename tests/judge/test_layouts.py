@@ -239,7 +239,7 @@ class Layouts(Judge):
             self.assertEqual("p.weight" in names, known, text)
 
     def test_layers_that_are_joined(self):
-        """vLLM makes one layer of q, k and v, and of gate and up: verify says where only some of them are int8."""
+        """vLLM makes one layer of q, k and v, and of gate and up: report and verify say where only some are int8."""
         os.mkdir(self.path("m"))
         with open(self.path("m/config.json"), "w") as f:
             json.dump({"model_type": "llama"}, f)
@@ -248,8 +248,9 @@ class Layouts(Judge):
                   {"l.%s.weight" % n: weights.normal(n, (64, 128)).astype("f4") for n in names}, "f32")
         for kept, found in (((), set()), (("down",), set()), (("q", "k", "v"), set()), (("v",), {"q", "k"}),
                             (("q", "k", "gate"), {"v", "up"})):
-            self.vc("quantize", "--int8", *SMALL, *(x for k in kept for x in ("--exclude", "*.%s_proj.*" % k)),
-                    "--force", self.path("m"), "-o", self.path("q"))
+            r = self.vc("quantize", "--int8", *SMALL, *(x for k in kept for x in ("--exclude", "*.%s_proj.*" % k)),
+                        "--force", self.path("m"), "-o", self.path("q"))
+            self.assertEqual("vLLM joins the two" in r.out.decode(), bool(found), r.out)
             r = self.vc("verify", "--json", self.path("q")).json()
             self.assertEqual({(f["severity"], f["id"], f["tensor"]) for f in r["findings"]},
                              {("warning", "joined", "l.%s.%s_proj.weight" % ("mlp" if n in ("gate", "up") else "attn", n))
