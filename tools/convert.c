@@ -105,6 +105,7 @@ static const struct opt write_opts[] = {
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard,
+     .wanted = "I/N with I from 1 to N, such as 1/8",
      .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
              "index"},
     {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop,

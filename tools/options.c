@@ -290,7 +290,7 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
     if (options_has_words(opt)) {
         spell(opt->value, allowed, sizeof(allowed));
     } else if (opt->kind == OPT_CALL) {
-        snprintf(allowed, sizeof(allowed), "%s", opt->value);
+        snprintf(allowed, sizeof(allowed), "%s", opt->wanted != NULL ? opt->wanted : opt->value);
     } else {
         snprintf(allowed, sizeof(allowed), "%s", wanted[opt->kind]);
     }

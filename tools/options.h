@@ -40,6 +40,7 @@ struct opt {
     char letter;   /* 0: none */
     bool optional; /* the value may be left out; then it must follow with '=' */
     opt_call_fn *call;
+    const char *wanted; /* OPT_CALL: what is right, for the sentence about a wrong value; NULL: `value` */
 };
 
 struct opt_group {
