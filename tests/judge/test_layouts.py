@@ -381,8 +381,7 @@ class Transformers(Judge):
         if missing("bitsandbytes"):
             self.skipTest("bitsandbytes is needed to run it")
         self.check("b", 0.03)
-        # What the package makes of the original itself has the same names, types and, but for the rounding of ties in
-        # f16, codes.
+        # What the package makes of the original itself has the same names and types, and nearly all codes are equal.
         import torch
         net = transformers.AutoModelForCausalLM.from_pretrained(
             self.path("model"), dtype=torch.bfloat16,
