@@ -64,21 +64,7 @@ static void both(const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const char start[8] = {'G', 'G', 'U', 'F', 3};
-    unsigned char *copy;
 
-    if (n >= 4 && memcmp(data, start, 4) == 0) {
-        both(data, n);
-    } else if (n < MAX_BYTES) {
-        copy = malloc(sizeof start + n);
-        if (copy == NULL) {
-            return 0;
-        }
-        memcpy(copy, start, sizeof start);
-        if (n > 0) {
-            memcpy(copy + sizeof start, data, n);
-        }
-        both(copy, sizeof start + n);
-        free(copy);
-    }
+    fuzz_begin_with(start, sizeof start, 4, data, n, MAX_BYTES, both);
     return 0;
 }

@@ -3,8 +3,6 @@
  * that do not begin like one get a version in front. */
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fuzz_target.h"
 
@@ -22,21 +20,7 @@ static void both(const uint8_t *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const uint8_t start[2] = {0x08, 0x08};
-    uint8_t *copy;
 
-    if (n >= 2 && data[0] == start[0]) {
-        both(data, n);
-    } else if (n < MAX_BYTES) {
-        copy = malloc(sizeof start + n);
-        if (copy == NULL) {
-            return 0;
-        }
-        memcpy(copy, start, sizeof start);
-        if (n > 0) {
-            memcpy(copy + sizeof start, data, n);
-        }
-        both(copy, sizeof start + n);
-        free(copy);
-    }
+    fuzz_begin_with(start, sizeof start, 1, data, n, MAX_BYTES, both);
     return 0;
 }

@@ -78,6 +78,27 @@ const char *fuzz_file(const uint8_t *data, size_t n)
     return path;
 }
 
+void fuzz_begin_with(const void *start, size_t n_start, size_t n_known, const uint8_t *data, size_t n, size_t max_bytes,
+                     void (*each)(const uint8_t *data, size_t n))
+{
+    uint8_t *copy;
+
+    if (n >= n_known && memcmp(data, start, n_known) == 0) {
+        each(data, n);
+    } else if (n < max_bytes) {
+        copy = malloc(n_start + n);
+        if (copy == NULL) {
+            return;
+        }
+        memcpy(copy, start, n_start);
+        if (n > 0) {
+            memcpy(copy + n_start, data, n);
+        }
+        each(copy, n_start + n);
+        free(copy);
+    }
+}
+
 void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx)
 {
     if (!kept) {
