@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "core/cpu.h"
-#include "formats/codec.h"
+#include "core/base/cpu.h"
+#include "formats/io/codec.h"
 
 #if VC_HAVE_NETTLE /* measure/ */
 #define SHA256_TEXT ", nettle"

@@ -3,18 +3,18 @@
  * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
  * magic". */
 #include "formats/formats.h"
-#include "formats/infolder.h"
-#include "formats/safetensors.h"
+#include "formats/io/infolder.h"
+#include "formats/safetensors/safetensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "core/checked.h"
-#include "core/findings.h"
-#include "formats/check_config.h"
-#include "formats/check_names.h"
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/huggingface/check_config.h"
+#include "formats/huggingface/check_names.h"
 
 static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
                                                   &vc_format_gguf, &vc_format_torch, &vc_format_onnx};

@@ -2,9 +2,9 @@
 #ifndef VC_FORMATS_FORMATS_H
 #define VC_FORMATS_FORMATS_H
 
-#include "core/sink.h"
-#include "core/source.h"
-#include "formats/infile.h"
+#include "core/model/source.h"
+#include "core/run/sink.h"
+#include "formats/io/infile.h"
 
 struct vc_format {
     const char *name; /* "npz" */

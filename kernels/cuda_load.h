@@ -9,7 +9,7 @@
 #ifndef VC_KERNELS_CUDA_LOAD_H
 #define VC_KERNELS_CUDA_LOAD_H
 
-#include "core/ctx.h"
+#include "core/base/ctx.h"
 #include "kernels/backend.h"
 
 #define VC_CUDA_MAX_PLACES 2

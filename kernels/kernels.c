@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cpu.h"
+#include "core/base/cpu.h"
 #include "kernels/cuda_load.h"
 #include "kernels/variants.h"
 

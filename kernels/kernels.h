@@ -31,7 +31,7 @@
  * Given scales are > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums
  * is aligned.
  *
- * Statistics (struct vc_tile_stats, core/tile.h), with y the decoded output, all in f64:
+ * Statistics (struct vc_tile_stats, core/base/tile.h), with y the decoded output, all in f64:
  *   chunk_sums     per chunk of up to 4096 elements of a row (chunks in row order): the sum of x*x, then of e*e,
  *                  e = x - y, by the fixed tree below. For int8 from f64 weights x is the f32 that was quantized.
  *   max_abs_error  max |e|; 0 for an empty tile
@@ -63,7 +63,7 @@
 
 #include <vcompress/status.h>
 
-#include "core/tile.h"
+#include "core/base/tile.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 #ifndef VC_KERNELS_LOOPS_BLOCKS_H
 #define VC_KERNELS_LOOPS_BLOCKS_H
 
-#include "core/compiler.h"
+#include "core/base/compiler.h"
 #include "kernels/blocks.h"
 
 /* ---- Q8_0 from weights ---- */

@@ -4,7 +4,7 @@
 
 #include <vcompress/measure.h>
 
-#include "core/totals.h"
+#include "core/job/totals.h"
 #include "kernels/kernels.h"
 #include "measure/diff.h"
 #include "measure/values.h"

@@ -5,7 +5,7 @@
 
 #include <vcompress/measure.h>
 
-#include "core/executor.h"
+#include "core/run/executor.h"
 
 struct vc_diff_pair {
     size_t a, b; /* tensors; VC_NO_TENSOR where absent */

@@ -3,7 +3,7 @@
 
 #include <vcompress/measure.h>
 
-#include "core/cpu.h"
+#include "core/base/cpu.h"
 
 enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary)
 {

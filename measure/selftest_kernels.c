@@ -2,7 +2,7 @@
  * the bytes are. Small on purpose: tests/kernelcheck looks for the hard cases. */
 #include <string.h>
 
-#include "core/cpu.h"
+#include "core/base/cpu.h"
 #include "kernels/kernels.h"
 #include "measure/selftest.h"
 

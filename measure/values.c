@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "core/checked.h"
-#include "quantize/decode.h"
+#include "core/base/checked.h"
+#include "passes/decode.h"
 
 static struct vc_item item_of(const struct vc_model *model, size_t tensor, struct vc_arena *arena)
 {

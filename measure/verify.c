@@ -7,7 +7,7 @@
 #include "measure/sha256.h"
 #include "measure/verify_parts.h"
 
-enum vc_status verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
+enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)
 {
     if (status != VC_E_FORMAT && status != VC_E_UNSUPPORTED) {
         return status;
@@ -158,11 +158,11 @@ static enum vc_status check(struct vc_ctx *ctx, struct verify *v)
     VC_TRY(find_notes(ctx, v->model));
     if (v->result.data) {
         VC_TRY(make_rows(ctx, v));
-        VC_TRY(verify_data(ctx, v));
+        VC_TRY(vc_verify_data(ctx, v));
         VC_TRY(find_late_note(ctx, v->model));
     }
     if (v->source != NULL) {
-        VC_TRY(verify_against(ctx, v));
+        VC_TRY(vc_verify_against(ctx, v));
     }
     VC_TRY(sort_findings(ctx, v));
 out:

@@ -2,7 +2,7 @@
  * the error of the others. */
 #include <math.h>
 
-#include "core/totals.h"
+#include "core/job/totals.h"
 #include "measure/diff.h"
 #include "measure/verify_parts.h"
 
@@ -24,8 +24,8 @@ static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, str
         job->rows[index] = (struct vc_diff_row){.name = job->v->rows[pair->b].name};
         return VC_OK; /* said already */
     }
-    return verify_take(ctx, vc_diff_pair(ctx, job->v->source, job->v->model, pair, &job->rows[index], buffers),
-                       &job->errors[index]);
+    return vc_verify_take(ctx, vc_diff_pair(ctx, job->v->source, job->v->model, pair, &job->rows[index], buffers),
+                          &job->errors[index]);
 }
 
 /* ---- findings ---- */
@@ -154,7 +154,7 @@ out:
     return status;
 }
 
-enum vc_status verify_against(struct vc_ctx *ctx, struct verify *v)
+enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
 {
     struct against_job job = {.v = v};
     size_t n_max = v->source->n_tensors + v->model->n_tensors;

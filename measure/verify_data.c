@@ -176,7 +176,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     VC_TRY(walk(ctx, job->v, index, &values, buffers, seen));
 out:
     vc_values_release(ctx, &values);
-    return verify_take(ctx, status, &seen->error);
+    return vc_verify_take(ctx, status, &seen->error);
 }
 
 /* ---- the same weights twice ---- */
@@ -305,7 +305,7 @@ out:
     return status;
 }
 
-enum vc_status verify_data(struct vc_ctx *ctx, struct verify *v)
+enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
 {
     struct data_job job = {.v = v};
     struct vc_room room = {0};

@@ -3,8 +3,8 @@
 #ifndef VC_MEASURE_VERIFY_PARTS_H
 #define VC_MEASURE_VERIFY_PARTS_H
 
-#include "core/findings.h"
-#include "core/source.h"
+#include "core/base/findings.h"
+#include "core/model/source.h"
 
 struct verify {
     struct vc_verification result; /* first: what the caller sees */
@@ -18,13 +18,13 @@ struct verify {
 };
 
 /* Reads every tensor: fills its row, notes what is wrong with it. */
-enum vc_status verify_data(struct vc_ctx *ctx, struct verify *v);
+enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v);
 
 /* Compares every tensor with the source's. After verify_data. */
-enum vc_status verify_against(struct vc_ctx *ctx, struct verify *v);
+enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v);
 
 /* For a worker that must not stop at a file's fault: takes the failure that is set, if it is about the content, into
  * *sentence (the pool's) and returns VC_OK; passes others on. */
-enum vc_status verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence);
+enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence);
 
 #endif

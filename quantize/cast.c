@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 

@@ -4,8 +4,8 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/pass.h"
-#include "quantize/nonfinite.h"
+#include "core/job/pass.h"
+#include "passes/nonfinite.h"
 
 struct vc_cast_state {
     enum vc_dtype target;

@@ -1,8 +1,8 @@
 /* dequantize.c - the pass behind `vcompress dequantize`: codes become floats again; casts too where asked for. */
 #include "kernels/kernels.h"
+#include "passes/decode.h"
+#include "passes/select.h"
 #include "quantize/cast.h"
-#include "quantize/decode.h"
-#include "quantize/select.h"
 
 struct dequantize {
     struct vc_pass pass;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 
 /* ---- planning ---- */

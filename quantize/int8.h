@@ -4,9 +4,9 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/pass.h"
+#include "core/job/pass.h"
 #include "kernels/kernels.h"
-#include "quantize/nonfinite.h"
+#include "passes/nonfinite.h"
 
 /* How the scales of one tensor are found and applied. */
 struct vc_int8_state {

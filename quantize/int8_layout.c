@@ -2,7 +2,7 @@
  * expect. Names and bytes of the files are the format's part. */
 #include <stdbool.h>
 
-#include "core/names.h"
+#include "core/model/names.h"
 #include "kernels/arith.h"
 #include "quantize/int8.h"
 

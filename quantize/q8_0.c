@@ -2,7 +2,7 @@
  * an f16, so values have an upper end; whatever is beyond it is refused, because the format has no better place. */
 #include "quantize/q8_0.h"
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "quantize/int8.h"
 

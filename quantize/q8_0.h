@@ -4,8 +4,8 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/pass.h"
-#include "quantize/nonfinite.h"
+#include "core/job/pass.h"
+#include "passes/nonfinite.h"
 
 struct vc_q8_0_state {
     const struct vc_quantize_options *options; /* the pass's */

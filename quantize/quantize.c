@@ -1,11 +1,11 @@
 /* quantize.c - the pass behind `vcompress quantize`: options, which tensors, and the table of its operations. The
  * arithmetic of a tile is in int8.c and cast.c. */
-#include "core/names.h"
+#include "core/model/names.h"
+#include "passes/decode.h"
+#include "passes/select.h"
 #include "quantize/cast.h"
-#include "quantize/decode.h"
 #include "quantize/int8.h"
 #include "quantize/q8_0.h"
-#include "quantize/select.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/tile.h"
+#include "core/base/tile.h"
 
 #define ALIGN ((size_t)256)
 

@@ -24,11 +24,11 @@ no_out
 files something
 same out err
 differ out out
-valid memory/report-1.schema.json out
+valid report/report-1.schema.json out
 holds false
 END
 echo '{"schema": "vcompress.report/1", "error": {"code": "argument"}}' >"$dir/half.json"
-if "${PYTHON:-python3}" "$here/check_schema.py" "$here/../../memory/report-1.schema.json" "$dir/half.json" >/dev/null; then
+if "${PYTHON:-python3}" "$here/check_schema.py" "$here/../../report/report-1.schema.json" "$dir/half.json" >/dev/null; then
     echo "check_schema.py takes a document without a message"
     failed=1
 fi

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/exact_sum.h"
+#include "core/base/exact_sum.h"
 
 static uint64_t state;
 

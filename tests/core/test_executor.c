@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/executor.h"
+#include "core/run/executor.h"
 
 #define N_TENSORS 5
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/pass.h"
+#include "core/job/pass.h"
 
 static void test_matches(void **unused)
 {

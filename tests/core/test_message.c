@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/ctx.h"
-#include "core/findings.h"
+#include "core/base/ctx.h"
+#include "core/base/findings.h"
 
 static struct vc_ctx *ctx;
 

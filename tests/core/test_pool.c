@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/ctx.h"
-#include "core/pool.h"
+#include "core/base/ctx.h"
+#include "core/base/pool.h"
 
 #define KIB ((size_t)1024)
 

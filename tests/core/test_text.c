@@ -13,7 +13,7 @@
 
 #include <vcompress/report.h>
 
-#include "core/text.h"
+#include "core/base/text.h"
 
 static struct vc_ctx *ctx;
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/cpu.h"
-#include "core/threads.h"
+#include "core/base/cpu.h"
+#include "core/base/threads.h"
 
 struct work {
     atomic_uint seen[256];

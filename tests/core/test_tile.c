@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/tile.h"
+#include "core/base/tile.h"
 
 static void test_rows_of(void **unused)
 {

@@ -17,10 +17,10 @@
 
 #include <vcompress/vcompress.h>
 
-#include "core/checked.h"
-#include "core/ctx.h"
-#include "formats/codec.h"
-#include "formats/outfile.h"
+#include "core/base/checked.h"
+#include "core/base/ctx.h"
+#include "formats/io/codec.h"
+#include "formats/io/outfile.h"
 
 #define OLDER "an older output"
 

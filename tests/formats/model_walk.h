@@ -3,7 +3,7 @@
 #ifndef VC_TESTS_MODEL_WALK_H
 #define VC_TESTS_MODEL_WALK_H
 
-#include "core/source.h"
+#include "core/model/source.h"
 
 /* A temporary file with these bytes in $TMPDIR (default /tmp); its path goes to `path`. walk_file_close removes it. */
 int walk_file_open(const void *data, size_t n, char *path, size_t capacity);

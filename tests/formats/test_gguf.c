@@ -7,9 +7,9 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "formats/formats.h"
-#include "formats/gguf.h"
+#include "formats/gguf/gguf.h"
 #include "gguf_builder.h"
 
 #define DIMS(...)      \

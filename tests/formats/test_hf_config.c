@@ -2,8 +2,8 @@
  * which outputs; what cannot be joined. */
 #include "formats_test.h"
 
-#include "formats/hf_config.h"
-#include "formats/json_member.h"
+#include "formats/huggingface/hf_config.h"
+#include "formats/io/json_member.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@ static char *edited(const char *text, size_t index, const char *name, const char
 
     vc_text_init(&out, ctx);
     if (name != NULL) {
-        json_member_append(text, strlen(text), name, value, &out);
+        vc_json_member_append(text, strlen(text), name, value, &out);
     } else {
-        json_member_replace(text, strlen(text), index, value, &out);
+        vc_json_member_replace(text, strlen(text), index, value, &out);
     }
     assert_int_equal(out.status, VC_OK);
     copy = malloc(out.n + 1);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/infile.h"
+#include "formats/io/infile.h"
 
 static void expect_refused(const char *path, enum vc_status expected, const char *needle)
 {

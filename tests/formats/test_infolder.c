@@ -9,7 +9,7 @@
 #include <vcompress/vcompress.h>
 
 #include "folder_builder.h"
-#include "formats/infolder.h"
+#include "formats/io/infolder.h"
 
 static char folder[256];
 

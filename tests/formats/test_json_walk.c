@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "formats/json_walk.h"
+#include "formats/io/json_walk.h"
 
 static const char sample[] =
     "{ \"a\" : [1,2,{\"b\":\"},{\"}] , \"c\\\"\":{},\"d\":-0.5, \"e\":[[],[]],\n\"\\u00e4\":null,\"\":true }  ";
@@ -21,9 +21,9 @@ static json_t *walk(struct vc_ctx *ctx, const char *text, size_t n)
     enum vc_status status;
 
     memcpy(copy, text, n);
-    json_walk_begin(&walk, copy, n);
+    vc_json_walk_begin(&walk, copy, n);
     do {
-        status = json_walk_next(ctx, &walk, &name, &value);
+        status = vc_json_walk_next(ctx, &walk, &name, &value);
         assert_memory_equal(copy, text, n);
         if (name != NULL) {
             json_object_set(all, name, value);
@@ -35,7 +35,7 @@ static json_t *walk(struct vc_ctx *ctx, const char *text, size_t n)
         json_decref(all);
         all = NULL;
     }
-    json_walk_end(ctx, &walk);
+    vc_json_walk_end(ctx, &walk);
     free(copy);
     return all;
 }
@@ -94,8 +94,8 @@ static void test_samples(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         same_as_jansson(ctx, texts[i], strlen(texts[i]));
     }
-    assert_int_equal(json_walk_count("{}", 2), 1);
-    assert_int_equal(json_walk_count(sample, strlen(sample)), 6);
+    assert_int_equal(vc_json_walk_count("{}", 2), 1);
+    assert_int_equal(vc_json_walk_count(sample, strlen(sample)), 6);
     test_ctx_done(ctx);
 }
 
@@ -138,12 +138,12 @@ static void test_minus_zero(void **state)
         json_t *value;
 
         snprintf(text, sizeof text, "%s", cases[i].text);
-        json_walk_begin(&walk, text, strlen(text));
+        vc_json_walk_begin(&walk, text, strlen(text));
         do {
-            assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+            assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_OK);
         } while (name != NULL);
         assert_int_equal(walk.minus_zero, cases[i].found);
-        json_walk_end(ctx, &walk);
+        vc_json_walk_end(ctx, &walk);
     }
     test_ctx_done(ctx);
 }
@@ -166,19 +166,19 @@ static void test_memory(void **state)
     }
     memcpy(text + n - 2, "]}", 2);
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
-    json_walk_begin(&walk, text, n);
-    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_E_NOMEM);
+    vc_json_walk_begin(&walk, text, n);
+    assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_E_NOMEM);
     assert_non_null(strstr(vc_ctx_message(ctx), "--max-memory"));
-    json_walk_end(ctx, &walk);
+    vc_json_walk_end(ctx, &walk);
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)64 << 20), VC_OK);
-    json_walk_begin(&walk, text, n);
-    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+    vc_json_walk_begin(&walk, text, n);
+    assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_OK);
     assert_string_equal(name, "a");
     assert_true(json_array_size(value) > 100000);
     assert_true(walk.counted > n);
-    assert_int_equal(json_walk_next(ctx, &walk, &name, &value), VC_OK);
+    assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_OK);
     assert_null(name);
-    json_walk_end(ctx, &walk);
+    vc_json_walk_end(ctx, &walk);
     free(text);
     test_ctx_done(ctx);
 }

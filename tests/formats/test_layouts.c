@@ -8,8 +8,8 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/checked.h"
-#include "formats/safetensors_pack.h"
+#include "core/base/checked.h"
+#include "formats/safetensors/safetensors_pack.h"
 #include "kernels/arith.h"
 
 /* ---- packed rows ---- */
@@ -59,8 +59,8 @@ static void test_pack_ranges(void **state)
                 size_t n;
 
                 memset(got, 0xee, sizeof got);
-                n = safetensors_pack(row, from, codes + from, to - from, got);
-                assert_true(n <= safetensors_pack_bound(row % 4 == 0 ? 0 : row, to - from));
+                n = vc_safetensors_pack(row, from, codes + from, to - from, got);
+                assert_true(n <= vc_safetensors_pack_bound(row % 4 == 0 ? 0 : row, to - from));
                 assert_memory_equal(got, want + at, n);
                 assert_int_equal(got[n], 0xee);
                 /* What ends a row ends it whole; what follows begins where this ended. */
@@ -74,7 +74,7 @@ static void test_pack_ranges(void **state)
                 size_t n_got;
 
                 memcpy(got, want + from, to - from);
-                n_got = safetensors_unpack(row, from, got, to - from);
+                n_got = vc_safetensors_unpack(row, from, got, to - from);
                 for (i = from; i < to; i++) {
                     if (i % safetensors_packed_row(row) < row) {
                         assert_int_equal(got[n++], want[i] ^ 0x80);

@@ -1,6 +1,6 @@
 /* test_manifest.c - vcompress.json: what is written is understood again, and every statement that does not fit the
  * tensors is refused. */
-#include "formats/manifest.h"
+#include "formats/dialects/manifest.h"
 #include "formats_test.h"
 
 /* ---- a model without a file ---- */

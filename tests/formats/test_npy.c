@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "formats/npy.h"
-#include "formats/npy_data.h"
+#include "formats/npz/npy.h"
+#include "formats/npz/npy_data.h"
 
 #define F4_3x4 48 /* bytes of data of shape (3, 4), f4 */
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/checked.h"
-#include "formats/manifest.h"
+#include "core/base/checked.h"
+#include "formats/dialects/manifest.h"
 
 static const struct member_options deflated = {.deflate = true, .level = 6};
 

@@ -6,14 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/checked.h"
-#include "formats/codec.h"
+#include "core/base/checked.h"
+#include "formats/dialects/manifest.h"
 #include "formats/formats.h"
-#include "formats/manifest.h"
-#include "formats/npy.h"
-#include "formats/npy_write.h"
-#include "formats/npz_write.h"
-#include "formats/outfile.h"
+#include "formats/io/codec.h"
+#include "formats/io/outfile.h"
+#include "formats/npz/npy.h"
+#include "formats/npz/npy_write.h"
+#include "formats/npz/npz_write.h"
 #include "formats_test.h"
 
 /* ---- what is written: five outputs of three items ---- */

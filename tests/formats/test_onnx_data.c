@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "formats/onnx.h"
-#include "formats/outfile.h"
+#include "formats/io/outfile.h"
+#include "formats/onnx/onnx.h"
 
 static void test_external(void **state)
 {
@@ -54,7 +54,7 @@ static void test_limit(void **state)
     pb_message(&g.graph, 5, &t);
     onnx_weights(&g, "small", 4, 4);
     save("in.onnx", onnx_finish(&g));
-    onnx_set_embed_limit(3000);
+    vc_onnx_set_embed_limit(3000);
     must_convert("in.onnx", "out.onnx", COPY);
     {
         struct bytes model = load("out.onnx");
@@ -76,9 +76,9 @@ static void test_limit(void **state)
     must_convert("b.onnx", "b.npz", COPY);
     must_convert("h.onnx", "h.npz", BACK);
     expect_same("b.npz", "h.npz");
-    onnx_set_embed_limit(100);
+    vc_onnx_set_embed_limit(100);
     must_refuse("in.onnx", "no.onnx", COPY, "bytes without its weights; readers allow 100");
-    onnx_set_embed_limit(0);
+    vc_onnx_set_embed_limit(0);
     empty_folder();
 }
 
@@ -136,14 +136,14 @@ static void test_beside_limit(void **state)
     (void)state;
     onnx_weights(&g, "w", 20, 20);
     save("in.onnx", onnx_finish(&g));
-    onnx_set_embed_limit(1000);
+    vc_onnx_set_embed_limit(1000);
     must_convert("in.onnx", "out.onnx", COPY);
     assert_int_equal(rename(in_folder("out.onnx.data"), in_folder("one.data")), 0);
     assert_int_equal(rename(in_folder("out.onnx"), in_folder("one.onnx")), 0);
     beside = "two.npz";
     must_convert("in.onnx", "out.onnx", COPY);
     beside = NULL;
-    onnx_set_embed_limit(0);
+    vc_onnx_set_embed_limit(0);
     expect_same("one.onnx", "out.onnx");
     expect_same("one.data", "out.onnx.data");
     empty_folder();

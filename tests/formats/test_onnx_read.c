@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "onnx_builder.h"
 
 static const uint64_t two_by_three[] = {2, 3};

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/infile.h"
-#include "formats/outfile.h"
+#include "formats/io/infile.h"
+#include "formats/io/outfile.h"
 #include "formats_test.h"
 
 static char folder[64];

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/outfolder.h"
+#include "formats/io/outfolder.h"
 
 static char base[64];
 

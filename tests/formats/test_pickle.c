@@ -3,7 +3,7 @@
  */
 #include "formats_test.h"
 
-#include "formats/pickle.h"
+#include "formats/torch/pickle.h"
 #include "torch_builder.h"
 
 static struct bytes ops(const char *text, size_t n)

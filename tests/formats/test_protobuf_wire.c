@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "formats/infile.h"
-#include "formats/protobuf_wire.h"
+#include "formats/io/infile.h"
+#include "formats/io/protobuf_wire.h"
 #include "onnx_builder.h"
 
 /* ---- varints ---- */

@@ -7,9 +7,9 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "formats/formats.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 /* A file with this header and n bytes of data: 0, 1, 2, ... */
 static struct bytes st_raw(const char *header, size_t n_header, size_t n)

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "formats/strided.h"
+#include "formats/io/strided.h"
 
 #define STORAGE_ELEMS 90000
 

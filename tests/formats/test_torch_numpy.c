@@ -1,7 +1,7 @@
 /* test_torch_numpy.c - NumPy's numbers in a pickle: which become Python's, and that nothing else does. */
 #include "formats_test.h"
 
-#include "formats/torch_choose.h"
+#include "formats/torch/torch_choose.h"
 #include "torch_builder.h"
 
 /* scalar(dtype(type, False, True) with the state (3, order), bytes) */
@@ -34,7 +34,7 @@ static struct vc_pickle_node read_number(struct bytes b)
     if (vc_pickle_parse(ctx, b.p, b.n, &pickle, NULL) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
-    if (!torch_numpy_number(pickle.root, &number)) {
+    if (!vc_torch_numpy_number(pickle.root, &number)) {
         number.kind = VC_PICKLE_PERSID;
     }
     vc_pickle_release(ctx, &pickle);

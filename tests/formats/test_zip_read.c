@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 
 /* ------------------------------------------------------------------------------------------------ valid archives */
 

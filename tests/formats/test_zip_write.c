@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "formats/zip_read.h"
-#include "formats/zip_write.h"
+#include "formats/io/zip_read.h"
+#include "formats/io/zip_write.h"
 #include "formats_test.h"
 
 struct seen {

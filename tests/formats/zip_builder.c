@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 
 static void *must(void *p)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "folder_builder.h"
-#include "formats/hf_config.h"
-#include "formats/hf_dtype.h"
+#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_dtype.h"
 #include "fuzz_target.h"
 
 static char folder[256];

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "fuzz_target.h"
 #include "zip_builder.h"
 

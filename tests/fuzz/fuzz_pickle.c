@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "formats/pickle.h"
+#include "formats/torch/pickle.h"
 #include "fuzz_target.h"
 
 static void promise(bool kept, const char *what, const struct vc_ctx *ctx)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "fuzz_target.h"
 
 #define MAX_BYTES ((size_t)1 << 20)

@@ -6,7 +6,7 @@
 
 #include <vcompress/job.h>
 
-#include "core/source.h"
+#include "core/model/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,7 +1,7 @@
 """test_npz_report.py - every figure of the report equals what NumPy finds in the two files.
 
 Sizes and counts exactly, sums and decibels within 1e-9; a dry run says the same sizes as the run; the document fits
-the schema that ships with the program (memory/report-1.schema.json; inspect and diff have theirs in tools/).
+the schema that ships with the program (report/report-1.schema.json; inspect and diff have theirs in tools/).
 """
 import json
 import os

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/cpu.h"
+#include "core/base/cpu.h"
 #include "kernels/cuda_load.h"
 
 #define MAX_LEVELS (VC_CPU_COUNT + 1)

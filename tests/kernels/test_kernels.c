@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/cpu.h"
-#include "core/threads.h"
+#include "core/base/cpu.h"
+#include "core/base/threads.h"
 #include "kernels/kernels.h"
 
 static struct vc_ctx *make(void)

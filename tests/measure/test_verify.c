@@ -8,7 +8,7 @@
 
 #include <vcompress/vcompress.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "kernels/kernels.h"
 
 /* ---- headers ---- */

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "torch_files.h"
 

@@ -30,30 +30,30 @@ for script in check_includes.sh check_style.sh; do
     fi
 done
 
-for edge in "core/pool.c formats/npy.h" "kernels/kernel_ref.c core/pass.h" "quantize/int8.c formats/npy.h" \
-    "quantize/int8.c zlib.h" "formats/npy.c nettle/sha2.h" "formats/npy.c kernels/kernels.h" "tools/main.c core/ctx.h" "examples/shrink.c core/ctx.h" \
-    "include/vcompress/model.h core/ctx.h"; do
+for edge in "core/base/pool.c formats/npz/npy.h" "kernels/kernel_ref.c core/job/pass.h" \
+    "quantize/int8.c formats/npz/npy.h" "quantize/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
+    "tools/main.c core/base/ctx.h" "examples/shrink.c core/base/ctx.h" "include/vcompress/model.h core/base/ctx.h"; do
     file=${edge% *}
     echo "#include \"${edge#* }\"" >>"$dir/tree/$file"
     expect_failure "$edge" check_includes.sh
     cp "$root/$file" "$dir/tree/$file" 2>/dev/null || rm -f "$dir/tree/$file"
 done
 
-cp "$root/core/pool.c" "$dir/tree/formats/pool.c"
+cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"
 expect_failure "two files of one name" check_includes.sh
 rm "$dir/tree/formats/pool.c"
 
 for flaw in '\t/* tab */' '/* blank at the end */ ' '/* n\303\244ch */' '/* ends without newline */\c' \
     '/* /home/somebody */'; do
     # shellcheck disable=SC2059
-    printf "${flaw%\\c}" >>"$dir/tree/core/pool.c"
-    case $flaw in *'\c') ;; *) echo >>"$dir/tree/core/pool.c" ;; esac
+    printf "${flaw%\\c}" >>"$dir/tree/core/base/pool.c"
+    case $flaw in *'\c') ;; *) echo >>"$dir/tree/core/base/pool.c" ;; esac
     expect_failure "$flaw" check_style.sh
-    cp "$root/core/pool.c" "$dir/tree/core/pool.c"
+    cp "$root/core/base/pool.c" "$dir/tree/core/base/pool.c"
 done
-yes "/* long */" | head -n 801 >"$dir/tree/core/long.c"
+yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
 expect_failure "801 lines" check_style.sh
-rm "$dir/tree/core/long.c"
+rm "$dir/tree/core/base/long.c"
 echo '[nothing](docs/nothing.md)' >>"$dir/tree/README.md"
 expect_failure "a link that leads nowhere" check_style.sh
 exit "$failed"

@@ -1,0 +1,86 @@
+/* arena.c - see arena.h. Chunks of 16 KiB, or one of its own for something larger. */
+#include "core/base/arena.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)16 << 10)
+
+struct vc_arena_chunk {
+    struct vc_arena_chunk *next;
+    uint64_t align;
+    char data[];
+};
+
+void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena)
+{
+    while (arena->chunks != NULL) {
+        struct vc_arena_chunk *chunk = arena->chunks;
+
+        arena->chunks = chunk->next;
+        vc_free(ctx, chunk);
+    }
+    arena->used = 0;
+    arena->capacity = 0;
+}
+
+void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
+{
+    struct vc_arena_chunk *chunk;
+    void *p;
+
+    size = (size + 7) & ~(size_t)7;
+    if (arena->chunks == NULL || size > arena->capacity - arena->used) {
+        size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+
+        chunk = vc_alloc(ctx, VC_TAG_NAMES, sizeof *chunk + capacity);
+        if (chunk == NULL) {
+            return NULL;
+        }
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+        arena->used = 0;
+        arena->capacity = capacity;
+    }
+    p = arena->chunks->data + arena->used;
+    arena->used += size;
+    return p;
+}
+
+char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n)
+{
+    char *copy = vc_arena_alloc(ctx, arena, n + 1);
+
+    if (copy != NULL) {
+        memcpy(copy, s, n);
+        copy[n] = '\0';
+    }
+    return copy;
+}
+
+char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, va_list args)
+{
+    va_list again;
+    int n;
+    char *s;
+
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    s = vc_arena_alloc(ctx, arena, (size_t)(n < 0 ? 0 : n) + 1);
+    if (s != NULL) {
+        (void)vsnprintf(s, (size_t)(n < 0 ? 0 : n) + 1, format, args);
+    }
+    return s;
+}
+
+char *vc_arena_printf(struct vc_ctx *ctx, struct vc_arena *arena, const char *format, ...)
+{
+    va_list args;
+    char *s;
+
+    va_start(args, format);
+    s = vc_arena_vprintf(ctx, arena, format, args);
+    va_end(args);
+    return s;
+}

@@ -1,0 +1,91 @@
+/* ctx.h - inside of the context: the error slot of one thread, and what all threads share.
+ *
+ * The executor gives each worker a context of its own (vc_ctx_fork): same pool, own error. So a function just fails
+ * into the context it was given, and the executor picks the error of the earliest tile: the message does not depend
+ * on timing. */
+#ifndef VC_CORE_CTX_H
+#define VC_CORE_CTX_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vcompress/context.h>
+
+#include "core/base/compiler.h"
+#include "core/base/pool.h"
+
+#define VC_MESSAGE_BYTES 1024
+
+enum vc_cpu_level {
+    VC_CPU_REF = 0, /* the definition: plain loops, no vectorization */
+    VC_CPU_BASE,    /* the compiler's baseline for this architecture */
+    VC_CPU_AVX2,    /* x86-64-v3: AVX2, F16C, FMA, BMI */
+    VC_CPU_AVX512,  /* x86-64-v4: AVX-512 F, BW, CD, DQ, VL */
+    VC_CPU_NEON,    /* aarch64 */
+    VC_CPU_COUNT
+};
+
+struct vc_shared {
+    struct vc_pool *pool;
+    unsigned n_threads;          /* 0: all */
+    uint64_t max_memory;         /* 0: default */
+    enum vc_cpu_level cpu_level; /* highest one allowed and present */
+    char device[32];             /* "auto", "cpu", "cuda", "cuda:N" */
+    void (*progress)(void *user, const struct vc_progress *progress);
+    void *progress_user;
+    atomic_int cancelled;
+    /* The kernel table chosen for this context; owned by kernels/, which sets it at first use. */
+    void *kernels;
+    void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
+    char device_name[128]; /* what the report says: "cpu (avx2)" */
+};
+
+struct vc_findings;
+
+struct vc_ctx {
+    struct vc_shared *shared;
+    struct vc_findings *findings; /* NULL: the first violation is a failure; core/base/findings.h */
+    enum vc_status status;
+    char message[VC_MESSAGE_BYTES];
+};
+
+/* Sets status and sentence (control characters in arguments become '?'); returns status. An error that is already set
+ * is replaced: call it once, where the failure is found. */
+enum vc_status vc_fail(struct vc_ctx *ctx, enum vc_status status, const char *format, ...) VC_PRINTF(3, 4);
+
+/* As vc_fail with VC_E_IO and ": strerror(error_number)" appended. */
+enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *format, ...) VC_PRINTF(3, 4);
+
+/* Puts "text: " before the sentence while unwinding; returns the status that is set. */
+enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF(2, 3);
+
+void vc_clear_error(struct vc_ctx *ctx);
+
+/* VC_E_CANCELLED, with its sentence, once vc_ctx_cancel was called. */
+enum vc_status vc_check_cancelled(struct vc_ctx *ctx);
+
+/* A context for one worker. No allocation: `child` is the worker's own storage. */
+void vc_ctx_fork(const struct vc_ctx *parent, struct vc_ctx *child);
+
+/* Goes to `out` when expr is not VC_OK, keeping the value in `status`, which the function declares. */
+#define VC_TRY(expr)           \
+    do {                       \
+        status = (expr);       \
+        if (status != VC_OK) { \
+            goto out;          \
+        }                      \
+    } while (0)
+
+/* What VC_TRY does for a NULL from vc_alloc and friends. */
+#define VC_TRY_ALLOC(p)          \
+    do {                         \
+        if ((p) == NULL) {       \
+            status = VC_E_NOMEM; \
+            goto out;            \
+        }                        \
+    } while (0)
+
+#endif

@@ -1,0 +1,187 @@
+/* text.c - see text.h. Numbers are written with the C locale's point whatever locale the program runs in. */
+#include "core/base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/report.h>
+
+void vc_text_init(struct vc_text *text, struct vc_ctx *ctx)
+{
+    *text = (struct vc_text){.ctx = ctx, .status = VC_OK};
+}
+
+void vc_text_release(struct vc_text *text)
+{
+    vc_free(text->ctx, text->data);
+    text->data = NULL;
+    text->n = 0;
+    text->capacity = 0;
+}
+
+static bool reserve(struct vc_text *text, size_t n_more)
+{
+    size_t need = text->n + n_more + 1;
+    size_t capacity = text->capacity == 0 ? 256 : text->capacity;
+    char *data;
+
+    if (text->status != VC_OK) {
+        return false;
+    }
+    if (need <= text->capacity) {
+        return true;
+    }
+    while (capacity < need) {
+        capacity *= 2;
+    }
+    data = vc_alloc(text->ctx, VC_TAG_REPORT, capacity);
+    if (data == NULL) {
+        text->status = VC_E_NOMEM;
+        return false;
+    }
+    if (text->n != 0) {
+        memcpy(data, text->data, text->n);
+    }
+    vc_free(text->ctx, text->data);
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n)
+{
+    if (reserve(text, n)) {
+        memcpy(text->data + text->n, bytes, n);
+        text->n += n;
+        text->data[text->n] = '\0';
+    }
+}
+
+void vc_text_add(struct vc_text *text, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0 || !reserve(text, (size_t)n)) {
+        return;
+    }
+    va_start(args, format);
+    (void)vsnprintf(text->data + text->n, (size_t)n + 1, format, args);
+    va_end(args);
+    text->n += (size_t)n;
+}
+
+/* Length of the valid UTF-8 sequence at s (n bytes left), 0 if there is none. */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    size_t i;
+
+    if (len == 4 && s[0] < 0xf0) { /* a continuation byte or c0, c1 */
+        return 0;
+    }
+    if (len == 0 || len > n) {
+        return 0;
+    }
+    for (i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f)) {
+        return 0; /* overlong, surrogate, beyond U+10FFFF */
+    }
+    return len;
+}
+
+bool vc_utf8_valid(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n) {
+        size_t len = utf8_length((const unsigned char *)s + i, n - i);
+
+        if (len == 0 || s[i] == '\0') {
+            return false;
+        }
+        i += len;
+    }
+    return true;
+}
+
+void vc_text_add_json_string(struct vc_text *text, const char *s)
+{
+    size_t n = strlen(s);
+    size_t i = 0;
+
+    vc_text_add_bytes(text, "\"", 1);
+    while (i < n) {
+        size_t len = utf8_length((const unsigned char *)s + i, n - i);
+
+        if (len == 0) {
+            vc_text_add_bytes(text, "\xef\xbf\xbd", 3);
+            len = 1;
+        } else if (s[i] == '"' || s[i] == '\\') {
+            vc_text_add(text, "\\%c", s[i]);
+        } else if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f) {
+            vc_text_add(text, "\\u%04x", (unsigned)(unsigned char)s[i]);
+        } else {
+            vc_text_add_bytes(text, s + i, len);
+        }
+        i += len;
+    }
+    vc_text_add_bytes(text, "\"", 1);
+}
+
+void vc_text_add_json_number(struct vc_text *text, double x)
+{
+    char digits[40];
+    int precision;
+    char *comma;
+
+    if (!isfinite(x)) {
+        vc_text_add_bytes(text, "null", 4);
+        return;
+    }
+    for (precision = 1; precision <= 17; precision++) {
+        (void)snprintf(digits, sizeof digits, "%.*g", precision, x);
+        if (strtod(digits, NULL) == x) { /* both in the same locale */
+            break;
+        }
+    }
+    comma = strchr(digits, ',');
+    if (comma != NULL) {
+        *comma = '.';
+    }
+    vc_text_add_bytes(text, digits, strlen(digits));
+}
+
+char *vc_text_detach(struct vc_text *text)
+{
+    char *copy = NULL;
+
+    if (text->status == VC_OK) {
+        copy = malloc(text->n + 1);
+        if (copy == NULL) {
+            text->status = vc_fail(text->ctx, VC_E_NOMEM, "cannot allocate %zu bytes for a text", text->n + 1);
+        } else {
+            if (text->n != 0) {
+                memcpy(copy, text->data, text->n);
+            }
+            copy[text->n] = '\0';
+        }
+    }
+    vc_text_release(text);
+    return copy;
+}
+
+void vc_text_free(char *text)
+{
+    free(text);
+}

@@ -1,0 +1,31 @@
+/* text.h - a string that grows, and JSON text written by hand in a fixed order. Reading JSON is jansson's work. */
+#ifndef VC_CORE_TEXT_H
+#define VC_CORE_TEXT_H
+
+#include "core/base/ctx.h"
+
+struct vc_text {
+    struct vc_ctx *ctx;
+    char *data; /* NUL-terminated once something was added; owned, vc_text_release */
+    size_t n, capacity;
+    enum vc_status status; /* first failure; later calls do nothing */
+};
+
+void vc_text_init(struct vc_text *text, struct vc_ctx *ctx);
+void vc_text_release(struct vc_text *text);
+void vc_text_add(struct vc_text *text, const char *format, ...) VC_PRINTF(2, 3);
+void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n);
+
+/* "..." with JSON escapes; bytes that are no UTF-8 become U+FFFD. */
+void vc_text_add_json_string(struct vc_text *text, const char *s);
+
+/* A number with the fewest digits that read back the same; null for NaN and infinities. Locale-independent. */
+void vc_text_add_json_number(struct vc_text *text, double x);
+
+/* A copy of the text made with malloc, for vc_text_free; releases the text. NULL, with text->status telling why. */
+char *vc_text_detach(struct vc_text *text);
+
+/* True when the n bytes are valid UTF-8 without NUL. */
+bool vc_utf8_valid(const char *s, size_t n);
+
+#endif

@@ -1,0 +1,271 @@
+/* job_outputs.c - the files of a job: their sink, what they cannot hold, their sizes. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/checked.h"
+#include "core/job/job_state.h"
+#include "core/run/tee_sink.h"
+
+/* ---- names ---- */
+
+static bool same_inode(const char *a, const char *b)
+{
+    struct stat sa;
+    struct stat sb;
+
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* The folder of a path as a path of its own. */
+static const char *folder_of(struct vc_ctx *ctx, struct vc_job *job, const char *path)
+{
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    int n = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+
+    return vc_arena_printf(ctx, &job->arena, "%.*s", n, slash == NULL ? "." : path);
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Without slashes at its end: a folder has the same name with and without. */
+static const char *trimmed(struct vc_ctx *ctx, struct vc_job *job, const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    return vc_arena_printf(ctx, &job->arena, "%.*s", (int)n, path);
+}
+
+/* Two names of one file, whether it is there already or not. */
+static enum vc_status refuse_same_file(struct vc_ctx *ctx, struct vc_job *job, const char *a, const char *b)
+{
+    const char *name_a = trimmed(ctx, job, a);
+    const char *name_b = trimmed(ctx, job, b);
+    const char *folder_a = folder_of(ctx, job, name_a);
+    const char *folder_b = folder_of(ctx, job, name_b);
+    bool same;
+
+    if (name_a == NULL || name_b == NULL || folder_a == NULL || folder_b == NULL) {
+        return VC_E_NOMEM;
+    }
+    same = strcmp(name_a, name_b) == 0;
+    if (!same && strcmp(a, "-") != 0 && strcmp(b, "-") != 0) {
+        same = same_inode(a, b) || (strcmp(base_of(name_a), base_of(name_b)) == 0 && same_inode(folder_a, folder_b));
+    }
+    return same ? vc_fail(ctx, VC_E_ARGUMENT, "%s: would be written twice by one run", b) : VC_OK;
+}
+
+static enum vc_status add_output(struct vc_ctx *ctx, struct vc_job *job, const char *path)
+{
+    struct vc_report *report = &job->report;
+    struct vc_report_output *output = &job->outputs[report->n_outputs];
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *output = (struct vc_report_output){.path = vc_arena_printf(ctx, &job->arena, "%s", path), .format = ""};
+    VC_TRY_ALLOC(output->path);
+    for (i = 0; i < report->n_outputs; i++) {
+        VC_TRY(refuse_same_file(ctx, job, job->outputs[i].path, path));
+    }
+    report->n_outputs++;
+out:
+    return status;
+}
+
+static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_write_options *options = &job->options;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "more than %d outputs of one run", VC_MAX_OUTPUTS);
+    }
+    job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 1) * sizeof *job->outputs);
+    VC_TRY_ALLOC(job->outputs);
+    if (options->path != NULL || options->n_emit == 0) {
+        VC_TRY(add_output(ctx, job, options->path != NULL ? options->path : ""));
+    }
+    for (i = 0; i < options->n_emit; i++) {
+        VC_TRY(add_output(ctx, job, options->emit[i]));
+    }
+    job->report.outputs = job->outputs;
+out:
+    return status;
+}
+
+/* ---- the sink ---- */
+
+enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    enum vc_status status = VC_OK;
+    bool nothing = job->options.path == NULL && job->options.n_emit == 0;
+
+    VC_TRY(list_outputs(ctx, job));
+    job->options.path = nothing ? NULL : job->outputs[0].path;
+    job->options.emit = NULL; /* the caller's */
+    job->options.n_emit = 0;
+    if (job->report.n_outputs > 1) {
+        return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, &job->sink);
+    }
+    VC_TRY(model->ops->create_sink(ctx, model, &job->options, &job->sink));
+out:
+    return status;
+}
+
+void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes)
+{
+    job->outputs[0].format = job->sink->format;
+    job->outputs[0].file_bytes = first_bytes;
+    job->report.totals.file_after = first_bytes;
+}
+
+void vc_job_written(struct vc_job *job)
+{
+    job->report.written = job->options.path != NULL;
+    job->outputs[0].written = job->report.written;
+}
+
+/* ---- what cannot be held ---- */
+
+#define VC_NAMED_TENSORS 5
+
+struct refused {
+    size_t n;
+    size_t items[VC_NAMED_TENSORS];
+};
+
+static void note_refused(struct refused *refused, size_t item)
+{
+    if (refused->n < VC_NAMED_TENSORS) {
+        refused->items[refused->n] = item;
+    }
+    refused->n++;
+}
+
+/* "; nor 12 more: b (q4_0), c (q6_k), ..." */
+static const char *name_others(struct vc_ctx *ctx, struct vc_job *job, const struct refused *refused, bool types)
+{
+    const char *text = "";
+    size_t i;
+
+    for (i = 1; text != NULL && i < refused->n && i < VC_NAMED_TENSORS; i++) {
+        const struct vc_tensor *t = &job->model->tensors[refused->items[i]];
+
+        text = vc_arena_printf(ctx, &job->arena, "%s%s%.60s%s%s%s", text, i == 1 ? "" : ", ", t->name,
+                               types ? " (" : "", types ? vc_dtype_name(t->dtype) : "", types ? ")" : "");
+    }
+    if (text == NULL || refused->n == 1) {
+        return text;
+    }
+    return vc_arena_printf(ctx, &job->arena, "; and so for %zu more: %s%s", refused->n - 1, text,
+                           refused->n > VC_NAMED_TENSORS ? ", ..." : "");
+}
+
+static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const struct refused *refused)
+{
+    const struct vc_tensor *t = &job->model->tensors[refused->items[0]];
+    const char *others = name_others(ctx, job, refused, true);
+
+    return others == NULL
+               ? VC_E_NOMEM
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold elements of type %s%s%s", t->name,
+                         vc_sink_refusing(job->sink, t->dtype)->format, vc_dtype_name(t->dtype),
+                         vc_dtype_is_quantized(t->dtype) ? ", which dequantize turns into floats" : "", others);
+}
+
+/* Codes and scales are kept in a layout that the output does not have, or that only some of the outputs have. */
+static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, const struct refused *refused)
+{
+    const char *name = job->model->tensors[refused->items[0]].name;
+    const char *others = name_others(ctx, job, refused, false);
+
+    if (others == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (job->sink->layout == VC_LAYOUT_AUTO) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: int8 weights lie differently in the formats of these outputs; write them by runs of their "
+                       "own%s",
+                       name, others);
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "%s: is int8 codes with scales, which %s keeps in another way; dequantize it first%s", name,
+                   job->sink->format, others);
+}
+
+/* The item's result is int8 codes with scales that are not copied with their format's own bytes. */
+static bool is_plain_int8(const struct vc_item *item, bool raw)
+{
+    return item->n_stages != 0 ? item->stages[item->n_stages - 1]->quant.scheme != VC_SCHEME_NONE
+                               : !raw && item->desc.quant != NULL;
+}
+
+/* Layouts whose writers look at kept codes themselves: what fits is written, the rest refused with the reason. */
+static bool takes_codes(enum vc_layout layout)
+{
+    return layout == VC_LAYOUT_PLAIN || layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
+}
+
+enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct refused types = {0};
+    struct refused layouts = {0};
+    bool raw = job->sink->accepts_raw;
+    size_t i;
+
+    for (i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_item *item = &job->items[i];
+
+        if (vc_item_is_idle(item)) {
+            continue;
+        }
+        if (item->n_stages == 0 && !raw && vc_sink_refusing(job->sink, item->desc.dtype) != NULL) {
+            note_refused(&types, i);
+        }
+        if (is_plain_int8(item, raw) &&
+            (job->sink->layout == VC_LAYOUT_AUTO || (item->n_stages == 0 && !takes_codes(job->sink->layout)))) {
+            note_refused(&layouts, i);
+        }
+    }
+    if (types.n != 0) {
+        return refuse_types(ctx, job, &types);
+    }
+    return layouts.n != 0 ? refuse_layout(ctx, job, &layouts) : VC_OK;
+}
+
+/* ---- the gate ---- */
+
+enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+{
+    uint64_t allowed = job->options.max_bytes;
+    const char *sentence;
+    size_t i;
+
+    for (i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
+        const struct vc_report_output *output = &job->outputs[i];
+
+        if (output->file_bytes <= allowed) {
+            continue;
+        }
+        sentence =
+            vc_arena_printf(ctx, &job->arena, "%s %s%s%llu bytes, --max-bytes allows %llu", "the output",
+                            job->report.n_outputs > 1 ? output->path : "", job->report.n_outputs > 1 ? " has " : "has ",
+                            (unsigned long long)output->file_bytes, (unsigned long long)allowed);
+        if (sentence == NULL) {
+            return VC_E_NOMEM;
+        }
+        job->report.gate_missed = sentence;
+        return vc_fail(ctx, VC_E_GATE, "%s", sentence);
+    }
+    return VC_OK;
+}

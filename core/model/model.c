@@ -1,0 +1,219 @@
+/* model.c - what every model can do whatever its format: look up names, hand out tensors, small reads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/model/source.h"
+
+const char *vc_model_path(const struct vc_model *model)
+{
+    return model->path;
+}
+
+const char *vc_model_format(const struct vc_model *model)
+{
+    return model->format;
+}
+
+uint64_t vc_model_file_bytes(const struct vc_model *model)
+{
+    return model->file_bytes;
+}
+
+size_t vc_model_part_count(const struct vc_model *model)
+{
+    return model->n_parts;
+}
+
+const struct vc_part *vc_model_part(const struct vc_model *model, size_t index)
+{
+    return index < model->n_parts ? &model->parts[index] : NULL;
+}
+
+size_t vc_model_tensor_count(const struct vc_model *model)
+{
+    return model->n_tensors;
+}
+
+const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index)
+{
+    return index < model->n_facts ? &model->facts[index] : NULL;
+}
+
+enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
+{
+    char *value;
+    va_list args;
+    char *c;
+    int n;
+
+    if (model->n_facts == VC_MAX_FACTS) {
+        return VC_OK;
+    }
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    value = vc_alloc(ctx, VC_TAG_NAMES, n < 0 ? 1 : (size_t)n + 1);
+    if (value == NULL) {
+        return VC_E_NOMEM;
+    }
+    value[0] = '\0';
+    va_start(args, format);
+    (void)vsnprintf(value, n < 0 ? 1 : (size_t)n + 1, format, args);
+    va_end(args);
+    for (c = value; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* one line, as promised */
+    }
+    model->facts[model->n_facts++] = (struct vc_fact){key, value};
+    return VC_OK;
+}
+
+const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index)
+{
+    return index < model->n_tensors ? &model->tensors[index] : NULL;
+}
+
+struct name_entry {
+    const char *name;
+    size_t index;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct name_entry *)a)->name, ((const struct name_entry *)b)->name);
+}
+
+enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
+{
+    size_t n = model->n_tensors;
+    struct name_entry *entries = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_free(ctx, model->by_name);
+    model->by_name = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->by_name);
+    VC_TRY_ALLOC(model->by_name);
+    entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
+    VC_TRY_ALLOC(entries);
+    for (i = 0; i < n; i++) {
+        entries[i] = (struct name_entry){model->tensors[i].name, i};
+    }
+    if (n != 0) {
+        qsort(entries, n, sizeof *entries, compare_entries);
+    }
+    for (i = 0; i < n; i++) {
+        if (i != 0 && strcmp(entries[i - 1].name, entries[i].name) == 0) {
+            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", entries[i].name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", entries[i].name));
+        }
+        model->by_name[i] = entries[i].index;
+    }
+out:
+    vc_free(ctx, entries);
+    return status;
+}
+
+size_t vc_model_find(const struct vc_model *model, const char *name)
+{
+    size_t low = 0;
+    size_t high = model->n_tensors;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        size_t index = model->by_name[middle];
+        int order = strcmp(model->tensors[index].name, name);
+
+        if (order == 0) {
+            return index;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return VC_NO_TENSOR;
+}
+
+#define SKIP_BYTES ((size_t)64 << 10)
+
+static enum vc_status skip(struct vc_ctx *ctx, const struct vc_model *model, struct vc_source_stream *stream,
+                           uint64_t n)
+{
+    enum vc_status status = VC_OK;
+    void *buffer = vc_alloc(ctx, VC_TAG_IO, SKIP_BYTES);
+
+    VC_TRY_ALLOC(buffer);
+    while (n > 0) {
+        size_t part = (size_t)vc_min_u64(n, SKIP_BYTES);
+
+        VC_TRY(model->ops->stream_read(ctx, stream, buffer, part));
+        n -= part;
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+/* A compressed tensor is always read to its end, so that its checksum is verified. */
+enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  uint64_t offset, void *dst, size_t n_bytes)
+{
+    struct vc_source_stream *stream = NULL;
+    uint64_t total = form == VC_FORM_RAW ? model->io[tensor].raw_bytes : model->tensors[tensor].size_bytes;
+    struct vc_check check = {0, 0};
+    enum vc_status status = VC_OK;
+
+    if (!model->io[tensor].sequential) {
+        return model->ops->read(ctx, model, tensor, form, offset, dst, n_bytes,
+                                offset == 0 && n_bytes == total ? &check : NULL);
+    }
+    VC_TRY(model->ops->stream_open(ctx, model, tensor, form, &stream));
+    VC_TRY(skip(ctx, model, stream, offset));
+    VC_TRY(model->ops->stream_read(ctx, stream, dst, n_bytes));
+    VC_TRY(skip(ctx, model, stream, total - offset - n_bytes));
+out:
+    if (stream != NULL) {
+        enum vc_status closed = model->ops->stream_close(ctx, stream, status == VC_OK);
+
+        status = status == VC_OK ? closed : status;
+    }
+    return status;
+}
+
+enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
+                             uint64_t n_elems, void *dst, size_t capacity_bytes)
+{
+    const struct vc_tensor *tensor = vc_model_tensor(model, index);
+    size_t block_elems;
+    size_t block_bytes;
+    uint64_t n_bytes;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    if (tensor == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
+    }
+    if (first > tensor->n_elems || n_elems > tensor->n_elems - first) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements %llu to %llu: the tensor has %llu", tensor->name,
+                       (unsigned long long)first, (unsigned long long)(first + n_elems),
+                       (unsigned long long)tensor->n_elems);
+    }
+    if (n_elems == 0) {
+        return VC_OK;
+    }
+    vc_dtype_block(tensor->dtype, &block_elems, &block_bytes);
+    if (first % block_elems != 0 || (n_elems % block_elems != 0 && first + n_elems != tensor->n_elems)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: its elements come in blocks of %zu", tensor->name, block_elems);
+    }
+    n_bytes = vc_tensor_bytes(tensor, n_elems);
+    if (n_bytes > capacity_bytes) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %llu elements do not fit into %zu bytes", tensor->name,
+                       (unsigned long long)n_elems, capacity_bytes);
+    }
+    status =
+        vc_source_read_any(ctx, model, index, VC_FORM_VALUES, vc_tensor_bytes(tensor, first), dst, (size_t)n_bytes);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}

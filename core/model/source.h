@@ -1,0 +1,131 @@
+/* source.h - the reading side of a format, and the inside of struct vc_model.
+ *
+ * A format's reader fills a vc_model when it opens a file and then serves bytes. Bytes come in one of two forms:
+ *   VC_FORM_VALUES  the tensor's elements in C order, little-endian: what passes work on
+ *   VC_FORM_RAW     the member exactly as the file has it, with its own header: how a kept tensor is copied within
+ *                   the same format
+ * Tensors that are `sequential` (compressed) are read front to back through a stream, which verifies the checksum at
+ * its end; others by range, from any thread, with a vc_check that collects the checksum piece by piece. */
+#ifndef VC_CORE_SOURCE_H
+#define VC_CORE_SOURCE_H
+
+#include <stdatomic.h>
+
+#include <vcompress/model.h>
+
+#include "core/base/ctx.h"
+
+enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
+
+struct vc_infile;
+struct vc_sink;
+struct vc_write_options;
+struct vc_source_stream;
+
+/* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
+ * a walk that is broken off, or another one at the same time, cannot spoil it. Starts as zeros. */
+struct vc_check {
+    _Atomic uint64_t n_bytes;
+    _Atomic uint32_t crc; /* combined from the pieces in an order-free way */
+};
+
+struct vc_source_ops {
+    /* n_bytes from offset of that form; random access tensors only. check may be NULL; with it, every byte of the form
+     * must be read exactly once: the read that completes it compares the checksum, fails with VC_E_FORMAT if that is
+     * wrong, and sets *check back to zeros. Sentences start with the tensor's name; the file's is added outside. */
+    enum vc_status (*read)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                           uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
+
+    /* Sequential tensors only. stream_close with `finished` false gives up early; with true everything must have been
+     * read, and the end of the compressed data and its checksum are verified. */
+    enum vc_status (*stream_open)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  struct vc_source_stream **out);
+    enum vc_status (*stream_read)(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);
+    enum vc_status (*stream_close)(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished);
+
+    /* Memory that reading takes beside the destination (an open stream, a window), for the plan. May be NULL: none. */
+    size_t (*stream_bytes)(const struct vc_model *model, size_t tensor);
+
+    void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
+
+    /* With findings: reads what no tensor's values are in, and notes what is wrong with it. May be NULL: nothing. */
+    enum vc_status (*check_rest)(struct vc_ctx *ctx, const struct vc_model *model);
+
+    /* After reading: what turned up meanwhile that the user should know; "" for nothing. May be NULL. */
+    void (*late_note)(const struct vc_model *model, char *buffer, size_t n);
+
+    /* The writer of this model's own format, or of the one that the output's name asks for: sink.h. */
+    enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out);
+};
+
+/* Per tensor, beside the public part. */
+struct vc_tensor_io {
+    bool sequential;
+    uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
+    bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
+    unsigned shard;     /* which of several files it lies in */
+};
+
+#define VC_MAX_FACTS 32
+
+struct vc_recipe_entry {
+    const char *key, *value; /* "granularity", "channel": goes to the manifest, so no paths and no times */
+};
+
+/* A tensor of the file that cannot be read, so that it is in no list: jobs refuse unless its role is dropped. */
+struct vc_refused {
+    const char *name;
+    enum vc_role role;
+    const char *why; /* "is a sparse tensor": follows the name */
+};
+
+struct vc_model {
+    struct vc_ctx *ctx; /* its pool owns everything below */
+    const struct vc_source_ops *ops;
+    void *self; /* the reader's own */
+    char *path;
+    const char *format;
+    const char *left_behind; /* for the report: what an output of another format does not get; NULL: nothing */
+    uint64_t file_bytes;
+    size_t n_tensors;
+    struct vc_tensor *tensors;
+    struct vc_tensor_io *io;
+    size_t *by_name;         /* indices sorted by name (bytewise), for vc_model_find */
+    struct vc_quant *quants; /* what the tensors' `quant` point into; freed by vc_model_close */
+    size_t n_recipe;
+    struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */
+    const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
+    size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
+    const struct vc_infile **inputs;
+    size_t n_shards; /* 0: a format without shards */
+
+    /* The reader's own; none of them is the rule. */
+    const struct vc_part *parts;
+    size_t n_parts;
+    const struct vc_refused *refused;
+    size_t n_refused;
+    size_t n_facts;
+    struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
+};
+
+/* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
+enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
+    VC_PRINTF(4, 5);
+
+/* Bytes of the first n elements of a tensor's values; n is a multiple of the block, or all of them. */
+static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t n_elems)
+{
+    return tensor->dtype == VC_DTYPE_VOID ? n_elems * (tensor->size_bytes / tensor->n_elems)
+                                          : vc_dtype_bytes(tensor->dtype, n_elems);
+}
+
+/* Sorts by_name; VC_E_FORMAT naming the tensor when a name occurs twice. */
+enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
+
+/* n_bytes from `offset` of either kind of tensor: the slow general way, used for small reads (opens a stream and skips
+ * where needed). */
+enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  uint64_t offset, void *dst, size_t n_bytes);
+
+#endif

@@ -1,0 +1,460 @@
+/* executor.c - see executor.h. This file hands out tickets and waits; what is done with a tile is in ticket.c. */
+#include "core/run/executor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/checked.h"
+#include "core/base/threads.h"
+#include "core/run/ticket.h"
+
+static bool is_sequential(const struct vc_item *item)
+{
+    return item->model->io[item->source].sequential;
+}
+
+/* ---- the plan: order, memory ---- */
+
+struct order_entry {
+    size_t item;
+    uint64_t size_bytes;
+};
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct order_entry *x = a;
+    const struct order_entry *y = b;
+
+    if (x->size_bytes != y->size_bytes) {
+        return x->size_bytes < y->size_bytes ? 1 : -1;
+    }
+    return x->item < y->item ? -1 : 1;
+}
+
+/* An ordered sink dictates the order. Otherwise compressed tensors, which one worker reads alone, go first and the
+ * largest of them before all others, so that no long one is left for the end. */
+static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
+{
+    const struct vc_exec *exec = rs->exec;
+    struct order_entry *entries = NULL;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    rs->order = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *rs->order);
+    VC_TRY_ALLOC(rs->order);
+    entries = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *entries);
+    VC_TRY_ALLOC(entries);
+    for (i = 0; i < exec->n_items; i++) {
+        if (!rs->ordered && is_sequential(&exec->items[i])) {
+            entries[n++] = (struct order_entry){i, exec->items[i].model->tensors[exec->items[i].source].size_bytes};
+        }
+    }
+    if (n != 0) {
+        qsort(entries, n, sizeof *entries, larger_first);
+    }
+    for (i = 0; i < n; i++) {
+        rs->order[i] = entries[i].item;
+    }
+    for (i = 0; i < exec->n_items; i++) {
+        if (rs->ordered || !is_sequential(&exec->items[i])) {
+            rs->order[n++] = i;
+        }
+    }
+out:
+    vc_free(ctx, entries);
+    return status;
+}
+
+/* Buffers of one worker, packets included; in *streams what open streams take. */
+static size_t worker_room(const struct vc_exec *exec, struct vc_room *room, size_t *packet_bytes, size_t *stream_bytes,
+                          size_t *state_bytes)
+{
+    size_t largest_piece = 0;
+    size_t i;
+    size_t k;
+
+    *room = (struct vc_room){0};
+    *stream_bytes = 0;
+    *state_bytes = 0;
+    for (i = 0; i < exec->n_items; i++) {
+        const struct vc_item *item = &exec->items[i];
+        size_t state = 0;
+
+        if (vc_item_is_idle(item)) {
+            continue;
+        }
+        vc_room_add(room, item);
+        for (k = 0; k < item->n_stages; k++) {
+            state += item->stages[k]->state_bytes;
+        }
+        *state_bytes = state > *state_bytes ? state : *state_bytes;
+        if (item->model->ops->stream_bytes != NULL) {
+            size_t bytes = item->model->ops->stream_bytes(item->model, item->source);
+
+            *stream_bytes = bytes > *stream_bytes ? bytes : *stream_bytes;
+        }
+    }
+    largest_piece = room->in > room->out ? room->in : room->out;
+    *packet_bytes = exec->sink == NULL || exec->survey ? 0 : vc_sink_pack_bound(exec->sink, largest_piece);
+    return vc_room_total(room) + (1 + VC_MAX_COMPANIONS) * *packet_bytes;
+}
+
+enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, unsigned *n_workers)
+{
+    struct vc_room room;
+    size_t packet_bytes;
+    size_t stream_bytes;
+    size_t state_bytes;
+    uint64_t each = worker_room(exec, &room, &packet_bytes, &stream_bytes, &state_bytes);
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + (exec->sink != NULL ? exec->sink->memory_bytes : 0);
+    uint64_t fit;
+
+    each += stream_bytes + state_bytes + ((uint64_t)64 << 10); /* rounding of blocks, the item's own bookkeeping */
+    fixed += state_bytes;
+    if (fixed + each > limit) {
+        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
+                       (unsigned long long)(fixed + each), (unsigned long long)limit);
+    }
+    fit = (limit - fixed) / each;
+    *n_workers = (unsigned)vc_min_u64(fit, vc_ctx_threads(ctx));
+    return VC_OK;
+}
+
+/* ---- tickets ---- */
+
+/* True when there is nothing to do for the item at the cursor: it is skipped. */
+static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *item)
+{
+    if (vc_item_is_idle(item)) {
+        return true;
+    }
+    if (rs->exec->survey) {
+        return vc_item_survey_stage(item) == item->n_stages || vc_ticket_tiles(rs, item) == 0;
+    }
+    return vc_ticket_tiles(rs, item) == 0 || (rs->exec->sink == NULL && item->n_stages == 0);
+}
+
+/* Under the mutex. Prepares the item at its first ticket. False: no more work. */
+static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_ticket *ticket)
+{
+    while (!rs->stop && rs->cursor < rs->exec->n_items) {
+        size_t index = rs->order[rs->cursor];
+        struct vc_item *item = &rs->exec->items[index];
+        struct vc_live *live = rs->live[index];
+
+        if (nothing_to_do(rs, item)) {
+            rs->cursor++;
+            continue;
+        }
+        *ticket = (struct vc_ticket){.item = index, .sequence = rs->next_sequence++};
+        if (live == NULL) {
+            ticket->status = vc_live_create(ctx, rs, index, &live);
+            if (ticket->status != VC_OK) {
+                return true;
+            }
+        }
+        ticket->live = live;
+        ticket->whole = live->whole;
+        ticket->phase = rs->phase;
+        ticket->tile = rs->tile;
+        ticket->emit_sequence = rs->next_emit_ticket;
+        if (!live->whole && rs->phase == live->n_phases - 1) {
+            rs->next_emit_ticket++;
+        }
+        if (live->whole || ++rs->tile == live->n_tiles) {
+            rs->tile = 0;
+            if (live->whole || ++rs->phase == live->n_phases) {
+                rs->phase = 0;
+                rs->cursor++;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
+static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const struct vc_ticket *ticket,
+                           enum vc_status status)
+{
+    bool bailed_out = rs->stop && status == VC_E_CANCELLED;
+
+    rs->gave_up_sequence = vc_min_u64(rs->gave_up_sequence, ticket->sequence);
+    if (bailed_out && vc_check_cancelled(ctx) != VC_OK) { /* where it stopped is chance: later ones wait for nothing */
+        rs->failed_sequence = vc_min_u64(rs->failed_sequence, ticket->sequence);
+    }
+    if (!bailed_out && (!rs->stop || ticket->sequence < rs->failed_sequence)) {
+        rs->failed_sequence = ticket->sequence;
+        rs->failure = status;
+        rs->exec->failed_item = ticket->refused ? ticket->item : VC_NO_TENSOR;
+        memcpy(rs->message, ctx->message, sizeof rs->message);
+    }
+    rs->stop = true;
+    if (rs->exec->sink != NULL && !rs->exec->survey) {
+        vc_sink_interrupt(rs->exec->sink);
+    }
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t item)
+{
+    struct vc_progress progress = {.what = rs->exec->what, .total = rs->total_bytes};
+    int64_t now;
+
+    if (ctx->shared->progress == NULL) {
+        return;
+    }
+    now = now_ms();
+    if (now - rs->last_progress_ms < 100) {
+        return;
+    }
+    rs->last_progress_ms = now;
+    progress.done = atomic_load(&rs->done_bytes);
+    progress.tensor = rs->exec->items[item].model->tensors[rs->exec->items[item].source].name;
+    ctx->shared->progress(ctx->shared->progress_user, &progress);
+}
+
+static void worker_main(void *user, unsigned number)
+{
+    struct vc_run_state *rs = user;
+    struct vc_worker worker = {.rs = rs};
+    struct vc_ticket ticket = {.item = VC_NO_TENSOR};
+    enum vc_status status;
+
+    vc_ctx_fork(rs->ctx, &worker.ctx);
+    status = vc_worker_init(&worker);
+    if (status != VC_OK) {
+        /* With fewer buffers than planned the others do the work, unless nobody has any. */
+        (void)pthread_mutex_lock(&rs->mutex);
+        if (number == 0) {
+            ticket.sequence = 0;
+            record_failure(rs, &worker.ctx, &ticket, status);
+            (void)pthread_cond_broadcast(&rs->changed);
+        }
+        (void)pthread_mutex_unlock(&rs->mutex);
+        return;
+    }
+    for (;;) {
+        bool more;
+
+        (void)pthread_mutex_lock(&rs->mutex);
+        more = next_ticket(rs, &worker.ctx, &ticket);
+        (void)pthread_mutex_unlock(&rs->mutex);
+        if (!more) {
+            break;
+        }
+        status = ticket.status != VC_OK ? ticket.status : vc_ticket_run(&worker, &ticket);
+        if (status != VC_OK) {
+            (void)pthread_mutex_lock(&rs->mutex);
+            record_failure(rs, &worker.ctx, &ticket, status);
+            (void)pthread_cond_broadcast(&rs->changed);
+            (void)pthread_mutex_unlock(&rs->mutex);
+        } else if (number == 0) {
+            report_progress(rs, &worker.ctx, ticket.item);
+        }
+    }
+    vc_worker_release(&worker);
+}
+
+/* ---- the run ---- */
+
+static uint64_t total_bytes(const struct vc_run_state *rs)
+{
+    uint64_t total = 0;
+    size_t i;
+
+    for (i = 0; i < rs->exec->n_items; i++) {
+        const struct vc_item *item = &rs->exec->items[i];
+
+        if (!nothing_to_do(rs, item)) {
+            total += item->model->tensors[item->source].size_bytes * vc_ticket_phases(rs, item);
+        }
+    }
+    return total;
+}
+
+static enum vc_status run_state_init(struct vc_ctx *ctx, struct vc_exec *exec, struct vc_run_state *rs)
+{
+    enum vc_status status = VC_OK;
+
+    rs->live = vc_calloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof(struct vc_live *));
+    VC_TRY_ALLOC(rs->live);
+    VC_TRY(make_order(ctx, rs));
+    (void)worker_room(exec, &rs->room, &rs->packet_bytes, &rs->stream_bytes, &rs->state_bytes);
+    rs->total_bytes = total_bytes(rs);
+    atomic_init(&rs->done_bytes, 0);
+    rs->last_progress_ms = now_ms();
+out:
+    return status;
+}
+
+static void run_state_release(struct vc_ctx *ctx, struct vc_run_state *rs)
+{
+    size_t i;
+
+    for (i = 0; rs->live != NULL && i < rs->exec->n_items; i++) {
+        if (rs->live[i] != NULL) {
+            vc_live_free(ctx, rs, rs->live[i]);
+        }
+    }
+    vc_free(ctx, rs->live);
+    vc_free(ctx, rs->order);
+    (void)pthread_cond_destroy(&rs->changed);
+    (void)pthread_mutex_destroy(&rs->mutex);
+}
+
+static enum vc_status survey_end(struct vc_ctx *ctx, struct vc_exec *exec)
+{
+    size_t i;
+
+    for (i = 0; i < exec->n_items; i++) {
+        struct vc_item *item = &exec->items[i];
+        size_t k = vc_item_survey_stage(item);
+
+        if (k < item->n_stages && item->stages[k]->pass->ops->survey_end(ctx, item->stages[k], item) != VC_OK) {
+            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
+{
+    struct vc_run_state rs = {.ctx = ctx, .exec = exec, .failed_sequence = UINT64_MAX, .gave_up_sequence = UINT64_MAX};
+    enum vc_status status = VC_OK;
+    unsigned n_workers = 1;
+
+    exec->failed_item = VC_NO_TENSOR;
+    if (pthread_mutex_init(&rs.mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    if (pthread_cond_init(&rs.changed, NULL) != 0) {
+        (void)pthread_mutex_destroy(&rs.mutex);
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a condition variable");
+    }
+    rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->survey;
+    VC_TRY(vc_exec_workers(ctx, exec, &n_workers));
+    VC_TRY(run_state_init(ctx, exec, &rs));
+    exec->threads_used = vc_threads_run(n_workers, worker_main, &rs);
+    if (rs.stop) {
+        memcpy(ctx->message, rs.message, sizeof ctx->message);
+        ctx->status = rs.failure;
+        status = rs.failure;
+        goto out;
+    }
+    if (exec->survey) {
+        VC_TRY(survey_end(ctx, exec));
+    }
+out:
+    run_state_release(ctx, &rs);
+    return status;
+}
+
+/* ---- one call per tensor ---- */
+
+struct each {
+    struct vc_ctx *ctx;
+    size_t n;
+    const size_t *order;
+    const struct vc_room *room;
+    unsigned n_buffers;
+    vc_each_fn *fn;
+    void *user;
+    pthread_mutex_t mutex;
+    size_t next;
+    size_t failed; /* position of the failure that counts; SIZE_MAX: none */
+    enum vc_status failure;
+    char message[VC_MESSAGE_BYTES];
+};
+
+static bool each_next(struct each *each, size_t *position)
+{
+    bool more;
+
+    (void)pthread_mutex_lock(&each->mutex);
+    more = each->failed == SIZE_MAX && each->next < each->n;
+    *position = more ? each->next++ : 0;
+    (void)pthread_mutex_unlock(&each->mutex);
+    return more;
+}
+
+static void each_failed(struct each *each, const struct vc_ctx *ctx, size_t position, enum vc_status status)
+{
+    (void)pthread_mutex_lock(&each->mutex);
+    if (position < each->failed) {
+        each->failed = position;
+        each->failure = status;
+        memcpy(each->message, ctx->message, sizeof each->message);
+    }
+    (void)pthread_mutex_unlock(&each->mutex);
+}
+
+static void each_main(void *user, unsigned number)
+{
+    struct each *each = user;
+    struct vc_ctx ctx;
+    struct vc_buffers buffers[2] = {{0}, {0}};
+    enum vc_status status;
+    size_t position;
+    unsigned i;
+
+    vc_ctx_fork(each->ctx, &ctx);
+    status = vc_buffers_alloc(&ctx, each->room, &buffers[0]);
+    if (status == VC_OK && each->n_buffers > 1) {
+        status = vc_buffers_alloc(&ctx, each->room, &buffers[1]);
+    }
+    if (status != VC_OK && number == 0) { /* the other workers may do without, but somebody has to do the work */
+        each_failed(each, &ctx, 0, status);
+    }
+    while (status == VC_OK && each_next(each, &position)) {
+        enum vc_status failure =
+            each->fn(&ctx, each->user, each->order != NULL ? each->order[position] : position, buffers);
+
+        if (failure != VC_OK) {
+            each_failed(each, &ctx, position, failure);
+        }
+    }
+    for (i = 0; i < 2; i++) {
+        vc_buffers_release(&ctx, &buffers[i]);
+    }
+}
+
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+                            unsigned n_buffers, vc_each_fn *fn, void *user)
+{
+    struct each each = {.ctx = ctx,
+                        .n = n,
+                        .order = order,
+                        .room = room,
+                        .n_buffers = n_buffers,
+                        .fn = fn,
+                        .user = user,
+                        .failed = SIZE_MAX};
+    uint64_t one = n_buffers * (uint64_t)vc_room_total(room) + ((uint64_t)1 << 20);
+    uint64_t fit = vc_ctx_max_memory(ctx) / one;
+
+    if (fit == 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
+                       (unsigned long long)one, (unsigned long long)vc_ctx_max_memory(ctx));
+    }
+    if (pthread_mutex_init(&each.mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    (void)vc_threads_run((unsigned)vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), n == 0 ? 1 : n), each_main, &each);
+    (void)pthread_mutex_destroy(&each.mutex);
+    if (each.failed != SIZE_MAX) {
+        memcpy(ctx->message, each.message, sizeof ctx->message);
+        ctx->status = each.failure;
+        return each.failure;
+    }
+    return VC_OK;
+}

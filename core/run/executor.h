@@ -1,0 +1,45 @@
+/* executor.h - moves the tiles of a plan through its stages: the one engine under every job and measurement.
+ *
+ * Tickets (a tile of a phase of an item) are handed out in order to the workers. A ticket that needs an earlier phase
+ * of its item, or its turn at a sequential source or an ordered sink, waits for it; that cannot lock up, because
+ * everything it waits for was handed out before. Of several failures the one with the lowest ticket is reported. */
+#ifndef VC_CORE_EXECUTOR_H
+#define VC_CORE_EXECUTOR_H
+
+#include "core/base/exact_sum.h"
+#include "core/run/stages.h"
+
+/* Figures of an item, complete after the run. */
+struct vc_item_result {
+    bool measured;
+    double sum_x2, sum_e2, max_abs_error;
+    uint64_t zeros_before, zeros_after, clipped, nonfinite;
+};
+
+struct vc_exec {
+    struct vc_item *items;
+    size_t n_items;
+    struct vc_item_result *results; /* n_items; may be NULL */
+    struct vc_sink *sink;           /* NULL: the results are only measured */
+    const size_t *first_out;        /* with a sink: per item its main output tensor */
+    const struct vc_out_tensor *outs;
+    bool survey;      /* the survey of every item's stages instead, then survey_end */
+    const char *what; /* for progress */
+
+    unsigned threads_used; /* set by vc_exec_run */
+    size_t failed_item;    /* the one whose tile was refused; VC_NO_TENSOR otherwise */
+};
+
+/* The number of workers that fit under the memory limit; VC_E_NOMEM when not even one does. */
+enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, unsigned *n_workers);
+enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec);
+
+/* Calls fn for every index below n, each by one of several threads, in order of `order` (NULL: ascending), until all
+ * are done or one fails: for work that is one piece per tensor. Every worker has n_buffers (1 or 2) sets of buffers of
+ * `room`. */
+typedef enum vc_status vc_each_fn(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers);
+
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+                            unsigned n_buffers, vc_each_fn *fn, void *user);
+
+#endif

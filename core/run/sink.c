@@ -1,0 +1,25 @@
+/* sink.c - see sink.h. */
+#include "core/run/sink.h"
+
+size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes)
+{
+    return sink->ops->pack_bound == NULL ? 0 : sink->ops->pack_bound(sink, n_bytes);
+}
+
+enum vc_status vc_sink_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                            size_t n_bytes, struct vc_packet *packet)
+{
+    packet->out = out;
+    packet->offset = offset;
+    packet->data = data;
+    packet->n_bytes = n_bytes;
+    packet->n_plain = n_bytes;
+    return sink->ops->pack == NULL ? VC_OK : sink->ops->pack(ctx, sink, packet);
+}
+
+void vc_sink_interrupt(struct vc_sink *sink)
+{
+    if (sink->ops->interrupt != NULL) {
+        sink->ops->interrupt(sink);
+    }
+}

@@ -1,0 +1,99 @@
+/* sink.h - the writing side of a format.
+ *
+ * Calls in this order: layout (once; sizes from headers) -> begin (opens a temporary file) -> pack + emit for every
+ * piece of every output tensor -> finish (directory, fsync; nothing visible yet) -> commit (rename), or abort at any
+ * point after create. free ends it.
+ *
+ * pack is the part that may run on many threads at once (checksum, compression); emit stores the result. A sink that
+ * stores the bytes as they come has none. An `ordered`
+ * sink (compressed output) gets emit calls one at a time, in the order of the job's tiles; within an output tensor the
+ * pieces then come front to back, while pieces of the item's companions (scales) come between them. Other sinks take
+ * emit calls from any thread in any order. Every byte of every output tensor is given exactly once. */
+#ifndef VC_CORE_SINK_H
+#define VC_CORE_SINK_H
+
+#include <vcompress/job.h>
+
+#include "core/model/source.h"
+
+struct vc_out_tensor {
+    const char *name; /* borrowed until the sink is freed */
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t size_bytes;        /* of the form below */
+    enum vc_form form;          /* RAW: the bytes of source tensor `source`, header included */
+    bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
+    size_t source;              /* source tensor it comes from */
+    size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
+    bool companion;             /* scale or zero point of the main tensor before it */
+    bool alias;                 /* another name of an output before it: no bytes come ... */
+    size_t alias_of;            /* ... that one */
+    struct vc_quant quant;      /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
+    enum vc_dtype source_dtype; /* what it was in the source */
+};
+
+struct vc_out_list {
+    size_t n;
+    const struct vc_out_tensor *tensors;
+    size_t n_recipe;
+    const struct vc_recipe_entry *recipe;
+    const bool *drop; /* by role: what is not wanted in the output */
+    /* What other workers write (--shard), in the order of the source and without companions; scale and zero_point of
+     * quant say nothing here. Not sure where weights would have to be read to know it. */
+    size_t n_elsewhere;
+    const struct vc_out_tensor *elsewhere;
+    bool elsewhere_unsure;
+};
+
+struct vc_packet {
+    size_t out;       /* output tensor */
+    uint64_t offset;  /* of the piece in it, uncompressed */
+    const void *data; /* what emit stores: the caller's bytes, or `buffer` after compression */
+    size_t n_bytes;
+    size_t n_plain; /* bytes of the piece before compression */
+    uint64_t check; /* the sink's own (a CRC) */
+    void *buffer;   /* room of pack_bound(n_plain) bytes, the executor's; NULL if that is 0 */
+    size_t buffer_bytes;
+};
+
+struct vc_sink_ops {
+    enum vc_status (*layout)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                             uint64_t *file_bytes); /* 0 = not known before compression */
+    enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_sink *sink);
+    size_t (*pack_bound)(const struct vc_sink *sink, size_t n_bytes); /* NULL: 0 */
+    /* NULL: the packet is the piece as it is, which is how it comes here. The first piece of a tensor may decide things
+     * for the rest of it: pack of a later piece waits for that inside the sink, which is safe because tiles start in
+     * order. */
+    enum vc_status (*pack)(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet);
+    enum vc_status (*emit)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet);
+    enum vc_status (*finish)(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes);
+    enum vc_status (*commit)(struct vc_ctx *ctx, struct vc_sink *sink);
+    /* Wakes whoever waits inside pack; called when another worker failed. NULL: nobody ever waits. */
+    void (*interrupt)(struct vc_sink *sink);
+    void (*free)(struct vc_ctx *ctx, struct vc_sink *sink); /* removes what was not committed */
+    /* False when the format cannot hold that dtype (the executor then refuses, naming the tensor). */
+    bool (*can_hold)(const struct vc_sink *sink, enum vc_dtype dtype);
+};
+
+struct vc_sink {
+    const struct vc_sink_ops *ops;
+    void *self;
+    const char *format;
+    enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
+    bool ordered;
+    bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
+    bool aliases;        /* takes outputs that are second names of others */
+    size_t memory_bytes; /* what it takes beside packets, for the plan */
+    const char *note;    /* for the report; NULL: none. Known once the layout is; the sink's own */
+};
+
+/* The operations that a sink may lack. */
+size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);
+
+/* Packs the piece of an output tensor; packet has its buffer already. */
+enum vc_status vc_sink_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
+                            size_t n_bytes, struct vc_packet *packet);
+void vc_sink_interrupt(struct vc_sink *sink);
+
+#endif

@@ -1,0 +1,300 @@
+/* tee_sink.c - see tee_sink.h. A packet of this sink carries a packet of each output in its buffer.
+ *
+ * Files appear one by one, after all of them are complete and on the disk: what can still go wrong between the first
+ * and the last name is a name that somebody else took meanwhile, or a disk that fails at that moment. Standard output
+ * goes first, because a pipe whose reader left is the likeliest of these. */
+#include "core/run/tee_sink.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+struct tee {
+    size_t n;
+    struct vc_sink **sinks;
+    struct vc_report_output *outputs;
+};
+
+/* ---- sizes and places ---- */
+
+/* AUTO: none. ONNX takes plain codes and scales, and has its own shapes for them. */
+static enum vc_layout common_layout(enum vc_layout a, enum vc_layout b)
+{
+    bool plain = (a == VC_LAYOUT_ONNX && b == VC_LAYOUT_PLAIN) || (a == VC_LAYOUT_PLAIN && b == VC_LAYOUT_ONNX);
+
+    return a == b ? a : plain ? VC_LAYOUT_PLAIN : VC_LAYOUT_AUTO;
+}
+
+/* What all outputs together are. A layout may change it: an npy that has to become an npz. */
+static void join(struct vc_sink *sink)
+{
+    struct tee *tee = sink->self;
+    size_t i;
+
+    sink->format = tee->sinks[0]->format;
+    sink->layout = tee->sinks[0]->layout;
+    sink->accepts_raw = true;
+    sink->aliases = true;
+    sink->ordered = false;
+    sink->memory_bytes = 0;
+    for (i = 0; i < tee->n; i++) {
+        tee->outputs[i].format = tee->sinks[i]->format;
+        sink->memory_bytes += tee->sinks[i]->memory_bytes;
+        sink->layout = common_layout(sink->layout, tee->sinks[i]->layout);
+        sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
+        sink->aliases = sink->aliases && tee->sinks[i]->aliases;
+        sink->ordered = sink->ordered || tee->sinks[i]->ordered;
+    }
+}
+
+static enum vc_status tee_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                 uint64_t *file_bytes)
+{
+    struct tee *tee = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], outs, &tee->outputs[i].file_bytes));
+    }
+    join(sink);
+    *file_bytes = tee->outputs[0].file_bytes;
+out:
+    return status;
+}
+
+static enum vc_status tee_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct tee *tee = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        VC_TRY(tee->sinks[i]->ops->begin(ctx, tee->sinks[i]));
+    }
+out:
+    return status;
+}
+
+/* ---- pieces ---- */
+
+static size_t aligned(size_t n)
+{
+    return (n + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+static size_t tee_pack_bound(const struct vc_sink *sink, size_t n_bytes)
+{
+    const struct tee *tee = sink->self;
+    size_t total = aligned(tee->n * sizeof(struct vc_packet));
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        total += aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
+    }
+    return total;
+}
+
+static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
+{
+    struct tee *tee = sink->self;
+    struct vc_packet *packets = packet->buffer;
+    char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
+    size_t n_bytes = packet->n_bytes;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (tee_pack_bound(sink, n_bytes) > packet->buffer_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "a packet of %zu bytes needs more room than was planned", n_bytes);
+    }
+    for (i = 0; i < tee->n; i++) {
+        size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
+
+        packets[i] = (struct vc_packet){.buffer = room != 0 ? at : NULL, .buffer_bytes = room};
+        VC_TRY(vc_sink_pack(ctx, tee->sinks[i], packet->out, packet->offset, packet->data, n_bytes, &packets[i]));
+        at += room;
+    }
+out:
+    return status;
+}
+
+static enum vc_status tee_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct tee *tee = sink->self;
+    const struct vc_packet *packets = packet->buffer;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        VC_TRY(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
+    }
+out:
+    return status;
+}
+
+/* ---- the end ---- */
+
+static enum vc_status tee_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct tee *tee = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        VC_TRY(tee->sinks[i]->ops->finish(ctx, tee->sinks[i], &tee->outputs[i].file_bytes));
+    }
+    *file_bytes = tee->outputs[0].file_bytes;
+out:
+    return status;
+}
+
+static bool is_stdout(const struct vc_report_output *output)
+{
+    return strcmp(output->path, "-") == 0;
+}
+
+/* A name could not be given: says which files have theirs already. */
+static enum vc_status tell_written(struct vc_ctx *ctx, const struct tee *tee, enum vc_status status)
+{
+    char message[VC_MESSAGE_BYTES];
+    char written[VC_MESSAGE_BYTES / 2] = "";
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        if (tee->outputs[i].written && n + strlen(tee->outputs[i].path) + 4 < sizeof written) {
+            memcpy(written + n, n == 0 ? "" : ", ", n == 0 ? 1 : 3);
+            n += n == 0 ? 0 : 2;
+            memcpy(written + n, tee->outputs[i].path, strlen(tee->outputs[i].path) + 1);
+            n += strlen(tee->outputs[i].path);
+        }
+    }
+    if (n == 0) {
+        return status;
+    }
+    memcpy(message, ctx->message, sizeof message);
+    return vc_fail(ctx, status, "%.480s; already complete: %.480s", message, written);
+}
+
+static enum vc_status tee_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct tee *tee = sink->self;
+    enum vc_status status = VC_OK;
+    unsigned round;
+    size_t i;
+
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < tee->n; i++) {
+            if (is_stdout(&tee->outputs[i]) == (round == 0)) {
+                status = tee->sinks[i]->ops->commit(ctx, tee->sinks[i]);
+                if (status != VC_OK) {
+                    return tell_written(ctx, tee, status);
+                }
+                tee->outputs[i].written = true;
+            }
+        }
+    }
+    return status;
+}
+
+static void tee_interrupt(struct vc_sink *sink)
+{
+    struct tee *tee = sink->self;
+    size_t i;
+
+    for (i = 0; i < tee->n; i++) {
+        vc_sink_interrupt(tee->sinks[i]);
+    }
+}
+
+static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct tee *tee = sink->self;
+    size_t i;
+
+    for (i = 0; tee != NULL && tee->sinks != NULL && i < tee->n; i++) {
+        if (tee->sinks[i] != NULL) {
+            tee->sinks[i]->ops->free(ctx, tee->sinks[i]);
+        }
+    }
+    if (tee != NULL) {
+        vc_free(ctx, tee->sinks);
+    }
+    vc_free(ctx, tee);
+    vc_free(ctx, sink);
+}
+
+static bool tee_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    return vc_sink_refusing(sink, dtype) == NULL;
+}
+
+static const struct vc_sink_ops tee_ops = {.layout = tee_layout,
+                                           .begin = tee_begin,
+                                           .pack_bound = tee_pack_bound,
+                                           .pack = tee_pack,
+                                           .emit = tee_emit,
+                                           .finish = tee_finish,
+                                           .commit = tee_commit,
+                                           .interrupt = tee_interrupt,
+                                           .free = tee_free,
+                                           .can_hold = tee_can_hold};
+
+const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    const struct tee *tee = sink->self;
+    size_t i;
+
+    if (sink->ops != &tee_ops) {
+        return sink->ops->can_hold(sink, dtype) ? NULL : sink;
+    }
+    for (i = 0; i < tee->n; i++) {
+        if (!tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
+            return tee->sinks[i];
+        }
+    }
+    return NULL;
+}
+
+const char *vc_sink_note(const struct vc_sink *sink, size_t index)
+{
+    const struct tee *tee = sink->self;
+
+    return sink->ops == &tee_ops ? tee->sinks[index]->note : sink->note;
+}
+
+/* ---- creating ---- */
+
+enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                             struct vc_report_output *outputs, size_t n, struct vc_sink **out)
+{
+    struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
+    struct tee *tee = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *out = NULL;
+    VC_TRY_ALLOC(sink);
+    sink->ops = &tee_ops;
+    tee = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *tee);
+    VC_TRY_ALLOC(tee);
+    sink->self = tee;
+    tee->n = n;
+    tee->outputs = outputs;
+    tee->sinks = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof(struct vc_sink *));
+    VC_TRY_ALLOC(tee->sinks);
+    for (i = 0; i < n; i++) {
+        struct vc_write_options own = *options;
+
+        own.path = outputs[i].path;
+        VC_TRY(model->ops->create_sink(ctx, model, &own, &tee->sinks[i]));
+    }
+    join(sink);
+    *out = sink;
+    return VC_OK;
+out:
+    if (sink != NULL) {
+        tee_free(ctx, sink);
+    }
+    return status;
+}

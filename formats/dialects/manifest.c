@@ -1,0 +1,425 @@
+/* manifest.c - vcompress.json read and compared with the tensors it speaks of.
+ *
+ * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text; it keeps its
+ * own memory, which is freed before these functions return. */
+#include "formats/dialects/manifest_internal.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/tile.h"
+
+/* One entry of "tensors" being applied. */
+struct entry {
+    struct vc_ctx *ctx;
+    struct vc_model *model;
+    size_t tensor;
+    json_t *json;
+};
+
+static enum vc_status refuse_key(const struct entry *e, const char *key, const char *expected)
+{
+    const char *name = e->model->tensors[e->tensor].name;
+
+    if (json_object_get(e->json, key) == NULL) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: \"%s\" is missing, expected %s", name, key, expected);
+    }
+    return vc_fail(e->ctx, VC_E_FORMAT, "%s: \"%s\" is not %s", name, key, expected);
+}
+
+/* The text of a key, NULL if it is no string. */
+static const char *text_of(const struct entry *e, const char *key)
+{
+    return json_string_value(json_object_get(e->json, key));
+}
+
+static enum vc_status number_of(const struct entry *e, const char *key, uint64_t least, uint64_t *out)
+{
+    json_t *value = json_object_get(e->json, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) < least) {
+        return refuse_key(e, key, least == 0 ? "a whole number from 0 on" : "a whole number from 1 on");
+    }
+    *out = (uint64_t)json_integer_value(value);
+    return VC_OK;
+}
+
+static enum vc_status check_keys(const struct entry *e, const char *const *known, size_t n_known)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(e->json, key, value)
+    {
+        size_t i = 0;
+
+        while (i < n_known && strcmp(key, known[i]) != 0) {
+            i++;
+        }
+        if (i == n_known) {
+            return vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s: \"%s\" is not known to this version",
+                           e->model->tensors[e->tensor].name, key);
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- companions ---- */
+
+bool vc_manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
+{
+    return a->n_dims == b->n_dims && (a->n_dims == 0 || memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0);
+}
+
+bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+{
+    uint64_t n_rows, row_len;
+    unsigned d;
+
+    switch (quant->granularity) {
+    case VC_GRANULARITY_TENSOR:
+        return scale->n_elems == 1 && scale->n_dims <= (t->n_dims > 1 ? t->n_dims : 1);
+    case VC_GRANULARITY_CHANNEL:
+        if (scale->n_dims != t->n_dims) {
+            return false;
+        }
+        for (d = 0; d < t->n_dims; d++) {
+            if (scale->shape[d] != (d == quant->axis ? t->shape[d] : 1)) {
+                return false;
+            }
+        }
+        return true;
+    case VC_GRANULARITY_GROUP:
+        break;
+    }
+    vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+    return scale->n_dims == 2 && scale->shape[0] == n_rows &&
+           scale->shape[1] == vc_ceil_div_u64(row_len, quant->group_size);
+}
+
+static bool may_be_scale(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static bool may_be_zero_point(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_I8;
+}
+
+/* The tensor that the entry names under `key`, of a type that may be it, not claimed by anyone yet. */
+static enum vc_status find_companion(const struct entry *e, const char *key, bool (*may_be)(enum vc_dtype),
+                                     const char *types, size_t *out)
+{
+    const char *name = text_of(e, key);
+    const char *of = e->model->tensors[e->tensor].name;
+    const struct vc_tensor *t;
+    size_t index;
+
+    if (name == NULL) {
+        return refuse_key(e, key, "the name of a tensor");
+    }
+    index = vc_model_find(e->model, name);
+    if (index == VC_NO_TENSOR) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' is not in the file", of, key, name);
+    }
+    t = &e->model->tensors[index];
+    if (index == e->tensor || !may_be(t->dtype)) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key,
+                       name, vc_dtype_name(t->dtype), types);
+    }
+    if (t->companion_of != VC_NO_TENSOR) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' belongs to '%s' already", of, key, name,
+                       e->model->tensors[t->companion_of].name);
+    }
+    *out = index;
+    return VC_OK;
+}
+
+enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor,
+                                  const struct vc_quant *quant)
+{
+    if (model->quants == NULL) {
+        model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
+        if (model->quants == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+    model->quants[tensor] = *quant;
+    model->tensors[tensor].quant = &model->quants[tensor];
+    model->tensors[quant->scale].companion_of = tensor;
+    if (quant->zero_point != VC_NO_TENSOR) {
+        model->tensors[quant->zero_point].companion_of = tensor;
+    }
+    return VC_OK;
+}
+
+/* ---- entries ---- */
+
+static enum vc_status read_granularity(const struct entry *e, struct vc_quant *quant)
+{
+    const struct vc_tensor *t = &e->model->tensors[e->tensor];
+    const char *name = text_of(e, "granularity");
+    enum vc_status status = VC_OK;
+    uint64_t axis = 0;
+
+    if (name != NULL && strcmp(name, "tensor") == 0) {
+        quant->granularity = VC_GRANULARITY_TENSOR;
+    } else if (name != NULL && strcmp(name, "channel") == 0) {
+        quant->granularity = VC_GRANULARITY_CHANNEL;
+        VC_TRY(number_of(e, "axis", 0, &axis));
+        if (axis >= t->n_dims) {
+            return vc_fail(e->ctx, VC_E_FORMAT, "%s: axis %" PRIu64 " of a tensor with %u dimensions", t->name, axis,
+                           t->n_dims);
+        }
+        quant->axis = (unsigned)axis;
+    } else if (name != NULL && strcmp(name, "group") == 0) {
+        quant->granularity = VC_GRANULARITY_GROUP;
+        VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
+    } else {
+        status = refuse_key(e, "granularity", "one of tensor, channel, group");
+    }
+out:
+    return status;
+}
+
+static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *out)
+{
+    const char *name = text_of(e, "source_dtype");
+
+    *out = VC_DTYPE_F32;
+    if (json_object_get(e->json, "source_dtype") == NULL) {
+        return VC_OK;
+    }
+    *out = name == NULL ? VC_DTYPE_COUNT : vc_dtype_from_name(name);
+    return *out != VC_DTYPE_COUNT && vc_dtype_is_float(*out)
+               ? VC_OK
+               : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
+}
+
+/* One number per row without the other axes: how bitsandbytes keeps them. */
+static bool is_list_of_rows(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+{
+    return quant->scale_is_absmax && quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 &&
+           t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
+}
+
+/* "scale_is_absmax": true; there, or not. */
+static enum vc_status read_absmax(const struct entry *e, struct vc_quant *quant)
+{
+    json_t *value = json_object_get(e->json, "scale_is_absmax");
+
+    quant->scale_is_absmax = value != NULL;
+    return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
+}
+
+static enum vc_status apply_int8(const struct entry *e)
+{
+    static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",     "symmetric",
+                                       "source_dtype", "scale",       "zero_point", "scale_is_absmax"};
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .zero_point = VC_NO_TENSOR};
+    const struct vc_tensor *t = &e->model->tensors[e->tensor];
+    json_t *symmetric = json_object_get(e->json, "symmetric");
+    const struct vc_tensor *scale;
+    enum vc_status status;
+
+    VC_TRY(check_keys(e, keys, sizeof keys / sizeof keys[0]));
+    if (t->dtype != VC_DTYPE_I8) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but int8 codes are of type i8", t->name,
+                       vc_dtype_name(t->dtype));
+    }
+    if (t->quant != NULL) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t->name);
+    }
+    VC_TRY(read_granularity(e, &quant));
+    VC_TRY(read_source_dtype(e, &quant.source_dtype));
+    if (!json_is_boolean(symmetric)) {
+        return refuse_key(e, "symmetric", "true or false");
+    }
+    quant.symmetric = json_is_true(symmetric);
+    VC_TRY(read_absmax(e, &quant));
+    VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &quant.scale));
+    scale = &e->model->tensors[quant.scale];
+    if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_rows(t, scale, &quant)) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
+                       scale->name);
+    }
+    if (!quant.symmetric) {
+        VC_TRY(find_companion(e, "zero_point", may_be_zero_point, "i8", &quant.zero_point));
+        if (!vc_manifest_same_shape(scale, &e->model->tensors[quant.zero_point])) {
+            return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
+                           e->model->tensors[quant.zero_point].name, scale->name);
+        }
+    } else if (json_object_get(e->json, "zero_point") != NULL) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t->name);
+    }
+    VC_TRY(vc_manifest_attach(e->ctx, e->model, e->tensor, &quant));
+out:
+    return status;
+}
+
+/* u2 elements, or NumPy's raw void of two bytes, that are bf16. */
+static enum vc_status apply_bf16(const struct entry *e)
+{
+    static const char *const keys[] = {"dtype", "source_dtype"};
+    struct vc_tensor *t = &e->model->tensors[e->tensor];
+    enum vc_dtype source;
+    enum vc_status status;
+    bool fits = t->dtype == VC_DTYPE_U16 || t->dtype == VC_DTYPE_BF16 ||
+                (t->dtype == VC_DTYPE_VOID && t->n_elems <= t->size_bytes / 2 && t->size_bytes == 2 * t->n_elems);
+
+    VC_TRY(check_keys(e, keys, sizeof keys / sizeof keys[0]));
+    VC_TRY(read_source_dtype(e, &source));
+    if (!fits) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but bf16 is kept as u16", t->name,
+                       vc_dtype_name(t->dtype));
+    }
+    t->dtype = VC_DTYPE_BF16;
+out:
+    return status;
+}
+
+static enum vc_status apply_entry(const struct entry *e)
+{
+    const char *name = e->model->tensors[e->tensor].name;
+    const char *scheme = text_of(e, "scheme");
+    const char *dtype = text_of(e, "dtype");
+
+    if (!json_is_object(e->json)) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry is no object", name);
+    }
+    if (scheme != NULL && strcmp(scheme, "int8") == 0) {
+        return apply_int8(e);
+    }
+    if (scheme == NULL && dtype != NULL && strcmp(dtype, "bf16") == 0) {
+        return apply_bf16(e);
+    }
+    if (scheme != NULL || dtype != NULL) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s: %s '%s' is not known to this version", name,
+                       scheme != NULL ? "scheme" : "dtype", scheme != NULL ? scheme : dtype);
+    }
+    return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry has neither \"scheme\" nor \"dtype\"", name);
+}
+
+/* After all entries: codes of one tensor must not be scales of another. */
+static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        if (model->tensors[i].quant != NULL && model->tensors[i].companion_of != VC_NO_TENSOR) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: is quantized and at the same time belongs to '%s'",
+                           model->tensors[i].name, model->tensors[model->tensors[i].companion_of].name);
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- the options of the run that made it ---- */
+
+/* Strings only; it is nothing that reading depends on, so anything else is left out. */
+static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc_model *model)
+{
+    uint64_t bytes = 0;
+    size_t n = 0;
+    const char *key;
+    json_t *value;
+    char *at;
+
+    json_object_foreach(options, key, value)
+    {
+        n += json_is_string(value);
+        bytes += json_is_string(value) ? strlen(key) + strlen(json_string_value(value)) + 2 : 0;
+    }
+    if (n == 0 || model->recipe != NULL) {
+        return VC_OK;
+    }
+    model->recipe = vc_alloc(ctx, VC_TAG_NAMES, n * sizeof *model->recipe + (size_t)bytes); /* as large as the text */
+    if (model->recipe == NULL) {
+        return VC_E_NOMEM;
+    }
+    at = (char *)(model->recipe + n);
+    json_object_foreach(options, key, value)
+    {
+        if (json_is_string(value)) {
+            size_t n_key = strlen(key) + 1;
+            size_t n_value = strlen(json_string_value(value)) + 1;
+
+            memcpy(at, key, n_key);
+            memcpy(at + n_key, json_string_value(value), n_value);
+            model->recipe[model->n_recipe++] = (struct vc_recipe_entry){at, at + n_key};
+            at += n_key + n_value;
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- the whole ---- */
+
+static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(tensors, name, value)
+    {
+        struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
+
+        if (e.tensor == VC_NO_TENSOR) {
+            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
+        } else if (json_object_get(value, "scheme") == NULL) {
+            status = apply_entry(&e); /* types first: scales may be bf16 */
+        }
+        VC_TRY(vc_collect(ctx, status, "manifest", name));
+    }
+    json_object_foreach(tensors, name, value)
+    {
+        struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
+
+        if (e.tensor != VC_NO_TENSOR && json_object_get(value, "scheme") != NULL) {
+            VC_TRY(vc_collect(ctx, apply_entry(&e), "manifest", name));
+        }
+    }
+    VC_TRY(check_roles(ctx, model));
+out:
+    return status;
+}
+
+enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model)
+{
+    json_error_t error;
+    json_t *root = NULL;
+    json_t *tensors;
+    const char *schema;
+    enum vc_status status = VC_OK;
+
+    if (n > VC_MANIFEST_MAX_BYTES) {
+        return vc_fail(ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n, VC_MANIFEST_MAX_BYTES);
+    }
+    root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for its %zu bytes of JSON", n);
+    }
+    if (root == NULL) {
+        return vc_fail(ctx, VC_E_FORMAT, "is no valid JSON: line %d: %s", error.line, error.text);
+    }
+    schema = json_string_value(json_object_get(root, "schema"));
+    tensors = json_object_get(root, "tensors");
+    if (schema == NULL) {
+        status = vc_fail(ctx, VC_E_FORMAT, "has no \"schema\", expected \"%s\"", VC_MANIFEST_SCHEMA);
+    } else if (strcmp(schema, VC_MANIFEST_SCHEMA) != 0) {
+        status =
+            vc_fail(ctx, VC_E_UNSUPPORTED, "has schema \"%s\", this version reads \"%s\"", schema, VC_MANIFEST_SCHEMA);
+    } else if (!json_is_object(tensors)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "has no object \"tensors\"");
+    } else if ((status = keep_recipe(ctx, json_object_get(root, "options"), model)) == VC_OK) {
+        status = apply_tensors(ctx, tensors, model);
+    }
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* manifest_infer.c - quantized tensors in files without a manifest, by NumPy-readable naming: w, w.scale, w.zero_point.
+ *
+ * Only what can mean one thing is taken for it; everything else stays the plain integers it is. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/tile.h"
+#include "formats/dialects/manifest_internal.h"
+
+/* The tensor <name><suffix> of that type, free to be a companion; else VC_NO_TENSOR. */
+static size_t find_suffixed(const struct vc_model *model, const char *name, const char *suffix, enum vc_dtype dtype,
+                            char *buffer)
+{
+    size_t n = strlen(name);
+    size_t index;
+
+    memcpy(buffer, name, n);
+    memcpy(buffer + n, suffix, strlen(suffix) + 1);
+    index = vc_model_find(model, buffer);
+    return index != VC_NO_TENSOR && model->tensors[index].dtype == dtype &&
+                   model->tensors[index].companion_of == VC_NO_TENSOR && model->tensors[index].quant == NULL
+               ? index
+               : VC_NO_TENSOR;
+}
+
+/* The granularity that a scale's shape can only mean; false if there is none, or more than one. */
+static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor *scale, struct vc_quant *quant)
+{
+    uint64_t n_rows, row_len, n_groups;
+
+    if (scale->n_elems == 1) {
+        quant->granularity = VC_GRANULARITY_TENSOR;
+        return vc_manifest_scale_fits(t, scale, quant);
+    }
+    quant->granularity = VC_GRANULARITY_CHANNEL;
+    for (quant->axis = 0; quant->axis < t->n_dims; quant->axis++) {
+        if (vc_manifest_scale_fits(t, scale, quant)) {
+            return true;
+        }
+    }
+    quant->axis = 0;
+    quant->granularity = VC_GRANULARITY_GROUP;
+    vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+    n_groups = scale->n_dims == 2 ? scale->shape[1] : 0;
+    if (n_groups < 2 || n_groups > row_len) {
+        return false;
+    }
+    quant->group_size = vc_ceil_div_u64(row_len, n_groups);
+    return vc_manifest_scale_fits(t, scale, quant) && vc_ceil_div_u64(row_len, quant->group_size + 1) != n_groups;
+}
+
+static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, char *buffer)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    struct vc_quant quant = {
+        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32, .zero_point = VC_NO_TENSOR};
+
+    quant.scale = find_suffixed(model, t->name, ".scale", VC_DTYPE_F32, buffer);
+    if (quant.scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[quant.scale], &quant)) {
+        return VC_OK;
+    }
+    quant.zero_point = find_suffixed(model, t->name, ".zero_point", VC_DTYPE_I8, buffer);
+    if (quant.zero_point == VC_NO_TENSOR) {
+        /* One that is there but cannot be meant: better plain than wrong. */
+        return vc_model_find(model, buffer) == VC_NO_TENSOR ? vc_manifest_attach(ctx, model, tensor, &quant) : VC_OK;
+    }
+    quant.symmetric = false;
+    return vc_manifest_same_shape(&model->tensors[quant.scale], &model->tensors[quant.zero_point])
+               ? vc_manifest_attach(ctx, model, tensor, &quant)
+               : VC_OK;
+}
+
+enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    char *buffer = NULL;
+    size_t longest = 0;
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        size_t n = strlen(model->tensors[i].name);
+
+        longest = n > longest ? n : longest;
+    }
+    buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point");
+    VC_TRY_ALLOC(buffer);
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        if (t->dtype == VC_DTYPE_I8 && t->companion_of == VC_NO_TENSOR && t->quant == NULL) {
+            VC_TRY(infer_one(ctx, model, i, buffer));
+        }
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}

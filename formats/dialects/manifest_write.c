@@ -1,0 +1,126 @@
+/* manifest_write.c - vcompress.json for a list of outputs. Keys in a fixed order, one tensor a line. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/dialects/manifest.h"
+
+static bool is_bf16(const struct vc_out_tensor *t)
+{
+    return t->dtype == VC_DTYPE_BF16;
+}
+
+/* What goes into the manifest. */
+struct selection {
+    const struct vc_out_list *outs;
+    bool with_bf16;
+    const bool *told;
+};
+
+static bool has_entry(const struct selection *s, size_t i)
+{
+    const struct vc_out_tensor *t = &s->outs->tensors[i];
+    bool told = s->told != NULL && s->told[i];
+
+    return (t->quant.scheme != VC_SCHEME_NONE && !told) || (s->with_bf16 && is_bf16(t));
+}
+
+static void add_string(struct vc_text *text, const char *key, const char *value)
+{
+    vc_text_add(text, ", \"%s\": ", key);
+    vc_text_add_json_string(text, value);
+}
+
+static const char *granularity_name(enum vc_granularity granularity)
+{
+    switch (granularity) {
+    case VC_GRANULARITY_TENSOR:
+        return "tensor";
+    case VC_GRANULARITY_CHANNEL:
+        return "channel";
+    case VC_GRANULARITY_GROUP:
+        break;
+    }
+    return "group";
+}
+
+static void add_quant(struct vc_text *text, const struct vc_out_list *outs, const struct vc_quant *quant)
+{
+    vc_text_add(text, "\"scheme\": \"int8\"");
+    add_string(text, "granularity", granularity_name(quant->granularity));
+    if (quant->granularity == VC_GRANULARITY_CHANNEL) {
+        vc_text_add(text, ", \"axis\": %u", quant->axis);
+    }
+    if (quant->granularity == VC_GRANULARITY_GROUP) {
+        vc_text_add(text, ", \"group_size\": %" PRIu64, quant->group_size);
+    }
+    vc_text_add(text, ", \"symmetric\": %s", quant->symmetric ? "true" : "false");
+    add_string(text, "source_dtype", vc_dtype_name(quant->source_dtype));
+    add_string(text, "scale", outs->tensors[quant->scale].name);
+    if (quant->scale_is_absmax) {
+        vc_text_add(text, ", \"scale_is_absmax\": true");
+    }
+    if (!quant->symmetric) {
+        add_string(text, "zero_point", outs->tensors[quant->zero_point].name);
+    }
+}
+
+static void add_entry(struct vc_text *text, const struct vc_out_list *outs, const struct vc_out_tensor *t)
+{
+    vc_text_add(text, "    ");
+    vc_text_add_json_string(text, t->name);
+    vc_text_add(text, ": {");
+    if (is_bf16(t)) {
+        vc_text_add(text, "\"dtype\": \"bf16\"");
+        add_string(text, "source_dtype", vc_dtype_name(t->source_dtype));
+    } else {
+        add_quant(text, outs, &t->quant);
+    }
+    vc_text_add(text, "}");
+}
+
+static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *s, struct vc_text *text)
+{
+    const struct vc_out_list *outs = s->outs;
+    bool first = true;
+    size_t i = 0;
+
+    while (i < outs->n && !has_entry(s, i)) {
+        i++;
+    }
+    if (i == outs->n) {
+        return VC_OK;
+    }
+    vc_text_add(text, "{\n  \"schema\": \"%s\",\n  \"tool\": \"vcompress %s\",\n  \"options\": {", VC_MANIFEST_SCHEMA,
+                vc_version());
+    for (i = 0; i < outs->n_recipe; i++) {
+        vc_text_add(text, "%s", i == 0 ? "" : ", ");
+        vc_text_add_json_string(text, outs->recipe[i].key);
+        vc_text_add(text, ": ");
+        vc_text_add_json_string(text, outs->recipe[i].value);
+    }
+    vc_text_add(text, "},\n  \"tensors\": {\n");
+    for (i = 0; i < outs->n; i++) {
+        if (has_entry(s, i)) {
+            vc_text_add(text, "%s", first ? "" : ",\n");
+            add_entry(text, outs, &outs->tensors[i]);
+            first = false;
+        }
+    }
+    vc_text_add(text, "\n  }\n}\n");
+    if (text->status == VC_OK && text->n > VC_MANIFEST_MAX_BYTES) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the manifest would have %zu bytes; %zu are allowed", text->n,
+                       VC_MANIFEST_MAX_BYTES);
+    }
+    return text->status;
+}
+
+enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
+{
+    return write_entries(ctx, &(struct selection){outs, true, NULL}, text);
+}
+
+enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
+                                           struct vc_text *text)
+{
+    return write_entries(ctx, &(struct selection){outs, false, told}, text);
+}

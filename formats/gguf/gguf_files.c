@@ -1,0 +1,450 @@
+/* gguf_files.c - see gguf_files.h. The metadata of a GGUF source is copied byte for byte; the pairs that would be wrong
+ * afterwards are replaced where they stood, or go. Of several files the first has the metadata of the model, as
+ * llama.cpp's own tools divide it; what is divided as the source was keeps what each file had. */
+#include "formats/gguf/gguf_files.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/io/numbered_name.h"
+
+#define NO_VALUE UINT32_MAX
+
+/* ---- bytes ---- */
+
+static void add_u16(struct vc_text *text, unsigned v)
+{
+    unsigned char bytes[2];
+
+    vc_put_le16(bytes, (uint16_t)v);
+    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
+}
+
+static void add_u32(struct vc_text *text, uint32_t v)
+{
+    unsigned char bytes[4];
+
+    vc_put_le32(bytes, v);
+    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
+}
+
+static void add_u64(struct vc_text *text, uint64_t v)
+{
+    unsigned char bytes[8];
+
+    vc_put_le64(bytes, v);
+    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
+}
+
+static void add_string(struct vc_text *text, const char *s)
+{
+    add_u64(text, strlen(s));
+    vc_text_add_bytes(text, s, strlen(s));
+}
+
+static void pad(struct vc_text *text, uint64_t n)
+{
+    static const char zeros[512] = {0};
+
+    for (; n != 0 && text->status == VC_OK; n -= vc_min_u64(n, sizeof zeros)) {
+        vc_text_add_bytes(text, zeros, (size_t)vc_min_u64(n, sizeof zeros));
+    }
+}
+
+/* ---- which file ---- */
+
+static bool keeps_division(const struct gguf_plan *plan)
+{
+    return plan->in_folder && plan->max_shard_bytes == 0 && plan->source != NULL && plan->source->n_shards > 1;
+}
+
+/* Files are filled in the order of the tensors; tells the number of files. */
+static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
+{
+    uint64_t in_file = 0;
+    size_t n = 1;
+    size_t i;
+
+    for (i = 0; i < plan->outs->n; i++) {
+        uint64_t size = plan->outs->tensors[i].size_bytes;
+
+        if (in_file != 0 && size > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
+            n++;
+            in_file = 0;
+        }
+        in_file = vc_add_u64(in_file, size, &in_file) ? in_file : UINT64_MAX; /* refused later */
+        to->file_of[i] = n - 1;
+    }
+    return n;
+}
+
+static size_t assign(const struct gguf_plan *plan, struct gguf_files *to)
+{
+    size_t i;
+
+    if (!keeps_division(plan)) {
+        return plan->in_folder && plan->max_shard_bytes != 0 ? divide(plan, to) : 1;
+    }
+    for (i = 0; i < plan->outs->n; i++) {
+        to->file_of[i] = plan->model->io[plan->outs->tensors[i].source].shard;
+    }
+    return plan->source->n_shards;
+}
+
+static enum vc_status name_file(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t i)
+{
+    struct gguf_file *file = &to->files[i];
+    enum vc_status status = VC_OK;
+
+    if (plan->in_folder) {
+        file->name = to->n == 1
+                         ? vc_arena_printf(ctx, &to->arena, "%s" VC_GGUF_EXTENSION, plan->prefix)
+                         : vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
+                                           (unsigned long)i + 1, (unsigned long)to->n, VC_GGUF_EXTENSION);
+        VC_TRY_ALLOC(file->name);
+    }
+out:
+    return status;
+}
+
+static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to)
+{
+    bool kept = keeps_division(plan);
+    size_t n = assign(plan, to);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (n > VC_GGUF_MAX_FILES) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n, VC_GGUF_MAX_FILES);
+    }
+    to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
+    VC_TRY_ALLOC(to->files);
+    to->n = n;
+    for (i = 0; i < n; i++) {
+        struct gguf_file *file = &to->files[i];
+
+        vc_text_init(&file->fresh, ctx);
+        vc_text_init(&file->entries, ctx);
+        atomic_init(&file->got, 0);
+        file->from = plan->source != NULL && (kept || i == 0) ? &plan->source->shards[i] : NULL;
+        file->alignment = file->from != NULL ? file->from->metadata.alignment : VC_GGUF_ALIGN;
+        file->elsewhere = plan->n_shards != 0 && i % plan->n_shards != plan->shard - 1;
+    }
+    for (i = 0; i < n; i++) {
+        VC_TRY(name_file(ctx, plan, to, i));
+    }
+    for (i = 0; i < plan->outs->n; i++) {
+        to->files[to->file_of[i]].n_tensors++;
+    }
+out:
+    return status;
+}
+
+/* ---- metadata ---- */
+
+static void add_part(struct gguf_file *file, bool from_source, uint64_t begin, uint64_t end)
+{
+    if (begin != end) {
+        file->parts[file->n_parts++] = (struct gguf_part){from_source, begin, end};
+        file->metadata_bytes += end - begin;
+    }
+}
+
+/* The two numbers of files are of 16 bits, and that of tensors is signed: the loader asks for these kinds. */
+static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
+{
+    uint64_t begin = file->fresh.n;
+
+    add_string(&file->fresh, vc_gguf_known_keys[known]);
+    if (known == GGUF_SPLIT_NO || known == GGUF_SPLIT_COUNT) {
+        add_u32(&file->fresh, GGUF_U16);
+        add_u16(&file->fresh, v);
+    } else {
+        add_u32(&file->fresh, known == GGUF_SPLIT_TENSORS ? GGUF_I32 : GGUF_U32);
+        add_u32(&file->fresh, v);
+    }
+    add_part(file, false, begin, file->fresh.n);
+}
+
+static void count_type(const struct vc_out_tensor *out, uint64_t n_elems[VC_DTYPE_COUNT])
+{
+    uint64_t n = 1;
+    unsigned d;
+
+    for (d = 0; d < out->n_dims; d++) {
+        n *= out->shape[d];
+    }
+    n_elems[out->dtype] += n;
+}
+
+/* general.file_type: what most elements are; UINT32_MAX where that is a type this program does not make. */
+static uint32_t file_type(const struct vc_out_list *outs)
+{
+    static const struct {
+        enum vc_dtype dtype;
+        uint32_t number;
+    } numbers[] = {{VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_Q8_0, 7}, {VC_DTYPE_BF16, 32}};
+    uint64_t n_elems[VC_DTYPE_COUNT] = {0};
+    size_t most = 0;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        count_type(&outs->tensors[i], n_elems);
+    }
+    for (i = 0; i < outs->n_elsewhere; i++) {
+        count_type(&outs->elsewhere[i], n_elems);
+    }
+    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+        most = n_elems[i] > n_elems[most] ? i : most;
+    }
+    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].dtype == (enum vc_dtype)most) {
+            return numbers[i].number;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* What is to become of a known pair of a file. */
+struct change {
+    enum { KEEP, REMOVE, REPLACE, SET } what; /* REPLACE: only where it is; SET: also where it is not */
+    uint32_t value;
+};
+
+/* By what all tensors are now. */
+static void change_types(const struct vc_out_list *outs, bool fresh, bool first, struct change *changes)
+{
+    uint32_t type;
+    bool changed = fresh;
+    bool blocks = false;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        changed |= outs->tensors[i].dtype != outs->tensors[i].source_dtype;
+        blocks |= vc_dtype_size(outs->tensors[i].dtype) == 0;
+    }
+    for (i = 0; i < outs->n_elsewhere; i++) {
+        changed |= outs->elsewhere[i].dtype != outs->elsewhere[i].source_dtype;
+        blocks |= vc_dtype_size(outs->elsewhere[i].dtype) == 0;
+    }
+    type = changed ? file_type(outs) : NO_VALUE;
+    if (type != NO_VALUE) {
+        changes[GGUF_FILE_TYPE] = (struct change){first ? SET : REPLACE, type};
+    }
+    if (changed && blocks) {
+        changes[GGUF_QUANTIZER] = (struct change){first ? SET : REPLACE, VC_GGUF_QUANTIZATION};
+    }
+}
+
+static void change_split(const struct gguf_plan *plan, const struct gguf_files *files, size_t index,
+                         struct change *changes)
+{
+    if (files->n > 1) {
+        changes[GGUF_SPLIT_NO] = (struct change){SET, (uint32_t)index};
+        changes[GGUF_SPLIT_COUNT] = (struct change){SET, (uint32_t)files->n};
+        changes[GGUF_SPLIT_TENSORS] = (struct change){SET, (uint32_t)(plan->outs->n + plan->outs->n_elsewhere)};
+    } else if (plan->source != NULL && plan->source->n_shards > 1) {
+        changes[GGUF_SPLIT_NO].what = REMOVE;
+        changes[GGUF_SPLIT_COUNT].what = REMOVE;
+        changes[GGUF_SPLIT_TENSORS].what = REMOVE;
+    }
+}
+
+/* The next known pair in the source's file that changes; GGUF_KNOWN_COUNT: there is none. */
+static size_t next_change(const struct gguf_metadata *metadata, const struct change *changes, uint64_t at)
+{
+    size_t next = GGUF_KNOWN_COUNT;
+    size_t i;
+
+    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+        const struct gguf_place *place = &metadata->known[i];
+
+        if (changes[i].what != KEEP && place->end != 0 && place->begin >= at &&
+            (next == GGUF_KNOWN_COUNT || place->begin < metadata->known[next].begin)) {
+            next = i;
+        }
+    }
+    return next;
+}
+
+/* The source's pairs, with the new values where the old ones stood, or behind everything. */
+static void copy_pairs(struct gguf_file *file, const struct change *changes)
+{
+    static const struct gguf_metadata none = {.n_pairs = 0};
+    const struct gguf_metadata *metadata = file->from != NULL ? &file->from->metadata : &none;
+    uint64_t at = metadata->begin;
+    size_t i;
+
+    file->n_pairs += metadata->n_pairs;
+    while ((i = next_change(metadata, changes, at)) != GGUF_KNOWN_COUNT) {
+        add_part(file, true, at, metadata->known[i].begin);
+        if (changes[i].what == REMOVE) {
+            file->n_pairs--;
+        } else {
+            add_pair(file, (enum gguf_known)i, changes[i].value);
+        }
+        at = metadata->known[i].end;
+    }
+    add_part(file, true, at, metadata->end);
+    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+        if (changes[i].what == SET && metadata->known[i].end == 0) {
+            add_pair(file, (enum gguf_known)i, changes[i].value);
+            file->n_pairs++;
+        }
+    }
+}
+
+static enum vc_status lay_out_metadata(const struct gguf_plan *plan, struct gguf_files *files, size_t index)
+{
+    struct change changes[GGUF_KNOWN_COUNT] = {{KEEP, 0}};
+    struct gguf_file *file = &files->files[index];
+
+    if (plan->source == NULL && index == 0) {
+        add_string(&file->fresh, VC_GGUF_KEY_ARCHITECTURE);
+        add_u32(&file->fresh, GGUF_STRING);
+        add_string(&file->fresh, "unknown");
+        add_part(file, false, 0, file->fresh.n);
+        file->n_pairs++;
+    }
+    change_types(plan->outs, plan->source == NULL, index == 0, changes);
+    change_split(plan, files, index, changes);
+    copy_pairs(file, changes);
+    return file->fresh.status;
+}
+
+/* ---- tensor entries ---- */
+
+static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *out, uint32_t *type)
+{
+    if (!vc_gguf_type(out->dtype, type)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: gguf cannot hold elements of type %s", out->name,
+                       vc_dtype_name(out->dtype));
+    }
+    if (strlen(out->name) > VC_GGUF_MAX_NAME) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its name has %zu bytes; GGUF allows %d", out->name,
+                       strlen(out->name), VC_GGUF_MAX_NAME);
+    }
+    if (out->n_dims > VC_GGUF_MAX_DIMS) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has %u dimensions; GGUF allows %d", out->name, out->n_dims,
+                       VC_GGUF_MAX_DIMS);
+    }
+    return VC_OK;
+}
+
+/* Behind those that its file has already; file_bytes is the end of its data as yet. */
+static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
+                                size_t index)
+{
+    const struct vc_out_tensor *out = &plan->outs->tensors[index];
+    struct gguf_file *file = &files->files[files->file_of[index]];
+    struct vc_text *text = &file->entries;
+    uint64_t at = file->file_bytes;
+    uint32_t type = 0;
+    uint64_t end;
+    enum vc_status status;
+    unsigned d;
+
+    VC_TRY(check_out(ctx, out, &type));
+    if (!vc_add_u64(at, out->size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out->name);
+    }
+    add_string(text, out->name);
+    add_u32(text, out->n_dims);
+    for (d = out->n_dims; d-- > 0;) {
+        add_u64(text, out->shape[d]);
+    }
+    add_u32(text, type);
+    add_u64(text, at);
+    files->offsets[index] = at;
+    file->value_bytes += out->size_bytes;
+    file->values_end = out->size_bytes != 0 ? at + out->size_bytes : file->values_end;
+    file->file_bytes = end;
+    status = text->status;
+out:
+    return status;
+}
+
+/* All entries are known, so that it is known where the data begins. */
+static enum vc_status place_data(struct gguf_file *file, uint64_t *data_offset)
+{
+    uint64_t head = VC_GGUF_HEADER_BYTES + file->metadata_bytes + file->entries.n;
+
+    *data_offset = (head + file->alignment - 1) & ~(uint64_t)(file->alignment - 1);
+    pad(&file->entries, *data_offset - head);
+    file->values_end += *data_offset;
+    file->file_bytes += *data_offset;
+    return file->entries.status;
+}
+
+/* ---- the whole ---- */
+
+/* Pairs of the files behind the first that only a division as it was can keep. */
+static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 1; plan->source != NULL && !keeps_division(plan) && i < plan->source->n_shards; i++) {
+        const struct gguf_metadata *metadata = &plan->source->shards[i].metadata;
+        uint64_t n = metadata->n_pairs;
+        size_t k;
+
+        for (k = GGUF_SPLIT_NO; k < GGUF_KNOWN_COUNT; k++) {
+            n -= metadata->known[k].end != 0;
+        }
+        if (n != 0) {
+            files->note = vc_arena_printf(ctx, &files->arena, "metadata of the files behind the first is left out");
+            VC_TRY_ALLOC(files->note);
+            break;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out)
+{
+    const struct vc_out_list *outs = plan->outs;
+    uint64_t *data_offsets = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *out = (struct gguf_files){.n = 0};
+    out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->offsets);
+    VC_TRY_ALLOC(out->offsets);
+    out->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->file_of);
+    VC_TRY_ALLOC(out->file_of);
+    VC_TRY(make_files(ctx, plan, out));
+    data_offsets = vc_calloc_array(ctx, VC_TAG_NAMES, out->n, sizeof *data_offsets);
+    VC_TRY_ALLOC(data_offsets);
+    for (i = 0; i < outs->n; i++) {
+        VC_TRY(add_entry(ctx, plan, out, i));
+    }
+    for (i = 0; i < out->n; i++) {
+        VC_TRY(lay_out_metadata(plan, out, i));
+        VC_TRY(place_data(&out->files[i], &data_offsets[i]));
+    }
+    for (i = 0; i < outs->n; i++) {
+        out->offsets[i] += data_offsets[out->file_of[i]];
+    }
+    VC_TRY(note_left_out(ctx, plan, out));
+out:
+    vc_free(ctx, data_offsets);
+    return status;
+}
+
+void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files)
+{
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        vc_text_release(&files->files[i].fresh);
+        vc_text_release(&files->files[i].entries);
+    }
+    vc_free(ctx, files->files);
+    vc_free(ctx, files->file_of);
+    vc_free(ctx, files->offsets);
+    vc_arena_release(ctx, &files->arena);
+    *files = (struct gguf_files){.n = 0};
+}

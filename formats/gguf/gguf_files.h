@@ -1,0 +1,64 @@
+/* gguf_files.h - which tensor of a GGUF output lies in which file, and what stands before the data of each: one file,
+ * or several that belong together ("<prefix>-00001-of-00003.gguf"), each whole for itself. Knows sizes; writes nothing.
+ */
+#ifndef VC_FORMATS_GGUF_FILES_H
+#define VC_FORMATS_GGUF_FILES_H
+
+#include <stdatomic.h>
+
+#include "core/base/text.h"
+#include "formats/gguf/gguf.h"
+#include "formats/io/outfile.h"
+
+#define VC_GGUF_EXTENSION ".gguf"
+#define VC_GGUF_MAX_FILES 65535 /* split.count has 16 bits */
+#define VC_GGUF_MAX_PARTS (2 * GGUF_KNOWN_COUNT + 2)
+
+/* A piece of the metadata: bytes of the source's file, or of `fresh`. */
+struct gguf_part {
+    bool from_source;
+    uint64_t begin, end;
+};
+
+struct gguf_file {
+    const char *name;              /* in the folder; NULL for a single file */
+    struct vc_outfile *file;       /* NULL: nothing is written. In a folder it is the folder's */
+    bool elsewhere;                /* another worker makes it */
+    const struct gguf_shard *from; /* whose pairs are copied; NULL: none are */
+    uint32_t alignment;
+    struct vc_text fresh; /* pairs that the source does not have like this */
+    struct gguf_part parts[VC_GGUF_MAX_PARTS];
+    size_t n_parts;
+    uint64_t n_pairs, n_tensors;
+    struct vc_text entries; /* ends in the padding before the data */
+    uint64_t metadata_bytes;
+    uint64_t value_bytes; /* of all tensors, without padding */
+    uint64_t values_end;  /* in the file; what follows is padding */
+    uint64_t file_bytes;
+    atomic_uint_fast64_t got;
+};
+
+struct gguf_files {
+    struct vc_arena arena;
+    size_t n;
+    struct gguf_file *files;
+    size_t *file_of;   /* by output */
+    uint64_t *offsets; /* by output, from the start of its file */
+    const char *note;  /* what cannot be kept, for the report; NULL: nothing */
+};
+
+struct gguf_plan {
+    const struct vc_out_list *outs;
+    const struct vc_model *model;
+    const struct gguf *source; /* NULL: the model is of another format */
+    const char *prefix;        /* of the names of files: "model" */
+    bool in_folder;
+    uint64_t max_shard_bytes;
+    unsigned shard, n_shards; /* as in vc_write_options */
+};
+
+/* Release also after a failure. */
+enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out);
+void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
+
+#endif

@@ -1,0 +1,380 @@
+/* gguf_metadata.c - the key-value pairs of a GGUF file: every one is checked, few are understood, none is held in
+ * memory. A writer copies them from the file as they are. */
+#include "formats/gguf/gguf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/text.h"
+
+#define CURSOR_BYTES ((size_t)64 << 10)
+#define FACT_BYTES   200 /* of a string that is shown */
+
+/* ---- the cursor ---- */
+
+enum vc_status vc_gguf_cursor_init(struct vc_ctx *ctx, const struct vc_infile *file, struct gguf_cursor *cursor)
+{
+    *cursor = (struct gguf_cursor){.ctx = ctx, .file = file};
+    cursor->buffer = vc_alloc(ctx, VC_TAG_IO, CURSOR_BYTES);
+    return cursor->buffer == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+void vc_gguf_cursor_release(struct gguf_cursor *cursor)
+{
+    vc_free(cursor->ctx, cursor->buffer);
+    cursor->buffer = NULL;
+}
+
+/* cursor->at never passes the end of the file. */
+static enum vc_status need(const struct gguf_cursor *cursor, uint64_t n)
+{
+    uint64_t left = cursor->file->size_bytes - cursor->at;
+
+    return n <= left ? VC_OK
+                     : vc_fail(cursor->ctx, VC_E_FORMAT,
+                               "ends inside %s: that needs %" PRIu64 " bytes more, the file has %" PRIu64,
+                               cursor->where, n, left);
+}
+
+static enum vc_status refill(struct gguf_cursor *cursor)
+{
+    cursor->start = cursor->at;
+    cursor->n = (size_t)vc_min_u64(CURSOR_BYTES, cursor->file->size_bytes - cursor->at);
+    return vc_infile_read(cursor->ctx, cursor->file, cursor->start, cursor->buffer, cursor->n);
+}
+
+enum vc_status vc_gguf_take(struct gguf_cursor *cursor, void *dst, size_t n)
+{
+    unsigned char *to = dst;
+    enum vc_status status = need(cursor, n);
+
+    while (status == VC_OK && n != 0) {
+        uint64_t into = cursor->at - cursor->start;
+
+        if (into >= cursor->n) {
+            status = refill(cursor);
+        } else {
+            size_t part = (size_t)vc_min_u64(n, cursor->n - into);
+
+            memcpy(to, cursor->buffer + into, part);
+            to += part;
+            n -= part;
+            cursor->at += part;
+        }
+    }
+    return status;
+}
+
+enum vc_status vc_gguf_take_u32(struct gguf_cursor *cursor, uint32_t *v)
+{
+    unsigned char bytes[4] = {0};
+    enum vc_status status = vc_gguf_take(cursor, bytes, sizeof bytes);
+
+    *v = vc_le32(bytes);
+    return status;
+}
+
+enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v)
+{
+    unsigned char bytes[8] = {0};
+    enum vc_status status = vc_gguf_take(cursor, bytes, sizeof bytes);
+
+    *v = vc_le64(bytes);
+    return status;
+}
+
+static enum vc_status skip(struct gguf_cursor *cursor, uint64_t n)
+{
+    enum vc_status status = need(cursor, n);
+
+    cursor->at += status == VC_OK ? n : 0;
+    return status;
+}
+
+/* ---- one pair ---- */
+
+struct pair {
+    const char *key;
+    uint32_t kind;
+    uint64_t value;        /* of unsigned scalars */
+    char text[FACT_BYTES]; /* the beginning of a string */
+    struct gguf_place place;
+};
+
+/* Keys seen so far, each with its NUL. */
+struct keys {
+    struct vc_text text;
+    size_t *starts;
+    size_t n;
+};
+
+static size_t scalar_bytes(uint32_t kind)
+{
+    static const unsigned char bytes[GGUF_KIND_COUNT] = {
+        [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+        [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8};
+
+    return kind < GGUF_KIND_COUNT ? bytes[kind] : 0;
+}
+
+static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_t capacity)
+{
+    uint64_t n = 0;
+    size_t part;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    VC_TRY(need(cursor, n));
+    part = (size_t)vc_min_u64(n, capacity == 0 ? 0 : capacity - 1);
+    VC_TRY(vc_gguf_take(cursor, start, part));
+    if (capacity != 0) {
+        start[part] = '\0';
+    }
+    VC_TRY(skip(cursor, n - part));
+out:
+    return status;
+}
+
+static enum vc_status take_array(struct gguf_cursor *cursor)
+{
+    uint32_t kind = 0;
+    uint64_t count = 0;
+    uint64_t n_bytes = 0;
+    uint64_t i;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take_u32(cursor, &kind));
+    VC_TRY(vc_gguf_take_u64(cursor, &count));
+    if (kind == GGUF_ARRAY) {
+        return vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: is an array of arrays, which no loader reads",
+                       cursor->where);
+    }
+    if (kind == GGUF_STRING) {
+        VC_TRY(need(cursor, count > UINT64_MAX / 8 ? UINT64_MAX : count * 8)); /* before walking them */
+        for (i = 0; i < count; i++) {
+            VC_TRY(take_string(cursor, NULL, 0));
+        }
+        return VC_OK;
+    }
+    if (scalar_bytes(kind) == 0) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is an array of kind %" PRIu32 ", which does not exist",
+                       cursor->where, kind);
+    }
+    VC_TRY(skip(cursor, vc_mul_u64(count, scalar_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
+out:
+    return status;
+}
+
+static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
+{
+    unsigned char bytes[8] = {0};
+    enum vc_status status = VC_OK;
+
+    if (pair->kind == GGUF_STRING) {
+        return take_string(cursor, pair->text, sizeof pair->text);
+    }
+    if (pair->kind == GGUF_ARRAY) {
+        return take_array(cursor);
+    }
+    if (scalar_bytes(pair->kind) == 0) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", which does not exist", cursor->where,
+                       pair->kind);
+    }
+    VC_TRY(vc_gguf_take(cursor, bytes, scalar_bytes(pair->kind)));
+    pair->value = vc_le64(bytes);
+out:
+    return status;
+}
+
+static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, struct pair *pair)
+{
+    size_t at = keys->text.n;
+    char *key = NULL;
+    uint64_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    if (n == 0 || n > VC_GGUF_MAX_KEY) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key has %" PRIu64 " bytes; 1 to %d are allowed",
+                       cursor->where, n, VC_GGUF_MAX_KEY);
+    }
+    VC_TRY(need(cursor, n));
+    key = vc_alloc(cursor->ctx, VC_TAG_IO, (size_t)n + 1);
+    VC_TRY_ALLOC(key);
+    VC_TRY(vc_gguf_take(cursor, key, (size_t)n));
+    key[n] = '\0';
+    if (!vc_utf8_valid(key, (size_t)n)) {
+        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its key is no UTF-8", cursor->where);
+        VC_TRY(vc_collect(cursor->ctx, status, "metadata", NULL));
+        pair->key = "";
+        goto out;
+    }
+    vc_text_add_bytes(&keys->text, key, (size_t)n + 1);
+    VC_TRY(keys->text.status);
+    keys->starts[keys->n++] = at;
+    pair->key = keys->text.data + at; /* until the next key */
+    (void)snprintf(cursor->where, sizeof cursor->where, "metadata key '%s'", pair->key);
+out:
+    vc_free(cursor->ctx, key);
+    return status;
+}
+
+/* ---- what is understood ---- */
+
+/* general.file_type; NULL where a number is not known. */
+static const char *file_type_name(uint64_t number)
+{
+    static const char *const names[] = {
+        [0] = "F32",     [1] = "F16",     [2] = "Q4_0",     [3] = "Q4_1",    [7] = "Q8_0",     [8] = "Q5_0",
+        [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S",  [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S",
+        [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",  [18] = "Q6_K",   [19] = "IQ2_XXS", [20] = "IQ2_XS",
+        [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS", [24] = "IQ1_S",  [25] = "IQ4_NL",  [26] = "IQ3_S",
+        [27] = "IQ3_M",  [28] = "IQ2_S",  [29] = "IQ2_M",   [30] = "IQ4_XS", [31] = "IQ1_M",   [32] = "BF16",
+        [36] = "TQ1_0",  [37] = "TQ2_0",  [38] = "MXFP4",   [39] = "NVFP4",  [40] = "Q1_0",
+    };
+
+    return number < sizeof names / sizeof names[0] ? names[number] : NULL;
+}
+
+const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "general.file_type",
+                                                          [GGUF_QUANTIZER] = "general.quantization_version",
+                                                          [GGUF_SPLIT_NO] = "split.no",
+                                                          [GGUF_SPLIT_COUNT] = "split.count",
+                                                          [GGUF_SPLIT_TENSORS] = "split.tensors.count"};
+
+/* A whole number from 0 on. */
+static bool is_whole(const struct pair *pair)
+{
+    switch (pair->kind) {
+    case GGUF_U8:
+    case GGUF_U16:
+    case GGUF_U32:
+    case GGUF_U64:
+        return true;
+    case GGUF_I32:
+        return pair->value <= INT32_MAX;
+    default:
+        return false;
+    }
+}
+
+static enum vc_status note_alignment(const struct gguf_cursor *cursor, const struct pair *pair,
+                                     struct gguf_metadata *metadata)
+{
+    if (pair->kind != GGUF_U32) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", expected %d (u32)", cursor->where,
+                       pair->kind, GGUF_U32);
+    }
+    if (pair->value == 0 || (pair->value & (pair->value - 1)) != 0) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is %" PRIu64 ", expected a power of two", cursor->where,
+                       pair->value);
+    }
+    metadata->alignment = (uint32_t)pair->value;
+    return VC_OK;
+}
+
+static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *pair, struct vc_model *model,
+                           struct gguf_metadata *metadata)
+{
+    static const struct {
+        const char *key, *fact;
+    } shown[] = {{VC_GGUF_KEY_ARCHITECTURE, "architecture"}, {"general.name", "name"}};
+    size_t i;
+
+    if (strcmp(pair->key, VC_GGUF_KEY_ALIGNMENT) == 0) {
+        return vc_collect(cursor->ctx, note_alignment(cursor, pair, metadata), "metadata", NULL);
+    }
+    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+        if (strcmp(pair->key, vc_gguf_known_keys[i]) == 0) {
+            metadata->known[i] = pair->place;
+            metadata->values[i] = is_whole(pair) ? pair->value : 0;
+        }
+    }
+    if (model == NULL) {
+        return VC_OK;
+    }
+    if (strcmp(pair->key, vc_gguf_known_keys[GGUF_FILE_TYPE]) == 0) {
+        const char *name = is_whole(pair) ? file_type_name(pair->value) : NULL;
+
+        return name != NULL ? vc_model_add_fact(cursor->ctx, model, "file type", "mostly %s", name) : VC_OK;
+    }
+    for (i = 0; pair->kind == GGUF_STRING && i < sizeof shown / sizeof shown[0]; i++) {
+        if (strcmp(pair->key, shown[i].key) == 0 && pair->text[0] != '\0') {
+            return vc_model_add_fact(cursor->ctx, model, shown[i].fact, "%s", pair->text);
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- all pairs ---- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
+{
+    const char **sorted = vc_alloc_array(ctx, VC_TAG_IO, keys->n, sizeof(const char *));
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(sorted);
+    for (i = 0; i < keys->n; i++) {
+        sorted[i] = keys->text.data + keys->starts[i];
+    }
+    if (keys->n > 1) {
+        qsort(sorted, keys->n, sizeof *sorted, compare_keys);
+    }
+    for (i = 1; i < keys->n; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+            status = vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]);
+            VC_TRY(vc_collect(ctx, status, "metadata", NULL));
+        }
+    }
+out:
+    vc_free(ctx, sorted);
+    return status;
+}
+
+enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
+                                     struct gguf_metadata *metadata)
+{
+    struct keys keys = {.n = 0};
+    struct pair pair;
+    enum vc_status status = VC_OK;
+    uint64_t i;
+
+    *metadata = (struct gguf_metadata){.begin = cursor->at, .n_pairs = n_pairs, .alignment = VC_GGUF_ALIGN};
+    vc_text_init(&keys.text, cursor->ctx);
+    if (n_pairs > VC_GGUF_MAX_PAIRS) {
+        return vc_fail(cursor->ctx, VC_E_UNSUPPORTED,
+                       "announces %" PRIu64 " pairs of metadata; %" PRIu64 " are allowed", n_pairs, VC_GGUF_MAX_PAIRS);
+    }
+    keys.starts = vc_alloc_array(cursor->ctx, VC_TAG_IO, (size_t)n_pairs, sizeof *keys.starts);
+    VC_TRY_ALLOC(keys.starts);
+    for (i = 0; i < n_pairs; i++) {
+        pair = (struct pair){.place.begin = cursor->at};
+        (void)snprintf(cursor->where, sizeof cursor->where, "metadata pair %" PRIu64 " of %" PRIu64, i + 1, n_pairs);
+        VC_TRY(take_key(cursor, &keys, &pair));
+        VC_TRY(vc_gguf_take_u32(cursor, &pair.kind));
+        VC_TRY(take_value(cursor, &pair));
+        pair.place.end = cursor->at;
+        VC_TRY(note(cursor, &pair, model, metadata));
+    }
+    metadata->end = cursor->at;
+    VC_TRY(check_unique(cursor->ctx, &keys));
+    if (model != NULL) {
+        model->left_behind = n_pairs != 0 ? "the metadata of the GGUF file is not carried over" : NULL;
+        status =
+            vc_model_add_fact(cursor->ctx, model, "metadata", "%" PRIu64 " pair%s", n_pairs, n_pairs == 1 ? "" : "s");
+    }
+out:
+    vc_text_release(&keys.text);
+    vc_free(cursor->ctx, keys.starts);
+    return status;
+}

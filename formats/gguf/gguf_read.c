@@ -1,0 +1,507 @@
+/* gguf_read.c - opens a GGUF file, or several that belong together, as a model: one tensor per entry, dimensions turned
+ * round to NumPy's order.
+ *
+ * As strict as the loader that these files are made for: offsets have to be the running sum of padded sizes in the
+ * order of the entries, names are short, rows are whole blocks. There is no checksum in this format. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/text.h"
+#include "formats/formats.h"
+#include "formats/gguf/gguf.h"
+
+/* By their numbers in the format. Types that it has given up (4, 5, 31-33, 36-38) have no entry, and RAW is 0. */
+static const unsigned char dtypes[] = {
+    [0] = VC_DTYPE_F32,      [1] = VC_DTYPE_F16,     [2] = VC_DTYPE_Q4_0,     [3] = VC_DTYPE_Q4_1,
+    [6] = VC_DTYPE_Q5_0,     [7] = VC_DTYPE_Q5_1,    [8] = VC_DTYPE_Q8_0,     [9] = VC_DTYPE_Q8_1,
+    [10] = VC_DTYPE_Q2_K,    [11] = VC_DTYPE_Q3_K,   [12] = VC_DTYPE_Q4_K,    [13] = VC_DTYPE_Q5_K,
+    [14] = VC_DTYPE_Q6_K,    [15] = VC_DTYPE_Q8_K,   [16] = VC_DTYPE_IQ2_XXS, [17] = VC_DTYPE_IQ2_XS,
+    [18] = VC_DTYPE_IQ3_XXS, [19] = VC_DTYPE_IQ1_S,  [20] = VC_DTYPE_IQ4_NL,  [21] = VC_DTYPE_IQ3_S,
+    [22] = VC_DTYPE_IQ2_S,   [23] = VC_DTYPE_IQ4_XS, [24] = VC_DTYPE_I8,      [25] = VC_DTYPE_I16,
+    [26] = VC_DTYPE_I32,     [27] = VC_DTYPE_I64,    [28] = VC_DTYPE_F64,     [29] = VC_DTYPE_IQ1_M,
+    [30] = VC_DTYPE_BF16,    [34] = VC_DTYPE_TQ1_0,  [35] = VC_DTYPE_TQ2_0,   [39] = VC_DTYPE_MXFP4,
+    [40] = VC_DTYPE_NVFP4,   [41] = VC_DTYPE_Q1_0,   [42] = VC_DTYPE_Q2_0,
+};
+
+enum vc_dtype vc_gguf_dtype(uint32_t type)
+{
+    return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_COUNT;
+}
+
+bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type)
+{
+    for (*type = 0; *type < sizeof dtypes; ++*type) {
+        if (dtypes[*type] == dtype && dtype != VC_DTYPE_RAW) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one tensor entry ---- */
+
+struct entry {
+    char name[VC_GGUF_MAX_NAME + 1];
+    size_t name_bytes;
+    uint32_t n_dims;
+    uint64_t shape[VC_GGUF_MAX_DIMS]; /* NumPy's order */
+    enum vc_dtype dtype;
+    uint64_t offset, n_elems, size_bytes;
+    bool broken; /* only while findings are collected: it is left out */
+};
+
+static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
+{
+    uint64_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    if (n > VC_GGUF_MAX_NAME) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed", cursor->where, n,
+                       VC_GGUF_MAX_NAME);
+    }
+    entry->name_bytes = (size_t)n;
+    VC_TRY(vc_gguf_take(cursor, entry->name, entry->name_bytes));
+    entry->name[n] = '\0';
+    entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
+    if (entry->broken) {
+        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", cursor->where);
+        (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_MAX_NAME, cursor->where);
+        return vc_collect(cursor->ctx, status, "name", entry->name);
+    }
+    (void)snprintf(cursor->where, sizeof cursor->where, "the entry of tensor '%s'", entry->name);
+out:
+    return status;
+}
+
+static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
+{
+    enum vc_status status;
+    uint32_t d;
+
+    VC_TRY(vc_gguf_take_u32(cursor, &entry->n_dims));
+    if (entry->n_dims > VC_GGUF_MAX_DIMS) {
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: has %" PRIu32 " dimensions; %d are allowed", entry->name,
+                       entry->n_dims, VC_GGUF_MAX_DIMS);
+    }
+    entry->n_elems = 1;
+    for (d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
+        VC_TRY(vc_gguf_take_u64(cursor, &entry->shape[d]));
+        if (!vc_mul_u64(entry->n_elems, entry->shape[d], &entry->n_elems) || entry->shape[d] > INT64_MAX ||
+            entry->n_elems > INT64_MAX) {
+            return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its shape has 2^63 elements or more", entry->name);
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
+{
+    uint64_t row = entry->n_dims == 0 ? 1 : entry->shape[entry->n_dims - 1];
+    size_t block_elems;
+    size_t block_bytes;
+
+    vc_dtype_block(entry->dtype, &block_elems, &block_bytes);
+    if (row % block_elems != 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: its rows have %" PRIu64 " elements; %s has blocks of %zu", entry->name,
+                       row, vc_dtype_name(entry->dtype), block_elems);
+    }
+    entry->size_bytes = vc_dtype_bytes(entry->dtype, entry->n_elems);
+    if (entry->size_bytes > INT64_MAX) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: its shape needs 2^63 bytes or more", entry->name);
+    }
+    return VC_OK;
+}
+
+/* A violation behind which the next entry can be found; with findings, the entry is left out. */
+static enum vc_status note(const struct gguf_cursor *cursor, struct entry *entry, const char *id, enum vc_status status)
+{
+    entry->broken = entry->broken || status != VC_OK;
+    return vc_collect(cursor->ctx, status, id, entry->name);
+}
+
+static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry)
+{
+    uint32_t type = 0;
+    enum vc_status status;
+
+    VC_TRY(take_name(cursor, entry));
+    VC_TRY(take_shape(cursor, entry));
+    VC_TRY(vc_gguf_take_u32(cursor, &type));
+    entry->dtype = vc_gguf_dtype(type);
+    VC_TRY(vc_gguf_take_u64(cursor, &entry->offset));
+    if (entry->dtype == VC_DTYPE_COUNT) {
+        status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
+                         entry->name, type);
+        return note(cursor, entry, "dtype", status);
+    }
+    status = entry->broken ? VC_OK : note(cursor, entry, "shape", check_size(cursor->ctx, entry));
+out:
+    return status;
+}
+
+/* ---- all entries ---- */
+
+/* What a walk over the entries adds up, so that the next one can store without growing anything. */
+struct sums {
+    uint64_t n_tensors;
+    uint64_t name_bytes, n_dims;
+    uint64_t data_bytes; /* the last tensor's padding included */
+    uint64_t last_end;   /* ... and without it */
+    bool unsure;         /* the size of the tensor before is not known: findings are collected, and it is broken */
+    bool incomplete;     /* ... or of any tensor */
+};
+
+static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, uint32_t alignment, struct sums *sums)
+{
+    uint64_t last;
+    uint64_t end;
+
+    if (entry->offset != sums->data_bytes && !sums->unsure) {
+        bool overlap = entry->offset < sums->data_bytes;
+        enum vc_status status =
+            vc_fail(ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
+                    entry->name, entry->offset, sums->data_bytes,
+                    overlap ? "it overlaps the tensor before it" : "there is a hole before it");
+
+        if (vc_collect(ctx, status, overlap ? "overlap" : "hole", entry->name) != VC_OK) {
+            return ctx->status;
+        }
+    }
+    if (!vc_add_u64(entry->offset, entry->size_bytes, &last) || !vc_round_up_u64(last, alignment, &end) ||
+        end > INT64_MAX) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: ends behind byte 2^63 of the data", entry->name);
+    }
+    sums->data_bytes = end;
+    sums->last_end = vc_max_u64(sums->last_end, last);
+    sums->name_bytes += entry->name_bytes + 1;
+    sums->n_dims += entry->n_dims;
+    return VC_OK;
+}
+
+/* Where the next tensor of the model is stored. */
+struct store {
+    struct gguf *self;
+    struct vc_model *model;
+    unsigned shard;
+    char *names;
+    uint64_t *shapes;
+};
+
+static void store_entry(const struct entry *entry, struct store *to)
+{
+    struct vc_model *model = to->model;
+    size_t i = model->n_tensors++;
+    char *name = to->names;
+    uint64_t *shape = to->shapes;
+
+    memcpy(name, entry->name, entry->name_bytes + 1);
+    memcpy(shape, entry->shape, entry->n_dims * sizeof *shape);
+    to->names += entry->name_bytes + 1;
+    to->shapes += entry->n_dims;
+    to->self->offsets[i] = entry->offset;
+    model->tensors[i] = (struct vc_tensor){.name = name,
+                                           .dtype = entry->dtype,
+                                           .n_dims = entry->n_dims,
+                                           .shape = shape,
+                                           .n_elems = entry->n_elems,
+                                           .size_bytes = entry->size_bytes,
+                                           .file_bytes = entry->size_bytes,
+                                           .companion_of = VC_NO_TENSOR,
+                                           .alias_of = VC_NO_TENSOR};
+    model->io[i] = (struct vc_tensor_io){.raw_bytes = entry->size_bytes, .shard = to->shard};
+}
+
+/* Twice over the entries: first everything is checked and counted (`to` NULL), then it is stored where there is room
+ * for `counted`. */
+static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignment, struct store *to,
+                                   const struct sums *counted, struct sums *sums)
+{
+    struct entry entry = {.broken = false};
+    enum vc_status status = VC_OK;
+    uint64_t i;
+
+    for (i = 0; i < sums->n_tensors; i++) {
+        (void)snprintf(cursor->where, sizeof cursor->where, "tensor entry %" PRIu64 " of %" PRIu64, i + 1,
+                       sums->n_tensors);
+        VC_TRY(take_entry(cursor, &entry));
+        if (entry.broken) {
+            sums->unsure = true;
+            sums->incomplete = true;
+            continue;
+        }
+        VC_TRY(add_entry(cursor->ctx, &entry, alignment, sums));
+        sums->unsure = false;
+        if (to != NULL && (sums->name_bytes > counted->name_bytes || sums->n_dims > counted->n_dims ||
+                           sums->last_end > counted->last_end)) {
+            return vc_fail(cursor->ctx, VC_E_FORMAT, "was changed while it was read");
+        }
+        if (to != NULL) {
+            store_entry(&entry, to);
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, struct gguf *self, struct vc_model *model)
+{
+    size_t n = (size_t)sums->n_tensors;
+    enum vc_status status = VC_OK;
+
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
+    VC_TRY_ALLOC(self->offsets);
+    self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes);
+    VC_TRY_ALLOC(self->names);
+    self->shapes = vc_alloc_array(ctx, VC_TAG_NAMES, (size_t)sums->n_dims, sizeof *self->shapes);
+    VC_TRY_ALLOC(self->shapes);
+out:
+    return status;
+}
+
+/* The data section: from the next multiple of the alignment to the end of the file. */
+static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, uint64_t entries_end,
+                                 const struct sums *sums)
+{
+    uint64_t size = shard->file->size_bytes;
+    uint64_t n;
+
+    if (!vc_round_up_u64(entries_end, shard->metadata.alignment, &shard->data_offset) || shard->data_offset > size) {
+        shard->data_offset = size; /* without data its padding may be missing */
+    }
+    n = size - shard->data_offset;
+    if (n < sums->last_end) {
+        return vc_fail(ctx, VC_E_FORMAT, "ends inside its tensors: they need %" PRIu64 " bytes, the file has %" PRIu64,
+                       sums->last_end, n);
+    }
+    if (n > sums->data_bytes && !sums->incomplete) {
+        return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes behind its last tensor", n - sums->data_bytes);
+    }
+    return VC_OK;
+}
+
+/* ---- the file ---- */
+
+static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
+{
+    if (version == 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "is a GGUF file of version 0: its header was not written to the end");
+    }
+    if ((version & 0xffff) == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a big-endian GGUF file; only little-endian ones can be read");
+    }
+    if (version == 1 || version > VC_GGUF_VERSION) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a GGUF file of version %" PRIu32 "; 2 and 3 can be read", version);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
+                                 struct gguf_metadata *metadata)
+{
+    unsigned char magic[4];
+    uint32_t version = 0;
+    uint64_t n_pairs = 0;
+    enum vc_status status;
+
+    (void)snprintf(cursor->where, sizeof cursor->where, "the GGUF header");
+    VC_TRY(vc_gguf_take(cursor, magic, sizeof magic));
+    VC_TRY(vc_gguf_take_u32(cursor, &version));
+    VC_TRY(check_version(cursor->ctx, version));
+    VC_TRY(vc_gguf_take_u64(cursor, n_tensors));
+    VC_TRY(vc_gguf_take_u64(cursor, &n_pairs));
+    VC_TRY(vc_gguf_read_metadata(cursor, model, n_pairs, metadata));
+out:
+    return status;
+}
+
+/* A file as the first walk leaves it for the second. */
+struct walk {
+    struct sums sums;
+    uint64_t entries; /* where they begin */
+};
+
+static enum vc_status check_shard(struct vc_ctx *ctx, struct gguf *self, size_t index, struct vc_model *model,
+                                  struct walk *walk)
+{
+    struct gguf_shard *shard = &self->shards[index];
+    struct gguf_cursor cursor = {.ctx = ctx};
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    VC_TRY(vc_gguf_read_head(&cursor, index == 0 ? model : NULL, &walk->sums.n_tensors, &shard->metadata));
+    walk->entries = cursor.at;
+    VC_TRY(walk_entries(&cursor, shard->metadata.alignment, NULL, NULL, &walk->sums));
+    VC_TRY(vc_collect(ctx, check_data(ctx, shard, cursor.at, &walk->sums), "size", NULL));
+out:
+    vc_gguf_cursor_release(&cursor);
+    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
+        (void)vc_context(ctx, "byte %" PRIu64, cursor.at); /* where the list of findings ends */
+    }
+    return status;
+}
+
+static enum vc_status store_shard(struct vc_ctx *ctx, const struct walk *walk, struct store *to)
+{
+    const struct gguf_shard *shard = &to->self->shards[to->shard];
+    struct sums again = {.n_tensors = walk->sums.n_tensors};
+    struct gguf_cursor cursor = {.ctx = ctx};
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    cursor.at = walk->entries;
+    VC_TRY(walk_entries(&cursor, shard->metadata.alignment, to, &walk->sums, &again));
+out:
+    vc_gguf_cursor_release(&cursor);
+    return status;
+}
+
+static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model, struct walk *walks,
+                                   struct sums *total)
+{
+    bool lost = false;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->n_shards; i++) {
+        struct sums *sums = &walks[i].sums;
+
+        status = self->shards[i].file != NULL ? check_shard(ctx, self, i, model, &walks[i]) : VC_OK;
+        if (status != VC_OK || self->shards[i].file == NULL) {
+            lost = true;
+            *sums = (struct sums){0};
+            VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], status));
+        }
+        lost = lost || sums->incomplete;
+        if (!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
+            !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes) ||
+            !vc_add_u64(total->n_dims, sums->n_dims, &total->n_dims)) {
+            return vc_fail(ctx, VC_E_FORMAT, "has more than 2^64 tensors");
+        }
+    }
+    VC_TRY(lost ? VC_OK : vc_collect(ctx, vc_gguf_check_split(ctx, self, total->n_tensors), "split", NULL));
+out:
+    return status;
+}
+
+static enum vc_status tell_division(struct vc_ctx *ctx, const struct gguf *self, struct vc_model *model)
+{
+    uint64_t count = self->shards[0].metadata.values[GGUF_SPLIT_COUNT];
+
+    if (self->n_shards > 1) {
+        model->n_shards = self->n_shards;
+        return vc_model_add_fact(ctx, model, "shards", "%zu files", self->n_shards);
+    }
+    return count > 1
+               ? vc_model_add_fact(ctx, model, "shards",
+                                   "this file is one of %" PRIu64 ", but its name does not tell the others", count)
+               : VC_OK;
+}
+
+static enum vc_status read_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model)
+{
+    struct walk *walks = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *walks);
+    struct sums total = {0};
+    struct store to = {.self = self, .model = model};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(walks);
+    VC_TRY(check_shards(ctx, self, model, walks, &total));
+    VC_TRY(allocate(ctx, &total, self, model));
+    to.names = self->names;
+    to.shapes = self->shapes;
+    vc_findings_mute(ctx, true);
+    for (; to.shard < self->n_shards; to.shard++) {
+        if (walks[to.shard].sums.n_tensors != 0) {
+            VC_TRY(store_shard(ctx, &walks[to.shard], &to));
+        }
+    }
+    VC_TRY(tell_division(ctx, self, model));
+out:
+    vc_findings_mute(ctx, false);
+    vc_free(ctx, walks);
+    return status;
+}
+
+static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    const struct gguf *self = model->self;
+    const struct gguf_shard *shard = &self->shards[model->io[tensor].shard];
+    const struct vc_tensor *t = &model->tensors[tensor];
+    enum vc_status status = VC_OK;
+
+    (void)form; /* both are the bytes of the data */
+    (void)check;
+    if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
+    }
+    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + self->offsets[tensor] + offset, dst, n_bytes));
+out:
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
+}
+
+static void gguf_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct gguf *self = model->self;
+    size_t i;
+
+    for (i = 0; i < self->n_shards; i++) {
+        vc_infile_close(ctx, self->shards[i].file);
+    }
+    vc_free(ctx, self->shards);
+    vc_free(ctx, model->inputs);
+    vc_arena_release(ctx, &self->arena);
+    vc_free(ctx, self->offsets);
+    vc_free(ctx, self->names);
+    vc_free(ctx, self->shapes);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+}
+
+static const struct vc_source_ops gguf_ops = {
+    .read = gguf_read, .close = gguf_close, .create_sink = vc_format_create_sink};
+
+static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    (void)file_bytes;
+    return n >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
+}
+
+static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                                struct vc_model *model)
+{
+    struct gguf *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    enum vc_status status;
+
+    (void)options; /* what its elements mean is said by the format itself */
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    model->self = self;
+    model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
+    VC_TRY(vc_gguf_open_files(ctx, file, self, model));
+    VC_TRY(read_shards(ctx, self, model));
+out:
+    return status;
+}
+
+static const char *const extensions[] = {".gguf", NULL};
+
+const struct vc_format vc_format_gguf = {.name = "gguf",
+                                         .extensions = extensions,
+                                         .probe = gguf_probe,
+                                         .open = gguf_open,
+                                         .create_sink = vc_gguf_sink_create,
+                                         .divides = true};

@@ -1,0 +1,174 @@
+/* gguf_split.c - the files that a GGUF model is divided into: "<prefix>-00001-of-00003.gguf" and so on, each with
+ * split.no, split.count and split.tensors.count in its metadata. Looks for no other names, and in no other folder. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/findings.h"
+#include "formats/formats.h"
+#include "formats/gguf/gguf_files.h"
+#include "formats/io/numbered_name.h"
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* ---- which files ---- */
+
+/* What the given file says of itself; 1 where it is whole. */
+static enum vc_status read_count(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *count)
+{
+    struct gguf_cursor cursor;
+    struct gguf_metadata metadata;
+    uint64_t n_tensors;
+    enum vc_status status;
+
+    vc_findings_mute(ctx, true);
+    VC_TRY(vc_gguf_cursor_init(ctx, file, &cursor));
+    VC_TRY(vc_gguf_read_head(&cursor, NULL, &n_tensors, &metadata));
+    *count = metadata.known[GGUF_SPLIT_COUNT].end != 0 ? metadata.values[GGUF_SPLIT_COUNT] : 1;
+out:
+    vc_findings_mute(ctx, false);
+    vc_gguf_cursor_release(&cursor);
+    return status;
+}
+
+/* The name says that the file is one of several; *several: its metadata, too. */
+static enum vc_status is_several(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_numbered_name *name,
+                                 bool *several)
+{
+    uint64_t count = 1;
+    enum vc_status status = read_count(ctx, file, &count);
+
+    if (status == VC_E_FORMAT || status == VC_E_UNSUPPORTED) { /* comes again when all of the file is read */
+        vc_clear_error(ctx);
+        return VC_OK;
+    }
+    if (status != VC_OK) {
+        return status;
+    }
+    if (count > 1 && count != name->count) {
+        return vc_fail(ctx, VC_E_FORMAT, "its name says that it is one of %lu files, its metadata of %" PRIu64,
+                       name->count, count);
+    }
+    *several = count > 1;
+    return VC_OK;
+}
+
+static enum vc_status open_other(struct vc_ctx *ctx, struct gguf_shard *shard, const struct vc_model *model)
+{
+    enum vc_status status = vc_infile_open_other(ctx, shard->path, base_name(model->path), &shard->file);
+
+    if (status == VC_OK && vc_format_expect(ctx, shard->file, &vc_format_gguf) != VC_OK) {
+        vc_infile_close(ctx, shard->file);
+        shard->file = NULL;
+        status = ctx->status;
+    }
+    return status;
+}
+
+/* The others beside the given one, whose place its name tells. */
+static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name *name, struct gguf *self,
+                               struct vc_model *model)
+{
+    struct vc_infile *given = self->shards[0].file;
+    struct gguf_shard *shards = vc_calloc_array(ctx, VC_TAG_NAMES, name->count, sizeof *shards);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(shards);
+    vc_free(ctx, self->shards);
+    self->shards = shards;
+    self->n_shards = name->count;
+    shards[name->number - 1].file = given;
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, name->count - 1, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    for (i = 0; i < self->n_shards; i++) {
+        shards[i].path = vc_arena_printf(ctx, &self->arena, VC_NUMBERED_FORMAT, (int)name->n_prefix, model->path,
+                                         (unsigned long)i + 1, name->count, VC_GGUF_EXTENSION);
+        VC_TRY_ALLOC(shards[i].path);
+        if (shards[i].file == NULL && open_other(ctx, &shards[i], model) != VC_OK) {
+            VC_TRY(vc_gguf_in_shard(ctx, &shards[i], ctx->status));
+        } else if (shards[i].file != given) {
+            model->inputs[model->n_inputs++] = shards[i].file;
+            model->file_bytes += shards[i].file->size_bytes;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, struct gguf *self, struct vc_model *model)
+{
+    struct vc_numbered_name name;
+    bool several = false;
+    enum vc_status status = VC_OK;
+
+    self->shards = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self->shards);
+    if (self->shards == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    self->n_shards = 1;
+    self->shards[0].file = file;
+    if (vc_numbered_name_parse(model->path, VC_GGUF_EXTENSION, &name) && name.number >= 1 &&
+        name.number <= name.count && name.count <= VC_GGUF_MAX_FILES) {
+        VC_TRY(is_several(ctx, file, &name, &several));
+    }
+    if (several) {
+        VC_TRY(open_all(ctx, &name, self, model));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *shard, enum vc_status status)
+{
+    if (status == VC_OK || shard->path == NULL) {
+        return status;
+    }
+    return vc_collect_missing(ctx, vc_context(ctx, "%s", base_name(shard->path)), "shard", base_name(shard->path));
+}
+
+/* ---- what they say ---- */
+
+static enum vc_status check_one(struct vc_ctx *ctx, const struct gguf *self, size_t index)
+{
+    const struct gguf_metadata *metadata = &self->shards[index].metadata;
+    uint64_t no = metadata->values[GGUF_SPLIT_NO];
+    uint64_t count = metadata->values[GGUF_SPLIT_COUNT];
+
+    if (metadata->known[GGUF_SPLIT_COUNT].end == 0 || metadata->known[GGUF_SPLIT_NO].end == 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "has no split.no and split.count, but is one of %zu files", self->n_shards);
+    }
+    if (no != index || count != self->n_shards) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "its split.no is %" PRIu64 " and its split.count %" PRIu64 ", expected %zu and %zu", no, count,
+                       index, self->n_shards);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors)
+{
+    const struct gguf_metadata *metadata = &self->shards[0].metadata;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->n_shards == 1) {
+        return VC_OK;
+    }
+    for (i = 0; i < self->n_shards; i++) {
+        VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));
+    }
+    if (metadata->known[GGUF_SPLIT_TENSORS].end != 0 && metadata->values[GGUF_SPLIT_TENSORS] != n_tensors) {
+        status =
+            vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " tensors in %zu files, but its split.tensors.count is %" PRIu64,
+                    n_tensors, self->n_shards, metadata->values[GGUF_SPLIT_TENSORS]);
+    }
+out:
+    return status;
+}

@@ -1,0 +1,306 @@
+/* gguf_write.c - GGUF output: header, metadata, tensor entries, then the tensors, each padded to the alignment; one
+ * file, or a folder of several.
+ *
+ * Everything is known before the first weight is read, so a tile goes straight to its place, from any thread. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/formats.h"
+#include "formats/gguf/gguf_files.h"
+#include "formats/io/numbered_name.h"
+#include "formats/io/outfolder.h"
+
+#define COPY_BYTES ((size_t)64 << 10)
+
+struct gguf_sink {
+    struct vc_outfile *file;     /* a single file that is written */
+    struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
+    bool share;                  /* other workers write the rest of the folder */
+    struct gguf_plan plan;
+    struct vc_arena arena; /* the prefix */
+    struct gguf_files files;
+};
+
+static uint64_t file_bytes_of(const struct gguf_sink *self)
+{
+    uint64_t total = 0;
+    size_t i;
+
+    for (i = 0; i < self->files.n; i++) {
+        total += self->files.files[i].elsewhere ? 0 : self->files.files[i].file_bytes;
+    }
+    return total;
+}
+
+/* The files of the output come to be known by the folder, or are the only one. */
+static enum vc_status add_files(struct vc_ctx *ctx, struct gguf_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->file != NULL) {
+        self->files.files[0].file = self->file;
+    }
+    for (i = 0; self->folder != NULL && i < self->files.n; i++) {
+        if (!self->files.files[i].elsewhere) {
+            VC_TRY(vc_outfolder_add(ctx, self->folder, self->files.files[i].name, &self->files.files[i].file));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                  uint64_t *file_bytes)
+{
+    struct gguf_sink *self = sink->self;
+    enum vc_status status;
+
+    if (self->share && outs->elsewhere_unsure) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "the metadata says what most weights are, and with --nonfinite=keep that is not known before other "
+            "workers' weights are read; leave out one of that and --shard");
+    }
+    self->plan.outs = outs;
+    VC_TRY(vc_gguf_files_make(ctx, &self->plan, &self->files));
+    sink->note = self->files.note != NULL ? self->files.note : sink->note;
+    if (!self->share) {
+        VC_TRY(add_files(ctx, self));
+    }
+    *file_bytes = file_bytes_of(self);
+    VC_TRY(self->folder != NULL ? vc_outfolder_need(ctx, self->folder, *file_bytes)
+                                : vc_outfile_need(ctx, self->file, *file_bytes));
+out:
+    return status;
+}
+
+/* ---- the sink ---- */
+
+static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct gguf_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->share) { /* makes the folder, so only once nothing else is wrong */
+        VC_TRY(add_files(ctx, self));
+    }
+    for (i = 0; i < self->files.n; i++) {
+        VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
+    }
+out:
+    return status;
+}
+
+static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct gguf_sink *self = sink->self;
+    struct gguf_file *file = &self->files.files[self->files.file_of[packet->out]];
+
+    atomic_fetch_add_explicit(&file->got, packet->n_plain, memory_order_relaxed);
+    return vc_outfile_write(ctx, file->file, self->files.offsets[packet->out] + packet->offset, packet->data,
+                            packet->n_bytes);
+}
+
+static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_file *file, const struct gguf_part *part,
+                                       uint64_t to, char *buffer)
+{
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    for (at = part->begin; at < part->end; at += COPY_BYTES) {
+        size_t n = (size_t)vc_min_u64(COPY_BYTES, part->end - at);
+
+        VC_TRY(vc_infile_read(ctx, file->from->file, at, buffer, n));
+        VC_TRY(vc_outfile_write(ctx, file->file, to + (at - part->begin), buffer, n));
+    }
+out:
+    return status;
+}
+
+/* Everything before the data, and the padding behind it, which nothing else would write. */
+static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_file *file)
+{
+    unsigned char head[VC_GGUF_HEADER_BYTES] = {'G', 'G', 'U', 'F', VC_GGUF_VERSION};
+    char *buffer = vc_calloc_array(ctx, VC_TAG_IO, 1, COPY_BYTES);
+    uint64_t at;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(buffer);
+    for (at = file->values_end; at < file->file_bytes; at += vc_min_u64(COPY_BYTES, file->file_bytes - at)) {
+        VC_TRY(vc_outfile_write(ctx, file->file, at, buffer, (size_t)vc_min_u64(COPY_BYTES, file->file_bytes - at)));
+    }
+    vc_put_le64(head + 8, file->n_tensors);
+    vc_put_le64(head + 16, file->n_pairs);
+    VC_TRY(vc_outfile_write(ctx, file->file, 0, head, sizeof head));
+    at = sizeof head;
+    for (i = 0; i < file->n_parts; i++) {
+        const struct gguf_part *part = &file->parts[i];
+
+        if (part->from_source) {
+            VC_TRY(copy_from_source(ctx, file, part, at, buffer));
+        } else {
+            VC_TRY(vc_outfile_write(ctx, file->file, at, file->fresh.data + part->begin,
+                                    (size_t)(part->end - part->begin)));
+        }
+        at += part->end - part->begin;
+    }
+    if (file->entries.n != 0) {
+        VC_TRY(vc_outfile_write(ctx, file->file, at, file->entries.data, file->entries.n));
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct gguf_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->files.n; i++) {
+        struct gguf_file *file = &self->files.files[i];
+        uint64_t got = atomic_load(&file->got);
+
+        if (got != file->value_bytes) {
+            return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->value_bytes);
+        }
+        if (file->file != NULL) {
+            VC_TRY(write_head(ctx, file));
+            VC_TRY(vc_outfile_sync(ctx, file->file));
+        }
+    }
+    *file_bytes = file_bytes_of(self);
+out:
+    return status;
+}
+
+static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct gguf_sink *self = sink->self;
+
+    return self->folder != NULL ? vc_outfolder_commit(ctx, self->folder) : vc_outfile_commit(ctx, self->file);
+}
+
+static void gguf_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct gguf_sink *self = sink->self;
+
+    vc_outfile_free(ctx, self->file);
+    vc_outfolder_free(ctx, self->folder);
+    vc_gguf_files_release(ctx, &self->files);
+    vc_arena_release(ctx, &self->arena);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+static bool gguf_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    uint32_t type;
+
+    (void)sink;
+    return vc_gguf_type(dtype, &type);
+}
+
+static const struct vc_sink_ops gguf_sink_ops = {.layout = gguf_layout,
+                                                 .begin = gguf_begin,
+                                                 .emit = gguf_emit,
+                                                 .finish = gguf_finish,
+                                                 .commit = gguf_commit,
+                                                 .free = gguf_free,
+                                                 .can_hold = gguf_can_hold};
+
+static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_options *options)
+{
+    if (options->deflate != VC_DEFLATE_NONE) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "GGUF is never compressed; leave --deflate out, or let the output's name end in .npz");
+    }
+    if (options->layout != VC_LAYOUT_AUTO && options->layout != VC_LAYOUT_GGUF) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave --layout out");
+    }
+    return VC_OK;
+}
+
+/* Files are called as the folder is. */
+static const char *make_prefix(struct vc_ctx *ctx, struct gguf_sink *self, const char *path)
+{
+    size_t n = path != NULL ? strlen(path) : 0;
+    size_t begin;
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    for (begin = n; begin > 0 && path[begin - 1] != '/'; begin--) {
+    }
+    return vc_arena_printf(ctx, &self->arena, "%.*s", (int)(n == 0 ? 5 : n - begin), n == 0 ? "model" : path + begin);
+}
+
+static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options, struct gguf_sink *self)
+{
+    size_t n_files = self->plan.source != NULL ? self->plan.source->n_shards : 1;
+    struct vc_numbered_name name;
+    enum vc_status status;
+
+    self->share = options->n_shards != 0;
+    self->plan.max_shard_bytes = options->max_shard_bytes;
+    self->plan.shard = options->shard;
+    self->plan.n_shards = options->n_shards;
+    VC_TRY(vc_outfolder_choose(ctx, options, VC_GGUF_EXTENSION, n_files > 1, n_files, &self->plan.in_folder));
+    if (n_files > 1 && options->path != NULL && vc_numbered_name_parse(options->path, VC_GGUF_EXTENSION, &name)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: is the name of one of several files; name a folder for all of them, or a single file",
+                       options->path);
+    }
+    self->plan.prefix = make_prefix(ctx, self, options->path);
+    VC_TRY_ALLOC(self->plan.prefix);
+    if (options->path == NULL || options->dry_run) {
+        return VC_OK;
+    }
+    status = self->plan.in_folder
+                 ? vc_outfolder_create(ctx, options->path, options->force, self->share, self->plan.model, &self->folder)
+                 : vc_outfile_create(ctx, options->path, options->force, self->plan.model, &self->file);
+out:
+    return status;
+}
+
+enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                   const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct gguf_sink *self = NULL;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+    bool same = strcmp(model->format, vc_format_gguf.name) == 0;
+
+    *out = NULL;
+    VC_TRY(check_options(ctx, options));
+    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    VC_TRY_ALLOC(sink);
+    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
+    VC_TRY_ALLOC(self);
+    self->plan.model = model;
+    self->plan.source = same ? model->self : NULL;
+    VC_TRY(choose_form(ctx, options, self));
+    *sink = (struct vc_sink){.ops = &gguf_sink_ops,
+                             .self = self,
+                             .format = vc_format_gguf.name,
+                             .layout = VC_LAYOUT_GGUF,
+                             .accepts_raw = same,
+                             .memory_bytes = COPY_BYTES,
+                             .note = same ? NULL
+                                          : "general.architecture is \"unknown\": llama.cpp reads such a file, but has "
+                                            "no model to run it with"};
+    *out = sink;
+    return VC_OK;
+out:
+    if (self != NULL) {
+        vc_arena_release(ctx, &self->arena);
+    }
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+    return status;
+}

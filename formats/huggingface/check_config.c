@@ -1,0 +1,511 @@
+/* check_config.c - see check_config.h.
+ *
+ * Loaders make quantized modules by the targets and the ignore list of the "quantization_config", before they look at
+ * the tensors. Which modules are linear layers is not known here: a weight of two dimensions that is no embedding is
+ * taken for one, so what follows from that alone is a warning. Patterns that are more than literal text and `.*` are
+ * not decided. */
+#include "formats/huggingface/check_config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/arena.h"
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/job/pass.h"
+#include "core/model/names.h"
+#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/joined_layers.h"
+#include "formats/io/json_walk.h"
+
+#define MAX_GLOBS  256 /* per list */
+#define MAX_GROUPS 64
+
+/* Names of modules, as a list of config.json has them. */
+struct names {
+    size_t n_exact, n_globs;
+    const char **exact; /* sorted */
+    const char *globs[MAX_GLOBS];
+    bool linear; /* the class of all linear layers */
+    bool unsure; /* something else is in it */
+};
+
+struct group {
+    struct names targets;
+    const json_t *weights;
+};
+
+/* A module that has a weight. */
+struct module {
+    const struct vc_tensor *t;
+    char *path;         /* "a.b", with room for any tail */
+    size_t n_path;      /* bytes of it */
+    bool quantized;     /* else plain floats of a linear layer, as far as one can tell */
+    uint64_t rows, row; /* of the weight; 0: not known */
+};
+
+struct check {
+    struct vc_ctx *ctx;
+    const struct vc_model *model;
+    struct vc_arena arena;
+    const json_t *config;
+    struct names ignored;
+    size_t n_groups;
+    struct group *groups;
+    char *path; /* room for any name */
+};
+
+static bool is_f8(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F8_E4M3 || dtype == VC_DTYPE_F8_E5M2;
+}
+
+/* ---- lists of names ---- */
+
+/* A regular expression as a glob; NULL where it is more than that. The arena's. */
+static enum vc_status glob_of(struct check *c, const char *regex, const char **out)
+{
+    char *glob = vc_arena_alloc(c->ctx, &c->arena, 2 * strlen(regex) + 2);
+    bool anchored = false;
+    size_t n = 0;
+
+    *out = NULL;
+    if (glob == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (regex += regex[0] == '^'; *regex != '\0'; regex++) {
+        if (regex[0] == '$' && regex[1] == '\0') {
+            anchored = true;
+        } else if (regex[0] == '.' && regex[1] == '*') {
+            glob[n++] = '*';
+            regex++;
+        } else if (regex[0] == '.' && strchr("+?{", regex[1]) == NULL) {
+            glob[n++] = '?';
+        } else if (regex[0] == '\\' && (regex[1] == '.' || regex[1] == '-' || regex[1] == '_')) {
+            glob[n++] = *++regex;
+        } else if (strchr("\\.^$*+?{}[]()|", regex[0]) != NULL ||
+                   (regex[1] != '\0' && strchr("*+?{", regex[1]) != NULL)) {
+            return VC_OK;
+        } else {
+            glob[n++] = regex[0];
+        }
+    }
+    if (!anchored) {
+        glob[n++] = '*';
+    }
+    glob[n] = '\0';
+    *out = glob;
+    return VC_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum vc_status add_regex(struct check *c, struct names *names, const char *regex)
+{
+    const char *glob = NULL;
+    enum vc_status status;
+
+    VC_TRY(glob_of(c, regex, &glob));
+    if (glob == NULL || names->n_globs == MAX_GLOBS) {
+        names->unsure = true;
+    } else {
+        names->globs[names->n_globs++] = glob;
+    }
+out:
+    return status;
+}
+
+/* list: may be NULL. */
+static enum vc_status read_names(struct check *c, const json_t *list, struct names *names)
+{
+    enum vc_status status = VC_OK;
+    const json_t *value;
+    size_t i;
+
+    names->exact = vc_arena_alloc(c->ctx, &c->arena, json_array_size(list) * sizeof *names->exact);
+    VC_TRY_ALLOC(names->exact);
+    json_array_foreach(list, i, value)
+    {
+        const char *name = json_string_value(value);
+
+        if (name == NULL) {
+            names->unsure = true;
+        } else if (strncmp(name, "re:", 3) == 0) {
+            VC_TRY(add_regex(c, names, name + 3));
+        } else if (strcmp(name, "Linear") == 0) {
+            names->linear = true;
+        } else {
+            names->unsure |= name[0] >= 'A' && name[0] <= 'Z' && strchr(name, '.') == NULL; /* another class */
+            names->exact[names->n_exact++] = name;
+        }
+    }
+    if (names->n_exact > 1) {
+        qsort(names->exact, names->n_exact, sizeof *names->exact, compare_names);
+    }
+out:
+    return status;
+}
+
+/* By its own name, not by its class. */
+static bool has_name(const struct names *names, const char *path)
+{
+    size_t i = 0;
+
+    if (names->n_exact != 0 && bsearch(&path, names->exact, names->n_exact, sizeof *names->exact, compare_names)) {
+        return true;
+    }
+    while (i < names->n_globs && !vc_glob_match(names->globs[i], path)) {
+        i++;
+    }
+    return i < names->n_globs;
+}
+
+/* ---- compressed-tensors ---- */
+
+static enum vc_status read_config(struct check *c)
+{
+    json_t *groups = json_object_get(c->config, "config_groups");
+    enum vc_status status = VC_OK;
+    const char *key;
+    json_t *group;
+
+    VC_TRY(read_names(c, json_object_get(c->config, "ignore"), &c->ignored));
+    c->groups = vc_calloc_array(c->ctx, VC_TAG_NAMES, MAX_GROUPS, sizeof *c->groups);
+    VC_TRY_ALLOC(c->groups);
+    json_object_foreach(groups, key, group)
+    {
+        if (c->n_groups < MAX_GROUPS) {
+            c->groups[c->n_groups].weights = json_object_get(group, "weights");
+            VC_TRY(read_names(c, json_object_get(group, "targets"), &c->groups[c->n_groups++].targets));
+        }
+    }
+out:
+    return status;
+}
+
+/* <path><tail> of the module; NULL: there is none. */
+static const struct vc_tensor *part_of(const struct check *c, const struct module *m, const char *tail)
+{
+    size_t index;
+
+    memcpy(m->path + m->n_path, tail, strlen(tail) + 1);
+    index = vc_model_find(c->model, m->path);
+    m->path[m->n_path] = '\0';
+    return index == VC_NO_TENSOR ? NULL : &c->model->tensors[index];
+}
+
+/* Of packed codes, what the values of weight_shape say. */
+static enum vc_status find_shape(const struct check *c, struct module *m)
+{
+    const struct vc_tensor *shape = part_of(c, m, ".weight_shape");
+    unsigned char stated[16];
+    enum vc_status status = VC_OK;
+
+    if (shape != NULL && shape->dtype == VC_DTYPE_I64 && shape->n_elems == 2) {
+        status = vc_source_read_any(c->ctx, c->model, (size_t)(shape - c->model->tensors), VC_FORM_VALUES, 0, stated,
+                                    sizeof stated);
+        VC_TRY(vc_collect(c->ctx, status, "data", shape->name));
+        m->rows = status == VC_OK ? vc_le64(stated) : 0;
+        m->row = status == VC_OK ? vc_le64(stated + 8) : 0;
+        m->row = m->row <= INT64_MAX ? m->row : 0;
+    }
+out:
+    return status;
+}
+
+static enum vc_status check_bits(const struct check *c, const struct module *m, const json_t *weights)
+{
+    json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
+    uint64_t words = m->t->n_dims == 2 ? m->t->shape[1] : 0;
+
+    if (bits < 1 || bits > 8 || m->t->n_dims != 2) {
+        return VC_OK;
+    }
+    if (m->t->dtype != VC_DTYPE_I32) {
+        return bits == 8 ? VC_OK
+                         : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                                   "has codes of 8 bits; " VC_HF_CONFIG_NAME " says %d", (int)bits);
+    }
+    if (m->row == 0 || vc_safetensors_words_fit(m->row, (unsigned)bits, words)) {
+        return VC_OK;
+    }
+    return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                   "has %" PRIu64 " words for a row of %" PRIu64 ", which are not the %d bits that " VC_HF_CONFIG_NAME
+                   " says",
+                   words, m->row, (int)bits);
+}
+
+static enum vc_status check_zero_point(const struct check *c, const struct module *m, const json_t *weights)
+{
+    const json_t *symmetric = json_object_get(weights, "symmetric");
+    const struct vc_tensor *zero = part_of(c, m, ".weight_zero_point");
+
+    if (json_is_true(symmetric) && zero != NULL) {
+        return vc_find(c->ctx, VC_SEVERITY_ERROR, "zero-point", m->t->name,
+                       "has '%s', but is symmetric by " VC_HF_CONFIG_NAME, zero->name);
+    }
+    if (json_is_false(symmetric) && zero == NULL) {
+        return vc_find(c->ctx, VC_SEVERITY_ERROR, "companion", m->t->name,
+                       "has no zero points, but is not symmetric by " VC_HF_CONFIG_NAME);
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_groups(const struct check *c, const struct module *m, const json_t *weights)
+{
+    json_int_t size = json_integer_value(json_object_get(weights, "group_size"));
+    const struct vc_tensor *scale = part_of(c, m, ".weight_scale");
+    enum vc_status status = VC_OK;
+
+    if (size < 1 || m->row == 0 || scale == NULL || scale->n_dims != 2) {
+        return VC_OK;
+    }
+    if (scale->shape[1] != vc_ceil_div_u64(m->row, (uint64_t)size)) {
+        return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                       "has %" PRIu64 " scales for a row of %" PRIu64 "; " VC_HF_CONFIG_NAME " says groups of %d",
+                       scale->shape[1], m->row, (int)size);
+    }
+    if (m->row % (uint64_t)size != 0) {
+        VC_TRY(vc_find(c->ctx, VC_SEVERITY_WARNING, "group", m->t->name,
+                       "has rows of %" PRIu64 ", which groups of %d do not divide: some loaders refuse that", m->row,
+                       (int)size));
+    }
+out:
+    return status;
+}
+
+static enum vc_status check_said(const struct check *c, const struct module *m, const struct group *group)
+{
+    bool by_name = has_name(&group->targets, m->path);
+    enum vc_status status = VC_OK;
+
+    if (!m->quantized) {
+        return vc_find(c->ctx, by_name ? VC_SEVERITY_ERROR : VC_SEVERITY_WARNING, "config", m->t->name,
+                       "is plain %s, but " VC_HF_CONFIG_NAME " says that the module is quantized%s",
+                       vc_dtype_name(m->t->dtype), by_name ? "" : ", if it is a linear layer");
+    }
+    VC_TRY(check_bits(c, m, group->weights));
+    VC_TRY(check_zero_point(c, m, group->weights));
+    VC_TRY(check_groups(c, m, group->weights));
+out:
+    return status;
+}
+
+static enum vc_status check_compressed(const struct check *c, const struct module *m)
+{
+    const struct group *by_class = NULL;
+    bool unsure = c->ignored.unsure;
+    size_t i;
+
+    if (has_name(&c->ignored, m->path)) {
+        return m->quantized ? vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                                      "is quantized, but is to be ignored by " VC_HF_CONFIG_NAME)
+                            : VC_OK;
+    }
+    for (i = 0; i < c->n_groups; i++) {
+        const struct group *group = &c->groups[i];
+
+        if (has_name(&group->targets, m->path)) {
+            return check_said(c, m, group);
+        }
+        by_class = by_class == NULL && group->targets.linear ? group : by_class;
+        unsure = unsure || group->targets.unsure;
+    }
+    if (by_class != NULL && (m->quantized || !unsure)) {
+        return check_said(c, m, by_class);
+    }
+    return m->quantized && !unsure ? vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                                             "is quantized, but no group of " VC_HF_CONFIG_NAME " has it as a target")
+                                   : VC_OK;
+}
+
+/* Plain floats beside a quantized module that is joined with them; the first is enough. */
+static enum vc_status check_joined(const struct check *c, const struct module *m)
+{
+    size_t n_base;
+    const char *const *set = m->quantized ? vc_joined_layers(m->path, m->n_path, &n_base) : NULL;
+    const char *plain = NULL;
+
+    for (; set != NULL && *set != NULL && plain == NULL; set++) {
+        size_t index;
+
+        memcpy(m->path + n_base, *set, strlen(*set));
+        memcpy(m->path + n_base + strlen(*set), ".weight", sizeof ".weight");
+        index = vc_model_find(c->model, m->path);
+        plain = index != VC_NO_TENSOR && vc_dtype_is_float(c->model->tensors[index].dtype) &&
+                        !is_f8(c->model->tensors[index].dtype)
+                    ? *set
+                    : NULL;
+    }
+    memcpy(m->path, m->t->name, m->n_path);
+    m->path[m->n_path] = '\0';
+    return plain == NULL
+               ? VC_OK
+               : vc_find(c->ctx, VC_SEVERITY_WARNING, "joined", m->t->name,
+                         "is quantized, but %s beside it is not: vLLM joins the two, and refuses that", plain);
+}
+
+/* ---- bitsandbytes ---- */
+
+/* Its lists have parts of names. */
+static enum vc_status check_bnb(const struct check *c, const struct module *m)
+{
+    const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
+    const json_t *value;
+    bool skipped = false;
+    size_t i;
+
+    json_array_foreach(skip, i, value)
+    {
+        skipped = skipped || (json_is_string(value) && strstr(m->path, json_string_value(value)) != NULL);
+    }
+    if (m->quantized && skipped) {
+        return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                       "is quantized, but is to be skipped by " VC_HF_CONFIG_NAME);
+    }
+    if (!m->quantized && !skipped && json_is_array(skip)) {
+        return vc_find(c->ctx, VC_SEVERITY_WARNING, "config", m->t->name,
+                       "is plain %s, but " VC_HF_CONFIG_NAME " does not skip it, if it is a linear layer",
+                       vc_dtype_name(m->t->dtype));
+    }
+    return VC_OK;
+}
+
+/* ---- all modules ---- */
+
+static bool ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+
+    return n >= k && strcmp(name + n - k, tail) == 0;
+}
+
+/* Parts that loaders know; our own scales are not among them. */
+static bool is_quantized(const struct check *c, const struct module *m)
+{
+    return ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
+           ((m->t->dtype == VC_DTYPE_I8 || is_f8(m->t->dtype)) &&
+            (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
+}
+
+/* False: it is no weight of a module that could be quantized. */
+static bool module_of(const struct check *c, const struct vc_tensor *t, struct module *m)
+{
+    size_t n_path = 0;
+
+    if (ends_in(t->name, ".weight_packed")) {
+        n_path = strlen(t->name) - strlen(".weight_packed");
+    } else if (!vc_name_is_module_weight(t->name, &n_path) || t->n_dims != 2) {
+        return false;
+    }
+    if (n_path == 0) {
+        return false;
+    }
+    *m = (struct module){.t = t, .path = c->path, .n_path = n_path};
+    memcpy(m->path, t->name, n_path);
+    m->path[n_path] = '\0';
+    m->quantized = is_quantized(c, m);
+    if (t->dtype != VC_DTYPE_I32) {
+        m->rows = t->shape[0];
+        m->row = t->n_dims == 2 ? t->shape[1] : 0;
+    }
+    return m->quantized || (vc_dtype_is_float(t->dtype) && !is_f8(t->dtype) && !vc_name_is_embedding_table(t->name));
+}
+
+typedef enum vc_status check_fn(const struct check *c, const struct module *m);
+
+static enum vc_status each_module(struct check *c, check_fn *fn)
+{
+    enum vc_status status = VC_OK;
+    struct module m;
+    size_t i;
+
+    for (i = 0; i < c->model->n_tensors; i++) {
+        if (module_of(c, &c->model->tensors[i], &m)) {
+            VC_TRY(m.row == 0 ? find_shape(c, &m) : VC_OK);
+            VC_TRY(fn(c, &m));
+        }
+    }
+out:
+    return status;
+}
+
+/* The first one is enough: without a config all of them are read as something else. */
+static enum vc_status check_unsaid(const struct check *c, const struct module *m)
+{
+    return !m->quantized || vc_findings_has(c->ctx->findings, VC_HF_CONFIG_NAME)
+               ? VC_OK
+               : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
+                         "has no quantization_config, but modules are quantized: %s is the first", m->path);
+}
+
+static bool says(const json_t *object, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(object, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+static enum vc_status check_modules(struct check *c)
+{
+    const json_t *stage = json_object_get(c->config, "quantization_status");
+    enum vc_status status = VC_OK;
+
+    if (c->config == NULL || json_is_null(c->config)) {
+        return each_module(c, check_unsaid);
+    }
+    if (says(c->config, "quant_method", "bitsandbytes") && json_is_true(json_object_get(c->config, "load_in_8bit"))) {
+        return each_module(c, check_bnb);
+    }
+    if (!says(c->config, "quant_method", "compressed-tensors") || says(c->config, "format", "dense") ||
+        (stage != NULL && !says(c->config, "quantization_status", "compressed"))) {
+        return VC_OK; /* other methods have other parts; weights may be kept plain until they are compressed */
+    }
+    VC_TRY(read_config(c));
+    VC_TRY(each_module(c, check_compressed));
+    VC_TRY(each_module(c, check_joined));
+out:
+    return status;
+}
+
+enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    struct check c = {.ctx = ctx, .model = model};
+    uint64_t counted = 0;
+    json_t *root = NULL;
+    char *text = NULL;
+    size_t longest = 0;
+    size_t n = 0;
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(vc_hf_config_read_beside(ctx, model->path, &text, &n));
+    if (text == NULL) {
+        return VC_OK;
+    }
+    status = vc_json_tree_load(ctx, text, n, &root, &counted);
+    if (status != VC_OK) {
+        VC_TRY(
+            vc_collect(ctx, vc_context(ctx, "%s: is no valid JSON", VC_HF_CONFIG_NAME), "config", VC_HF_CONFIG_NAME));
+        goto out;
+    }
+    for (i = 0; i < model->n_tensors; i++) {
+        longest = (size_t)vc_max_u64(longest, strlen(model->tensors[i].name));
+    }
+    c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);
+    VC_TRY_ALLOC(c.path);
+    c.config = json_object_get(root, "quantization_config");
+    VC_TRY(check_modules(&c));
+out:
+    vc_json_tree_free(ctx, root, counted);
+    vc_free(ctx, text);
+    vc_free(ctx, c.path);
+    vc_free(ctx, c.groups);
+    vc_arena_release(ctx, &c.arena);
+    return status;
+}

@@ -1,0 +1,537 @@
+/* hf_config.c - see hf_config.h. jansson reads the text (strictly); json_member.c changes it in place. */
+#include "formats/huggingface/hf_config.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/checked.h"
+#include "core/model/names.h"
+#include "formats/io/infile.h"
+#include "formats/io/json_member.h"
+
+#define MEMBER     "quantization_config"
+#define MAX_GROUPS 16 /* of scales that are shared differently */
+
+/* The version of compressed-tensors whose form this is. */
+#define CT_VERSION "0.15.0"
+
+/* An output, this worker's or another's. */
+struct weight {
+    const struct vc_out_tensor *out;
+    bool told;
+};
+
+struct rewriting {
+    struct vc_ctx *ctx;
+    const struct vc_hf_change *change;
+    size_t n;
+    struct weight *weights; /* all of them, in the order of the source */
+    json_t *root;
+    json_t *old;    /* the quantization_config there is; NULL: none */
+    size_t index;   /* its number */
+    size_t n_made;  /* codes that this job made */
+    size_t n_kept;  /* codes that it copied */
+    size_t n_other; /* parts of weights that were quantized in another way, and are copied */
+    size_t n_was;   /* quantized weights of the source */
+    size_t n_groups;
+    struct vc_quant groups[MAX_GROUPS];
+};
+
+/* ---- what there is ---- */
+
+static enum vc_status parse(struct vc_ctx *ctx, const char *text, size_t n, json_t **root)
+{
+    json_error_t error;
+
+    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (*root == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
+    }
+    if (*root == NULL) {
+        return vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no valid JSON: line %d: %s", error.line, error.text);
+    }
+    return json_is_object(*root) ? VC_OK : vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no JSON object");
+}
+
+static bool is_text(const json_t *object, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(object, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+static void find_member(struct rewriting *r)
+{
+    const char *key;
+    json_t *value;
+
+    r->index = 0;
+    json_object_foreach(r->root, key, value)
+    {
+        if (strcmp(key, MEMBER) == 0) {
+            r->old = value;
+            return;
+        }
+        r->index++;
+    }
+}
+
+/* 8 bits, symmetric, weights only: what this file writes. */
+static bool is_plain_group(const json_t *config, const json_t *group)
+{
+    const json_t *weights = json_object_get(group, "weights");
+    const json_t *format = json_object_get(group, "format");
+    const json_t *inputs = json_object_get(group, "input_activations");
+
+    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") &&
+           json_integer_value(json_object_get(weights, "num_bits")) == 8 && is_text(weights, "type", "int") &&
+           json_is_true(json_object_get(weights, "symmetric")) && (inputs == NULL || json_is_null(inputs));
+}
+
+static bool is_ours(const struct rewriting *r)
+{
+    json_t *groups = json_object_get(r->old, "config_groups");
+    const char *key;
+    json_t *group;
+
+    if (r->change->layout == VC_LAYOUT_BITSANDBYTES) {
+        return is_text(r->old, "quant_method", "bitsandbytes") && json_is_true(json_object_get(r->old, "load_in_8bit"));
+    }
+    if (r->change->layout != VC_LAYOUT_COMPRESSED_TENSORS || !is_text(r->old, "quant_method", "compressed-tensors")) {
+        return false;
+    }
+    json_object_foreach(groups, key, group)
+    {
+        if (!is_plain_group(r->old, group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_group(const struct vc_quant *a, const struct vc_quant *b)
+{
+    return a->granularity == b->granularity &&
+           (a->granularity != VC_GRANULARITY_GROUP || a->group_size == b->group_size);
+}
+
+static enum vc_status note_group(struct rewriting *r, const struct vc_quant *quant)
+{
+    size_t i = 0;
+
+    while (i < r->n_groups && !same_group(&r->groups[i], quant)) {
+        i++;
+    }
+    if (i == MAX_GROUPS) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its scales are shared in more than %d different ways", MAX_GROUPS);
+    }
+    if (i == r->n_groups) {
+        r->groups[r->n_groups++] = *quant;
+    }
+    return VC_OK;
+}
+
+/* Whether another worker's output is codes that loaders know: made for the layout, or copied with its parts. */
+static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_tensor *out)
+{
+    const struct vc_tensor *source = &r->change->model->tensors[out->source];
+    enum vc_layout layout = r->change->layout;
+
+    if (out->quant.scheme == VC_SCHEME_NONE) {
+        return false;
+    }
+    if (out->form == VC_FORM_VALUES) {
+        return layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
+    }
+    return source->quant != NULL && vc_name_is_quantized_part(r->change->model->tensors[source->quant->scale].name);
+}
+
+static enum vc_status list_weights(struct rewriting *r)
+{
+    const struct vc_out_list *outs = r->change->outs;
+    size_t own = 0;
+    size_t other = 0;
+
+    r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_elsewhere, sizeof *r->weights);
+    if (r->weights == NULL) {
+        return VC_E_NOMEM;
+    }
+    while (own < outs->n || other < outs->n_elsewhere) {
+        const struct vc_out_tensor *a = own < outs->n ? &outs->tensors[own] : NULL;
+        const struct vc_out_tensor *b = other < outs->n_elsewhere ? &outs->elsewhere[other] : NULL;
+
+        if (b == NULL || (a != NULL && a->source <= b->source)) {
+            r->weights[r->n++] = (struct weight){a, r->change->told[own++]};
+        } else {
+            r->weights[r->n++] = (struct weight){b, is_told_elsewhere(r, b)};
+            other++;
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status count(struct rewriting *r)
+{
+    const struct vc_hf_change *c = r->change;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < c->model->n_tensors; i++) {
+        r->n_was += c->model->tensors[i].quant != NULL;
+    }
+    for (i = 0; i < r->n; i++) {
+        const struct vc_out_tensor *out = r->weights[i].out;
+        const struct vc_tensor *source = &c->model->tensors[out->source];
+
+        if (r->weights[i].told) {
+            r->n_made += out->form == VC_FORM_VALUES;
+            r->n_kept += out->form == VC_FORM_RAW;
+            VC_TRY(note_group(r, &out->quant));
+        } else if (out->form == VC_FORM_RAW && source->companion_of == VC_NO_TENSOR) {
+            r->n_other += vc_name_is_quantized_part(source->name);
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- the new member ---- */
+
+static void add_name(struct vc_text *text, const char *path, size_t n_path, bool *first)
+{
+    struct vc_text name;
+
+    vc_text_init(&name, text->ctx);
+    vc_text_add_bytes(&name, path, n_path);
+    vc_text_add(text, "%s", *first ? "" : ", ");
+    if (name.status == VC_OK) {
+        vc_text_add_json_string(text, name.data);
+    } else if (text->status == VC_OK) {
+        text->status = name.status;
+    }
+    vc_text_release(&name);
+    *first = false;
+}
+
+static bool is_codes_of(const struct rewriting *r, size_t i, const struct vc_quant *group)
+{
+    return r->weights[i].told && same_group(&r->weights[i].out->quant, group);
+}
+
+/* The modules whose weights are codes that share their scales in this way. */
+static void add_modules(const struct rewriting *r, const struct vc_quant *group, struct vc_text *text)
+{
+    bool first = true;
+    size_t i;
+
+    vc_text_add(text, "[");
+    for (i = 0; i < r->n; i++) {
+        const char *name = r->weights[i].out->name;
+        size_t n_path;
+
+        if (is_codes_of(r, i, group) && vc_name_is_module_weight(name, &n_path)) {
+            add_name(text, name, n_path, &first);
+        }
+    }
+    vc_text_add(text, "]");
+}
+
+/* The linear layers that are not codes, as far as names and shapes tell (a name too many does no harm, one too few
+ * makes the loader look for codes); and the head of a model that has it tied to its embedding, which no tensor tells
+ * of. */
+static void add_ignored(const struct rewriting *r, struct vc_text *text)
+{
+    bool has_head = false;
+    bool first = true;
+    size_t i;
+
+    vc_text_add(text, "[");
+    for (i = 0; i < r->n; i++) {
+        const struct vc_out_tensor *out = r->weights[i].out;
+        size_t n_path;
+
+        if (!vc_name_is_module_weight(out->name, &n_path) || out->n_dims != 2 || n_path == 0) {
+            continue;
+        }
+        has_head |= strcmp(out->name, "lm_head.weight") == 0;
+        if (!r->weights[i].told && vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)) {
+            add_name(text, out->name, n_path, &first);
+        }
+    }
+    if (!has_head) {
+        add_name(text, "lm_head", strlen("lm_head"), &first);
+    }
+    vc_text_add(text, "]");
+}
+
+static void add_group(const struct rewriting *r, size_t index, struct vc_text *text)
+{
+    static const char *const strategies[] = {
+        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
+    const struct vc_quant *group = &r->groups[index];
+
+    vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
+    if (r->n_groups == 1) {
+        vc_text_add(text, "[\"Linear\"]");
+    } else {
+        add_modules(r, group, text);
+    }
+    vc_text_add(text,
+                ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": 8, \"type\": \"int\", "
+                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
+                strategies[group->granularity]);
+    if (group->granularity == VC_GRANULARITY_GROUP) {
+        vc_text_add(text, "%" PRIu64, group->group_size);
+    } else {
+        vc_text_add(text, "null");
+    }
+    vc_text_add(text, ", \"dynamic\": false},\n        \"input_activations\": null,\n"
+                      "        \"output_activations\": null\n      }");
+}
+
+static void write_compressed_tensors(const struct rewriting *r, struct vc_text *text)
+{
+    size_t i;
+
+    vc_text_add(text, "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
+                      "    \"format\": \"pack-quantized\",\n    \"quantization_status\": \"compressed\",\n"
+                      "    \"config_groups\": {");
+    for (i = 0; i < r->n_groups; i++) {
+        add_group(r, i, text);
+    }
+    vc_text_add(text, "\n    },\n    \"ignore\": ");
+    add_ignored(r, text);
+    vc_text_add(text, ",\n    \"kv_cache_scheme\": null\n  }");
+}
+
+static void write_bitsandbytes(const struct rewriting *r, struct vc_text *text)
+{
+    vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
+                      "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
+    add_ignored(r, text);
+    vc_text_add(text, "\n  }");
+}
+
+/* ---- the decision ---- */
+
+/* Models whose matrices are kept the other way round: no linear layers to a loader, and rows are not outputs. NULL: the
+ * model is none of them. */
+static const char *transposed_type(const json_t *root)
+{
+    static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
+    size_t i;
+
+    for (i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (is_text(root, "model_type", types[i])) {
+            return types[i];
+        }
+    }
+    return NULL;
+}
+
+static enum vc_status check_model(const struct rewriting *r)
+{
+    const char *type = transposed_type(r->root);
+
+    return type == NULL ? VC_OK
+                        : vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                                  VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
+                                                    "takes them as int8; --layout plain does",
+                                  type);
+}
+
+bool vc_hf_config_takes_int8(const char *text, size_t n)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    bool takes = json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
+                 json_object_get(root, MEMBER) == NULL;
+
+    json_decref(root);
+    return takes;
+}
+
+static enum vc_status refuse(const struct rewriting *r)
+{
+    const char *method = json_string_value(json_object_get(r->old, "quant_method"));
+
+    return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                   VC_HF_CONFIG_NAME ": its " MEMBER " (%.40s) speaks of weights that stay as they are, and cannot be "
+                                     "joined with one of int8; dequantize all of them, or none",
+                   method != NULL ? method : "of no method");
+}
+
+enum decision { LEAVE, REMOVE, WRITE };
+
+static enum vc_status decide(const struct rewriting *r, enum decision *what)
+{
+    bool changed = r->n_made != 0 || r->n_kept != r->n_was; /* the old one says too much, or too little */
+
+    *what = LEAVE;
+    if (!changed || (r->n_made + r->n_kept == 0 && (r->old == NULL || r->n_other != 0))) {
+        return VC_OK;
+    }
+    if (r->n_made + r->n_kept == 0) {
+        *what = REMOVE;
+        return VC_OK;
+    }
+    if (r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r))) {
+        return refuse(r);
+    }
+    if (r->change->outs->elsewhere_unsure) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME " says which weights are int8, and with --nonfinite=keep that is not known "
+                                         "before other workers' weights are read; leave out one of that and --shard");
+    }
+    *what = WRITE;
+    return r->n_made != 0 ? check_model(r) : VC_OK;
+}
+
+enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
+                                    struct vc_text *out)
+{
+    struct rewriting r = {.ctx = ctx, .change = change};
+    enum decision what;
+    struct vc_text member;
+    enum vc_status status;
+
+    vc_text_init(&member, ctx);
+    VC_TRY(parse(ctx, text, n, &r.root));
+    find_member(&r);
+    VC_TRY(list_weights(&r));
+    VC_TRY(count(&r));
+    VC_TRY(decide(&r, &what));
+    if (what == WRITE && change->layout == VC_LAYOUT_BITSANDBYTES) {
+        write_bitsandbytes(&r, &member);
+    } else if (what == WRITE) {
+        write_compressed_tensors(&r, &member);
+    }
+    VC_TRY(member.status);
+    if (what == LEAVE) {
+        vc_text_add_bytes(out, text, n);
+    } else if (r.old != NULL) {
+        vc_json_member_replace(text, n, r.index, what == WRITE ? member.data : NULL, out);
+    } else if (what == WRITE) {
+        vc_json_member_append(text, n, MEMBER, member.data, out);
+    }
+    status = out->status;
+out:
+    vc_text_release(&member);
+    vc_free(ctx, r.weights);
+    json_decref(r.root);
+    return status;
+}
+
+/* ---- hints for the reader ---- */
+
+static void merge(uint64_t *all, bool first, const json_t *value)
+{
+    uint64_t own = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+
+    *all = first || *all == own ? own : 0;
+}
+
+enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    json_t *config = json_object_get(root, MEMBER);
+    json_t *groups = json_object_get(config, "config_groups");
+    bool first = true;
+    const char *key;
+    json_t *group;
+
+    *out = (struct safetensors_hint){0};
+    if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
+    }
+    if (is_text(config, "quant_method", "compressed-tensors")) {
+        json_object_foreach(groups, key, group)
+        {
+            json_t *weights = json_object_get(group, "weights");
+
+            merge(&out->num_bits, first, json_object_get(weights, "num_bits"));
+            merge(&out->group_size, first, json_object_get(weights, "group_size"));
+            first = false;
+        }
+    }
+    json_decref(root);
+    return VC_OK;
+}
+
+/* The config.json in the folder, or in the folder of that file. */
+static char *path_beside(struct vc_ctx *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    size_t n_bytes = n + sizeof "/" VC_HF_CONFIG_NAME;
+    char *config = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+
+    if (config != NULL) {
+        (void)snprintf(config, n_bytes, "%.*s%s" VC_HF_CONFIG_NAME, (int)n, path, is_folder ? "/" : "");
+    }
+    return config;
+}
+
+static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
+{
+    struct vc_infile *file = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_infile_open(ctx, path, &file));
+    if (file->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
+        *n = (size_t)file->size_bytes;
+        *text = vc_alloc(ctx, VC_TAG_IO, *n);
+        VC_TRY_ALLOC(*text);
+        VC_TRY(vc_infile_read(ctx, file, 0, *text, *n));
+    }
+out:
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
+{
+    char *config;
+    enum vc_status status;
+
+    *text = NULL;
+    *n = 0;
+    if (strcmp(path, "-") == 0) {
+        return VC_OK;
+    }
+    config = path_beside(ctx, path);
+    if (config == NULL) {
+        return VC_E_NOMEM;
+    }
+    status = read_text(ctx, config, text, n);
+    vc_free(ctx, config);
+    if (status != VC_OK) {
+        vc_free(ctx, *text);
+        *text = NULL;
+    }
+    if (status != VC_OK && status != VC_E_NOMEM) { /* it is not there, or no file */
+        vc_clear_error(ctx);
+        status = VC_OK;
+    }
+    return status;
+}
+
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    *out = (struct safetensors_hint){0};
+    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    VC_TRY(text == NULL ? VC_OK : vc_hf_config_hint(ctx, text, n, out));
+out:
+    vc_free(ctx, text);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* hf_config.h - config.json of a Hugging Face model, as far as it speaks of weights: its "quantization_config".
+ *
+ * Only that one member of the text is added, replaced or removed; every other byte stays, so that numbers, their
+ * spelling and the order of keys survive. Forms: docs/formats.md. */
+#ifndef VC_FORMATS_HF_CONFIG_H
+#define VC_FORMATS_HF_CONFIG_H
+
+#include "core/base/text.h"
+#include "core/run/sink.h"
+#include "formats/safetensors/safetensors_modules.h"
+
+#define VC_HF_CONFIG_NAME      "config.json"
+#define VC_HF_CONFIG_MAX_BYTES ((size_t)16 << 20)
+
+/* What becomes of the model, for its config.json. */
+struct vc_hf_change {
+    const struct vc_model *model; /* the source */
+    const struct vc_out_list *outs;
+    const bool *told; /* by output: codes in a layout that loaders know (safetensors_records) */
+    enum vc_layout layout;
+};
+
+/* Adds the new text to `out`. VC_E_FORMAT: it is no JSON object. VC_E_UNSUPPORTED: weights were quantized in a way that
+ * the text describes and that cannot be joined with ours, or the loader of such a model has no linear layers. */
+enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
+                                    struct vc_text *out);
+
+/* Whether loaders of that model take int8 weights of linear layers, as far as the text tells: it names a type of model,
+ * none with transposed matrices, and speaks of no quantization yet. */
+bool vc_hf_config_takes_int8(const char *text, size_t n);
+
+/* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
+ * nothing. */
+enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);
+
+/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more
+ * than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
+enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out);
+
+#endif

@@ -1,0 +1,72 @@
+/* hf_dtype.c - see hf_dtype.h. Members of parts of a model (text_config and the like) are left alone: what they say of
+ * their part is not known here. */
+#include "formats/huggingface/hf_dtype.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "formats/io/json_member.h"
+
+static bool is_float(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F32;
+}
+
+enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
+{
+    enum vc_dtype dtype = VC_DTYPE_RAW;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor *out = &outs->tensors[i];
+
+        if (out->companion || out->quant.scheme != VC_SCHEME_NONE || !is_float(out->dtype) ||
+            !is_float(out->source_dtype) || out->dtype == out->source_dtype) {
+            continue;
+        }
+        if (dtype != VC_DTYPE_RAW && dtype != out->dtype) {
+            return VC_DTYPE_RAW;
+        }
+        dtype = out->dtype;
+    }
+    return dtype;
+}
+
+static bool says_dtype(const char *key, const json_t *value)
+{
+    return (strcmp(key, "torch_dtype") == 0 || strcmp(key, "dtype") == 0) && json_is_string(value);
+}
+
+enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t n, enum vc_dtype dtype,
+                                   struct vc_text *out)
+{
+    const char *name = dtype == VC_DTYPE_F16 ? "\"float16\"" : dtype == VC_DTYPE_BF16 ? "\"bfloat16\"" : "\"float32\"";
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    struct vc_text now;
+    struct vc_text next;
+    const char *key;
+    json_t *value;
+    size_t index = 0;
+
+    vc_text_init(&now, ctx);
+    vc_text_add_bytes(&now, text, n);
+    json_object_foreach(root, key, value)
+    {
+        if (now.status == VC_OK && says_dtype(key, value)) {
+            vc_text_init(&next, ctx);
+            vc_json_member_replace(now.data, now.n, index, name, &next);
+            vc_text_release(&now);
+            now = next;
+        }
+        index++;
+    }
+    json_decref(root);
+    if (now.status == VC_OK && now.n != 0) {
+        vc_text_add_bytes(out, now.data, now.n);
+    }
+    if (now.status != VC_OK) {
+        out->status = now.status;
+    }
+    vc_text_release(&now);
+    return out->status;
+}

@@ -1,0 +1,96 @@
+/* joined_layers.c - see joined_layers.h. */
+#include "formats/huggingface/joined_layers.h"
+
+#include <string.h>
+
+static const char weight[] = ".weight";
+
+const char *const *vc_joined_layers(const char *module, size_t n, size_t *n_base)
+{
+    static const char *const sets[][4] = {
+        {"q_proj", "k_proj", "v_proj", NULL}, {"query", "key", "value", NULL}, {"gate_proj", "up_proj", NULL, NULL}};
+    size_t i;
+    size_t k;
+
+    *n_base = n;
+    while (*n_base > 0 && module[*n_base - 1] != '.') {
+        (*n_base)--;
+    }
+    for (i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        for (k = 0; sets[i][k] != NULL; k++) {
+            if (strlen(sets[i][k]) == n - *n_base && memcmp(module + *n_base, sets[i][k], n - *n_base) == 0) {
+                return sets[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+enum state { UNKNOWN, QUANTIZED, KEPT };
+
+struct joining {
+    const struct vc_model *model;
+    unsigned char *states; /* by tensor of the model */
+    char *name;            /* room for any */
+};
+
+/* One of the layers that the weight is joined with and that is kept, or NULL. */
+static const char *kept_beside(const struct joining *j, const char *name)
+{
+    size_t n = strlen(name);
+    size_t n_base;
+    const char *const *set;
+
+    if (n < sizeof weight || strcmp(name + n - (sizeof weight - 1), weight) != 0) {
+        return NULL;
+    }
+    set = vc_joined_layers(name, n - (sizeof weight - 1), &n_base);
+    for (; set != NULL && *set != NULL; set++) {
+        size_t tensor;
+
+        memcpy(j->name, name, n_base);
+        memcpy(j->name + n_base, *set, strlen(*set));
+        memcpy(j->name + n_base + strlen(*set), weight, sizeof weight);
+        tensor = vc_model_find(j->model, j->name);
+        if (tensor != VC_NO_TENSOR && j->states[tensor] == KEPT) {
+            return *set;
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
+                              const bool *told, struct vc_arena *arena, const char **note)
+{
+    struct joining j = {.model = model};
+    enum vc_status status = VC_OK;
+    size_t longest = 0;
+    size_t i;
+
+    *note = NULL;
+    j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
+    VC_TRY_ALLOC(j.states);
+    for (i = 0; i < outs->n; i++) {
+        if (!outs->tensors[i].companion) {
+            j.states[outs->tensors[i].source] = told[i] ? QUANTIZED : KEPT;
+            longest = strlen(outs->tensors[i].name) > longest ? strlen(outs->tensors[i].name) : longest;
+        }
+    }
+    j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
+    VC_TRY_ALLOC(j.name);
+    for (i = 0; i < outs->n && *note == NULL; i++) {
+        const char *name = outs->tensors[i].name;
+        const char *kept = told[i] && !outs->tensors[i].companion ? kept_beside(&j, name) : NULL;
+
+        if (kept != NULL) {
+            *note = vc_arena_printf(ctx, arena,
+                                    "%s becomes int8 and %s beside it does not: vLLM joins the two, and refuses that",
+                                    name, kept);
+            VC_TRY_ALLOC(*note);
+        }
+    }
+out:
+    vc_free(ctx, j.name);
+    vc_free(ctx, j.states);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* weight_index.h - the index of a checkpoint in several files: which tensor lies in which of them.
+ *
+ *     {"metadata": {"total_size": bytes of all tensors}, "weight_map": {tensor: file name, ...}} */
+#ifndef VC_FORMATS_WEIGHT_INDEX_H
+#define VC_FORMATS_WEIGHT_INDEX_H
+
+#include "core/base/arena.h"
+#include "core/base/text.h"
+#include "core/model/source.h"
+#include "formats/io/infile.h"
+
+#define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)
+
+struct weight_index {
+    struct vc_arena arena;
+    struct json_t *root, *map; /* jansson's */
+    uint64_t tree_bytes;       /* ... in the pool's figures */
+    size_t n_files;
+    const char **files; /* sorted */
+};
+
+/* Reads the index; the names of files in it are plain ones. Sentences do not name it. Release also after a failure. */
+enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out);
+
+/* The model has the tensors of all files, under the names they have there, and io[].shard counts index->files. Every
+ * one is in the index at its file, and nothing else is; of files that are `lost` (only with findings, else all false)
+ * what they hold is not known. A wrong total size becomes a note of the model. Sentences begin
+ * with the tensor's name and call the index `name`. */
+enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
+                                     const bool *lost, struct vc_model *model);
+
+/* Frees all but the names of the files. */
+void vc_weight_index_forget(struct vc_ctx *ctx, struct weight_index *index);
+void vc_weight_index_release(struct vc_ctx *ctx, struct weight_index *index);
+
+struct weight_index_entry {
+    const char *tensor, *file;
+};
+
+/* The text of an index as Hugging Face writes it: indented by two, tensors sorted. Sorts the entries. */
+enum vc_status vc_weight_index_text(uint64_t total_size, size_t n, struct weight_index_entry *entries,
+                                    struct vc_text *text);
+
+#endif

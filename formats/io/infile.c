@@ -1,0 +1,224 @@
+/* infile.c - opens an input file, reads it by range; unnamed temporary files.
+ *
+ * Sentences made here do not name the file: vc_model_open and the readers put the path in front. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "formats/io/infile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VC_COPY_BYTES ((size_t)256 << 10)
+
+static const char *temp_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return folder != NULL && folder[0] != '\0' ? folder : "/tmp";
+}
+
+int vc_tempfile_open(struct vc_ctx *ctx)
+{
+    const char *folder = temp_folder();
+    char name[PATH_MAX];
+    int fd = -1;
+    int n;
+
+#ifdef O_TMPFILE
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        return fd;
+    }
+#endif
+    /* File systems without O_TMPFILE: a name for a moment. */
+    n = snprintf(name, sizeof name, "%s/vcompress-XXXXXX", folder);
+    if (n > 0 && (size_t)n < sizeof name) {
+        fd = mkstemp(name);
+    } else {
+        errno = ENAMETOOLONG;
+    }
+    if (fd < 0) {
+        vc_fail_errno(ctx, errno, "cannot make a temporary file in %s (TMPDIR)", folder);
+        return -1;
+    }
+    unlink(name);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
+
+static enum vc_status write_all(struct vc_ctx *ctx, int fd, const unsigned char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t got = write(fd, data, n);
+
+        if (got < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return vc_fail_errno(ctx, errno, "cannot write to the temporary file in %s (TMPDIR)", temp_folder());
+        }
+        data += got;
+        n -= (size_t)got;
+    }
+    return VC_OK;
+}
+
+static enum vc_status copy_stdin(struct vc_ctx *ctx, int to)
+{
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(buffer);
+    for (;;) {
+        ssize_t got = read(STDIN_FILENO, buffer, VC_COPY_BYTES);
+
+        VC_TRY(vc_check_cancelled(ctx));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            status = vc_fail_errno(ctx, errno, "cannot read");
+            goto out;
+        }
+        if (got == 0) {
+            break;
+        }
+        VC_TRY(write_all(ctx, to, buffer, (size_t)got));
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+/* Standard input that is a file, from its start, needs no copy. */
+static enum vc_status open_stdin(struct vc_ctx *ctx, int *fd)
+{
+    struct stat st;
+    enum vc_status status;
+
+    if (fstat(STDIN_FILENO, &st) != 0) {
+        return vc_fail_errno(ctx, errno, "cannot read");
+    }
+    if (S_ISREG(st.st_mode) && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0) {
+        *fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+        return *fd < 0 ? vc_fail_errno(ctx, errno, "cannot read") : VC_OK;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
+    }
+    *fd = vc_tempfile_open(ctx);
+    if (*fd < 0) {
+        return VC_E_IO;
+    }
+    status = copy_stdin(ctx, *fd);
+    if (status != VC_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
+{
+    if (S_ISDIR(st->st_mode)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder, not a checkpoint file");
+    }
+    if (!S_ISREG(st->st_mode)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a %s, not a file (a pipe is read with '-' as the input)",
+                       S_ISFIFO(st->st_mode) ? "pipe" : (S_ISSOCK(st->st_mode) ? "socket" : "device"));
+    }
+    if (st->st_size <= 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
+{
+    struct vc_infile *file = NULL;
+    struct stat st;
+    enum vc_status status = VC_OK;
+    int fd = -1;
+
+    *out = NULL;
+    if (strcmp(path, "-") == 0) {
+        VC_TRY(open_stdin(ctx, &fd));
+    } else {
+        /* O_NONBLOCK: a pipe without a writer is refused, not waited for. It means nothing for files. */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0) {
+            status = vc_fail_errno(ctx, errno, "cannot open");
+            goto out;
+        }
+    }
+    if (fstat(fd, &st) != 0) {
+        status = vc_fail_errno(ctx, errno, "cannot read its size");
+        goto out;
+    }
+    VC_TRY(check_kind(ctx, &st));
+    file = vc_alloc(ctx, VC_TAG_MISC, sizeof *file);
+    VC_TRY_ALLOC(file);
+    file->fd = fd;
+    file->size_bytes = (uint64_t)st.st_size;
+    file->device = st.st_dev;
+    file->inode = st.st_ino;
+    file->path = path;
+    *out = file;
+    return VC_OK;
+out:
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out)
+{
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENAMETOOLONG)) {
+        *out = NULL;
+        return vc_fail(ctx, VC_E_FORMAT, "is not there, but %s names it", by);
+    }
+    return vc_infile_open(ctx, path, out);
+}
+
+void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
+{
+    if (file != NULL) {
+        close(file->fd);
+        vc_free(ctx, file);
+    }
+}
+
+enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
+{
+    unsigned char *to = dst;
+
+    if (offset > file->size_bytes || n > file->size_bytes - offset) {
+        return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
+                       offset, file->size_bytes);
+    }
+    while (n > 0) {
+        ssize_t got = pread(file->fd, to, n, (off_t)offset);
+
+        if (got < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return vc_fail_errno(ctx, errno, "cannot read %zu bytes at offset %" PRIu64, n, offset);
+        }
+        if (got == 0) {
+            return vc_fail(ctx, VC_E_FORMAT,
+                           "ends at offset %" PRIu64 " now, but had %" PRIu64 " bytes when it was opened", offset,
+                           file->size_bytes);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return VC_OK;
+}

@@ -1,0 +1,30 @@
+/* infile.h - an input file: opened once, read by range, never mapped, never changed.
+ *
+ * A short read (the file was truncated while it was open) is VC_E_FORMAT and names the offset. Thread-safe after open.
+ */
+#ifndef VC_FORMATS_INFILE_H
+#define VC_FORMATS_INFILE_H
+
+#include <sys/stat.h>
+
+#include "core/base/ctx.h"
+
+struct vc_infile {
+    int fd;
+    uint64_t size_bytes;
+    dev_t device; /* with inode: to know the input again whatever it is called */
+    ino_t inode;
+    const char *path; /* borrowed from the model */
+};
+
+/* "-" copies standard input into an unnamed file in $TMPDIR. Refuses folders, devices and empty files. */
+enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out);
+/* The same of a file that another one, `by`, speaks of: VC_E_FORMAT when it is not there. */
+enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
+void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
+enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
+
+/* An unnamed temporary file in $TMPDIR (default /tmp), open for reading and writing; -1 with the error set. */
+int vc_tempfile_open(struct vc_ctx *ctx);
+
+#endif

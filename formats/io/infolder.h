@@ -1,0 +1,52 @@
+/* infolder.h - a folder with a checkpoint in it, as Hugging Face lays them out: weights in one or several safetensors
+ * files (shards) with an index, and the files that go with them (config.json, the tokenizer, licences). */
+#ifndef VC_FORMATS_INFOLDER_H
+#define VC_FORMATS_INFOLDER_H
+
+#include "core/model/source.h"
+#include "formats/io/infile.h"
+
+#define VC_INDEX_SUFFIX ".safetensors.index.json"
+#define VC_INDEX_NAME   "model" VC_INDEX_SUFFIX
+
+struct vc_infolder;
+
+/* A file that goes with the weights. */
+struct vc_carried {
+    const char *name; /* may have folders in it */
+    uint64_t size_bytes;
+};
+
+/* True for a folder and for the name of an index: what vc_infolder_scan takes. */
+bool vc_infolder_is(const char *path);
+
+/* Looks through the folder (or the one that the index at `path` lies in) and reads the index if there is one.
+ * VC_E_FORMAT and VC_E_UNSUPPORTED say what is missing or too many; names of shards are plain file names. */
+enum vc_status vc_infolder_scan(struct vc_ctx *ctx, const char *path, struct vc_infolder **out);
+/* The same without any index: every safetensors file of the folder is a shard. */
+enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct vc_infolder **out);
+void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder); /* accepts NULL */
+
+/* The files with weights, sorted by name. */
+size_t vc_infolder_shard_count(const struct vc_infolder *folder);
+const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
+const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
+const char *vc_infolder_path(const struct vc_infolder *folder);
+/* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
+const char *vc_infolder_gguf(const struct vc_infolder *folder);
+
+/* A file of the folder. */
+enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
+                                struct vc_infile **out);
+
+/* vc_weight_index_check, once; what was read of the index is freed. Without an index everything is right. */
+enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
+                                       struct vc_model *model);
+
+/* What goes with the weights, sorted by name; and how many other files are left where they are. */
+size_t vc_infolder_carried_count(const struct vc_infolder *folder);
+const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, size_t index);
+size_t vc_infolder_left_count(const struct vc_infolder *folder);
+const char *vc_infolder_left(const struct vc_infolder *folder, size_t index);
+
+#endif

@@ -1,0 +1,115 @@
+/* json_member.c - see json_member.h. */
+#include "formats/io/json_member.h"
+
+#include <stdint.h>
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static size_t skip_space(const char *text, size_t n, size_t at)
+{
+    while (at < n && is_space(text[at])) {
+        at++;
+    }
+    return at;
+}
+
+/* at: an opening quote. Behind the closing one. */
+static size_t skip_string(const char *text, size_t n, size_t at)
+{
+    for (at++; at < n && text[at] != '"'; at++) {
+        at += text[at] == '\\';
+    }
+    return at < n ? at + 1 : n;
+}
+
+/* Any value, nested ones whole. */
+static size_t skip_value(const char *text, size_t n, size_t at)
+{
+    size_t depth = 0;
+
+    while (at < n) {
+        char c = text[at];
+
+        if (c == '"') {
+            at = skip_string(text, n, at);
+        } else if (c == '{' || c == '[') {
+            depth++;
+            at++;
+            continue;
+        } else if (c == '}' || c == ']') {
+            if (depth == 0) {
+                return at;
+            }
+            depth--;
+            at++;
+        } else if (depth == 0 && (c == ',' || is_space(c))) {
+            return at;
+        } else {
+            at++;
+            continue;
+        }
+        if (depth == 0) { /* behind a string, or a closing bracket */
+            return at;
+        }
+    }
+    return at;
+}
+
+bool vc_json_member_find(const char *text, size_t n, size_t index, struct json_member *out)
+{
+    size_t at = skip_space(text, n, 0) + 1; /* the '{' */
+    size_t i;
+
+    for (i = 0;; i++) {
+        out->before = at;
+        at = skip_space(text, n, at);
+        at = at < n && text[at] == ',' ? skip_space(text, n, at + 1) : at;
+        if (at >= n || text[at] != '"') {
+            return false;
+        }
+        out->key = at;
+        at = skip_space(text, n, skip_string(text, n, at)) + 1; /* the ':' */
+        out->value = skip_space(text, n, at);
+        at = skip_value(text, n, out->value);
+        out->end = at;
+        if (i == index) {
+            at = skip_space(text, n, at);
+            out->next = at < n && text[at] == ',' ? skip_space(text, n, at + 1) : out->end;
+            return true;
+        }
+    }
+}
+
+void vc_json_member_replace(const char *text, size_t n, size_t index, const char *value, struct vc_text *out)
+{
+    struct json_member m;
+
+    if (!vc_json_member_find(text, n, index, &m)) {
+        vc_text_add_bytes(out, text, n);
+    } else if (value != NULL) {
+        vc_text_add_bytes(out, text, m.value);
+        vc_text_add(out, "%s", value);
+        vc_text_add_bytes(out, text + m.end, n - m.end);
+    } else if (index != 0) { /* with the comma before it */
+        vc_text_add_bytes(out, text, m.before);
+        vc_text_add_bytes(out, text + m.end, n - m.end);
+    } else { /* with the comma behind it */
+        vc_text_add_bytes(out, text, m.key);
+        vc_text_add_bytes(out, text + m.next, n - m.next);
+    }
+}
+
+void vc_json_member_append(const char *text, size_t n, const char *name, const char *value, struct vc_text *out)
+{
+    struct json_member m;
+
+    (void)vc_json_member_find(text, n, SIZE_MAX, &m);
+    vc_text_add_bytes(out, text, m.before);
+    vc_text_add(out, "%s\n  ", text[m.before - 1] == '{' ? "" : ",");
+    vc_text_add_json_string(out, name);
+    vc_text_add(out, ": %s%s", value, text[m.before - 1] == '{' ? "\n" : "");
+    vc_text_add_bytes(out, text + m.before, n - m.before);
+}

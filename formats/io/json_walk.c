@@ -1,0 +1,218 @@
+/* json_walk.c - see json_walk.h.
+ *
+ *     { "a": ... , "b": ... , "c": ... }
+ *     ^          ^          ^            a comma becomes the closing bracket of what is before it, jansson reads that,
+ *                                        and then the opening bracket of what is behind it
+ *
+ * Where the commas are is found by counting brackets. That is right for valid text; and if every piece is a valid
+ * object then so is the whole, wherever it was cut. */
+#include "formats/io/json_walk.h"
+
+#include <inttypes.h>
+
+#include "core/base/checked.h"
+
+/* What jansson takes, from its structures, rounded up: per bracket (an object with its table, an array), per name, per
+ * element; strings have their own bytes. */
+#define VC_BRACKET_BYTES ((uint64_t)256)
+#define VC_NAME_BYTES    ((uint64_t)96)
+#define VC_ELEMENT_BYTES ((uint64_t)64)
+#define VC_SMALL_TREE    ((uint64_t)64 << 10) /* not worth counting */
+
+struct scan {
+    size_t end; /* the comma, or n */
+    uint64_t tree_bytes;
+    bool minus_zero;
+};
+
+static bool is_minus_zero(const char *text, size_t n, size_t at)
+{
+    return at + 2 < n && text[at + 1] == '0' && text[at + 2] != '.' && text[at + 2] != 'e' && text[at + 2] != 'E';
+}
+
+/* Behind the string whose opening quote is at `at`. */
+static size_t skip_string(const char *text, size_t n, size_t at)
+{
+    for (at++; at < n && text[at] != '"'; at++) {
+        at += text[at] == '\\';
+    }
+    return at < n ? at + 1 : n;
+}
+
+/* From the bracket or comma at `at` to the comma behind the member. */
+static struct scan find_end(const char *text, size_t n, size_t at)
+{
+    struct scan scan = {.end = n, .tree_bytes = VC_BRACKET_BYTES};
+    size_t start = at;
+    size_t depth = 1;
+
+    for (at++; at < n;) {
+        char c = text[at];
+
+        if (c == '"') {
+            at = skip_string(text, n, at);
+            continue;
+        }
+        if (c == ',' && depth == 1) {
+            scan.end = at;
+            break;
+        }
+        if (c == '{' || c == '[') {
+            depth++;
+            scan.tree_bytes += VC_BRACKET_BYTES;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        } else if (c == ',') {
+            scan.tree_bytes += VC_ELEMENT_BYTES;
+        } else if (c == ':') {
+            scan.tree_bytes += VC_NAME_BYTES;
+        } else if (c == '-' && is_minus_zero(text, n, at)) {
+            scan.minus_zero = true;
+        }
+        at++;
+    }
+    scan.tree_bytes += 2 * (uint64_t)(scan.end - start);
+    return scan;
+}
+
+size_t vc_json_walk_count(const char *text, size_t n)
+{
+    size_t count = 0;
+    size_t at = 0;
+
+    while (at < n) {
+        at = find_end(text, n, at).end;
+        count++;
+    }
+    return count;
+}
+
+void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n)
+{
+    *walk = (struct json_walk){.text = text, .n = n};
+}
+
+void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted)
+{
+    json_decref(root);
+    vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, -(int64_t)counted);
+}
+
+static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
+{
+    vc_json_tree_free(ctx, walk->member, walk->counted);
+    walk->member = NULL;
+    walk->counted = 0;
+}
+
+/* A tree of that size is about to be made from the text at `at`. */
+static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, uint64_t *counted)
+{
+    uint64_t used = vc_pool_in_use(ctx->shared->pool);
+    uint64_t limit;
+
+    if (bytes <= VC_SMALL_TREE) {
+        return VC_OK;
+    }
+    limit = vc_ctx_max_memory(ctx);
+    if (bytes > limit - vc_min_u64(used, limit)) {
+        return vc_fail(ctx, VC_E_NOMEM,
+                       "byte %zu: reading this takes about %" PRIu64 " bytes of memory, --max-memory allows %" PRIu64,
+                       at, bytes, limit);
+    }
+    vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, (int64_t)bytes);
+    *counted = bytes;
+    return VC_OK;
+}
+
+static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *error)
+{
+    if (json_error_code(error) == json_error_out_of_memory) {
+        return vc_fail(ctx, VC_E_NOMEM, "byte %zu: cannot allocate memory for what is here", at);
+    }
+    return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", at + (size_t)error->position, error->text);
+}
+
+enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
+{
+    uint64_t bytes = 0;
+    json_error_t error;
+    enum vc_status status = VC_OK;
+    size_t at = 0;
+
+    *root = NULL;
+    *counted = 0;
+    while (at < n) {
+        struct scan scan = find_end(text, n, at);
+
+        bytes += scan.tree_bytes;
+        at = scan.end;
+    }
+    VC_TRY(count_tree(ctx, 0, bytes, counted));
+    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (*root == NULL) {
+        status = refuse(ctx, 0, &error);
+        vc_json_tree_free(ctx, NULL, *counted);
+        *counted = 0;
+    }
+out:
+    return status;
+}
+
+/* text[at..end] as an object. */
+static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t end)
+{
+    char before = walk->text[walk->at];
+    size_t n = end < walk->n ? end - walk->at + 1 : walk->n - walk->at;
+    json_error_t error;
+
+    walk->text[walk->at] = '{';
+    if (end < walk->n) {
+        walk->text[end] = '}';
+    }
+    walk->member = json_loadb(walk->text + walk->at, n, JSON_REJECT_DUPLICATES, &error);
+    walk->text[walk->at] = before;
+    if (end < walk->n) {
+        walk->text[end] = ',';
+    }
+    return walk->member != NULL ? VC_OK : refuse(ctx, walk->at, &error);
+}
+
+enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value)
+{
+    enum vc_status status = VC_OK;
+    size_t start = walk->at;
+    struct scan scan;
+    void *member;
+
+    *name = NULL;
+    *value = NULL;
+    drop_member(ctx, walk);
+    if (start == 0 && (walk->n == 0 || walk->text[0] != '{')) {
+        return vc_fail(ctx, VC_E_FORMAT, "byte 0: '{' expected");
+    }
+    if (start >= walk->n) {
+        return VC_OK;
+    }
+    scan = find_end(walk->text, walk->n, start);
+    VC_TRY(count_tree(ctx, start, scan.tree_bytes, &walk->counted));
+    VC_TRY(parse(ctx, walk, scan.end));
+    walk->minus_zero = walk->minus_zero || scan.minus_zero;
+    walk->at = scan.end;
+    member = json_object_iter(walk->member);
+    if (member == NULL && (start != 0 || scan.end < walk->n)) {
+        return vc_fail(ctx, VC_E_FORMAT, "byte %zu: a member expected behind this comma",
+                       start != 0 ? start : scan.end);
+    }
+    if (member != NULL) {
+        *name = json_object_iter_key(member);
+        *value = json_object_iter_value(member);
+    }
+out:
+    return status;
+}
+
+void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk)
+{
+    drop_member(ctx, walk);
+}

@@ -1,0 +1,38 @@
+/* json_walk.h - the members of a large JSON object one after the other, each a tree of its own: jansson checks every
+ * byte as if it had the text whole, but never more than one member is in memory as a tree.
+ *
+ * Names that occur twice are noticed within a member only; the caller has to look at its own. What a tree takes is
+ * counted in the pool. */
+#ifndef VC_FORMATS_JSON_WALK_H
+#define VC_FORMATS_JSON_WALK_H
+
+#include <jansson.h>
+
+#include "core/base/ctx.h"
+
+struct json_walk {
+    char *text; /* the caller's; changed during a step, and put back */
+    size_t n;
+    size_t at; /* the bracket or comma before the next member; n: no more */
+    json_t *member;
+    uint64_t counted; /* bytes of `member` in the pool's figures */
+    bool minus_zero;  /* a number "-0" was among them, which jansson takes for the integer 0 */
+};
+
+/* Members of the object that the text begins with, at least. */
+size_t vc_json_walk_count(const char *text, size_t n);
+
+void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n);
+
+/* The next member: *name and *value are the walk's until the next step; *value NULL: there are no more. VC_E_FORMAT:
+ * the text is no object; the sentence says where and begins with "byte". VC_E_NOMEM: the tree would not fit. */
+enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value);
+
+void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk);
+
+/* A whole text, where all of it is needed at once: refused and counted in the same way. *counted is for json_tree_free.
+ */
+enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted);
+void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* accepts NULL */
+
+#endif

@@ -1,0 +1,24 @@
+/* numbered_name.c - see numbered_name.h. */
+#include "formats/io/numbered_name.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_numbered_name *out)
+{
+    const char *at = name + strlen(name);
+    int end = 0;
+
+    while (at != name && strncmp(at, "-of-", 4) != 0) {
+        at--;
+    }
+    while (at != name && at[-1] >= '0' && at[-1] <= '9') {
+        at--;
+    }
+    if (at == name || at[-1] != '-' || sscanf(at, "%9lu-of-%9lu%n", &out->number, &out->count, &end) != 2 ||
+        strcmp(at + end, extension) != 0) {
+        return false;
+    }
+    out->n_prefix = (size_t)(at - 1 - name);
+    return true;
+}

@@ -1,0 +1,560 @@
+/* outfile.c - writes a temporary file and gives it the output's name once all of it is on the disk.
+ *
+ * Order at the end: write everything, fsync, close (each checked), name it (a link where nothing is there, else a
+ * rename over the old file), fsync the folder. What goes wrong before the naming leaves no trace. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "formats/io/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <vcompress/job.h>
+
+#include "core/base/checked.h"
+#include "formats/io/infile.h"
+#include "formats/io/outfile_internal.h"
+
+#define VC_STDOUT_COPY_BYTES ((size_t)256 << 10)
+
+/* ---- faults, for tests ---- */
+
+static atomic_uint_fast64_t n_calls, failing_call;
+static atomic_bool no_unnamed;
+
+void vc_outfile_fail_at(uint64_t n)
+{
+    atomic_store(&failing_call, n == 0 ? 0 : atomic_load(&n_calls) + n);
+}
+
+uint64_t vc_outfile_call_count(void)
+{
+    return atomic_load(&n_calls);
+}
+
+void vc_outfile_no_unnamed(bool on)
+{
+    atomic_store(&no_unnamed, on);
+}
+
+bool vc_outfile_no_exchange(void)
+{
+    return atomic_load(&no_unnamed);
+}
+
+bool vc_outfile_injected(void)
+{
+    uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
+
+    if (n != atomic_load_explicit(&failing_call, memory_order_relaxed)) {
+        return false;
+    }
+    errno = EIO;
+    return true;
+}
+
+/* ---- names of temporary files, where a signal handler finds them ---- */
+
+#define VC_TEMPORARIES     1024
+#define VC_TEMPORARY_BYTES 32
+
+static struct {
+    atomic_int state; /* 0 free, 1 being filled or emptied, 2 something of that name may exist */
+    bool is_folder;   /* an empty one, then */
+    int folder;
+    char name[VC_TEMPORARY_BYTES];
+} temporaries[VC_TEMPORARIES];
+
+void vc_outfile_remove_temporaries(void)
+{
+    int saved = errno;
+    size_t i;
+
+    for (i = 0; i < VC_TEMPORARIES; i++) {
+        if (atomic_load(&temporaries[i].state) == 2) {
+            (void)unlinkat(temporaries[i].folder, temporaries[i].name, temporaries[i].is_folder ? AT_REMOVEDIR : 0);
+        }
+    }
+    errno = saved;
+}
+
+void vc_job_remove_temporaries(void)
+{
+    vc_outfile_remove_temporaries();
+}
+
+int vc_outfile_temporary_take(int folder, bool is_folder)
+{
+    static atomic_uint serial;
+    struct timespec t;
+    int expected;
+    int i;
+
+    for (i = 0; i < VC_TEMPORARIES; i++) {
+        expected = 0;
+        if (atomic_compare_exchange_strong(&temporaries[i].state, &expected, 1)) {
+            break;
+        }
+    }
+    if (i == VC_TEMPORARIES) {
+        errno = EMFILE;
+        return -1;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    temporaries[i].folder = folder;
+    temporaries[i].is_folder = is_folder;
+    (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, ".vcompress-%08" PRIx32 "%08" PRIx32,
+                   (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec,
+                   (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u);
+    atomic_store(&temporaries[i].state, 2);
+    return i;
+}
+
+const char *vc_outfile_temporary_name(int slot)
+{
+    return temporaries[slot].name;
+}
+
+void vc_outfile_temporary_forget(int slot)
+{
+    atomic_store(&temporaries[slot].state, 0);
+}
+
+static void temporary_drop(struct vc_outfile *file, bool unlink_it)
+{
+    if (file->temporary < 0) {
+        return;
+    }
+    if (unlink_it) {
+        (void)unlinkat(temporaries[file->temporary].folder, temporaries[file->temporary].name, 0);
+    }
+    vc_outfile_temporary_forget(file->temporary);
+    file->temporary = -1;
+}
+
+/* ---- creating ---- */
+
+const char *vc_outfile_path(const struct vc_outfile *file)
+{
+    return file->to_stdout ? "standard output" : file->path;
+}
+
+static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *file)
+{
+    struct stat st;
+
+    if (isatty(STDOUT_FILENO) && !file->force) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is a terminal; binary goes there only with --force");
+    }
+    if (fstat(STDOUT_FILENO, &st) != 0) {
+        return vc_fail_errno(ctx, errno, "cannot write to standard output");
+    }
+    if (S_ISREG(st.st_mode) && vc_outfile_is_input(file, &st)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is the input itself, which is never overwritten");
+    }
+    return VC_OK;
+}
+
+static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
+{
+    struct vc_outfile *file = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *file);
+
+    if (file == NULL) {
+        return NULL;
+    }
+    file->folder = -1;
+    file->fd = -1;
+    file->link_fd = -1;
+    file->temporary = -1;
+    file->path = vc_strdup(ctx, VC_TAG_NAMES, path);
+    if (file->path == NULL) {
+        vc_free(ctx, file);
+        return NULL;
+    }
+    return file;
+}
+
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out)
+{
+    *out = make_file(ctx, shown);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    (*out)->folder = folder;
+    (*out)->folder_borrowed = true;
+    return VC_OK;
+}
+
+enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
+                                 struct vc_outfile **out)
+{
+    struct vc_outfile *file = make_file(ctx, path);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (file == NULL) {
+        return VC_E_NOMEM;
+    }
+    file->force = force;
+    file->to_stdout = strcmp(path, "-") == 0;
+    file->input = input;
+    VC_TRY(file->to_stdout ? check_stdout(ctx, file) : vc_outfile_resolve(ctx, file));
+    *out = file;
+    return VC_OK;
+out:
+    vc_outfile_free(ctx, file);
+    return status;
+}
+
+/* False with what is free when that is less than the file needs. */
+static bool has_room(const struct vc_outfile *file, uint64_t *available)
+{
+    struct statvfs fs;
+    int fd = file->to_stdout ? file->fd : file->folder;
+
+    /* No answer, or a file system without a size: writing will tell. */
+    return fd < 0 || fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0 ||
+           !vc_mul_u64(fs.f_bavail, fs.f_frsize != 0 ? fs.f_frsize : fs.f_bsize, available) ||
+           *available >= file->needed;
+}
+
+static enum vc_status check_room(struct vc_ctx *ctx, const struct vc_outfile *file)
+{
+    uint64_t available;
+
+    if (has_room(file, &available)) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_IO, "%s: needs %" PRIu64 " bytes, but %s has only %" PRIu64 " free", vc_outfile_path(file),
+                   file->needed, file->to_stdout ? "the temporary folder (TMPDIR)" : "its folder", available);
+}
+
+enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t bytes)
+{
+    if (file == NULL) {
+        return VC_OK;
+    }
+    file->needed = bytes;
+    return check_room(ctx, file);
+}
+
+/* True when an unnamed file could be made in the folder and named later. */
+static bool begin_unnamed(struct vc_outfile *file)
+{
+#ifdef O_TMPFILE
+    if (atomic_load(&no_unnamed) || access("/proc/self/fd", X_OK) != 0) {
+        return false;
+    }
+    file->fd = vc_outfile_injected() ? -1 : openat(file->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    file->unnamed = file->fd >= 0;
+    return file->unnamed;
+#else
+    (void)file;
+    return false;
+#endif
+}
+
+static bool begin_named(struct vc_outfile *file)
+{
+    int tries;
+
+    for (tries = 0; tries < 100; tries++) {
+        file->temporary = vc_outfile_temporary_take(file->folder, false);
+        if (file->temporary < 0) {
+            return false;
+        }
+        file->fd = vc_outfile_injected() ? -1
+                                         : openat(file->folder, temporaries[file->temporary].name,
+                                                  O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        if (file->fd >= 0) {
+            return true;
+        }
+        temporary_drop(file, false); /* not ours */
+        if (errno != EEXIST) {
+            return false;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    if (file == NULL) {
+        return VC_OK;
+    }
+    if (file->to_stdout) {
+        file->fd = vc_tempfile_open(ctx);
+        if (file->fd < 0) {
+            return vc_context(ctx, "standard output");
+        }
+    } else if (!begin_unnamed(file) && !begin_named(file)) {
+        return vc_fail_errno(ctx, errno, "%s: cannot create a file in its folder", file->path);
+    }
+    return check_room(ctx, file);
+}
+
+/* ---- writing ---- */
+
+enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t offset, const void *data,
+                                size_t n)
+{
+    const unsigned char *at = data;
+
+    while (file != NULL && n != 0) {
+        ssize_t done = vc_outfile_injected() ? -1 : pwrite(file->fd, at, n, (off_t)offset);
+
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done <= 0) {
+            return vc_fail_errno(ctx, done < 0 ? errno : ENOSPC, "%s: cannot write %zu bytes at offset %" PRIu64,
+                                 vc_outfile_path(file), n, offset);
+        }
+        at += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    struct stat st;
+    int fd;
+
+    if (file == NULL || file->to_stdout) {
+        return VC_OK;
+    }
+    fd = file->fd;
+    if (fstat(fd, &st) == 0) {
+        file->device = st.st_dev;
+        file->inode = st.st_ino;
+    }
+    if (vc_outfile_injected() || fsync(fd) != 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", file->path);
+    }
+    if (file->unnamed) {
+        file->link_fd = vc_outfile_injected() ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        if (file->link_fd < 0) {
+            return vc_fail_errno(ctx, errno, "%s: cannot be finished", file->path);
+        }
+    }
+    file->fd = -1;
+    if ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) {
+        return vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
+    }
+    return VC_OK;
+}
+
+/* ---- naming ---- */
+
+/* A second name for the finished file: 0, or an errno. Never replaces anything. */
+static int link_as(struct vc_outfile *file, int folder, const char *name)
+{
+    char source[64];
+    int rc;
+
+    if (vc_outfile_injected()) {
+        return errno;
+    }
+    if (file->unnamed) {
+        (void)snprintf(source, sizeof source, "/proc/self/fd/%d", file->link_fd);
+        rc = linkat(AT_FDCWD, source, folder, name, AT_SYMLINK_FOLLOW);
+    } else {
+        rc = linkat(file->folder, temporaries[file->temporary].name, folder, name, 0);
+    }
+    return rc == 0 ? 0 : errno;
+}
+
+/* Gives an unnamed file a temporary name, which rename needs. */
+static int link_temporary(struct vc_outfile *file)
+{
+    int error = EEXIST;
+    int tries;
+
+    for (tries = 0; error == EEXIST && tries < 100; tries++) {
+        file->temporary = vc_outfile_temporary_take(file->folder, false);
+        if (file->temporary < 0) {
+            return errno;
+        }
+        error = link_as(file, file->folder, temporaries[file->temporary].name);
+        if (error != 0) {
+            temporary_drop(file, false);
+        }
+    }
+    if (error == 0) {
+        file->unnamed = false;
+    }
+    return error;
+}
+
+static int rename_over(struct vc_outfile *file)
+{
+    int error = file->unnamed ? link_temporary(file) : 0;
+
+    if (error != 0) {
+        return error;
+    }
+    if (vc_outfile_injected() ||
+        renameat(file->folder, temporaries[file->temporary].name, file->folder, file->base) != 0) {
+        return errno;
+    }
+    temporary_drop(file, false);
+    return 0;
+}
+
+static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    bool no_links;
+    int error = link_as(file, file->folder, file->base);
+    enum vc_status status = VC_OK;
+    struct stat st;
+
+    if (error == 0) {
+        temporary_drop(file, true); /* the other name */
+        file->named = true;
+        file->is_new = true;
+        return VC_OK;
+    }
+    file->is_new = fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    no_links = !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
+    if (error == EEXIST || no_links) {
+        VC_TRY(vc_outfile_check_target(ctx, file)); /* also where it appeared meanwhile */
+        error = rename_over(file);
+        file->named = error == 0;
+    }
+    if (error != 0) {
+        status = vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
+{
+    int error = link_as(file, folder, name);
+
+    if (error == 0) {
+        temporary_drop(file, true); /* the other name */
+        return VC_OK;
+    }
+    if (!file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK)) {
+        error = vc_outfile_injected() || renameat(file->folder, temporaries[file->temporary].name, folder, name) != 0
+                    ? errno
+                    : 0;
+    }
+    if (error != 0) {
+        return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
+    }
+    temporary_drop(file, false);
+    return VC_OK;
+}
+
+static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)
+{
+    enum vc_status status = VC_OK;
+
+    while (n != 0) {
+        ssize_t done = vc_outfile_injected() ? -1 : write(STDOUT_FILENO, data, n);
+
+        if (done < 0 && errno == EINTR) {
+            VC_TRY(vc_check_cancelled(ctx)); /* the reader of a pipe may never come back */
+            continue;
+        }
+        if (done <= 0) {
+            return vc_fail_errno(ctx, done < 0 ? errno : ENOSPC, "cannot write to standard output");
+        }
+        data += done;
+        n -= (size_t)done;
+    }
+out:
+    return status;
+}
+
+static enum vc_status copy_to_stdout(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_STDOUT_COPY_BYTES);
+    enum vc_status status = VC_OK;
+    off_t at = 0;
+
+    VC_TRY_ALLOC(buffer);
+    for (;;) {
+        ssize_t n = pread(file->fd, buffer, VC_STDOUT_COPY_BYTES, at);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            status = vc_fail_errno(ctx, errno, "cannot read the temporary file for standard output");
+        }
+        if (n <= 0) {
+            break;
+        }
+        VC_TRY(vc_check_cancelled(ctx));
+        VC_TRY(write_stdout(ctx, buffer, (size_t)n));
+        at += n;
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    enum vc_status status = VC_OK;
+
+    if (file == NULL) {
+        return VC_OK;
+    }
+    if (file->to_stdout) {
+        return copy_to_stdout(ctx, file);
+    }
+    VC_TRY(give_name(ctx, file));
+    if (file->folder_syncable && (vc_outfile_injected() || fsync(file->folder) != 0) && errno != EINVAL &&
+        errno != EROFS) {
+        status = vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", file->path);
+    }
+out:
+    return status;
+}
+
+bool vc_outfile_is_named(const struct vc_outfile *file)
+{
+    return file->named;
+}
+
+void vc_outfile_withdraw(struct vc_outfile *file)
+{
+    struct stat st;
+
+    if (file->named && file->is_new && fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_dev == file->device && st.st_ino == file->inode) {
+        (void)unlinkat(file->folder, file->base, 0);
+        file->named = false;
+    }
+}
+
+void vc_outfile_free(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    if (file == NULL) {
+        return;
+    }
+    temporary_drop(file, true);
+    if (file->fd >= 0) {
+        (void)close(file->fd);
+    }
+    if (file->link_fd >= 0) {
+        (void)close(file->link_fd);
+    }
+    if (file->folder >= 0 && !file->folder_borrowed) {
+        (void)close(file->folder);
+    }
+    vc_free(ctx, file->target);
+    vc_free(ctx, file->path);
+    vc_free(ctx, file);
+}

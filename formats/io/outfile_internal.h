@@ -1,0 +1,58 @@
+/* outfile_internal.h - what outfile.c (the life of an output) and outfile_name.c (its name) share. */
+#ifndef VC_FORMATS_OUTFILE_INTERNAL_H
+#define VC_FORMATS_OUTFILE_INTERNAL_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "formats/io/outfile.h"
+
+struct vc_outfile {
+    char *path; /* as given */
+    bool force, to_stdout;
+    const struct vc_model *input; /* may be NULL */
+    uint64_t needed;              /* bytes it will have; 0: not known */
+
+    char *target;         /* with links resolved */
+    const char *base;     /* the last part of target */
+    int folder;           /* -1 for standard output */
+    bool folder_borrowed; /* of a folder that is made as a whole (outfolder.c) */
+    bool folder_syncable; /* false: it may be entered, but not opened for reading */
+
+    int fd;        /* being written; -1 before begin */
+    int link_fd;   /* after sync: keeps an unnamed file alive until it has its name */
+    bool unnamed;  /* no name yet */
+    int temporary; /* slot in the table of temporary names, or -1 */
+    bool named;    /* it has its name */
+    bool is_new;   /* ... where nothing lay before */
+    dev_t device;  /* with inode: of the file, known after sync */
+    ino_t inode;
+};
+
+/* A file of a folder that is made as a whole: it comes into being without a name (or under a temporary one) in
+ * `folder`, which stays the caller's, and place gives it its name, after sync. `shown` is for sentences. */
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out);
+enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name);
+
+/* A slot of the table of temporary names with a new random name for something in `folder`; -1 with errno when all are
+ * taken. What is in the table is removed when the process is ended by a signal; forget takes it out. */
+int vc_outfile_temporary_take(int folder, bool is_folder);
+const char *vc_outfile_temporary_name(int slot);
+void vc_outfile_temporary_forget(int slot);
+
+/* True where file systems without an exchange of names are to be tried (tests). */
+bool vc_outfile_no_exchange(void);
+
+/* True, with errno EIO, when the system call that follows is to fail (tests). */
+bool vc_outfile_injected(void);
+
+/* Fills target, base, folder. */
+enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file);
+
+/* What lies at the output's place may stay out of the way or be replaced. */
+enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfile *file);
+
+/* The input is not to be overwritten; st is of an existing file. */
+bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st);
+
+#endif

@@ -1,0 +1,183 @@
+/* outfile_name.c - what an output's name stands for, and whether it may become one. */
+#define _GNU_SOURCE /* O_PATH */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/io/infile.h"
+#include "formats/io/outfile_internal.h"
+
+#define VC_MAX_LINKS 40 /* as the kernel */
+
+static bool is_same(const struct vc_infile *file, const struct stat *st)
+{
+    return file->device == st->st_dev && file->inode == st->st_ino;
+}
+
+bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st)
+{
+    const struct vc_model *input = file->input;
+    struct stat source;
+    size_t i;
+
+    if (input == NULL) {
+        return false;
+    }
+    for (i = 0; i < input->n_inputs; i++) {
+        if (input->inputs[i] != NULL && is_same(input->inputs[i], st)) {
+            return true;
+        }
+    }
+    if (input->input != NULL) {
+        return is_same(input->input, st);
+    }
+    return input->n_inputs == 0 && input->path != NULL && stat(input->path, &source) == 0 &&
+           source.st_dev == st->st_dev && source.st_ino == st->st_ino;
+}
+
+/* The last part of a path that does not end in '/'. */
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+/* Replaces *path, a symbolic link, by what it points to. */
+static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *file, char **path)
+{
+    char link[PATH_MAX];
+    size_t n_folder = (size_t)(base_of(*path) - *path);
+    ssize_t n = readlink(*path, link, sizeof link);
+    char *next;
+
+    if (n < 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot read this link", file->path);
+    }
+    if ((size_t)n >= sizeof link) {
+        return vc_fail_errno(ctx, ENAMETOOLONG, "%s: cannot follow this link", file->path);
+    }
+    n_folder = n > 0 && link[0] == '/' ? 0 : n_folder;
+    next = vc_alloc(ctx, VC_TAG_NAMES, n_folder + (size_t)n + 1);
+    if (next == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(next, *path, n_folder);
+    memcpy(next + n_folder, link, (size_t)n);
+    next[n_folder + (size_t)n] = '\0';
+    vc_free(ctx, *path);
+    *path = next;
+    return VC_OK;
+}
+
+static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    enum vc_status status = VC_OK;
+    struct stat st;
+    int n = 0;
+
+    while (lstat(file->target, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (++n > VC_MAX_LINKS) {
+            return vc_fail_errno(ctx, ELOOP, "%s: cannot follow this link", file->path);
+        }
+        VC_TRY(follow_link(ctx, file, &file->target));
+    }
+out:
+    return status;
+}
+
+static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    size_t n = (size_t)(file->base - file->target);
+    char *name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(name);
+    memcpy(name, file->target, n);
+    memcpy(name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
+    file->folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    file->folder_syncable = file->folder >= 0;
+#ifdef O_PATH
+    if (file->folder < 0 && errno == EACCES) {
+        file->folder = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+#endif
+    if (file->folder < 0) {
+        status = vc_fail_errno(ctx, errno, "%s: cannot use the folder %s", file->path, name);
+    }
+out:
+    vc_free(ctx, name);
+    return status;
+}
+
+static enum vc_status refuse_kind(struct vc_ctx *ctx, const struct vc_outfile *file, mode_t mode)
+{
+    if (S_ISDIR(mode)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a folder, not a name for the output", file->path);
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a %s, and only files are written ('-' writes to standard output)",
+                   file->path,
+                   S_ISFIFO(mode)   ? "pipe"
+                   : S_ISSOCK(mode) ? "socket"
+                                    : "device");
+}
+
+enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfile *file)
+{
+    struct stat st;
+
+    if (fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", file->path);
+    }
+    if (S_ISLNK(st.st_mode)) {
+        return vc_fail(ctx, VC_E_IO, "%s: has become a link", file->path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return refuse_kind(ctx, file, st.st_mode);
+    }
+    if (vc_outfile_is_input(file, &st)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is the input itself, which is never overwritten", file->path);
+    }
+    if (!file->force) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", file->path);
+    }
+    return VC_OK;
+}
+
+/* Names for streams that are open already, whatever they lead to. */
+static bool is_stream(const char *path)
+{
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    size_t n = strlen(file->path);
+    enum vc_status status = VC_OK;
+
+    if (n == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the name of the output is empty");
+    }
+    if (is_stream(file->path)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a stream, and only files are written; '-' writes to standard output",
+                       file->path);
+    }
+    file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
+    VC_TRY_ALLOC(file->target);
+    VC_TRY(resolve_links(ctx, file));
+    file->base = base_of(file->target);
+    if (file->base[0] == '\0') {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file", file->path);
+    }
+    if (strcmp(file->base, ".") == 0 || strcmp(file->base, "..") == 0) {
+        return refuse_kind(ctx, file, S_IFDIR);
+    }
+    VC_TRY(open_folder(ctx, file));
+    VC_TRY(vc_outfile_check_target(ctx, file));
+out:
+    return status;
+}

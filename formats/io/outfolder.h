@@ -1,0 +1,45 @@
+/* outfolder.h - an output that is a folder of files, and appears whole or not at all.
+ *
+ *     create (looks at the name only) -> add, begin and write the files -> sync each -> commit -> free
+ *
+ * The files have no names until commit makes the folder beside its place, puts them in and renames it. A folder that
+ * is there already is exchanged in one step and removed then; where the file system cannot do that, it steps aside
+ * first. Where the folder is `shared` (several workers write their own files into it), every file appears by itself
+ * instead. */
+#ifndef VC_FORMATS_OUTFOLDER_H
+#define VC_FORMATS_OUTFOLDER_H
+
+#include "core/run/sink.h"
+#include "formats/io/outfile.h"
+
+struct vc_outfolder;
+
+/* Whether the output is to be a folder: what was divided (from_several) stays divided unless the name is a file's, "-"
+ * or one with the format's extension, and --max-shard-size divides anything. Refuses what contradicts that, and --shard
+ * of a source of less than two files. */
+enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
+                                   bool from_several, size_t n_files, bool *in_folder);
+
+/* Refuses an empty name, a file, a link, the folder of the input, one that it lies in or that lies in it, a folder that
+ * exists (unless `force`, and then only if it is empty or holds files that we write folders of, and is no Git
+ * repository), a folder for it that does not exist. Shared: the folder may exist; it is made with the first file that
+ * is added, and stays whatever happens, because other workers may be using it. Nothing is created yet. */
+enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
+                                   const struct vc_model *input, struct vc_outfolder **out);
+
+/* Another file, which stays the folder's. `name` may have folders in it; it is copied. */
+enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
+                                struct vc_outfile **out);
+
+/* Shared, without `force`: refuses a file of that name that is there already. For those that are added late. */
+enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name);
+
+enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes);
+
+/* Every file has been synced. */
+enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder);
+
+void vc_outfolder_free(struct vc_ctx *ctx,
+                       struct vc_outfolder *folder); /* accepts NULL; removes what was not committed */
+
+#endif

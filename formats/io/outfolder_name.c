@@ -1,0 +1,231 @@
+/* outfolder_name.c - what an output folder's name stands for, and whether it may become one. */
+#define _GNU_SOURCE /* realpath */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/io/infile.h"
+#include "formats/io/outfolder_internal.h"
+
+/* Of the files that we write folders of. */
+static bool is_weights(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0);
+}
+
+static bool names_file(const char *path, const char *extension)
+{
+    size_t n = strlen(path);
+    size_t k = strlen(extension);
+
+    return strcmp(path, "-") == 0 || (n > k && strcasecmp(path + n - k, extension) == 0);
+}
+
+enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
+                                   bool from_several, size_t n_files, bool *in_folder)
+{
+    bool to_file = options->path != NULL && names_file(options->path, extension);
+
+    *in_folder = (from_several || options->max_shard_bytes != 0) && !to_file;
+    if (to_file && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
+                       options->path);
+    }
+    if (options->n_shards != 0 && (!*in_folder || n_files < 2)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "--shard divides the files of a checkpoint in a folder; this one has one file");
+    }
+    if (options->n_shards != 0 && options->max_shard_bytes != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "--shard keeps the files as they are divided; leave --max-shard-size out");
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    size_t n = (size_t)(folder->base - folder->path);
+
+    folder->parent_name = vc_alloc(ctx, VC_TAG_NAMES, n + 2);
+    if (folder->parent_name == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(folder->parent_name, folder->path, n);
+    memcpy(folder->parent_name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
+    folder->parent = open(folder->parent_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->parent < 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot use the folder %s", folder->path, folder->parent_name);
+    }
+    return VC_OK;
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0' || folder[n - 1] == '/');
+}
+
+/* The folder of an input that is one, with links resolved, also where its index was given. */
+static bool find_input(const struct vc_model *input, char real[PATH_MAX])
+{
+    char path[PATH_MAX];
+    char *slash;
+    struct stat st;
+    size_t n;
+
+    if (input == NULL || input->path == NULL || input->input != NULL || stat(input->path, &st) != 0) {
+        return false;
+    }
+    n = strlen(input->path);
+    if (S_ISDIR(st.st_mode) || n >= sizeof path) {
+        return realpath(input->path, real) != NULL;
+    }
+    memcpy(path, input->path, n + 1);
+    slash = strrchr(path, '/');
+    if (slash != NULL) {
+        slash[1] = '\0';
+    }
+    return realpath(slash != NULL ? path : ".", real) != NULL;
+}
+
+/* A file of the input lies, links followed, in the folder that is there. */
+static bool holds(const struct vc_infile *file, const char *target)
+{
+    char real[PATH_MAX];
+
+    return file != NULL && file->path != NULL && realpath(file->path, real) != NULL && is_below(real, target);
+}
+
+/* An output in the folder of the input, or around one of its files, would change the input. */
+static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder *folder)
+{
+    const struct vc_model *input = folder->input;
+    bool from_folder;
+    bool held;
+    char source[PATH_MAX];
+    char target[PATH_MAX];
+    size_t i;
+
+    if (input == NULL) {
+        return VC_OK;
+    }
+    from_folder = find_input(input, source);
+    if (realpath(folder->path, target) != NULL) {
+        held = (from_folder && is_below(source, target)) || holds(input->input, target);
+        for (i = 0; i < input->n_inputs && !held; i++) {
+            held = holds(input->inputs[i], target);
+        }
+        if (held) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
+        }
+    }
+    if (from_folder && realpath(folder->parent_name, target) != NULL && is_below(target, source)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: lies in the folder of the input, which is never changed", folder->path);
+    }
+    return VC_OK;
+}
+
+struct content {
+    bool any, weights, repository;
+};
+
+static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct content *content)
+{
+    DIR *dir = opendir(folder->path);
+    struct dirent *entry;
+
+    *content = (struct content){.any = false};
+    if (dir == NULL) {
+        return vc_fail_errno(ctx, errno, "%s: cannot look into this folder", folder->path);
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            content->any = true;
+            content->weights = content->weights || is_weights(entry->d_name);
+            content->repository = content->repository || strcmp(entry->d_name, ".git") == 0;
+        }
+    }
+    (void)closedir(dir);
+    return VC_OK;
+}
+
+/* Whatever is in a folder goes when it is replaced, so only what looks like an earlier output is. */
+static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *folder)
+{
+    struct content content;
+    enum vc_status status;
+
+    VC_TRY(look_inside(ctx, folder, &content));
+    if (content.repository) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with --force",
+                         folder->path);
+    } else if (content.any && !content.weights) {
+        status = vc_fail(ctx, VC_E_ARGUMENT,
+                         "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with --force",
+                         folder->path);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder)
+{
+    struct stat st;
+    enum vc_status status;
+
+    VC_TRY(check_input(ctx, folder));
+    if (lstat(folder->path, &st) != 0) {
+        return errno == ENOENT ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot be the output", folder->path);
+    }
+    if (S_ISLNK(st.st_mode)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a link; name the folder itself", folder->path);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is a file, but the output is a folder", folder->path);
+    }
+    if (folder->shared) {
+        return VC_OK;
+    }
+    if (!folder->force) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", folder->path);
+    }
+    VC_TRY(check_old(ctx, folder));
+out:
+    return status;
+}
+
+/* Without slashes at the end. */
+static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    size_t n = strlen(folder->path);
+    const char *slash;
+
+    while (n > 1 && folder->path[n - 1] == '/') {
+        folder->path[--n] = '\0';
+    }
+    slash = strrchr(folder->path, '/');
+    folder->base = slash == NULL ? folder->path : slash + 1;
+    if (folder->base[0] == '\0' || strcmp(folder->base, ".") == 0 || strcmp(folder->base, "..") == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: is no name for a new folder", n == 0 ? "the output" : folder->path);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    enum vc_status status;
+
+    VC_TRY(split(ctx, folder));
+    VC_TRY(open_parent(ctx, folder));
+    VC_TRY(vc_outfolder_check_place(ctx, folder));
+out:
+    return status;
+}

@@ -1,0 +1,436 @@
+/* zip_read.c - end records and central directory of a zip file; zip_local.c checks the members' own headers. */
+#include "formats/io/zip_read.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/text.h"
+#include "formats/io/codec.h"
+#include "formats/io/zip_internal.h"
+
+#define END_BYTES       22
+#define LOCATOR_BYTES   20
+#define END64_BYTES     56
+#define CENTRAL_BYTES   46
+#define MAX_COMMENT     65535
+#define FLAG_ENCRYPTED  0x0001
+#define FLAG_PATCHED    0x0020
+#define FLAG_STRONG     0x0040
+#define FLAG_UTF8       0x0800
+#define FLAG_MASKED     0x2000
+#define EXTRA_UTF8_NAME 0x7075
+
+/* What the end records say about the directory. */
+struct directory {
+    uint64_t n, offset, n_bytes;
+};
+
+/* ------------------------------------------------------------------------------------------------ end records */
+
+/* Where in tail[0..n) the end record starts whose comment reaches the end of the file exactly. */
+static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *tail, size_t n, size_t *at)
+{
+    bool signature = false;
+    bool found = false;
+    size_t i;
+
+    for (i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
+        if (tail[i] != 'P' || vc_le32(tail + i) != 0x06054b50) {
+            continue;
+        }
+        signature = true;
+        if (n - i - END_BYTES != vc_le16(tail + i + 20)) {
+            continue;
+        }
+        if (found) {
+            return vc_fail(ctx, VC_E_FORMAT, "zip: two end records reach the end of the file");
+        }
+        found = true;
+        *at = i;
+    }
+    if (!found) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       signature ? "zip: the end record does not reach the end of the file exactly (cut, or bytes "
+                                   "were added)"
+                                 : "zip: no end record: the file is cut or no zip");
+    }
+    return VC_OK;
+}
+
+/* The plain record must agree with the zip64 record, or hold the mark "too large" in that field. */
+static bool agrees(uint64_t plain, uint64_t mark, uint64_t value)
+{
+    return plain == mark || plain == value;
+}
+
+static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *file, const unsigned char *locator,
+                                 uint64_t locator_offset, const unsigned char *end, struct directory *out,
+                                 uint64_t *limit)
+{
+    unsigned char record[END64_BYTES];
+    uint64_t offset = vc_le64(locator + 8);
+    uint64_t size;
+    enum vc_status status = VC_OK;
+
+    if (vc_le32(locator + 4) != 0 || vc_le32(locator + 16) > 1) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip: the archive is split over several files");
+    }
+    if (offset > locator_offset || locator_offset - offset < END64_BYTES) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip64 locator points to offset %" PRIu64 ", where no end record fits",
+                       offset);
+    }
+    VC_TRY(vc_infile_read(ctx, file, offset, record, sizeof record));
+    size = vc_le64(record + 4);
+    if (vc_le32(record) != 0x06064b50 || size != locator_offset - offset - 12) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip64 end record at offset %" PRIu64 " is damaged", offset);
+    }
+    if (vc_le32(record + 16) != 0 || vc_le32(record + 20) != 0 || vc_le64(record + 24) != vc_le64(record + 32)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 end record: the archive is split over several files");
+    }
+    out->n = vc_le64(record + 32);
+    out->n_bytes = vc_le64(record + 40);
+    out->offset = vc_le64(record + 48);
+    if (!agrees(vc_le16(end + 4), 0xffff, 0) || !agrees(vc_le16(end + 6), 0xffff, 0) ||
+        !agrees(vc_le16(end + 8), 0xffff, out->n) || !agrees(vc_le16(end + 10), 0xffff, out->n) ||
+        !agrees(vc_le32(end + 12), 0xffffffff, out->n_bytes) || !agrees(vc_le32(end + 16), 0xffffffff, out->offset)) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip: end record and zip64 end record disagree");
+    }
+    *limit = offset;
+out:
+    return status;
+}
+
+static enum vc_status read_end(struct vc_ctx *ctx, const unsigned char *end, struct directory *out)
+{
+    if (vc_le16(end + 4) != 0 || vc_le16(end + 6) != 0 || vc_le16(end + 8) != vc_le16(end + 10)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip end record: the archive is split over several files");
+    }
+    out->n = vc_le16(end + 10);
+    out->n_bytes = vc_le32(end + 12);
+    out->offset = vc_le32(end + 16);
+    return VC_OK;
+}
+
+/* Finds the directory and checks that it ends where the end records start. */
+static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, struct directory *out)
+{
+    size_t n = (size_t)vc_min_u64(file->size_bytes, END_BYTES + LOCATOR_BYTES + MAX_COMMENT);
+    uint64_t tail_offset = file->size_bytes - n;
+    uint64_t limit;
+    unsigned char *tail = vc_alloc(ctx, VC_TAG_IO, n);
+    size_t at = 0;
+    enum vc_status status;
+
+    VC_TRY_ALLOC(tail);
+    VC_TRY(vc_infile_read(ctx, file, tail_offset, tail, n));
+    VC_TRY(find_end(ctx, tail, n, &at));
+    limit = tail_offset + at;
+    if (at >= LOCATOR_BYTES && vc_le32(tail + at - LOCATOR_BYTES) == 0x07064b50) {
+        VC_TRY(read_end64(ctx, file, tail + at - LOCATOR_BYTES, limit - LOCATOR_BYTES, tail + at, out, &limit));
+    } else {
+        VC_TRY(read_end(ctx, tail + at, out));
+    }
+    if (out->n_bytes > limit || out->offset != limit - out->n_bytes) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT,
+                       "zip end record: a directory of %" PRIu64 " bytes at offset %" PRIu64 " does not end at %" PRIu64
+                       ", where the end records start",
+                       out->n_bytes, out->offset, limit));
+    }
+    if (out->n > out->n_bytes / CENTRAL_BYTES) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT,
+                       "zip end record: %" PRIu64 " members do not fit into a directory of %" PRIu64 " bytes", out->n,
+                       out->n_bytes));
+    }
+out:
+    vc_free(ctx, tail);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ extra fields */
+
+enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
+                                 struct vc_zip_extra *out)
+{
+    size_t left = n - *at;
+
+    out->data = NULL;
+    if (left < 4) {
+        /* Some tools align data with up to three zero bytes. */
+        while (*at < n) {
+            if (extra[(*at)++] != 0) {
+                return vc_fail(ctx, VC_E_FORMAT, "zip: stray bytes in the extra field");
+            }
+        }
+        return VC_OK;
+    }
+    out->id = vc_le16(extra + *at);
+    out->n = vc_le16(extra + *at + 2);
+    if (out->n > left - 4) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip: extra sub-field 0x%04x of %zu bytes is longer than the extra field",
+                       (unsigned)out->id, out->n);
+    }
+    out->data = extra + *at + 4;
+    *at += 4 + out->n;
+    return VC_OK;
+}
+
+/* A second name that other readers would believe. */
+static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_extra *extra, const char *name, size_t n)
+{
+    if (extra->n < 5 || vc_le32(extra->data + 1) != vc_crc32(0, name, n)) {
+        return VC_OK; /* readers ignore it then */
+    }
+    if (extra->n - 5 != n || memcmp(extra->data + 5, name, n) != 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip: the member has a second, different name");
+    }
+    return VC_OK;
+}
+
+/* Sizes, offset and disk that did not fit into the record, in this order, only those. */
+static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry,
+                             bool has_disk)
+{
+    uint64_t *const fields[] = {&entry->size_bytes, &entry->packed_bytes, &entry->local_offset};
+    size_t at = 0;
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        if (*fields[i] != 0xffffffff) {
+            continue;
+        }
+        if (extra->n - at < 8) {
+            return vc_fail(ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
+        }
+        *fields[i] = vc_le64(extra->data + at);
+        at += 8;
+    }
+    if (has_disk && extra->n - at < 4) {
+        return vc_fail(ctx, VC_E_FORMAT, "zip64 extra field of %zu bytes is too short", extra->n);
+    }
+    if (has_disk && vc_le32(extra->data + at) != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 extra field: the archive is split over several files");
+    }
+    return VC_OK;
+}
+
+/* has_disk: the number of the member's disk is in the zip64 field. */
+static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data, size_t n, bool has_disk,
+                                  struct vc_zip_entry *entry)
+{
+    struct vc_zip_extra extra;
+    bool seen64 = false;
+    size_t at = 0;
+    enum vc_status status = VC_OK;
+
+    while (at < n) {
+        VC_TRY(vc_zip_extra_next(ctx, data, n, &at, &extra));
+        if (extra.data == NULL) {
+            break;
+        }
+        if (extra.id == VC_ZIP_EXTRA_64) {
+            if (seen64) {
+                return vc_fail(ctx, VC_E_FORMAT, "zip: two zip64 extra fields");
+            }
+            seen64 = true;
+            VC_TRY(take64(ctx, &extra, entry, has_disk));
+        } else if (extra.id == EXTRA_UTF8_NAME) {
+            VC_TRY(check_other_name(ctx, &extra, entry->name, entry->name_bytes));
+        }
+    }
+    if (has_disk && !seen64) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
+    }
+out:
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ directory */
+
+static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint64_t directory_offset)
+{
+    uint64_t bound;
+
+    if ((entry->flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED)) != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the member is encrypted");
+    }
+    if ((entry->flags & FLAG_PATCHED) != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the member is a patch of another file");
+    }
+    if (entry->method != VC_ZIP_STORED && entry->method != VC_ZIP_DEFLATED) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "zip compression method %d is not supported (0, stored, and 8, deflated, are)",
+                       (int)entry->method);
+    }
+    if (entry->local_offset > directory_offset || entry->packed_bytes > directory_offset - entry->local_offset) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "%" PRIu64 " bytes at offset %" PRIu64 " do not lie before the directory at %" PRIu64,
+                       entry->packed_bytes, entry->local_offset, directory_offset);
+    }
+    if (entry->method == VC_ZIP_STORED && entry->packed_bytes != entry->size_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "a stored member with two different sizes, %" PRIu64 " and %" PRIu64 " bytes",
+                       entry->packed_bytes, entry->size_bytes);
+    }
+    /* A stored member has the bound of its own size; packed_bytes is below the file's size, so this cannot wrap. */
+    bound = entry->packed_bytes > UINT64_MAX / VC_DEFLATE_MAX_RATIO ? UINT64_MAX
+                                                                    : entry->packed_bytes * VC_DEFLATE_MAX_RATIO;
+    if (entry->size_bytes > bound) {
+        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " deflated bytes cannot hold %" PRIu64, entry->packed_bytes,
+                       entry->size_bytes);
+    }
+    return VC_OK;
+}
+
+/* Bytes beyond ASCII need the flag: without it the standard says CP437, which NumPy follows, many writers mean UTF-8,
+ * and some readers guess. */
+static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *entry)
+{
+    size_t i;
+
+    if (entry->name_bytes == 0 || !vc_utf8_valid(entry->name, entry->name_bytes)) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       entry->name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
+    }
+    for (i = 0; (entry->flags & FLAG_UTF8) == 0 && i < entry->name_bytes; i++) {
+        if ((unsigned char)entry->name[i] >= 0x80) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "'%s' is not marked as UTF-8, so readers differ about it (NumPy takes it for CP437); write "
+                           "the archive again with a tool that marks names",
+                           entry->name);
+        }
+    }
+    return VC_OK;
+}
+
+/* One record at p, which may take up to `left` bytes. The name goes to *names and moves it on. */
+static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, size_t left, char **names,
+                                  struct vc_zip_entry *entry)
+{
+    size_t name_bytes;
+    size_t extra_bytes;
+    size_t total;
+
+    if (left < CENTRAL_BYTES || vc_le32(p) != 0x02014b50) {
+        return vc_fail(ctx, VC_E_FORMAT, "no record where one was expected");
+    }
+    name_bytes = vc_le16(p + 28);
+    extra_bytes = vc_le16(p + 30);
+    total = CENTRAL_BYTES + name_bytes + extra_bytes + vc_le16(p + 32);
+    if (total > left) {
+        return vc_fail(ctx, VC_E_FORMAT, "a record of %zu bytes, but at most %zu are left for it", total, left);
+    }
+    if (vc_le16(p + 34) != 0 && vc_le16(p + 34) != 0xffff) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the archive is split over several files");
+    }
+    entry->name = *names;
+    memcpy(*names, p + CENTRAL_BYTES, name_bytes);
+    (*names)[name_bytes] = '\0';
+    *names += name_bytes + 1;
+    entry->name_bytes = (uint32_t)name_bytes;
+    entry->central_bytes = (uint32_t)total;
+    entry->flags = vc_le16(p + 8);
+    entry->method = vc_le16(p + 10);
+    entry->crc = vc_le32(p + 16);
+    entry->packed_bytes = vc_le32(p + 20);
+    entry->size_bytes = vc_le32(p + 24);
+    entry->local_offset = vc_le32(p + 42);
+    return VC_OK;
+}
+
+enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry)
+{
+    char name[256];
+    size_t n = entry->name_bytes;
+    bool ok = vc_utf8_valid(entry->name, n);
+
+    if (status == VC_OK) {
+        return VC_OK;
+    }
+    entry->broken = true;
+    n -= n > 4 && memcmp(entry->name + n - 4, ".npy", 4) == 0 ? 4 : 0;
+    (void)snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, entry->name);
+    return vc_collect(ctx, status, id, !ok ? NULL : n < sizeof name ? name : entry->name);
+}
+
+static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip *zip)
+{
+    char *names = zip->names;
+    size_t at = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    for (i = 0; i < zip->n; i++) {
+        struct vc_zip_entry *entry = &zip->entries[i];
+        const unsigned char *p = data + at;
+
+        /* Each later record needs its fixed part, which the room for names counts on. */
+        status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
+        if (status != VC_OK) { /* where the next one is, nobody knows */
+            (void)vc_context(ctx, "zip directory, member %zu of %zu (byte %" PRIu64 ")", i + 1, zip->n,
+                             zip->directory_offset + at);
+            zip->n = i;
+            zip->incomplete = true;
+            return vc_collect(ctx, status, "header", NULL);
+        }
+        at += entry->central_bytes;
+        status = check_name(ctx, entry);
+        if (status != VC_OK) {
+            (void)vc_context(ctx, "zip directory, member %zu of %zu", i + 1, zip->n);
+            VC_TRY(vc_zip_collect(ctx, status, "name", entry));
+        }
+        status =
+            read_extras(ctx, p + CENTRAL_BYTES + entry->name_bytes, vc_le16(p + 30), vc_le16(p + 34) == 0xffff, entry);
+        if (status == VC_OK) {
+            status = check_entry(ctx, entry, zip->directory_offset);
+        }
+        if (status != VC_OK) {
+            if (!vc_collecting(ctx)) {
+                return vc_context(ctx, "member '%s'", entry->name);
+            }
+            VC_TRY(vc_zip_collect(ctx, status, "member", entry));
+        }
+    }
+    if (at != n) {
+        status = vc_fail(ctx, VC_E_FORMAT, "zip directory: %zu members end after %zu of %zu bytes", zip->n, at, n);
+        VC_TRY(vc_collect(ctx, status, "size", NULL));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip)
+{
+    struct directory where = {0, 0, 0};
+    unsigned char *data = NULL;
+    size_t n;
+    enum vc_status status;
+
+    memset(zip, 0, sizeof *zip);
+    VC_TRY(locate(ctx, file, &where));
+    /* Both fit: they are bounded by the size of the file, and n * 46 <= n_bytes. */
+    n = (size_t)where.n_bytes;
+    zip->n = (size_t)where.n;
+    zip->directory_offset = where.offset;
+    data = vc_alloc(ctx, VC_TAG_IO, n);
+    VC_TRY_ALLOC(data);
+    VC_TRY(vc_infile_read(ctx, file, where.offset, data, n));
+    zip->entries = vc_calloc_array(ctx, VC_TAG_NAMES, zip->n, sizeof *zip->entries);
+    VC_TRY_ALLOC(zip->entries);
+    zip->names = vc_alloc(ctx, VC_TAG_NAMES, n - zip->n * (CENTRAL_BYTES - 1));
+    VC_TRY_ALLOC(zip->names);
+    VC_TRY(read_records(ctx, data, n, zip));
+out:
+    vc_free(ctx, data);
+    if (status != VC_OK) {
+        vc_zip_close(ctx, zip);
+    }
+    return status;
+}
+
+void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip)
+{
+    vc_free(ctx, zip->entries);
+    vc_free(ctx, zip->names);
+    memset(zip, 0, sizeof *zip);
+}

@@ -1,0 +1,64 @@
+/* zip_read.h - the directory of a zip file, checked so strictly that every reader would see the same members.
+ *
+ *     local header | name | extra | data | [descriptor]      once per member; gaps between them are tolerated
+ *                                                            where they hold no other member
+ *     central record | name | extra | comment                once per member: "the directory"
+ *     [zip64 end record] [zip64 locator] end record [comment] up to the last byte of the file
+ *
+ * Stored (0) and deflated (8) members only, no encryption. Member data is not read here. Names may repeat: the caller
+ * knows what a name means to it. */
+#ifndef VC_FORMATS_ZIP_READ_H
+#define VC_FORMATS_ZIP_READ_H
+
+#include "formats/io/infile.h"
+
+#define VC_ZIP_STORED   0
+#define VC_ZIP_DEFLATED 8
+
+/* DEFLATE cannot expand by more. */
+#define VC_DEFLATE_MAX_RATIO 1032
+
+/* How many of a member's first (compressed) bytes the visitor is sure to get, if there are so many. */
+#define VC_ZIP_HEAD_BYTES 192
+
+struct vc_zip_entry {
+    char *name; /* NUL-terminated, valid UTF-8, not empty */
+    uint32_t name_bytes;
+    uint32_t central_bytes; /* of its record in the directory */
+    uint16_t flags, method;
+    uint32_t crc;
+    uint64_t packed_bytes; /* in the file */
+    uint64_t size_bytes;   /* uncompressed */
+    uint64_t local_offset;
+    uint64_t data_offset; /* set by vc_zip_visit */
+    uint64_t end_offset;  /* past the data and its descriptor; set by vc_zip_visit */
+    bool broken;          /* only while findings are collected: it is not visited */
+};
+
+struct vc_zip {
+    size_t n;
+    struct vc_zip_entry *entries; /* in the order of the directory */
+    char *names;
+    uint64_t directory_offset;
+    bool incomplete; /* only while findings are collected: there are members that are not in the list */
+};
+
+/* Reads end records and directory. Sentences do not name the file. On failure nothing is left allocated. */
+enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
+/* With findings, after vc_zip_open failed: the members whose local headers and data are whole, from the file's first
+ * byte on. On failure nothing is left allocated. */
+enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
+void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip);
+
+/* As vc_collect, about a member (an array without its .npy), which is broken then. */
+enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry);
+
+/* Checks every local header (and descriptor) against the directory, and that no two members overlap, in the order of
+ * the file. `visit` sees each member's first bytes: at least VC_ZIP_HEAD_BYTES of them or all. Reads nearby headers
+ * together. */
+typedef enum vc_status vc_zip_visit_fn(struct vc_ctx *ctx, void *user, size_t entry, const unsigned char *head,
+                                       size_t n);
+enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip,
+                            vc_zip_visit_fn *visit, void *user);
+
+#endif

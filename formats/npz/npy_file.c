@@ -1,0 +1,147 @@
+/* npy_file.c - a single .npy file as a model with one tensor, "arr_0". The format has no checksum. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/formats.h"
+#include "formats/npz/npy_data.h"
+#include "formats/npz/npy_write.h"
+
+#define VC_NPY_TENSOR "arr_0"
+
+struct npy_file {
+    struct vc_infile *file;
+    struct vc_npy_data data;
+    uint64_t shape[VC_MAX_DIMS];
+};
+
+static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                               uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    struct npy_file *self = model->self;
+    enum vc_status status = VC_OK;
+
+    (void)check;
+    if (form == VC_FORM_RAW) {
+        VC_TRY(vc_infile_read(ctx, self->file, offset, dst, n_bytes));
+    } else {
+        if (offset > self->data.size_bytes || n_bytes > self->data.size_bytes - offset) {
+            return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[tensor].name);
+        }
+        VC_TRY(vc_npy_data_read(ctx, &self->data, offset, dst, n_bytes));
+        vc_npy_swap(dst, n_bytes, self->data.swap_bytes);
+    }
+out:
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
+}
+
+static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
+{
+    const struct npy_file *self = model->self;
+
+    (void)tensor;
+    return self->data.gather ? VC_NPY_WINDOW_BYTES : 0;
+}
+
+static void npy_close(struct vc_model *model)
+{
+    struct npy_file *self = model->self;
+
+    vc_infile_close(model->ctx, self->file);
+    vc_free(model->ctx, self);
+    vc_free(model->ctx, model->tensors);
+    vc_free(model->ctx, model->io);
+}
+
+static const struct vc_source_ops npy_ops = {
+    .read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close, .create_sink = vc_format_create_sink};
+
+static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+    (void)file_bytes;
+    return memcmp(head, magic, n < sizeof magic ? n : sizeof magic) == 0 ? 100 : 0;
+}
+
+static enum vc_status read_header(struct vc_ctx *ctx, struct vc_infile *file, struct vc_npy_header *header)
+{
+    unsigned char prefix[VC_NPY_PREFIX_BYTES];
+    unsigned char *text = NULL;
+    size_t n = (size_t)vc_min_u64(sizeof prefix, file->size_bytes);
+    enum vc_status status;
+
+    VC_TRY(vc_infile_read(ctx, file, 0, prefix, n));
+    VC_TRY(vc_npy_header_bytes(ctx, prefix, n, &n));
+    if (n > file->size_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", file->size_bytes, n);
+    }
+    text = vc_alloc(ctx, VC_TAG_NAMES, n);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, 0, text, n));
+    VC_TRY(vc_npy_parse(ctx, text, n, header));
+    if (file->size_bytes - n != header->data_bytes) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
+                       file->size_bytes - n, header->data_bytes));
+    }
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+static void fill_tensor(struct vc_model *model, struct npy_file *self, const struct vc_npy_header *header,
+                        const struct vc_open_options *options)
+{
+    struct vc_tensor *tensor = &model->tensors[0];
+
+    tensor->name = VC_NPY_TENSOR;
+    tensor->dtype = vc_npy_meaning(header, options->void_as);
+    tensor->n_dims = header->n_dims;
+    memcpy(self->shape, header->shape, sizeof self->shape);
+    tensor->shape = self->shape;
+    tensor->n_elems = header->n_elems;
+    tensor->size_bytes = header->data_bytes;
+    tensor->file_bytes = self->file->size_bytes;
+    tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
+    model->io[0].sequential = false;
+    model->io[0].raw_bytes = self->file->size_bytes;
+    model->n_tensors = 1;
+}
+
+static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                               struct vc_model *model)
+{
+    struct vc_npy_header header;
+    struct npy_file *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    enum vc_status status = VC_OK;
+
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    self->file = file;
+    model->self = self;
+    model->ops = &npy_ops; /* from here on vc_model_close frees everything */
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    status = read_header(ctx, file, &header);
+    if (status != VC_OK) { /* with findings: a file without a tensor */
+        return vc_collect(ctx, status, "header", VC_NPY_TENSOR);
+    }
+    VC_TRY(vc_npy_data_init(ctx, &self->data, &header));
+    fill_tensor(model, self, &header, options);
+    self->data.file = file;
+    self->data.offset = header.header_bytes;
+    self->data.shape = self->shape;
+out:
+    return status;
+}
+
+static const char *const extensions[] = {".npy", NULL};
+
+const struct vc_format vc_format_npy = {
+    .name = "npy", .extensions = extensions, .probe = npy_probe, .open = npy_open, .create_sink = vc_npy_sink_create};

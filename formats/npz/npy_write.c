@@ -1,0 +1,243 @@
+/* npy_write.c - npy output: the header, and the sink for single .npy files.
+ *
+ * A .npy holds one array and nothing else, so quantized output (codes and scales) and bf16 (which needs the manifest)
+ * become an npz, unless the name that was asked for says .npy: then the user hears what to do. */
+#include "formats/npz/npy_write.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/checked.h"
+#include "formats/io/outfile.h"
+#include "formats/npz/npy.h"
+#include "formats/npz/npz_write.h"
+
+#define VC_NPY_ALIGN ((size_t)64)
+
+/* ---- header ---- */
+
+/* NumPy's description; NULL for what has none. */
+static const char *descr_of(enum vc_dtype dtype)
+{
+    static const char *const descr[VC_DTYPE_COUNT] = {
+        [VC_DTYPE_BOOL] = "|b1", [VC_DTYPE_U8] = "|u1",  [VC_DTYPE_I8] = "|i1",   [VC_DTYPE_U16] = "<u2",
+        [VC_DTYPE_I16] = "<i2",  [VC_DTYPE_U32] = "<u4", [VC_DTYPE_I32] = "<i4",  [VC_DTYPE_U64] = "<u8",
+        [VC_DTYPE_I64] = "<i8",  [VC_DTYPE_F16] = "<f2", [VC_DTYPE_BF16] = "<u2", [VC_DTYPE_F32] = "<f4",
+        [VC_DTYPE_F64] = "<f8",  [VC_DTYPE_C64] = "<c8", [VC_DTYPE_C128] = "<c16"};
+
+    return (unsigned)dtype < VC_DTYPE_COUNT ? descr[dtype] : NULL;
+}
+
+/* The literal without padding; its length. 64 dimensions of 20 digits are far below version 1.0's limit of 65,535. */
+static size_t header_text(char *dst, size_t capacity, const char *descr, unsigned n_dims, const uint64_t *shape)
+{
+    size_t n = (size_t)snprintf(dst, capacity, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    unsigned i;
+
+    for (i = 0; i < n_dims; i++) {
+        n += (size_t)snprintf(dst + n, capacity - n, "%s%" PRIu64, i == 0 ? "" : ", ", shape[i]);
+    }
+    return n + (size_t)snprintf(dst + n, capacity - n, "%s), }", n_dims == 1 ? "," : "");
+}
+
+bool vc_npy_has(enum vc_dtype dtype)
+{
+    return descr_of(dtype) != NULL;
+}
+
+size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape)
+{
+    static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
+    char text[VC_NPY_WRITE_MAX];
+    size_t total;
+    size_t n;
+
+    if (descr_of(dtype) == NULL || n_dims > VC_MAX_DIMS) {
+        return 0;
+    }
+    n = header_text(text, sizeof text, descr_of(dtype), n_dims, shape);
+    total = (sizeof magic + 2 + n + 1 + VC_NPY_ALIGN - 1) & ~(VC_NPY_ALIGN - 1);
+    if (dst != NULL && total <= capacity) {
+        memcpy(dst, magic, sizeof magic);
+        vc_put_le16(dst + 8, (uint16_t)(total - 10));
+        memcpy(dst + 10, text, n);
+        memset(dst + 10 + n, ' ', total - 10 - n);
+        dst[total - 1] = '\n';
+    }
+    return total;
+}
+
+/* ---- the sink ---- */
+
+struct npy_sink {
+    const struct vc_model *model;
+    struct vc_write_options options;
+    struct vc_outfile *file; /* NULL: nothing is written */
+    const struct vc_out_tensor *out;
+    size_t header_bytes;
+    atomic_uint_fast64_t got;
+};
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = path == NULL ? 0 : strlen(path);
+    size_t k = strlen(suffix);
+
+    return n > k && strcasecmp(path + n - k, suffix) == 0;
+}
+
+/* Why it has to be an npz; NULL if an npy will do. */
+static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
+{
+    if (outs->n != 1) {
+        return outs->n != 0 && outs->tensors[0].quant.scheme != VC_SCHEME_NONE ? "codes and scales are several arrays"
+                                                                               : "an npy is exactly one array";
+    }
+    if (outs->tensors[0].dtype == VC_DTYPE_BF16) {
+        return "NumPy has no bf16, so it needs a manifest";
+    }
+    if (self->options.deflate != VC_DEFLATE_NONE) {
+        return "an npy is never compressed";
+    }
+    return NULL;
+}
+
+/* From here on the sink is an npz sink. */
+static enum vc_status become_npz(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                 uint64_t *file_bytes)
+{
+    struct npy_sink *self = sink->self;
+    enum vc_status status = vc_npz_sink_init(ctx, self->model, &self->options, self->file, sink);
+
+    if (status != VC_OK) {
+        return status;
+    }
+    vc_free(ctx, self);
+    return sink->ops->layout(ctx, sink, outs, file_bytes);
+}
+
+static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                 uint64_t *file_bytes)
+{
+    struct npy_sink *self = sink->self;
+    const char *why = needs_npz(self, outs);
+    enum vc_status status = VC_OK;
+
+    if (why != NULL && ends_in(self->options.path, ".npy")) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", self->options.path,
+                       why);
+    }
+    if (why != NULL) {
+        return become_npz(ctx, sink, outs, file_bytes);
+    }
+    self->out = &outs->tensors[0];
+    if (self->out->form == VC_FORM_VALUES) {
+        self->header_bytes = vc_npy_write(NULL, 0, self->out->dtype, self->out->n_dims, self->out->shape);
+        if (self->header_bytes == 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", self->out->name,
+                           vc_dtype_name(self->out->dtype));
+        }
+    }
+    if (!vc_add_u64(self->out->size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out->name);
+    }
+    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
+out:
+    return status;
+}
+
+static enum vc_status npy_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npy_sink *self = sink->self;
+
+    return vc_outfile_begin(ctx, self->file);
+}
+
+static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct npy_sink *self = sink->self;
+
+    atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
+    return vc_outfile_write(ctx, self->file, self->header_bytes + packet->offset, packet->data, packet->n_bytes);
+}
+
+static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct npy_sink *self = sink->self;
+    unsigned char header[VC_NPY_WRITE_MAX];
+    enum vc_status status = VC_OK;
+
+    if (atomic_load(&self->got) != self->out->size_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out->name,
+                       (uint64_t)atomic_load(&self->got), self->out->size_bytes);
+    }
+    *file_bytes = self->header_bytes + self->out->size_bytes;
+    if (self->header_bytes != 0) {
+        (void)vc_npy_write(header, sizeof header, self->out->dtype, self->out->n_dims, self->out->shape);
+    }
+    VC_TRY(vc_outfile_write(ctx, self->file, 0, header, self->header_bytes));
+    VC_TRY(vc_outfile_sync(ctx, self->file));
+out:
+    return status;
+}
+
+static enum vc_status npy_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npy_sink *self = sink->self;
+
+    return vc_outfile_commit(ctx, self->file);
+}
+
+static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npy_sink *self = sink->self;
+
+    vc_outfile_free(ctx, self->file);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+/* bf16 is decided by the layout: it may make the output an npz. */
+static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    (void)sink;
+    return vc_npy_has(dtype);
+}
+
+static const struct vc_sink_ops npy_ops = {.layout = npy_layout,
+                                           .begin = npy_begin,
+                                           .emit = npy_emit,
+                                           .finish = npy_finish,
+                                           .commit = npy_commit,
+                                           .free = npy_free,
+                                           .can_hold = npy_can_hold};
+
+enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct npy_sink *self = NULL;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    VC_TRY_ALLOC(sink);
+    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
+    VC_TRY_ALLOC(self);
+    self->model = model;
+    self->options = *options;
+    if (options->path != NULL && !options->dry_run) {
+        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
+    }
+    *sink = (struct vc_sink){
+        .ops = &npy_ops, .self = self, .format = "npy", .layout = VC_LAYOUT_PLAIN, .accepts_raw = true};
+    *out = sink;
+    return VC_OK;
+out:
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* npy_write.h - the writing side of npy: one array per file. vc_npy_write (npy.h) makes its header. */
+#ifndef VC_FORMATS_NPY_WRITE_H
+#define VC_FORMATS_NPY_WRITE_H
+
+#include "core/model/source.h"
+#include "core/run/sink.h"
+
+/* More than any header that vc_npy_write makes. */
+#define VC_NPY_WRITE_MAX ((size_t)2048)
+
+/* The sink for npy input. What one npy can hold becomes an npy; an output named .npz, or several arrays, become an npz
+ * (several arrays under a name that ends in .npy are refused). */
+enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out);
+
+#endif

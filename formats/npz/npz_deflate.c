@@ -1,0 +1,394 @@
+/* npz_deflate.c - npz output with compressed members: pieces are compressed on any thread and appended in order.
+ *
+ * How a member is compressed is decided on its first piece; the packs of its later pieces wait for that, so the result
+ * does not depend on timing. Where the first piece does not shrink, the member is stored. Scales and zero points arrive
+ * between the pieces of their tensor and wait in a spool until it is complete. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/checked.h"
+#include "formats/io/codec.h"
+#include "formats/io/infile.h"
+#include "formats/npz/npy_write.h"
+#include "formats/npz/npz_sink.h"
+
+#define VC_SPOOL_MEMORY_BYTES ((size_t)1 << 20)
+#define VC_SPOOL_PIECE_BYTES  ((size_t)256 << 10)
+
+/* ---- buffers ---- */
+
+/* A packet buffer holds the encoder's memory, then the compressed npy header and piece. */
+static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
+{
+    uint64_t bytes = vc_deflate_work_bytes() + vc_deflate_bound(VC_NPY_WRITE_MAX) + vc_deflate_bound(n_bytes);
+
+    (void)sink;
+    (void)vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes);
+    return (size_t)bytes;
+}
+
+size_t vc_npz_deflate_plan(struct npz_sink *self)
+{
+    uint64_t largest = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        if (self->outs->tensors[i].companion) {
+            largest = vc_max_u64(largest, self->outs->tensors[i].size_bytes);
+        }
+    }
+    self->spool_bytes = (size_t)vc_min_u64(largest, VC_SPOOL_MEMORY_BYTES);
+    return VC_MAX_COMPANIONS * self->spool_bytes + VC_SPOOL_PIECE_BYTES + pack_bound(NULL, VC_SPOOL_PIECE_BYTES);
+}
+
+enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
+        self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
+        VC_TRY_ALLOC(self->spools[i].memory);
+    }
+    self->piece = vc_alloc(ctx, VC_TAG_IO, VC_SPOOL_PIECE_BYTES);
+    VC_TRY_ALLOC(self->piece);
+    self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, VC_SPOOL_PIECE_BYTES));
+    VC_TRY_ALLOC(self->packed);
+out:
+    return status;
+}
+
+void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    size_t i;
+
+    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
+        if (self->spools[i].fd >= 0) {
+            (void)close(self->spools[i].fd);
+        }
+        vc_free(ctx, self->spools[i].memory);
+    }
+    vc_free(ctx, self->piece);
+    vc_free(ctx, self->packed);
+    (void)pthread_cond_destroy(&self->decided);
+    (void)pthread_mutex_destroy(&self->mutex);
+}
+
+/* ---- compressing a piece ---- */
+
+static void publish(struct npz_sink *self, struct npz_out *member, enum npz_packing packing, enum vc_strategy strategy)
+{
+    (void)pthread_mutex_lock(&self->mutex);
+    member->packing = packing;
+    member->strategy = (int)strategy;
+    member->zip.method = packing == NPZ_DEFLATED ? VC_ZIP_METHOD_DEFLATE : VC_ZIP_METHOD_STORED;
+    (void)pthread_cond_broadcast(&self->decided);
+    (void)pthread_mutex_unlock(&self->mutex);
+}
+
+static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, struct npz_out *member,
+                                   enum npz_packing *packing)
+{
+    (void)pthread_mutex_lock(&self->mutex);
+    while (member->packing == NPZ_UNDECIDED && !self->interrupted) {
+        (void)pthread_cond_wait(&self->decided, &self->mutex);
+    }
+    *packing = member->packing;
+    (void)pthread_mutex_unlock(&self->mutex);
+    return *packing != NPZ_UNDECIDED ? VC_OK : vc_fail(ctx, VC_E_CANCELLED, "an earlier part failed");
+}
+
+/* The first piece: chooses, compresses npy header and data, and says whether that was worth it. */
+static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
+{
+    struct npz_out *member = &self->members[packet->out];
+    unsigned char header[VC_NPY_WRITE_MAX];
+    unsigned char *work = packet->buffer;
+    unsigned char *dst = work + vc_deflate_work_bytes();
+    size_t room = packet->buffer_bytes - vc_deflate_work_bytes();
+    enum vc_strategy strategy = VC_STRATEGY_ISAL;
+    enum vc_status status = VC_OK;
+    size_t n_header = 0;
+    size_t n = 0;
+
+    if (self->deflate != VC_DEFLATE_ISAL) {
+        VC_TRY(vc_deflate_choose(ctx, packet->data, packet->n_plain, self->deflate == VC_DEFLATE_AUTO, work, dst,
+                                 &strategy));
+    }
+    if (member->header_bytes != 0) {
+        vc_npz_make_header(self, packet->out, header);
+        VC_TRY(vc_deflate_piece(ctx, strategy, false, header, member->header_bytes, work, dst, room, &n_header));
+    }
+    VC_TRY(vc_deflate_piece(ctx, strategy, last, packet->data, packet->n_plain, work, dst + n_header, room - n_header,
+                            &n));
+    if (n_header + n < member->header_bytes + packet->n_plain) {
+        packet->data = dst;
+        packet->n_bytes = n_header + n;
+        publish(self, member, NPZ_DEFLATED, strategy);
+    } else {
+        publish(self, member, NPZ_STORED, strategy);
+    }
+out:
+    return status;
+}
+
+static enum vc_status pack_next(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
+{
+    struct npz_out *member = &self->members[packet->out];
+    unsigned char *work = packet->buffer;
+    unsigned char *dst = work + vc_deflate_work_bytes();
+    enum npz_packing packing;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(wait_decided(ctx, self, member, &packing));
+    if (packing == NPZ_DEFLATED) {
+        VC_TRY(vc_deflate_piece(ctx, (enum vc_strategy)member->strategy, last, packet->data, packet->n_plain, work, dst,
+                                packet->buffer_bytes - vc_deflate_work_bytes(), &packet->n_bytes));
+        packet->data = dst;
+    }
+out:
+    return status;
+}
+
+static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, struct vc_packet *packet)
+{
+    bool last = packet->offset + packet->n_plain == self->outs->tensors[packet->out].size_bytes;
+
+    return packet->offset == 0 ? pack_first(ctx, self, last, packet) : pack_next(ctx, self, last, packet);
+}
+
+static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
+{
+    struct npz_sink *self = sink->self;
+    const struct vc_out_tensor *t = &self->outs->tensors[packet->out];
+    uint64_t n_after = t->size_bytes - packet->offset - packet->n_plain;
+
+    packet->check = vc_crc32_place(vc_crc32(0, packet->data, packet->n_plain), n_after);
+    return t->companion ? VC_OK : pack_piece(ctx, self, packet);
+}
+
+/* ---- appending ---- */
+
+static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
+{
+    struct npz_out *member = &self->members[out];
+    uint64_t plain = self->outs->tensors[out].size_bytes + member->header_bytes; /* checked by the layout */
+
+    member->started = true;
+    if (plain > UINT64_MAX / 2 || !vc_zip_place(&member->zip, self->position, plain + (plain >> 2) + 1024)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", self->outs->tensors[out].name);
+    }
+    self->position = member->zip.data_offset;
+    return VC_OK;
+}
+
+static enum vc_status append(struct vc_ctx *ctx, struct npz_sink *self, const void *data, size_t n)
+{
+    enum vc_status status = vc_npz_put(ctx, self, self->position, data, n);
+
+    self->position += n;
+    return status;
+}
+
+static enum vc_status append_header(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
+{
+    unsigned char header[VC_NPY_WRITE_MAX];
+
+    vc_npz_make_header(self, out, header);
+    return append(ctx, self, header, self->members[out].header_bytes);
+}
+
+/* A packet of the current member. Only the emitting thread gets here, after the member was decided. */
+static enum vc_status append_packet(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
+{
+    struct npz_out *member = &self->members[packet->out];
+    enum npz_packing packing;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(wait_decided(ctx, self, member, &packing));
+    if (!member->started) {
+        VC_TRY(start_member(ctx, self, packet->out));
+        if (packing == NPZ_STORED) {
+            VC_TRY(append_header(ctx, self, packet->out));
+        }
+    }
+    atomic_fetch_add(&member->got, packet->n_plain);
+    VC_TRY(append(ctx, self, packet->data, packet->n_bytes));
+out:
+    return status;
+}
+
+/* ---- companions ---- */
+
+static size_t spool_of(const struct npz_sink *self, size_t out)
+{
+    size_t n = 0;
+
+    while (self->outs->tensors[out].companion && self->outs->tensors[out - n].companion) {
+        n++;
+    }
+    return n - 1;
+}
+
+static enum vc_status spool_io_failed(struct vc_ctx *ctx, const struct npz_sink *self, size_t out, const char *what)
+{
+    return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", self->outs->tensors[out].name, what);
+}
+
+static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
+{
+    struct npz_spool *spool = &self->spools[spool_of(self, packet->out)];
+    const unsigned char *from = packet->data;
+    size_t done = 0;
+
+    atomic_fetch_add(&self->members[packet->out].got, packet->n_plain);
+    if (self->outs->tensors[packet->out].size_bytes <= self->spool_bytes) {
+        memcpy(spool->memory + packet->offset, packet->data, packet->n_plain);
+        return VC_OK;
+    }
+    if (spool->fd < 0) {
+        spool->fd = vc_tempfile_open(ctx);
+        if (spool->fd < 0) {
+            return VC_E_IO;
+        }
+    }
+    while (done < packet->n_plain) {
+        ssize_t n = pwrite(spool->fd, from + done, packet->n_plain - done, (off_t)(packet->offset + done));
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return spool_io_failed(ctx, self, packet->out, "write");
+        }
+        done += (size_t)n;
+    }
+    return VC_OK;
+}
+
+/* n bytes of a companion: where they lie in memory, or read back. */
+static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t offset, size_t n,
+                                  const void **data)
+{
+    struct npz_spool *spool = &self->spools[spool_of(self, out)];
+    size_t done = 0;
+
+    if (self->outs->tensors[out].size_bytes <= self->spool_bytes) {
+        *data = spool->memory + offset;
+        return VC_OK;
+    }
+    while (done < n) {
+        ssize_t got = pread(spool->fd, self->piece + done, n - done, (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            errno = got < 0 ? errno : EIO;
+            return spool_io_failed(ctx, self, out, "read");
+        }
+        done += (size_t)got;
+    }
+    *data = self->piece;
+    return VC_OK;
+}
+
+static enum vc_status append_companion(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
+{
+    uint64_t size = self->outs->tensors[out].size_bytes;
+    uint64_t got = atomic_load(&self->members[out].got);
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    if (got != size) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written",
+                       self->outs->tensors[out].name, got, size);
+    }
+    atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
+    for (at = 0; at < size; at += VC_SPOOL_PIECE_BYTES) {
+        struct vc_packet packet = {
+            .out = out, .offset = at, .buffer = self->packed, .buffer_bytes = pack_bound(NULL, VC_SPOOL_PIECE_BYTES)};
+
+        packet.n_plain = (size_t)vc_min_u64(VC_SPOOL_PIECE_BYTES, size - at);
+        packet.n_bytes = packet.n_plain;
+        VC_TRY(spool_fetch(ctx, self, out, at, packet.n_plain, &packet.data));
+        VC_TRY(pack_piece(ctx, self, &packet));
+        VC_TRY(append_packet(ctx, self, &packet));
+    }
+out:
+    return status;
+}
+
+/* ---- members in order ---- */
+
+static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    size_t out = self->current;
+    struct npz_out *member = &self->members[out];
+    enum vc_status status = VC_OK;
+
+    if (self->outs->tensors[out].companion) {
+        VC_TRY(append_companion(ctx, self, out));
+    }
+    if (!member->started) { /* without elements */
+        VC_TRY(start_member(ctx, self, out));
+        VC_TRY(append_header(ctx, self, out));
+    }
+    VC_TRY(vc_npz_complete_member(ctx, self, out, self->position - member->zip.data_offset, false));
+    self->current++;
+out:
+    return status;
+}
+
+static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct npz_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+
+    atomic_fetch_xor(&self->members[packet->out].crc, (unsigned)packet->check);
+    if (self->outs->tensors[packet->out].companion) {
+        return spool_store(ctx, self, packet);
+    }
+    while (self->current < packet->out) {
+        VC_TRY(finish_member(ctx, self));
+    }
+    VC_TRY(append_packet(ctx, self, packet));
+out:
+    return status;
+}
+
+static enum vc_status deflate_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct npz_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+
+    while (self->current < self->outs->n) {
+        VC_TRY(finish_member(ctx, self));
+    }
+    VC_TRY(vc_npz_sink_close_archive(ctx, self, self->position, file_bytes));
+out:
+    return status;
+}
+
+static void deflate_interrupt(struct vc_sink *sink)
+{
+    struct npz_sink *self = sink->self;
+
+    (void)pthread_mutex_lock(&self->mutex);
+    self->interrupted = true;
+    (void)pthread_cond_broadcast(&self->decided);
+    (void)pthread_mutex_unlock(&self->mutex);
+}
+
+const struct vc_sink_ops vc_npz_deflate_ops = {.layout = vc_npz_sink_layout,
+                                               .begin = vc_npz_sink_begin,
+                                               .pack_bound = pack_bound,
+                                               .pack = deflate_pack,
+                                               .emit = deflate_emit,
+                                               .finish = deflate_finish,
+                                               .commit = vc_npz_sink_commit,
+                                               .interrupt = deflate_interrupt,
+                                               .free = vc_npz_sink_free,
+                                               .can_hold = vc_npz_sink_can_hold};

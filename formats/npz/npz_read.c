@@ -1,0 +1,478 @@
+/* npz_read.c - opens an npz (a zip of npy arrays) as a model: one tensor per member, in the order of the directory.
+ *
+ *     member "fc1.weight.npy"  -> tensor "fc1.weight"
+ *     member "notes", no npy   -> tensor "notes" of VC_DTYPE_RAW, carried over as it is
+ *     member "a", an npy       -> tensor "a" (NumPy's rule: the content decides)
+ *     member "vcompress.json"  -> the manifest, no tensor
+ *
+ * Only headers are read here; npz_data.c reads the values. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/dialects/manifest.h"
+#include "formats/formats.h"
+#include "formats/npz/npz_internal.h"
+#include "formats/npz/npz_write.h"
+#include "formats/torch/torch.h"
+
+#define MAGIC_BYTES  6
+#define SUFFIX       ".npy"
+#define SUFFIX_BYTES ((size_t)4)
+
+/* What the table of tensors is made from. */
+struct tensor_head {
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    uint64_t n_elems;
+};
+
+/* While a file is being opened. */
+struct opening {
+    struct npz *self;
+    enum vc_dtype void_as;
+    size_t n_shapes, max_shapes; /* of self->shapes */
+    size_t *shape_at;            /* by member: where its shape starts in self->shapes */
+    struct tensor_head *heads;   /* by member */
+    size_t manifest;             /* member, or VC_NO_TENSOR */
+};
+
+static bool is_magic(const unsigned char *data, size_t n)
+{
+    static const unsigned char magic[MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+    return n >= MAGIC_BYTES && memcmp(data, magic, MAGIC_BYTES) == 0;
+}
+
+static bool has_suffix(const struct vc_zip_entry *entry)
+{
+    return entry->name_bytes >= SUFFIX_BYTES &&
+           memcmp(entry->name + entry->name_bytes - SUFFIX_BYTES, SUFFIX, SUFFIX_BYTES) == 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ member headers */
+
+static enum vc_status append_shape(struct vc_ctx *ctx, struct opening *o, size_t member, const uint64_t *shape,
+                                   unsigned n_dims)
+{
+    enum vc_status status = VC_OK;
+
+    if (o->self->shapes == NULL || n_dims > o->max_shapes - o->n_shapes) {
+        size_t capacity = 2 * o->max_shapes + VC_MAX_DIMS;
+        uint64_t *grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
+
+        VC_TRY_ALLOC(grown);
+        if (o->n_shapes > 0) {
+            memcpy(grown, o->self->shapes, o->n_shapes * sizeof *grown);
+        }
+        vc_free(ctx, o->self->shapes);
+        o->self->shapes = grown;
+        o->max_shapes = capacity;
+    }
+    o->shape_at[member] = o->n_shapes;
+    if (n_dims > 0) {
+        memcpy(o->self->shapes + o->n_shapes, shape, n_dims * sizeof *shape);
+    }
+    o->n_shapes += n_dims;
+out:
+    return status;
+}
+
+/* A member that is no array: one dimension of bytes. Refused where its name promises an array. */
+static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t index)
+{
+    struct npz_member *member = &o->self->members[index];
+
+    if (has_suffix(member->entry)) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       member->entry->size_bytes == 0
+                           ? "is empty (0 bytes), but its name ends in .npy"
+                           : "is no npy array (it does not start with \\x93NUMPY), but its name "
+                             "ends in .npy");
+    }
+    member->kind = NPZ_RAW;
+    o->heads[index] = (struct tensor_head){.dtype = VC_DTYPE_RAW, .n_dims = 1, .n_elems = member->entry->size_bytes};
+    return append_shape(ctx, o, index, &member->entry->size_bytes, 1);
+}
+
+/* text: the whole npy header. */
+static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *text,
+                                 size_t n)
+{
+    struct npz_member *member = &o->self->members[index];
+    const struct vc_zip_entry *entry = member->entry;
+    struct vc_npy_header header;
+    enum vc_status status;
+
+    VC_TRY(vc_npy_parse(ctx, text, n, &header));
+    if (entry->size_bytes - n != header.data_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
+                       entry->size_bytes - n, header.data_bytes);
+    }
+    VC_TRY(vc_npy_data_init(ctx, &member->data, &header));
+    member->kind = NPZ_ARRAY;
+    member->header_bytes = n;
+    member->header_crc = vc_crc32(0, text, n);
+    member->spool = member->data.gather && entry->method == VC_ZIP_DEFLATED;
+    member->data.file = member->spool ? &o->self->spool.file : o->self->file;
+    member->data.offset = entry->data_offset + n;
+    o->heads[index] = (struct tensor_head){
+        .dtype = vc_npy_meaning(&header, o->void_as), .n_dims = header.n_dims, .n_elems = header.n_elems};
+    VC_TRY(append_shape(ctx, o, index, header.shape, header.n_dims));
+out:
+    return status;
+}
+
+static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_zip_entry *entry, const unsigned char *prefix,
+                                   size_t n, size_t *bytes)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_npy_header_bytes(ctx, prefix, n, bytes));
+    if (*bytes > entry->size_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", entry->size_bytes,
+                       *bytes);
+    }
+out:
+    return status;
+}
+
+static enum vc_status open_stored(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
+                                  size_t n_head)
+{
+    const struct vc_zip_entry *entry = o->self->members[index].entry;
+    unsigned char *text = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    if (!is_magic(head, n_head)) {
+        VC_TRY(note_raw(ctx, o, index));
+    } else {
+        VC_TRY(header_bytes(ctx, entry, head, n_head, &n));
+        if (n > n_head) {
+            text = vc_alloc(ctx, VC_TAG_IO, n);
+            VC_TRY_ALLOC(text);
+            VC_TRY(vc_infile_read(ctx, o->self->file, entry->data_offset, text, n));
+            head = text;
+        }
+        VC_TRY(note_array(ctx, o, index, head, n));
+    }
+    /* Nothing is left to read later, so this is the moment for the CRC. */
+    if (n == entry->size_bytes) {
+        VC_TRY(vc_zip_compare_crc(ctx, entry, vc_crc32(0, head, n)));
+    }
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+/* Inflates the npy header; `prefix` holds the first n_prefix bytes. */
+static enum vc_status inflate_header(struct vc_ctx *ctx, struct opening *o, size_t index, struct vc_inflate *inflate,
+                                     const unsigned char *prefix, size_t n_prefix, uint32_t *crc, size_t *n)
+{
+    unsigned char *text = NULL;
+    enum vc_status status;
+
+    VC_TRY(header_bytes(ctx, o->self->members[index].entry, prefix, n_prefix, n));
+    if (*n < n_prefix) {
+        return vc_npy_parse(ctx, prefix, n_prefix, &(struct vc_npy_header){0}); /* too short to be right: says why */
+    }
+    text = vc_alloc(ctx, VC_TAG_IO, *n);
+    VC_TRY_ALLOC(text);
+    memcpy(text, prefix, n_prefix);
+    VC_TRY(vc_inflate_read(ctx, inflate, text + n_prefix, *n - n_prefix));
+    *crc = vc_crc32(0, text, *n);
+    VC_TRY(note_array(ctx, o, index, text, *n));
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+static enum vc_status open_deflated(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
+                                    size_t n_head)
+{
+    const struct vc_zip_entry *entry = o->self->members[index].entry;
+    unsigned char prefix[VC_NPY_PREFIX_BYTES];
+    unsigned char buffer[1024];
+    size_t n_prefix = (size_t)vc_min_u64(sizeof prefix, entry->size_bytes);
+    size_t n = 0;
+    struct vc_zip_fill fill = {.file = o->self->file,
+                               .head = head,
+                               .n_head = n_head,
+                               .offset = entry->data_offset + n_head,
+                               .left = entry->packed_bytes - n_head,
+                               .buffer = buffer,
+                               .buffer_bytes = sizeof buffer};
+    struct vc_inflate *inflate = NULL;
+    uint32_t crc = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &fill, &inflate));
+    VC_TRY(vc_inflate_read(ctx, inflate, prefix, n_prefix));
+    if (is_magic(prefix, n_prefix)) {
+        VC_TRY(inflate_header(ctx, o, index, inflate, prefix, n_prefix, &crc, &n));
+    } else {
+        VC_TRY(note_raw(ctx, o, index));
+    }
+    if (n == entry->size_bytes) {
+        VC_TRY(vc_zip_inflate_finish(ctx, inflate, &fill, entry, crc));
+    }
+out:
+    vc_inflate_close(ctx, inflate);
+    return status;
+}
+
+static enum vc_status read_member(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
+                                  size_t n)
+{
+    struct npz_member *member = &o->self->members[index];
+
+    if (strcmp(member->entry->name, VC_MANIFEST_NAME) == 0) {
+        if (o->manifest != VC_NO_TENSOR) {
+            return vc_fail(ctx, VC_E_FORMAT, "occurs twice");
+        }
+        o->manifest = index;
+        member->kind = NPZ_MANIFEST;
+        return VC_OK;
+    }
+    if (has_suffix(member->entry) && member->entry->name_bytes == SUFFIX_BYTES) {
+        return vc_fail(ctx, VC_E_FORMAT, "has no name before .npy");
+    }
+    return member->entry->method == VC_ZIP_STORED ? open_stored(ctx, o, index, head, n)
+                                                  : open_deflated(ctx, o, index, head, n);
+}
+
+static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, const unsigned char *head, size_t n)
+{
+    struct opening *o = user;
+    enum vc_status status = read_member(ctx, o, index, head, n);
+
+    if (status != VC_OK) {
+        o->self->members[index].kind = NPZ_BROKEN;
+        status = vc_zip_collect(ctx, status, "header", &o->self->zip.entries[index]);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ tensors */
+
+static void fill_tensor(struct npz_member *member, const struct tensor_head *head, const uint64_t *shape,
+                        struct vc_tensor *tensor, struct vc_tensor_io *io)
+{
+    const struct vc_zip_entry *entry = member->entry;
+
+    io->bare_name = !has_suffix(entry);
+    if (!io->bare_name) {
+        entry->name[entry->name_bytes - SUFFIX_BYTES] = '\0';
+    }
+    member->data.shape = shape;
+    tensor->name = entry->name;
+    tensor->dtype = head->dtype;
+    tensor->n_dims = head->n_dims;
+    tensor->shape = shape;
+    tensor->n_elems = head->n_elems;
+    tensor->size_bytes = entry->size_bytes - member->header_bytes;
+    tensor->file_bytes = entry->end_offset - entry->local_offset + entry->central_bytes;
+    tensor->compressed = entry->method != VC_ZIP_STORED;
+    tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
+    io->sequential = tensor->compressed && !member->spool;
+    io->raw_bytes = entry->size_bytes;
+}
+
+/* Members become tensors; the manifest leaves the list. */
+static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct vc_model *model)
+{
+    struct npz *self = o->self;
+    size_t n_arrays = 0;
+    bool broken = false;
+    size_t n = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    for (i = 0; i < self->n_members; i++) {
+        broken = broken || self->members[i].kind == NPZ_BROKEN;
+        if (i == o->manifest || self->members[i].kind == NPZ_BROKEN) {
+            continue;
+        }
+        if (n != i) {
+            memcpy(&self->members[n], &self->members[i], sizeof self->members[n]); /* nobody reads yet */
+        }
+        fill_tensor(&self->members[n], &o->heads[i], self->shapes + o->shape_at[i], &model->tensors[n], &model->io[n]);
+        n_arrays += self->members[n].kind == NPZ_ARRAY;
+        n++;
+    }
+    self->n_members = n;
+    model->n_tensors = n;
+    if (n > 0 && n_arrays == 0 && !broken) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a zip archive without any npy array, so no npz checkpoint");
+    }
+    status = vc_model_index_names(ctx, model);
+    if (status == VC_E_FORMAT) {
+        vc_context(ctx, "two members give one name");
+    }
+out:
+    return status;
+}
+
+static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, const struct vc_zip_entry *entry,
+                                    struct vc_model *model)
+{
+    unsigned char *text = NULL;
+    size_t n = (size_t)entry->size_bytes;
+    enum vc_status status = VC_OK;
+
+    if (entry->size_bytes > VC_MANIFEST_MAX_BYTES) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " bytes, more than the %zu that are allowed", entry->size_bytes,
+                       VC_MANIFEST_MAX_BYTES));
+    }
+    text = vc_alloc(ctx, VC_TAG_IO, n);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_zip_read_member(ctx, self->file, entry, text, NULL));
+    VC_TRY(vc_manifest_apply(ctx, (const char *)text, n, model));
+out:
+    vc_free(ctx, text);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "member '%s'", VC_MANIFEST_NAME);
+}
+
+/* ------------------------------------------------------------------------------------------------ open, close */
+
+/* Another kind of checkpoint that is a zip archive, too. */
+static enum vc_status refuse_keras(struct vc_ctx *ctx, const struct vc_zip *zip)
+{
+    size_t i;
+
+    for (i = 0; i < zip->n; i++) {
+        if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "is a Keras checkpoint; npz, npy, safetensors and PyTorch files can be read");
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const struct vc_open_options *options,
+                                   struct vc_model *model)
+{
+    struct opening o = {.self = self, .void_as = options->void_as, .manifest = VC_NO_TENSOR};
+    size_t n = self->zip.n;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    self->members = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->members);
+    VC_TRY_ALLOC(self->members);
+    self->n_members = n;
+    o.shape_at = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof *o.shape_at);
+    VC_TRY_ALLOC(o.shape_at);
+    o.heads = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof *o.heads);
+    VC_TRY_ALLOC(o.heads);
+    for (i = 0; i < n; i++) {
+        self->members[i].entry = &self->zip.entries[i];
+    }
+    VC_TRY(vc_zip_visit(ctx, self->file, &self->zip, open_member, &o));
+    VC_TRY(make_tensors(ctx, &o, model));
+    if (o.manifest != VC_NO_TENSOR) {
+        status = read_manifest(ctx, self, &self->zip.entries[o.manifest], model);
+        VC_TRY(vc_collect(ctx, status, "manifest", NULL));
+    } else {
+        VC_TRY(vc_manifest_infer(ctx, model));
+    }
+out:
+    vc_free(ctx, o.heads);
+    vc_free(ctx, o.shape_at);
+    return status;
+}
+
+static void npz_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct npz *self = model->self;
+
+    vc_spool_release(&self->spool);
+    vc_infile_close(ctx, self->file);
+    vc_zip_close(ctx, &self->zip);
+    vc_free(ctx, self->members);
+    vc_free(ctx, self->shapes);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+}
+
+static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
+                                             .stream_open = vc_npz_stream_open,
+                                             .stream_read = vc_npz_stream_read,
+                                             .stream_close = vc_npz_stream_close,
+
+                                             .stream_bytes = vc_npz_stream_bytes,
+                                             .close = npz_close,
+                                             .create_sink = vc_format_create_sink};
+
+static int npz_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    (void)file_bytes;
+    if (n < 4) {
+        return 0;
+    }
+    return memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0 ? 90 : 0;
+}
+
+/* Takes over file and zip. */
+static enum vc_status open_archive(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
+                                   const struct vc_open_options *options, struct vc_model *model)
+{
+    struct npz *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    enum vc_status status;
+
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        vc_zip_close(ctx, zip);
+        return VC_E_NOMEM;
+    }
+    self->file = file;
+    self->zip = *zip;
+    vc_spool_init(&self->spool);
+    model->self = self;
+    model->ops = &npz_ops; /* from here on vc_model_close frees everything */
+    VC_TRY(refuse_keras(ctx, &self->zip));
+    VC_TRY(open_members(ctx, self, options, model));
+out:
+    return status;
+}
+
+/* Of an archive that has lost its members, only the name says what it was. */
+static const char *format_of_ruin(const struct vc_zip *zip, const struct vc_model *model)
+{
+    const char *promised = zip->n == 0 ? vc_format_of_name(model->path) : NULL;
+
+    return promised != NULL && strcmp(promised, vc_format_torch.name) == 0 ? promised : model->format;
+}
+
+/* Every zip file comes here first; its members say what it is. */
+static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                               struct vc_model *model)
+{
+    struct vc_zip zip;
+    enum vc_status status = vc_zip_open(ctx, file, &zip);
+
+    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
+        status = vc_collect(ctx, status, "header", NULL);
+        status = status == VC_OK ? vc_zip_recover(ctx, file, &zip) : status;
+        model->format = format_of_ruin(&zip, model);
+    }
+    if (status != VC_OK) {
+        vc_infile_close(ctx, file);
+        return status;
+    }
+    return vc_torch_is_archive(&zip) ? vc_torch_open_archive(ctx, file, &zip, options, model)
+                                     : open_archive(ctx, file, &zip, options, model);
+}
+
+static const char *const extensions[] = {".npz", NULL};
+
+const struct vc_format vc_format_npz = {
+    .name = "npz", .extensions = extensions, .probe = npz_probe, .open = npz_open, .create_sink = vc_npz_sink_create};

@@ -1,0 +1,84 @@
+/* npz_sink.h - what npz_write.c (names, layout, stored members, directory) and npz_deflate.c (compressed members)
+ * share. */
+#ifndef VC_FORMATS_NPZ_SINK_H
+#define VC_FORMATS_NPZ_SINK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/base/text.h"
+#include "core/job/pass.h"
+#include "formats/io/outfile.h"
+#include "formats/io/zip_write.h"
+
+enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };
+
+struct npz_out {
+    struct vc_zip_member zip;
+    size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs */
+    atomic_uint crc;     /* XOR of what the pieces contribute */
+    atomic_uint_fast64_t got;
+
+    bool started; /* deflate only, from here on */
+    enum npz_packing packing;
+    int strategy;
+};
+
+/* The bytes of one companion until its tensor is complete. */
+struct npz_spool {
+    unsigned char *memory; /* room for spool_bytes */
+    int fd;                /* for those that are larger; -1: none */
+};
+
+struct npz_sink {
+    const struct vc_model *model;
+    struct vc_outfile *file; /* NULL: nothing is written */
+    enum vc_deflate deflate;
+    const struct vc_out_list *outs;
+    struct npz_out *members; /* outs->n */
+    char *names;
+    struct vc_text manifest; /* empty: there is none */
+    struct vc_zip_member manifest_zip;
+    uint64_t file_bytes;
+
+    /* Deflate. */
+    pthread_mutex_t mutex; /* of packing and strategy of every member, and of interrupted */
+    pthread_cond_t decided;
+    bool interrupted;
+    size_t current;    /* the member being written; those before are complete */
+    uint64_t position; /* end of what is written */
+    size_t spool_bytes;
+    struct npz_spool spools[VC_MAX_COMPANIONS];
+    unsigned char *piece;  /* what is read back from a spool file */
+    unsigned char *packed; /* packet buffer for companions */
+};
+
+/* Writes, unless the sink only measures. */
+enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n);
+
+/* The npy header of a member that needs one, header_bytes long. */
+void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *dst);
+
+/* Checks that every byte has come, sets size and CRC, writes the local header and, if `with_header`, the npy header
+ * behind it. packed_bytes: of the data in the file. */
+enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
+                                      bool with_header);
+
+extern const struct vc_sink_ops vc_npz_deflate_ops;
+/* What begin will allocate; also plans the sizes of the buffers. */
+size_t vc_npz_deflate_plan(struct npz_sink *self);
+enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self);
+void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self);
+
+/* Shared entries of both tables. */
+enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                  uint64_t *file_bytes);
+enum vc_status vc_npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink);
+/* Manifest, directory, end records; then the disk. `offset`: end of the members. */
+enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
+                                         uint64_t *file_bytes);
+enum vc_status vc_npz_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink);
+void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink);
+bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype);
+
+#endif

@@ -1,0 +1,443 @@
+/* npz_write.c - npz output: names, layout, stored members in any order, directory.
+ *
+ * Everything about a stored file is known from the shapes, so a tile goes straight to its place with one pwrite, from
+ * any thread and without a lock; CRCs are put together from the pieces' in any order. Headers come last, with real
+ * sizes and CRCs. */
+#include "formats/npz/npz_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/dialects/manifest.h"
+#include "formats/io/codec.h"
+#include "formats/npz/npy.h"
+#include "formats/npz/npy_write.h"
+#include "formats/npz/npz_sink.h"
+
+#define VC_DIRECTORY_BUFFER_BYTES ((size_t)128 << 10) /* more than the largest record */
+
+enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n)
+{
+    return vc_outfile_write(ctx, self->file, offset, data, n);
+}
+
+/* ---- names ---- */
+
+/* A member copied as it is keeps its name; an array of ours ends in .npy, as NumPy expects. */
+static bool has_bare_name(const struct npz_sink *self, const struct vc_out_tensor *out)
+{
+    return out->dtype == VC_DTYPE_RAW || (out->form == VC_FORM_RAW && self->model->io[out->source].bare_name);
+}
+
+static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    const struct vc_out_list *outs = self->outs;
+    enum vc_status status = VC_OK;
+    size_t total = 0;
+    size_t i;
+    char *at;
+
+    for (i = 0; i < outs->n; i++) {
+        total += strlen(outs->tensors[i].name) + sizeof ".npy";
+    }
+    self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
+    VC_TRY_ALLOC(self->names);
+    at = self->names;
+    for (i = 0; i < outs->n; i++) {
+        struct vc_zip_member *zip = &self->members[i].zip;
+        size_t n = strlen(outs->tensors[i].name);
+
+        memcpy(at, outs->tensors[i].name, n);
+        memcpy(at + n, ".npy", sizeof ".npy");
+        if (n == 0) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
+        }
+        n += has_bare_name(self, &outs->tensors[i]) ? 0 : 4;
+        at[n] = '\0';
+        if (n > VC_ZIP_MAX_NAME) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu", i, n,
+                           VC_ZIP_MAX_NAME));
+        }
+        zip->name = at;
+        zip->name_bytes = n;
+        at += n + 1;
+    }
+out:
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* "w" and "w.scale" in the source, and "w" is quantized: both scales cannot have the name. */
+static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    size_t n = self->outs->n;
+    const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(names);
+    for (i = 0; i < n; i++) {
+        names[i] = self->members[i].zip.name;
+    }
+    if (self->manifest.n != 0) {
+        names[n++] = self->manifest_zip.name;
+    }
+    if (n != 0) {
+        qsort(names, n, sizeof *names, compare_names);
+    }
+    for (i = 1; i < n; i++) {
+        if (strcmp(names[i - 1], names[i]) == 0) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[i]));
+        }
+    }
+out:
+    vc_free(ctx, names);
+    return status;
+}
+
+/* ---- layout ---- */
+
+static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_tensor *out, size_t *header_bytes)
+{
+    *header_bytes = 0;
+    if (out->form == VC_FORM_RAW || out->dtype == VC_DTYPE_RAW) {
+        return VC_OK;
+    }
+    *header_bytes = vc_npy_write(NULL, 0, out->dtype, out->n_dims, out->shape);
+    if (*header_bytes == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", out->name,
+                       vc_dtype_name(out->dtype));
+    }
+    return VC_OK;
+}
+
+static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *out)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
+}
+
+/* Places of the stored members; their sizes. */
+static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, uint64_t *end)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *end = 0;
+    for (i = 0; i < self->outs->n; i++) {
+        const struct vc_out_tensor *out = &self->outs->tensors[i];
+        struct npz_out *member = &self->members[i];
+
+        VC_TRY(measure_header(ctx, out, &member->header_bytes));
+        if (!vc_add_u64(out->size_bytes, member->header_bytes, &member->zip.size_bytes) ||
+            !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
+            !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX) {
+            return too_large(ctx, out);
+        }
+        member->zip.method = VC_ZIP_METHOD_STORED;
+        member->zip.packed_bytes = member->zip.size_bytes;
+    }
+out:
+    return status;
+}
+
+static enum vc_status place_manifest(struct npz_sink *self, uint64_t *end)
+{
+    struct vc_zip_member *zip = &self->manifest_zip;
+
+    if (self->manifest.n == 0) {
+        return VC_OK;
+    }
+    zip->method = VC_ZIP_METHOD_STORED;
+    zip->size_bytes = self->manifest.n;
+    zip->packed_bytes = self->manifest.n;
+    zip->crc = vc_crc32(0, self->manifest.data, self->manifest.n);
+    (void)vc_zip_place(zip, *end, zip->size_bytes); /* far below 2^64 */
+    *end = zip->data_offset + zip->size_bytes;
+    return VC_OK;
+}
+
+/* Bytes of directory and end records. */
+static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
+{
+    uint64_t directory = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        directory += vc_zip_central_bytes(&self->members[i].zip);
+    }
+    if (self->manifest.n != 0) {
+        directory += vc_zip_central_bytes(&self->manifest_zip);
+    }
+    return directory + vc_zip_end_bytes(self->outs->n + (self->manifest.n != 0), offset, directory);
+}
+
+enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                  uint64_t *file_bytes)
+{
+    struct npz_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    uint64_t end;
+
+    self->outs = outs;
+    self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
+    VC_TRY_ALLOC(self->members);
+    VC_TRY(name_members(ctx, self));
+    VC_TRY(vc_manifest_write(ctx, outs, &self->manifest));
+    VC_TRY(self->manifest.status);
+    self->manifest_zip.name = VC_MANIFEST_NAME;
+    self->manifest_zip.name_bytes = strlen(VC_MANIFEST_NAME);
+    VC_TRY(refuse_same_names(ctx, self));
+    VC_TRY(place_members(ctx, self, &end));
+    sink->memory_bytes = VC_DIRECTORY_BUFFER_BYTES;
+    if (sink->ordered) {
+        sink->memory_bytes += vc_npz_deflate_plan(self);
+        *file_bytes = 0;
+        return VC_OK;
+    }
+    VC_TRY(place_manifest(self, &end));
+    self->file_bytes = end + closing_bytes(self, end);
+    *file_bytes = self->file_bytes;
+    VC_TRY(vc_outfile_need(ctx, self->file, self->file_bytes));
+out:
+    return status;
+}
+
+enum vc_status vc_npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npz_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+
+    if (sink->ordered) {
+        VC_TRY(vc_npz_deflate_begin(ctx, self));
+    }
+    VC_TRY(vc_outfile_begin(ctx, self->file));
+out:
+    return status;
+}
+
+/* ---- stored pieces ---- */
+
+static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
+{
+    const struct npz_sink *self = sink->self;
+    uint64_t n_after = self->outs->tensors[packet->out].size_bytes - packet->offset - packet->n_bytes;
+
+    (void)ctx;
+    packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
+    return VC_OK;
+}
+
+static enum vc_status stored_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct npz_sink *self = sink->self;
+    struct npz_out *member = &self->members[packet->out];
+
+    atomic_fetch_xor_explicit(&member->crc, (unsigned)packet->check, memory_order_relaxed);
+    atomic_fetch_add_explicit(&member->got, packet->n_plain, memory_order_relaxed);
+    return vc_npz_put(ctx, self, member->zip.data_offset + member->header_bytes + packet->offset, packet->data,
+                      packet->n_bytes);
+}
+
+static enum vc_status stored_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct npz_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    uint64_t end = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        VC_TRY(vc_npz_complete_member(ctx, self, i, self->members[i].zip.packed_bytes, true));
+        end = self->members[i].zip.data_offset + self->members[i].zip.packed_bytes;
+    }
+    VC_TRY(vc_npz_sink_close_archive(ctx, self, end, file_bytes));
+    if (*file_bytes != self->file_bytes) {
+        status = vc_fail(ctx, VC_E_INTERNAL, "the output has %" PRIu64 " bytes, but %" PRIu64 " were planned",
+                         *file_bytes, self->file_bytes);
+    }
+out:
+    return status;
+}
+
+/* ---- headers and directory ---- */
+
+void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *dst)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+
+    if (self->members[out].header_bytes != 0) {
+        (void)vc_npy_write(dst, self->members[out].header_bytes, t->dtype, t->n_dims, t->shape);
+    }
+}
+
+enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
+                                      bool with_header)
+{
+    struct npz_out *member = &self->members[out];
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    size_t local_bytes = (size_t)(member->zip.data_offset - member->zip.local_offset);
+    unsigned char *block = NULL;
+    enum vc_status status = VC_OK;
+
+    if (atomic_load(&member->got) != t->size_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t->name,
+                       (uint64_t)atomic_load(&member->got), t->size_bytes);
+    }
+    block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes);
+    VC_TRY_ALLOC(block);
+    vc_npz_make_header(self, out, block + local_bytes);
+    member->zip.size_bytes = t->size_bytes + member->header_bytes;
+    member->zip.packed_bytes = packed_bytes;
+    member->zip.crc = atomic_load(&member->crc) ^
+                      vc_crc32_place(vc_crc32(0, block + local_bytes, member->header_bytes), t->size_bytes);
+    vc_zip_put_local(&member->zip, block);
+    VC_TRY(
+        vc_npz_put(ctx, self, member->zip.local_offset, block, local_bytes + (with_header ? member->header_bytes : 0)));
+out:
+    vc_free(ctx, block);
+    return status;
+}
+
+static enum vc_status write_manifest(struct vc_ctx *ctx, struct npz_sink *self)
+{
+    const struct vc_zip_member *zip = &self->manifest_zip;
+    unsigned char local[VC_ZIP_LOCAL_MAX + sizeof VC_MANIFEST_NAME];
+    enum vc_status status = VC_OK;
+
+    vc_zip_put_local(zip, local);
+    VC_TRY(vc_npz_put(ctx, self, zip->local_offset, local, (size_t)(zip->data_offset - zip->local_offset)));
+    VC_TRY(vc_npz_put(ctx, self, zip->data_offset, self->manifest.data, self->manifest.n));
+out:
+    return status;
+}
+
+enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
+                                         uint64_t *file_bytes)
+{
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_DIRECTORY_BUFFER_BYTES);
+    uint64_t n_members = self->outs->n + (self->manifest.n != 0);
+    enum vc_status status = VC_OK;
+    uint64_t start, at;
+    size_t n = 0;
+    uint64_t i;
+
+    VC_TRY_ALLOC(buffer);
+    VC_TRY(place_manifest(self, &offset));
+    if (self->manifest.n != 0) {
+        VC_TRY(write_manifest(ctx, self));
+    }
+    start = offset;
+    at = offset;
+    for (i = 0; i < n_members; i++) {
+        const struct vc_zip_member *zip = i < self->outs->n ? &self->members[i].zip : &self->manifest_zip;
+
+        if (n + vc_zip_central_bytes(zip) + VC_ZIP_END_MAX > VC_DIRECTORY_BUFFER_BYTES) {
+            VC_TRY(vc_npz_put(ctx, self, at, buffer, n));
+            at += n;
+            n = 0;
+        }
+        n += vc_zip_put_central(zip, buffer + n);
+    }
+    n += vc_zip_put_end(n_members, start, at + n - start, buffer + n);
+    VC_TRY(vc_npz_put(ctx, self, at, buffer, n));
+    *file_bytes = at + n;
+    VC_TRY(vc_outfile_sync(ctx, self->file));
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+/* ---- the sink ---- */
+
+enum vc_status vc_npz_sink_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npz_sink *self = sink->self;
+
+    return vc_outfile_commit(ctx, self->file);
+}
+
+void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct npz_sink *self = sink->self;
+
+    vc_npz_deflate_release(ctx, self);
+    vc_outfile_free(ctx, self->file);
+    vc_text_release(&self->manifest);
+    vc_free(ctx, self->names);
+    vc_free(ctx, self->members);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    (void)sink;
+    return dtype == VC_DTYPE_RAW || vc_npy_has(dtype);
+}
+
+static const struct vc_sink_ops stored_ops = {.layout = vc_npz_sink_layout,
+                                              .begin = vc_npz_sink_begin,
+                                              .pack = stored_pack,
+                                              .emit = stored_emit,
+                                              .finish = stored_finish,
+                                              .commit = vc_npz_sink_commit,
+                                              .free = vc_npz_sink_free,
+                                              .can_hold = vc_npz_sink_can_hold};
+
+enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model,
+                                const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink)
+{
+    struct npz_sink *self;
+    size_t i;
+
+    if (options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal()) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L to deflate with; use zlib");
+    }
+    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
+    if (self == NULL) {
+        return VC_E_NOMEM;
+    }
+    self->model = model;
+    self->file = file;
+    self->deflate = options->deflate;
+    vc_text_init(&self->manifest, ctx);
+    (void)pthread_mutex_init(&self->mutex, NULL);
+    (void)pthread_cond_init(&self->decided, NULL);
+    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
+        self->spools[i].fd = -1;
+    }
+    *sink = (struct vc_sink){.ops = options->deflate == VC_DEFLATE_NONE ? &stored_ops : &vc_npz_deflate_ops,
+                             .self = self,
+                             .format = "npz",
+                             .ordered = options->deflate != VC_DEFLATE_NONE,
+                             .layout = VC_LAYOUT_PLAIN,
+                             .accepts_raw = true};
+    return VC_OK;
+}
+
+enum vc_status vc_npz_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct vc_sink *sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    struct vc_outfile *file = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(sink);
+    if (options->path != NULL && !options->dry_run) {
+        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &file));
+    }
+    VC_TRY(vc_npz_sink_init(ctx, model, options, file, sink));
+    *out = sink;
+    return VC_OK;
+out:
+    vc_outfile_free(ctx, file);
+    vc_free(ctx, sink);
+    return status;
+}

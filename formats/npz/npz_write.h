@@ -1,0 +1,22 @@
+/* npz_write.h - the writing side of npz: a sink (core/run/sink.h) that makes a zip of npy arrays.
+ *
+ * Stored output takes tiles in any order from any thread; deflated output is an ordered sink. Layout: docs/formats.md.
+ */
+#ifndef VC_FORMATS_NPZ_WRITE_H
+#define VC_FORMATS_NPZ_WRITE_H
+
+#include "core/model/source.h"
+#include "core/run/sink.h"
+
+/* options->path NULL or dry_run: sizes only, no file is looked at or made. Otherwise everything that can be wrong with
+ * the output's name is refused here. */
+enum vc_status vc_npz_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct vc_sink **out);
+
+/* As above into a caller's struct: how an npy sink becomes an npz sink once it knows that it must. `sink` keeps its
+ * place in memory; ops->free frees it. */
+struct vc_outfile;
+enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model,
+                                const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink);
+
+#endif

@@ -1,0 +1,301 @@
+/* onnx.h - what reader and writer of ONNX share. Layout: docs/formats.md; field numbers: onnx.proto.
+ *
+ *     ModelProto    ir_version 1, graph 7, opset_import 8, ...
+ *       GraphProto  node 1, initializer 5, input 11, output 12, value_info 13, ...
+ *
+ * The tensors of a model are the initializers of its main graph, and what Constant nodes hold there of floats with two
+ * dimensions or more; below, "initializer" means both. Where an initializer reaches the graph through nodes
+ * of its own (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it.
+ * Everything else stays in the file, and is copied from there when a new one is written. */
+#ifndef VC_FORMATS_ONNX_H
+#define VC_FORMATS_ONNX_H
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+#include "core/run/sink.h"
+#include "formats/io/protobuf_wire.h"
+
+#define ONNX_NONE     ((size_t)-1)
+#define ONNX_MAX_NAME ((size_t)65535)
+
+/* Numbers of fields. */
+enum {
+    ONNX_MODEL_IR_VERSION = 1,
+    ONNX_MODEL_PRODUCER = 2,
+    ONNX_MODEL_GRAPH = 7,
+    ONNX_MODEL_OPSET = 8,
+    ONNX_MODEL_TRAINING = 20,
+    ONNX_OPSET_DOMAIN = 1,
+    ONNX_OPSET_VERSION = 2,
+    ONNX_GRAPH_NODE = 1,
+    ONNX_GRAPH_INITIALIZER = 5,
+    ONNX_GRAPH_INPUT = 11,
+    ONNX_GRAPH_OUTPUT = 12,
+    ONNX_GRAPH_VALUE_INFO = 13,
+    ONNX_GRAPH_ANNOTATION = 14,
+    ONNX_GRAPH_SPARSE = 15,
+    ONNX_SPARSE_VALUES = 1,
+    ONNX_SPARSE_INDICES = 2,
+    ONNX_NODE_INPUT = 1,
+    ONNX_NODE_OUTPUT = 2,
+    ONNX_NODE_NAME = 3,
+    ONNX_NODE_OP = 4,
+    ONNX_NODE_ATTRIBUTE = 5,
+    ONNX_NODE_DOMAIN = 7,
+    ONNX_ATTRIBUTE_NAME = 1,
+    ONNX_ATTRIBUTE_I = 3,
+    ONNX_ATTRIBUTE_T = 5,
+    ONNX_ATTRIBUTE_G = 6,
+    ONNX_ATTRIBUTE_TENSORS = 10,
+    ONNX_ATTRIBUTE_GRAPHS = 11,
+    ONNX_ATTRIBUTE_TYPE = 20,
+    ONNX_ATTRIBUTE_SPARSE = 22,
+    ONNX_ATTRIBUTE_SPARSES = 23,
+    ONNX_ATTRIBUTE_TYPE_INT = 2,
+    ONNX_TENSOR_DIMS = 1,
+    ONNX_TENSOR_TYPE = 2,
+    ONNX_TENSOR_SEGMENT = 3,
+    ONNX_TENSOR_FLOATS = 4,
+    ONNX_TENSOR_INT32S = 5,
+    ONNX_TENSOR_STRINGS = 6,
+    ONNX_TENSOR_INT64S = 7,
+    ONNX_TENSOR_NAME = 8,
+    ONNX_TENSOR_RAW = 9,
+    ONNX_TENSOR_DOUBLES = 10,
+    ONNX_TENSOR_UINT64S = 11,
+    ONNX_TENSOR_EXTERNAL = 13,
+    ONNX_TENSOR_LOCATION = 14,
+    ONNX_ENTRY_KEY = 1,
+    ONNX_ENTRY_VALUE = 2,
+    ONNX_INFO_NAME = 1,
+    ONNX_INFO_TYPE = 2
+};
+
+/* Element types, as data_type has them. */
+enum {
+    ONNX_FLOAT = 1,
+    ONNX_INT8 = 3,
+    ONNX_STRING = 8,
+    ONNX_FLOAT16 = 10,
+    ONNX_DOUBLE = 11,
+    ONNX_BFLOAT16 = 16,
+    ONNX_N_TYPES = 27
+};
+
+struct onnx_type {
+    const char *name;     /* as onnx.proto has it; NULL: there is no such type */
+    enum vc_dtype dtype;  /* VC_DTYPE_RAW: not shown as a tensor, only carried over */
+    uint32_t field;       /* of TensorProto, that holds its values where raw_data does not */
+    unsigned entry_bytes; /* of the values that one number of that field gives */
+};
+
+extern const struct onnx_type vc_onnx_types[ONNX_N_TYPES];
+
+/* The number of the type that elements of that dtype have; 0: none. */
+uint32_t vc_onnx_type_of(enum vc_dtype dtype);
+
+enum onnx_place {
+    ONNX_PLACE_SPAN,    /* one run of bytes of the model file: raw_data, or packed floats */
+    ONNX_PLACE_NUMBERS, /* float_data, int32_data, ... taken apart number by number, front to back */
+    ONNX_PLACE_EXTERNAL /* one run of bytes of another file */
+};
+
+/* An initializer of the main graph, as the file has it. */
+struct onnx_tensor {
+    bool constant;          /* in a Constant node */
+    struct vc_span field;   /* of the graph, with its tag */
+    struct vc_span message; /* TensorProto */
+    const char *name;       /* the arena's */
+    size_t symbol;
+    const uint64_t *dims;
+    unsigned n_dims;
+    uint32_t type;
+    uint64_t n_elems, n_bytes;
+    enum onnx_place place;
+    struct vc_span values; /* SPAN, EXTERNAL */
+    size_t external;       /* number of the file */
+    size_t index;          /* of the model's tensor; ONNX_NONE: only carried over */
+};
+
+/* What consumers of a tensor say about its output channels, as a set of axes: 0, 1, last, last but one. */
+enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8 };
+
+/* A name of a value: in the main graph or anywhere below it. */
+struct onnx_symbol {
+    const char *name;
+    size_t tensor;      /* initializer of the main graph, or ONNX_NONE */
+    size_t cast;        /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
+    size_t maker;       /* one of `nodes` that makes it, or ONNX_NONE */
+    uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
+    uint32_t n_made;    /* as an output of nodes */
+    unsigned axes;      /* ONNX_AXIS_... */
+    bool pinned;        /* an output of the graph, or what annotations refer to */
+    bool for_codes;     /* used by operators on codes, whose parts are not to be touched */
+    uint32_t n_beside;  /* of n_uses: as something that is no matrix of weights, ... */
+    const char *beside; /* ... such as "bias"; the last of these uses */
+    bool graph_input;   /* of the main graph */
+};
+
+struct onnx_symbols {
+    struct onnx_symbol *list;
+    size_t n, capacity;
+    uint32_t *slots; /* hash table: number of the symbol + 1 */
+    size_t n_slots;
+};
+
+enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
+
+/* A node of the main graph that could stand between an initializer and its name. */
+struct onnx_node {
+    struct vc_span field;
+    enum onnx_op op;
+    bool odd;     /* has attributes that mean something unknown here */
+    bool taken;   /* belongs to a tensor */
+    size_t in[3]; /* symbols, or ONNX_NONE */
+    size_t out;
+    int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
+};
+
+#define ONNX_LINK_NODES 5
+
+/* How an initializer reaches the graph; by tensor of the model. */
+struct onnx_link {
+    size_t tensor; /* of `tensors` */
+    size_t name;   /* symbol */
+    size_t n_nodes;
+    size_t node[ONNX_LINK_NODES]; /* those on the way; the last one makes the name */
+    uint32_t type;                /* what the graph gets under that name */
+};
+
+/* `self` of a model that was read from an ONNX file. */
+struct onnx {
+    struct vc_infile *file;
+    struct vc_infile **externals;
+    char **locations; /* of the externals */
+    size_t n_externals, externals_capacity, locations_capacity;
+
+    uint64_t ir_version;
+    uint64_t opset;             /* of the default domain; 1 if the file names none */
+    struct vc_span graph_field; /* of the file, with its tag */
+    struct vc_span graph;
+    bool has_training;         /* training_info, which refers to initializers by name */
+    uint64_t n_inner_external; /* of tensors inside nodes and sparse ones: with values in another file */
+    uint64_t n_inner,
+        inner_bytes;       /* of large tensors inside nodes and inner graphs, and sparse ones: only carried over */
+    struct vc_arena arena; /* names, shapes */
+    struct onnx_tensor *tensors;
+    size_t n_tensors, tensors_capacity;
+    struct onnx_node *nodes;
+    size_t n_nodes, nodes_capacity;
+    struct onnx_symbols symbols;
+    struct onnx_link *links;
+};
+
+/* An input or output of a node. */
+struct onnx_use {
+    size_t symbol; /* ONNX_NONE: left out */
+    bool output;
+};
+
+/* While a file is opened. */
+struct onnx_reader {
+    struct vc_ctx *ctx;
+    struct onnx *self;
+    struct vc_wire wire;
+    const char *path;
+    int folder;            /* of the model; -1 until it is needed */
+    char *name;            /* room for ONNX_MAX_NAME + 1 */
+    struct onnx_use *uses; /* inputs and outputs of the nodes being read, one within the other: a stack */
+    size_t n_uses, uses_capacity;
+};
+
+/* ---- onnx_tensor.c ---- */
+
+/* Takes a TensorProto apart. Everything but field, symbol and index is filled. */
+enum vc_status vc_onnx_tensor_parse(struct onnx_reader *r, struct vc_span message, struct onnx_tensor *tensor);
+
+/* Numbers of float_data and its kind, one after the other, as elements. */
+struct onnx_numbers {
+    struct vc_wire wire;
+    const struct onnx_tensor *tensor;
+    struct vc_span rest;  /* of the message */
+    struct vc_span chunk; /* of packed numbers */
+    uint64_t n_bytes;     /* given so far */
+};
+
+enum vc_status vc_onnx_numbers_open(struct vc_ctx *ctx, const struct vc_infile *file, const struct onnx_tensor *tensor,
+                                    struct onnx_numbers *numbers);
+/* dst may be NULL: checks only. n is a multiple of the type's entry_bytes. */
+enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uint64_t n);
+/* VC_E_FORMAT where more numbers follow. */
+enum vc_status vc_onnx_numbers_end(struct onnx_numbers *numbers);
+void vc_onnx_numbers_close(struct onnx_numbers *numbers);
+
+/* ---- onnx_external.c ---- */
+
+/* location, offset and length of a tensor whose values are in another file; location NULL before it was seen. */
+struct onnx_external {
+    char *location; /* the pool's */
+    bool has_offset, has_length;
+    uint64_t offset, length;
+};
+
+/* One external_data entry. */
+enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span message, struct onnx_external *external);
+/* Opens the file, which must lie in the model's folder or below, and checks the place: fills values and external. */
+enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_external *external,
+                                     struct onnx_tensor *tensor);
+
+/* ---- onnx_graph.c, onnx_nodes.c, onnx_symbols.c ---- */
+
+/* Reads nodes, initializers and names of the main graph and of those below it. */
+enum vc_status vc_onnx_graph_scan(struct onnx_reader *r);
+/* What a Constant node of the main graph holds becomes a tensor called as its output, if it looks like weights. */
+enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
+                                     size_t symbol);
+/* A graph inside a node. */
+enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth);
+/* One node; depth 0: of the main graph. */
+enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth);
+/* A TensorProto or SparseTensorProto that is only carried over; `named`: its name is one of the graph's values. */
+enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named);
+enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named);
+
+/* The symbol with the name that the field holds; ONNX_NONE for an empty one. */
+enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
+                                   size_t *symbol);
+size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, const char *name);
+/* A string of up to ONNX_MAX_NAME bytes without NUL, in r->name. */
+enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what);
+
+/* Room for one more of a growing array of the pool. */
+enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, size_t n, size_t item_bytes);
+
+/* ---- onnx_patterns.c ---- */
+
+/* Codes that become weights: their parts, and the nodes that do it. */
+struct onnx_quantized {
+    struct onnx_tensor *codes, *scale, *zero; /* zero: NULL where they are symmetric */
+    struct vc_quant quant;                    /* but for scale and zero_point */
+    struct onnx_link link;                    /* but for tensor */
+};
+
+/* What the node ends, and a Cast behind it; false: nothing that is known here. */
+bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q);
+/* The tensor that a Cast makes wider and nothing else uses, or NULL. */
+struct onnx_tensor *vc_onnx_find_cast(const struct onnx *self, size_t node);
+
+/* ---- onnx_links.c ---- */
+
+/* The model's tensors, quantizations and channel axes, from what was scanned. */
+enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *model);
+
+/* ---- onnx_write.c ---- */
+
+enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                   const struct vc_write_options *options, struct vc_sink **out);
+
+/* Tests: a model file of more bytes moves its weights to external data. 0: what protocol buffers can read, 2^31 - 1. */
+void vc_onnx_set_embed_limit(uint64_t bytes);
+
+#endif

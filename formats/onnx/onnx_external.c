@@ -1,0 +1,238 @@
+/* onnx_external.c - values of a tensor that lie in another file: external_data of a TensorProto.
+ *
+ * The location is a path inside the model's folder, and nothing else: what a stranger's model names must not make the
+ * program read other files of its user. Links are followed, as they are for shards: a model cannot bring any, caches
+ * consist of them. */
+#define _GNU_SOURCE /* O_PATH */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/checked.h"
+#include "formats/onnx/onnx.h"
+
+#define MAX_EXTERNALS ((size_t)512) /* files open at a time */
+
+#ifdef O_PATH
+#define FOLDER_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC) /* a folder that can be entered, but not listed */
+#else
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#endif
+
+/* ---- entries ---- */
+
+/* Digits only: no sign, no blank, no exponent. */
+static enum vc_status take_size(const struct onnx_reader *r, const char *what, const char *digits, bool *seen,
+                                uint64_t *value)
+{
+    const char *p = digits;
+    uint64_t n = 0;
+
+    if (*seen) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "has the %s of its external data twice", what);
+    }
+    *seen = true;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (!vc_mul_u64(n, 10, &n) || !vc_add_u64(n, (uint64_t)(*p - '0'), &n)) {
+            return vc_fail(r->ctx, VC_E_FORMAT, "the %s of its external data is above 2^64", what);
+        }
+    }
+    if (p == digits || *p != '\0') {
+        return vc_fail(r->ctx, VC_E_FORMAT, "the %s of its external data is '%.40s', expected digits", what, digits);
+    }
+    *value = n;
+    return VC_OK;
+}
+
+static enum vc_status take_location(const struct onnx_reader *r, struct onnx_external *external)
+{
+    if (external->location != NULL) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "has the location of its external data twice");
+    }
+    external->location = vc_strdup(r->ctx, VC_TAG_NAMES, r->name);
+    return external->location != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span message, struct onnx_external *external)
+{
+    enum { OTHER, LOCATION, OFFSET, LENGTH } key = OTHER;
+    struct vc_field value = {.number = 0};
+    struct vc_field field;
+    enum vc_status status = VC_OK;
+
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &field));
+        if (field.number == ONNX_ENTRY_KEY) {
+            VC_TRY(vc_onnx_string_read(r, &field, "a key of its external data"));
+            key = strcmp(r->name, "location") == 0 ? LOCATION
+                  : strcmp(r->name, "offset") == 0 ? OFFSET
+                  : strcmp(r->name, "length") == 0 ? LENGTH
+                                                   : OTHER;
+        } else if (field.number == ONNX_ENTRY_VALUE) {
+            value = field;
+        }
+    }
+    if (key == OTHER) {
+        return VC_OK; /* a checksum of the whole file, or notes of a program */
+    }
+    r->name[0] = '\0';
+    if (value.number != 0) {
+        VC_TRY(vc_onnx_string_read(r, &value, "its external data"));
+    }
+    if (key == LOCATION) {
+        VC_TRY(take_location(r, external));
+    } else {
+        VC_TRY(take_size(r, key == OFFSET ? "offset" : "length", r->name,
+                         key == OFFSET ? &external->has_offset : &external->has_length,
+                         key == OFFSET ? &external->offset : &external->length));
+    }
+out:
+    return status;
+}
+
+/* ---- files ---- */
+
+static enum vc_status open_model_folder(struct onnx_reader *r)
+{
+    const char *slash = strrchr(r->path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - r->path) + 1;
+    char *name;
+
+    if (r->folder >= 0) {
+        return VC_OK;
+    }
+    if (strcmp(r->path, "-") == 0) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       "has its values in another file, which cannot be found from standard input");
+    }
+    name = vc_alloc(r->ctx, VC_TAG_NAMES, n + 2);
+    if (name == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(name, r->path, n);
+    memcpy(name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
+    r->folder = open(name, FOLDER_FLAGS);
+    vc_free(r->ctx, name);
+    return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
+}
+
+static enum vc_status check_location(const struct onnx_reader *r, const char *location)
+{
+    const char *part = location;
+
+    if (location == NULL || location[0] == '\0') {
+        return vc_fail(r->ctx, VC_E_FORMAT, "has its values in another file, but does not say in which");
+    }
+    if (location[0] == '/') {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       "has its values in '%.200s'; only files in the model's folder are read", location);
+    }
+    while (part != NULL) {
+        size_t n = strcspn(part, "/");
+
+        if (n == 2 && part[0] == '.' && part[1] == '.') {
+            return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                           "has its values in '%.200s'; only files in the model's folder are read", location);
+        }
+        part = part[n] == '\0' ? NULL : part + n + 1;
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_file(const struct onnx_reader *r, const char *location, const struct stat *st)
+{
+    const struct vc_infile *model = r->self->file;
+
+    if (!S_ISREG(st->st_mode)) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has its values in '%.200s', which is no file", location);
+    }
+    if (st->st_dev == model->device && st->st_ino == model->inode) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "has its external data in the model itself");
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_external(struct onnx_reader *r, const char *location, struct vc_infile **out)
+{
+    struct vc_infile *file = vc_alloc(r->ctx, VC_TAG_MISC, sizeof *file);
+    enum vc_status status = VC_OK;
+    struct stat st;
+    int fd = -1;
+
+    VC_TRY_ALLOC(file);
+    fd = openat(r->folder, location, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        VC_TRY(vc_fail_errno(r->ctx, errno, "has its values in '%.200s', which cannot be opened", location));
+    }
+    VC_TRY(check_file(r, location, &st));
+    *file = (struct vc_infile){
+        .fd = fd, .size_bytes = (uint64_t)st.st_size, .device = st.st_dev, .inode = st.st_ino, .path = r->path};
+    *out = file;
+    fd = -1;
+    file = NULL;
+out:
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    vc_free(r->ctx, file);
+    return status;
+}
+
+/* The number of the file, opened at its first use. */
+static enum vc_status find_file(struct onnx_reader *r, const char *location, size_t *number)
+{
+    struct onnx *self = r->self;
+    size_t n = self->n_externals;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = n; i-- > 0;) { /* mostly the one before */
+        if (strcmp(self->locations[i], location) == 0) {
+            *number = i;
+            return VC_OK;
+        }
+    }
+    if (n == MAX_EXTERNALS) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "the model has its values in more than %zu files; put them into one",
+                       MAX_EXTERNALS);
+    }
+    VC_TRY(vc_onnx_grow(r->ctx, &self->externals, &self->externals_capacity, n, sizeof(struct vc_infile *)));
+    VC_TRY(vc_onnx_grow(r->ctx, &self->locations, &self->locations_capacity, n, sizeof(char *)));
+    VC_TRY(open_model_folder(r));
+    self->locations[n] = vc_strdup(r->ctx, VC_TAG_NAMES, location);
+    VC_TRY_ALLOC(self->locations[n]);
+    status = open_external(r, location, &self->externals[n]);
+    if (status != VC_OK) {
+        vc_free(r->ctx, self->locations[n]);
+        return status;
+    }
+    *number = self->n_externals++;
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_external *external,
+                                     struct onnx_tensor *tensor)
+{
+    const struct vc_infile *file;
+    enum vc_status status;
+
+    VC_TRY(check_location(r, external->location));
+    VC_TRY(find_file(r, external->location, &tensor->external));
+    file = r->self->externals[tensor->external];
+    if (external->has_length && external->length != tensor->n_bytes) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes in '%.200s', but its shape and type need %" PRIu64,
+                       external->length, external->location, tensor->n_bytes);
+    }
+    if (external->offset > file->size_bytes || tensor->n_bytes > file->size_bytes - external->offset) {
+        return vc_fail(r->ctx, VC_E_FORMAT,
+                       "needs %" PRIu64 " bytes from offset %" PRIu64 " of '%.200s', which has %" PRIu64 " bytes",
+                       tensor->n_bytes, external->offset, external->location, file->size_bytes);
+    }
+    tensor->place = ONNX_PLACE_EXTERNAL;
+    tensor->values = (struct vc_span){external->offset, tensor->n_bytes};
+out:
+    return status;
+}

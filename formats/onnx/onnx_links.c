@@ -1,0 +1,191 @@
+/* onnx_links.c - the tensors of the model, from initializers and the nodes that belong to them (onnx_patterns.c):
+ * names, scales, output channels. */
+#include "formats/onnx/onnx.h"
+
+static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
+{
+    return vc_onnx_types[tensor->type].dtype;
+}
+
+/* ---- tensors of the model ---- */
+
+/* The tensor has this way to its name now. */
+static void join(struct onnx *self, const struct onnx_tensor *tensor, const struct onnx_link *way)
+{
+    struct onnx_link *link = &self->links[tensor->index];
+    size_t number = link->tensor;
+    size_t k;
+
+    *link = *way;
+    link->tensor = number;
+    for (k = 0; k < way->n_nodes; k++) {
+        self->nodes[way->node[k]].taken = true;
+    }
+}
+
+/* [1], [1, .., channels, .., 1] or [rows, groups]: what all formats here have for scales. The values are the same. */
+static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const struct vc_tensor *t,
+                                  const struct vc_quant *quant, struct vc_tensor *scale)
+{
+    unsigned n_dims = quant->granularity == VC_GRANULARITY_TENSOR  ? 1
+                      : quant->granularity == VC_GRANULARITY_GROUP ? 2
+                                                                   : t->n_dims;
+    uint64_t *shape = vc_arena_alloc(ctx, &self->arena, n_dims * sizeof *shape);
+    unsigned d;
+
+    if (shape == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (d = 0; d < n_dims; d++) {
+        shape[d] = quant->granularity == VC_GRANULARITY_CHANNEL && d == quant->axis ? t->shape[d] : 1;
+    }
+    if (quant->granularity == VC_GRANULARITY_GROUP) {
+        shape[0] = t->shape[0];
+        shape[1] = scale->n_elems / t->shape[0];
+    }
+    scale->shape = shape;
+    scale->n_dims = n_dims;
+    return VC_OK;
+}
+
+static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
+                             const struct onnx_quantized *q, struct vc_quant *quant)
+{
+    struct vc_tensor *t = &model->tensors[q->codes->index];
+    enum vc_status status;
+
+    *quant = q->quant;
+    quant->source_dtype = vc_onnx_types[q->link.type].dtype;
+    quant->scale = q->scale->index;
+    t->quant = quant;
+    model->tensors[quant->scale].companion_of = q->codes->index;
+    VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->scale]));
+    if (q->zero != NULL) {
+        quant->zero_point = q->zero->index;
+        model->tensors[quant->zero_point].companion_of = q->codes->index;
+        VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->zero_point]));
+    }
+out:
+    return status;
+}
+
+static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
+{
+    size_t n_quants = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants);
+    VC_TRY_ALLOC(model->quants);
+    for (i = 0; i < self->n_nodes; i++) {
+        struct onnx_quantized q;
+
+        if (vc_onnx_find_quantized(self, i, &q)) {
+            join(self, q.codes, &q.link);
+            VC_TRY(attach(ctx, self, model, &q, &model->quants[n_quants++]));
+        }
+    }
+out:
+    return status;
+}
+
+static void find_casts(struct onnx *self)
+{
+    size_t i;
+
+    for (i = 0; i < self->n_nodes; i++) {
+        const struct onnx_node *node = &self->nodes[i];
+        const struct onnx_tensor *tensor = vc_onnx_find_cast(self, i);
+
+        if (tensor != NULL) {
+            const struct onnx_link way = {.name = node->out, .n_nodes = 1, .node = {i}, .type = (uint32_t)node->to};
+
+            join(self, tensor, &way);
+        }
+    }
+}
+
+/* ---- channel axes ---- */
+
+/* Where the consumers disagree, or say nothing, it is axis 0. */
+static unsigned channel_axis(const struct onnx_symbol *symbol, unsigned n_dims)
+{
+    const unsigned axes[] = {0, 1, n_dims - 1, n_dims - 2};
+    unsigned found = n_dims;
+    unsigned i;
+
+    for (i = 0; n_dims >= 2 && i < 4; i++) {
+        if ((symbol->axes >> i & 1) != 0) {
+            if (found != n_dims && found != axes[i]) {
+                return 0;
+            }
+            found = axes[i];
+        }
+    }
+    return found < n_dims ? found : 0;
+}
+
+static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, struct vc_tensor_io *io)
+{
+    const struct onnx_tensor *tensor = &self->tensors[number];
+
+    *t = (struct vc_tensor){.name = tensor->name,
+                            .dtype = dtype_of(tensor),
+                            .n_dims = tensor->n_dims,
+                            .shape = tensor->dims,
+                            .n_elems = tensor->n_elems,
+                            .size_bytes = tensor->n_bytes,
+                            .file_bytes = tensor->field.n,
+                            .companion_of = VC_NO_TENSOR,
+                            .alias_of = VC_NO_TENSOR};
+    t->file_bytes += tensor->place == ONNX_PLACE_EXTERNAL ? tensor->n_bytes : 0;
+    io->sequential = tensor->place == ONNX_PLACE_NUMBERS;
+    io->raw_bytes = tensor->place == ONNX_PLACE_EXTERNAL ? tensor->n_bytes : tensor->message.n;
+    self->links[tensor->index] = (struct onnx_link){.tensor = number, .name = tensor->symbol, .type = tensor->type};
+}
+
+/* What is known only now: names, axes, roles. */
+static void finish_tensors(const struct onnx *self, struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct onnx_symbol *symbol = &self->symbols.list[self->links[i].name];
+        struct vc_tensor *t = &model->tensors[i];
+
+        t->name = symbol->name;
+        t->channel_axis = channel_axis(symbol, t->n_dims);
+        t->role = symbol->for_codes ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
+        t->kept_as = symbol->for_codes                                           ? "part of an operator on codes"
+                     : symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses ? symbol->beside
+                                                                                 : NULL;
+    }
+}
+
+enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *model)
+{
+    struct onnx *self = r->self;
+    size_t n = self->n_tensors;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    model->tensors = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links);
+    VC_TRY_ALLOC(self->links);
+    for (i = 0; i < n; i++) {
+        if (dtype_of(&self->tensors[i]) != VC_DTYPE_RAW) {
+            size_t index = model->n_tensors++;
+
+            self->tensors[i].index = index;
+            fill_tensor(self, i, &model->tensors[index], &model->io[index]);
+        }
+    }
+    VC_TRY(find_quantized(r->ctx, self, model));
+    find_casts(self);
+    finish_tensors(self, model);
+out:
+    return status;
+}

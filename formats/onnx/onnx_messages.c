@@ -1,0 +1,239 @@
+/* onnx_messages.c - bytes of the messages that a writer adds to an ONNX graph. Fields come in the order of their
+ * numbers, as other writers have them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/onnx/onnx_sink.h"
+
+/* Adds the message in `inner` as a field, and empties it. */
+static void put_message(struct vc_text *text, uint32_t number, struct vc_text *inner)
+{
+    if (inner->status != VC_OK && text->status == VC_OK) {
+        text->status = inner->status;
+    }
+    vc_wire_put_bytes(text, number, inner->n == 0 ? "" : inner->data, inner->n);
+    vc_text_release(inner);
+}
+
+/* ---- nodes ---- */
+
+static void put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
+{
+    struct vc_text a;
+
+    vc_text_init(&a, ctx);
+    vc_wire_put_string(&a, ONNX_ATTRIBUTE_NAME, name);
+    vc_wire_put_int(&a, ONNX_ATTRIBUTE_I, value);
+    vc_wire_put_int(&a, ONNX_ATTRIBUTE_TYPE, ONNX_ATTRIBUTE_TYPE_INT);
+    put_message(node, ONNX_NODE_ATTRIBUTE, &a);
+}
+
+/* The axis of the only dimension behind axis 0 that is longer than 1, which groups run along. */
+static unsigned group_axis(const struct vc_out_tensor *out)
+{
+    unsigned axis = 1;
+    unsigned d;
+
+    for (d = 1; d < out->n_dims; d++) {
+        axis = out->shape[d] != 1 ? d : axis;
+    }
+    return axis;
+}
+
+/* A node before its attributes: all of it belongs to the weights `out`, of which `role` tells its place. */
+static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
+                       const char *const inputs[3], const char *output, struct vc_text *node)
+{
+    size_t k;
+
+    vc_text_init(node, ctx);
+    for (k = 0; k < 3 && inputs[k] != NULL; k++) {
+        vc_wire_put_string(node, ONNX_NODE_INPUT, inputs[k]);
+    }
+    vc_wire_put_string(node, ONNX_NODE_OUTPUT, output);
+    vc_wire_put_tag(node, ONNX_NODE_NAME, VC_WIRE_BYTES);
+    vc_wire_put_varint(node, strlen(out->name) + strlen(role));
+    vc_text_add(node, "%s%s", out->name, role);
+    vc_wire_put_string(node, ONNX_NODE_OP, op);
+}
+
+static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+{
+    const struct vc_out_tensor *out = &self->outs->tensors[main];
+    const char *inner = self->out[main].inner;
+    const char *inputs[3] = {self->out[main].name, self->out[out->quant.scale].name,
+                             out->quant.symmetric ? NULL : self->out[out->quant.zero_point].name};
+    struct vc_text node;
+
+    start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs, inner != NULL ? inner : out->name, &node);
+    if (out->quant.granularity == VC_GRANULARITY_CHANNEL) {
+        put_attribute(ctx, &node, "axis", out->quant.axis);
+    } else if (out->quant.granularity == VC_GRANULARITY_GROUP) {
+        put_attribute(ctx, &node, "axis", group_axis(out));
+        put_attribute(ctx, &node, "block_size", out->quant.group_size);
+    }
+    put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *input,
+                     const char *output, uint32_t type, struct vc_text *text)
+{
+    const char *inputs[3] = {input};
+    struct vc_text node;
+
+    start_node(ctx, out, role, "Cast", inputs, output, &node);
+    put_attribute(ctx, &node, "to", type);
+    put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
+                           const char *const inputs[3], const char *output, struct vc_text *text)
+{
+    struct vc_text node;
+
+    start_node(ctx, out, role, op, inputs, output, &node);
+    put_message(text, ONNX_GRAPH_NODE, &node);
+}
+
+/* (codes - zero point) * scale, each step in f32: the values of DequantizeLinear, for graphs that are older. */
+static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
+{
+    const struct vc_out_tensor *out = &self->outs->tensors[main];
+    const struct onnx_out *o = &self->out[main];
+    const char *difference[3] = {o->codes, o->zero_point};
+    const char *factors[3] = {o->codes, self->out[out->quant.scale].name};
+
+    put_cast(ctx, out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
+    if (!out->quant.symmetric) {
+        put_cast(ctx, out, ".cast_zero_point", self->out[out->quant.zero_point].name, o->zero_point, ONNX_FLOAT, text);
+        put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
+        factors[0] = o->difference;
+    }
+    put_arithmetic(ctx, out, ".multiply", "Mul", factors, o->inner != NULL ? o->inner : out->name, text);
+}
+
+void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct onnx_out *o = &self->out[out];
+
+    if (vc_onnx_is_product(self, out)) {
+        put_product(ctx, self, out, text);
+    } else if (vc_onnx_is_quantized(self, out)) {
+        put_dequantize(ctx, self, out, text);
+    }
+    if (vc_onnx_is_cast(self, out)) {
+        put_cast(ctx, t, ".cast", o->inner != NULL ? o->inner : o->name, t->name, vc_onnx_link_of(self, out)->type,
+                 text);
+    }
+}
+
+/* ---- tensors ---- */
+
+/* The shape that a scale or zero point has in ONNX: none for one scale per tensor; [channels], or for Mul
+ * [1, .., channels, .., 1]; or the shape of the weights with its last long dimension counted in blocks. Returns the
+ * number of dimensions. */
+static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor *main;
+
+    while (self->outs->tensors[out].companion) {
+        out--;
+    }
+    main = &self->outs->tensors[out];
+    switch (main->quant.granularity) {
+    case VC_GRANULARITY_TENSOR:
+        return 0;
+    case VC_GRANULARITY_CHANNEL:
+        if (vc_onnx_is_product(self, out)) {
+            memcpy(dims, t->shape, t->n_dims * sizeof *dims);
+            return t->n_dims;
+        }
+        dims[0] = main->shape[main->quant.axis];
+        return 1;
+    case VC_GRANULARITY_GROUP:
+        break;
+    }
+    memcpy(dims, main->shape, main->n_dims * sizeof *dims);
+    dims[group_axis(main)] = vc_ceil_div_u64(dims[group_axis(main)], main->quant.group_size);
+    return main->n_dims;
+}
+
+static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+
+    if (t->companion) {
+        return companion_dims(self, out, dims);
+    }
+    if (t->n_dims != 0) {
+        memcpy(dims, t->shape, t->n_dims * sizeof *dims);
+    }
+    return t->n_dims;
+}
+
+void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text)
+{
+    uint64_t dims[VC_MAX_DIMS];
+    unsigned n_dims = dims_of(self, out, dims);
+    unsigned d;
+
+    for (d = 0; d < n_dims; d++) {
+        vc_wire_put_int(text, ONNX_TENSOR_DIMS, dims[d]);
+    }
+    vc_wire_put_int(text, ONNX_TENSOR_TYPE, vc_onnx_type_of(self->outs->tensors[out].dtype));
+    vc_wire_put_string(text, ONNX_TENSOR_NAME, self->out[out].name);
+}
+
+static void put_entry(struct vc_ctx *ctx, struct vc_text *text, const char *key, const char *value)
+{
+    struct vc_text entry;
+
+    vc_text_init(&entry, ctx);
+    vc_wire_put_string(&entry, ONNX_ENTRY_KEY, key);
+    vc_wire_put_string(&entry, ONNX_ENTRY_VALUE, value);
+    put_message(text, ONNX_TENSOR_EXTERNAL, &entry);
+}
+
+void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset, uint64_t n, struct vc_text *text)
+{
+    char digits[24];
+
+    put_entry(ctx, text, "location", location);
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, offset);
+    put_entry(ctx, text, "offset", digits);
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, n);
+    put_entry(ctx, text, "length", digits);
+    vc_wire_put_int(text, ONNX_TENSOR_LOCATION, 1);
+}
+
+/* ---- inputs ---- */
+
+/* ValueInfoProto { name, type { tensor_type { elem_type, shape { dim { dim_value } ... } } } } */
+void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
+{
+    enum { ELEM_TYPE = 1, SHAPE = 2, DIM = 1, DIM_VALUE = 1, TENSOR_TYPE = 1 };
+    uint64_t dims[VC_MAX_DIMS];
+    unsigned n_dims = dims_of(self, out, dims);
+    struct vc_text dim, shape, tensor, type, info;
+    unsigned d;
+
+    vc_text_init(&dim, ctx);
+    vc_text_init(&shape, ctx);
+    vc_text_init(&tensor, ctx);
+    vc_text_init(&type, ctx);
+    vc_text_init(&info, ctx);
+    for (d = 0; d < n_dims; d++) {
+        vc_wire_put_int(&dim, DIM_VALUE, dims[d]);
+        put_message(&shape, DIM, &dim);
+    }
+    vc_wire_put_int(&tensor, ELEM_TYPE, vc_onnx_type_of(self->outs->tensors[out].dtype));
+    put_message(&tensor, SHAPE, &shape);
+    put_message(&type, TENSOR_TYPE, &tensor);
+    vc_wire_put_string(&info, ONNX_INFO_NAME, self->out[out].name);
+    put_message(&info, ONNX_INFO_TYPE, &type);
+    put_message(text, ONNX_GRAPH_INPUT, &info);
+}

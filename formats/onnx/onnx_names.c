@@ -1,0 +1,253 @@
+/* onnx_names.c - what becomes of every tensor when a graph is written anew: the names of its initializers, the nodes
+ * that go and come, and what the version of the graph does not allow.
+ *
+ *     w, now int8                    w.int8, w.scale (, w.zero_point) -> DequantizeLinear -> w
+ *     ... where that does not do     w.int8 -> Cast -> w.codes (-> Sub) -> Mul with w.scale -> w
+ *     w, now int8, was no f32        ... -> w.f32 -> Cast -> w
+ *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
+ *     w, of the type the graph has   w */
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/onnx/onnx_sink.h"
+
+/* Versions of the operators that are needed. */
+enum {
+    CAST_OPSET = 6,      /* with the type as a number */
+    BROADCAST_OPSET = 7, /* of Mul, as NumPy does it */
+    DEQUANTIZE_OPSET = 10,
+    CHANNELS_OPSET = 13, /* DequantizeLinear with an axis */
+    BF16_OPSET = 13,
+    BLOCKS_OPSET = 21 /* DequantizeLinear with block_size */
+};
+
+/* ---- what is needed ---- */
+
+const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out)
+{
+    return &self->source->links[self->outs->tensors[out].source];
+}
+
+bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
+{
+    const struct onnx_tensor *tensor = &self->source->tensors[vc_onnx_link_of(self, out)->tensor];
+
+    return !self->outs->tensors[out].kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
+}
+
+bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
+{
+    return self->outs->tensors[out].quant.scheme != VC_SCHEME_NONE;
+}
+
+bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
+{
+    bool channels = self->outs->tensors[out].quant.granularity == VC_GRANULARITY_CHANNEL;
+
+    return vc_onnx_is_quantized(self, out) && self->source->opset < (channels ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
+}
+
+bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
+{
+    uint32_t type = vc_onnx_is_quantized(self, out) ? ONNX_FLOAT : vc_onnx_type_of(self->outs->tensors[out].dtype);
+
+    return type != vc_onnx_link_of(self, out)->type;
+}
+
+/* ---- what the version allows ---- */
+
+/* Groups run along the rows of axis 0, flattened; blocks of ONNX along one axis. */
+static bool groups_fit(const struct vc_out_tensor *t)
+{
+    unsigned n_long = 0;
+    unsigned d;
+
+    for (d = 1; d < t->n_dims; d++) {
+        n_long += t->shape[d] != 1;
+    }
+    return n_long <= 1;
+}
+
+/* `instead`: what needs less; "" if nothing does. */
+static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *what,
+                                   unsigned needed, const char *instead)
+{
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "%s: %s needs opset %u, and this model has %" PRIu64
+        "; %sa converter of ONNX versions can raise it (that may change other nodes, so it is not done here)",
+        name, what, needed, self->source->opset, instead);
+}
+
+static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
+{
+    bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
+    uint64_t opset = self->source->opset;
+
+    if (opset < BROADCAST_OPSET) {
+        return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET,
+                            opset >= CAST_OPSET ? "--fp16 needs 6; or " : "");
+    }
+    if (opset < BLOCKS_OPSET && groups) {
+        return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET,
+                            "--granularity channel needs 7; or ");
+    }
+    if (groups && !groups_fit(t)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
+                       "--granularity channel, or exclude it",
+                       t->name);
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    uint64_t opset = self->source->opset;
+    bool bf16 = t->dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
+    enum vc_status status = VC_OK;
+
+    if (vc_onnx_is_quantized(self, out)) {
+        VC_TRY(check_quantized(ctx, self, t));
+    }
+    if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
+        return bf16 ? refuse_opset(ctx, self, t->name, "bf16 (Cast)", BF16_OPSET,
+                                   opset >= CAST_OPSET ? "--fp16 needs 6; or " : "")
+                    : refuse_opset(ctx, self, t->name, "another float type (Cast)", CAST_OPSET, "");
+    }
+out:
+    return status;
+}
+
+/* ---- names ---- */
+
+static bool is_free(const struct onnx_sink *self, const char *name)
+{
+    size_t symbol = vc_onnx_symbol_find(&self->source->symbols, name);
+
+    return symbol == ONNX_NONE || (self->gone[symbol] & ONNX_NAME_GONE) != 0;
+}
+
+/* The name, with _1, _2, ... behind it if the graph has it already. New names end in a dot and a word of ours, so they
+ * differ among themselves. */
+static enum vc_status choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
+                                  const char **out)
+{
+    char *name = vc_arena_printf(ctx, &self->arena, "%s%s", base, suffix);
+    unsigned i;
+
+    for (i = 1; name != NULL && !is_free(self, name); i++) {
+        name = vc_arena_printf(ctx, &self->arena, "%s%s_%u", base, suffix, i);
+    }
+    *out = name;
+    return name != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+static const char *suffix_of(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_I8 ? ".int8" : dtype == VC_DTYPE_F16 ? ".f16" : dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
+}
+
+static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size_t out)
+{
+    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    struct onnx_out *o = &self->out[out];
+    bool quantized = vc_onnx_is_quantized(self, out);
+    enum vc_status status = VC_OK;
+
+    o->name = t->name;
+    if (quantized || vc_onnx_is_cast(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
+    }
+    if (quantized && vc_onnx_is_cast(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, ".f32", &o->inner));
+    }
+    if (vc_onnx_is_product(self, out)) {
+        VC_TRY(choose_name(ctx, self, t->name, ".codes", &o->codes));
+        if (!t->quant.symmetric) {
+            VC_TRY(choose_name(ctx, self, t->name, ".zero", &o->zero_point));
+            VC_TRY(choose_name(ctx, self, t->name, ".difference", &o->difference));
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- what goes ---- */
+
+static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
+{
+    size_t k;
+
+    for (k = 0; k < link->n_nodes; k++) {
+        self->drop[link->node[k]] = true;
+        if (k + 1 < link->n_nodes) {
+            self->gone[self->source->nodes[link->node[k]].out] |= ONNX_NAME_GONE;
+        }
+    }
+}
+
+static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    const struct onnx *source = self->source;
+    size_t i;
+
+    for (i = 0; i < self->model->n_tensors; i++) {
+        const struct onnx_link *link = &source->links[i];
+        size_t symbol = source->tensors[link->tensor].symbol;
+        size_t out = self->first_out[i];
+
+        if (out == ONNX_NONE && self->model->tensors[i].companion_of == VC_NO_TENSOR) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
+                           self->model->tensors[i].name);
+        }
+        if (out == ONNX_NONE) { /* a scale or zero point that its tensor does not need any more */
+            self->gone[symbol] |= ONNX_NAME_GONE;
+        } else if (vc_onnx_is_changed(self, out)) {
+            drop_nodes(self, link);
+            if (symbol != link->name) {
+                self->gone[symbol] |= ONNX_NAME_GONE;
+            } else if (vc_onnx_is_quantized(self, out) || vc_onnx_is_cast(self, out)) {
+                self->gone[symbol] |= ONNX_INPUT_GONE; /* a node makes it now */
+            }
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    const struct vc_out_list *outs = self->outs;
+    const struct onnx *source = self->source;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
+    VC_TRY_ALLOC(self->first_out);
+    self->out = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out);
+    VC_TRY_ALLOC(self->out);
+    self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone);
+    VC_TRY_ALLOC(self->gone);
+    self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop);
+    VC_TRY_ALLOC(self->drop);
+    for (i = 0; i < self->model->n_tensors; i++) {
+        self->first_out[i] = ONNX_NONE;
+    }
+    for (i = 0; i < outs->n; i++) {
+        if (!outs->tensors[i].companion) {
+            self->first_out[outs->tensors[i].source] = i;
+        }
+    }
+    VC_TRY(mark_gone(ctx, self));
+    for (i = 0; i < outs->n; i++) {
+        if (outs->tensors[i].companion) {
+            VC_TRY(choose_name(ctx, self, outs->tensors[i].name, "", &self->out[i].name));
+        } else if (vc_onnx_is_changed(self, i)) {
+            VC_TRY(check_version(ctx, self, i));
+            VC_TRY(name_main(ctx, self, i));
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,318 @@
+/* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used, which axis
+ * its output channels are, and which nodes only turn an initializer into another type. */
+#include <string.h>
+
+#include "formats/onnx/onnx.h"
+
+#define MAX_WORD ((size_t)32) /* operators and attributes that matter here are shorter */
+
+/* A node while it is read. */
+struct node {
+    char op[MAX_WORD + 1]; /* "" when it is longer */
+    bool default_domain;
+    size_t first; /* of r->uses */
+    size_t n_in, n_out;
+    bool odd;
+    struct vc_field value; /* its attribute of that name, if it is a tensor */
+    int64_t axis, to, trans_a, trans_b, block_size, output_dtype;
+};
+
+/* ---- fields ---- */
+
+static enum vc_status read_word(struct onnx_reader *r, const struct vc_field *field, const char *what, char *word)
+{
+    enum vc_status status = vc_onnx_string_read(r, field, what);
+
+    if (status == VC_OK) {
+        word[0] = '\0';
+        if (field->data.n <= MAX_WORD) {
+            memcpy(word, r->name, (size_t)field->data.n + 1);
+        }
+    }
+    return status;
+}
+
+static enum vc_status add_use(struct onnx_reader *r, const struct vc_field *field, bool output)
+{
+    size_t symbol;
+    enum vc_status status;
+
+    VC_TRY(vc_onnx_symbol_read(r, field, output ? "the output of a node" : "the input of a node", &symbol));
+    VC_TRY(vc_onnx_grow(r->ctx, &r->uses, &r->uses_capacity, r->n_uses, sizeof *r->uses));
+    r->uses[r->n_uses++] = (struct onnx_use){symbol, output};
+out:
+    return status;
+}
+
+static void take_value(struct node *node, const char *name, int64_t value)
+{
+    if (strcmp(name, "axis") == 0) {
+        node->axis = value;
+    } else if (strcmp(name, "to") == 0) {
+        node->to = value;
+    } else if (strcmp(name, "transA") == 0) {
+        node->trans_a = value;
+    } else if (strcmp(name, "transB") == 0) {
+        node->trans_b = value;
+    } else if (strcmp(name, "block_size") == 0) {
+        node->block_size = value;
+    } else if (strcmp(name, "output_dtype") == 0) {
+        node->output_dtype = value;
+    } else if (strcmp(name, "saturate") != 0) { /* that is about float8 */
+        node->odd = true;
+    }
+}
+
+/* Its number; graphs and tensors in it are looked at on the way. */
+static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, struct vc_span message, unsigned depth)
+{
+    struct vc_field tensor = {.number = 0};
+    char name[MAX_WORD + 1] = "";
+    int64_t value = 0;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        switch (f.number) {
+        case ONNX_ATTRIBUTE_NAME:
+            VC_TRY(read_word(r, &f, "the name of an attribute", name));
+            break;
+        case ONNX_ATTRIBUTE_I:
+            value = (int64_t)f.value;
+            break;
+        case ONNX_ATTRIBUTE_G:
+        case ONNX_ATTRIBUTE_GRAPHS:
+            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a graph inside a node"));
+            VC_TRY(vc_onnx_subgraph_scan(r, f.data, depth + 1));
+            break;
+        case ONNX_ATTRIBUTE_T:
+        case ONNX_ATTRIBUTE_TENSORS:
+            VC_TRY(vc_onnx_inner_tensor(r, &f, false));
+            tensor = f;
+            break;
+        case ONNX_ATTRIBUTE_SPARSE:
+        case ONNX_ATTRIBUTE_SPARSES:
+            VC_TRY(vc_onnx_inner_sparse(r, &f, false));
+            break;
+        default:
+            break;
+        }
+    }
+    take_value(node, name, value);
+    if (strcmp(name, "value") == 0) {
+        node->value = tensor;
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_field(struct onnx_reader *r, struct node *node, const struct vc_field *f, unsigned depth)
+{
+    char domain[MAX_WORD + 1];
+    enum vc_status status = VC_OK;
+
+    switch (f->number) {
+    case ONNX_NODE_INPUT:
+        node->n_in++;
+        return add_use(r, f, false);
+    case ONNX_NODE_OUTPUT:
+        node->n_out++;
+        return add_use(r, f, true);
+    case ONNX_NODE_OP:
+        return read_word(r, f, "the operator of a node", node->op);
+    case ONNX_NODE_DOMAIN:
+        VC_TRY(read_word(r, f, "the domain of a node", domain));
+        node->default_domain = f->data.n == 0 || strcmp(domain, "ai.onnx") == 0;
+        break;
+    case ONNX_NODE_ATTRIBUTE:
+        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a node"));
+        return take_attribute(r, node, f->data, depth);
+    default:
+        break;
+    }
+out:
+    return status;
+}
+
+/* ---- what it means for its inputs ---- */
+
+/* Which axis of input k holds the output channels. */
+static unsigned axis_of(const struct node *node, size_t k)
+{
+    const char *op = node->op;
+
+    if (!node->default_domain) {
+        return 0;
+    }
+    if (strcmp(op, "MatMul") == 0) {
+        return k == 0 ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
+    }
+    if (strcmp(op, "Gemm") == 0 && k < 2) {
+        return (k == 0) == (k == 0 ? node->trans_a == 0 : node->trans_b == 0) ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
+    }
+    if (strcmp(op, "Conv") == 0 && k == 1) {
+        return ONNX_AXIS_0;
+    }
+    if ((strcmp(op, "ConvTranspose") == 0 && k == 1) ||
+        ((strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0) && (k == 1 || k == 2))) {
+        return ONNX_AXIS_1;
+    }
+    return strcmp(op, "Gather") == 0 && k == 0 ? ONNX_AXIS_0 : 0;
+}
+
+/* What input k is, if it is no matrix of weights: an error in it is not spread over a sum. */
+static const char *beside_weights(const struct node *node, size_t k)
+{
+    bool recurrent = strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0;
+
+    if (!node->default_domain || (!recurrent && strcmp(node->op, "Gemm") != 0)) {
+        return NULL;
+    }
+    return k == (recurrent ? 3 : 2) ? "bias"
+           : recurrent && k == 7    ? "peephole weights"
+           : k > 4                  ? "initial state"
+                                    : NULL;
+}
+
+/* Inputs of nodes that compute on codes: scales would not survive being quantized themselves. */
+static bool is_for_codes(const struct node *node, size_t k)
+{
+    static const char *const ops[] = {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"};
+    static const char *const starts[] = {"QLinear",         "MatMulInteger", "ConvInteger",
+                                         "DynamicQuantize", "QGemm",         "QAttention"};
+    size_t i;
+
+    if (strcmp(node->op, "DequantizeLinear") == 0 || strcmp(node->op, "QuantizeLinear") == 0) {
+        return k > 0;
+    }
+    for (i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        if (strcmp(node->op, ops[i]) == 0) {
+            return true;
+        }
+    }
+    for (i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        if (strncmp(node->op, starts[i], strlen(starts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void count_uses(struct onnx_reader *r, const struct node *node)
+{
+    size_t k = 0;
+    size_t i;
+
+    for (i = node->first; i < r->n_uses; i++) {
+        const struct onnx_use *use = &r->uses[i];
+        struct onnx_symbol *symbol = use->symbol != ONNX_NONE ? &r->self->symbols.list[use->symbol] : NULL;
+
+        if (symbol != NULL && use->output) {
+            symbol->n_made++;
+        } else if (symbol != NULL) {
+            symbol->n_uses++;
+            symbol->axes |= axis_of(node, k);
+            symbol->for_codes |= is_for_codes(node, k);
+            symbol->n_beside += beside_weights(node, k) != NULL;
+            symbol->beside = beside_weights(node, k) != NULL ? beside_weights(node, k) : symbol->beside;
+        }
+        k += !use->output;
+    }
+}
+
+static bool is_utf8(const char *name)
+{
+    return vc_utf8_valid(name, strlen(name));
+}
+
+/* An operator that can stand between an initializer and the graph, with as many inputs as it takes. */
+static bool is_step(const struct node *node, enum onnx_op *op)
+{
+    static const struct {
+        const char *name;
+        size_t min_in, max_in;
+    } steps[] = {[ONNX_OP_DEQUANTIZE] = {"DequantizeLinear", 2, 3},
+                 [ONNX_OP_CAST] = {"Cast", 1, 1},
+                 [ONNX_OP_SUB] = {"Sub", 2, 2},
+                 [ONNX_OP_MUL] = {"Mul", 2, 2}};
+    size_t i;
+
+    for (i = 0; node->default_domain && node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
+        if (strcmp(node->op, steps[i].name) == 0) {
+            *op = (enum onnx_op)i;
+            return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in;
+        }
+    }
+    return false;
+}
+
+/* A node that could be what stands between an initializer and the graph. */
+static enum vc_status keep(struct onnx_reader *r, const struct node *node, const struct vc_field *field)
+{
+    struct onnx *self = r->self;
+    struct onnx_node *kept;
+    enum onnx_op op;
+    size_t k = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    if (!is_step(node, &op)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_onnx_grow(r->ctx, &self->nodes, &self->nodes_capacity, self->n_nodes, sizeof *self->nodes));
+    kept = &self->nodes[self->n_nodes];
+    *kept = (struct onnx_node){.field = field->all,
+                               .op = op,
+                               .odd = node->odd,
+                               .in = {ONNX_NONE, ONNX_NONE, ONNX_NONE},
+                               .out = ONNX_NONE,
+                               .axis = node->axis,
+                               .block_size = node->block_size,
+                               .to = op == ONNX_OP_DEQUANTIZE ? node->output_dtype : node->to};
+    for (i = node->first; i < r->n_uses; i++) {
+        if (r->uses[i].output) {
+            kept->out = r->uses[i].symbol;
+        } else {
+            kept->in[k++] = r->uses[i].symbol;
+        }
+    }
+    if (kept->out == ONNX_NONE || kept->in[0] == ONNX_NONE || !is_utf8(self->symbols.list[kept->out].name)) {
+        return VC_OK;
+    }
+    if (op == ONNX_OP_CAST) {
+        self->symbols.list[kept->in[0]].cast = self->n_nodes;
+    }
+    self->symbols.list[kept->out].maker = self->n_nodes++;
+out:
+    return status;
+}
+
+static bool is_constant(const struct node *node)
+{
+    return node->default_domain && strcmp(node->op, "Constant") == 0 && node->n_in == 0 && node->n_out == 1 &&
+           node->value.number == ONNX_ATTRIBUTE_T;
+}
+
+enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
+{
+    struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1};
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a node"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        VC_TRY(take_field(r, &node, &f, depth));
+    }
+    count_uses(r, &node);
+    if (depth == 0 && is_constant(&node)) {
+        VC_TRY(vc_onnx_constant_scan(r, field, &node.value, r->uses[node.first].symbol));
+    } else if (depth == 0) {
+        VC_TRY(keep(r, &node, field));
+    }
+out:
+    r->n_uses = node.first;
+    return status;
+}

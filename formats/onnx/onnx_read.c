@@ -1,0 +1,371 @@
+/* onnx_read.c - opens an ONNX file as a model: the initializers of its main graph, in the order of the file.
+ *
+ * Values in raw_data and in external files are read by range; those kept as single numbers (float_data, ...) front to
+ * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings, graphs
+ * inside nodes. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/checked.h"
+#include "formats/formats.h"
+#include "formats/onnx/onnx.h"
+
+/* ---- the outermost message ---- */
+
+/* OperatorSetIdProto: only the default domain counts here. */
+static enum vc_status take_opset(struct onnx_reader *r, const struct vc_field *field)
+{
+    struct vc_span rest = field->data;
+    bool is_default = true;
+    uint64_t version = 0;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its opset_import"));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
+        if (f.number == ONNX_OPSET_DOMAIN) {
+            VC_TRY(vc_onnx_string_read(r, &f, "the domain of its opset_import"));
+            is_default = r->name[0] == '\0' || strcmp(r->name, "ai.onnx") == 0;
+        } else if (f.number == ONNX_OPSET_VERSION) {
+            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_VARINT, "the version of its opset_import"));
+            version = f.value;
+        }
+    }
+    if (is_default) {
+        r->self->opset = version;
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field)
+{
+    struct onnx *self = r->self;
+    enum vc_status status = VC_OK;
+
+    switch (field->number) {
+    case ONNX_MODEL_IR_VERSION:
+        VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_VARINT, "its ir_version"));
+        self->ir_version = field->value;
+        break;
+    case ONNX_MODEL_GRAPH:
+        VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "its graph"));
+        if (self->graph_field.n != 0) {
+            return vc_fail(r->ctx, VC_E_FORMAT, "has two graphs (again at offset %" PRIu64 ")", field->all.at);
+        }
+        self->graph_field = field->all;
+        self->graph = field->data;
+        break;
+    case ONNX_MODEL_OPSET:
+        return take_opset(r, field);
+    case ONNX_MODEL_TRAINING:
+        self->has_training = true;
+        break;
+    default:
+        break;
+    }
+out:
+    return status;
+}
+
+static enum vc_status read_model(struct onnx_reader *r)
+{
+    struct vc_span rest = {0, r->wire.file->size_bytes};
+    struct vc_field field;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &rest, &field));
+        VC_TRY(take_field(r, &field));
+    }
+    if (r->self->graph_field.n == 0) {
+        return vc_fail(r->ctx, VC_E_FORMAT, "is taken for an ONNX file, but has no graph");
+    }
+    VC_TRY(vc_onnx_graph_scan(r));
+out:
+    return status;
+}
+
+/* ---- reading values ---- */
+
+static const struct onnx_tensor *tensor_of(const struct vc_model *model, size_t tensor)
+{
+    const struct onnx *self = model->self;
+
+    return &self->tensors[self->links[tensor].tensor];
+}
+
+/* The bytes of a form, where they are one run; of numbers only the raw form is. */
+static struct vc_span span_of(const struct onnx_tensor *tensor, enum vc_form form)
+{
+    return form == VC_FORM_RAW && tensor->place != ONNX_PLACE_EXTERNAL ? tensor->message : tensor->values;
+}
+
+static enum vc_status onnx_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, enum vc_form form,
+                                uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    const struct onnx *self = model->self;
+    const struct onnx_tensor *tensor = tensor_of(model, index);
+    struct vc_span span = span_of(tensor, form);
+    bool external = tensor->place == ONNX_PLACE_EXTERNAL;
+    enum vc_status status = VC_OK;
+
+    (void)check;
+    if (offset > span.n || n_bytes > span.n - offset) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[index].name);
+    }
+    VC_TRY(
+        vc_infile_read(ctx, external ? self->externals[tensor->external] : self->file, span.at + offset, dst, n_bytes));
+out:
+    if (status == VC_OK) {
+        return VC_OK;
+    }
+    if (external) {
+        (void)vc_context(ctx, "%s", self->locations[tensor->external]);
+    }
+    return vc_context(ctx, "%s", model->tensors[index].name);
+}
+
+/* Only tensors kept as numbers are streams. */
+struct vc_source_stream {
+    const struct vc_model *model;
+    size_t tensor;
+    enum vc_form form;
+    struct onnx_numbers numbers; /* VALUES */
+    uint64_t offset;             /* RAW */
+};
+
+static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                       enum vc_form form, struct vc_source_stream **out)
+{
+    const struct onnx *self = model->self;
+    struct vc_source_stream *stream = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *stream);
+
+    *out = NULL;
+    if (stream == NULL) {
+        return VC_E_NOMEM;
+    }
+    *stream = (struct vc_source_stream){.model = model, .tensor = tensor, .form = form};
+    if (form == VC_FORM_VALUES &&
+        vc_onnx_numbers_open(ctx, self->file, tensor_of(model, tensor), &stream->numbers) != VC_OK) {
+        vc_free(ctx, stream);
+        return ctx->status;
+    }
+    *out = stream;
+    return VC_OK;
+}
+
+static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes)
+{
+    enum vc_status status;
+
+    if (stream->form == VC_FORM_RAW) {
+        VC_TRY(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_RAW, stream->offset, dst, n_bytes, NULL));
+        stream->offset += n_bytes;
+        return VC_OK;
+    }
+    stream->numbers.wire.ctx = ctx; /* of this worker */
+    status = vc_onnx_numbers_read(&stream->numbers, dst, n_bytes);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
+out:
+    return status;
+}
+
+static enum vc_status onnx_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished)
+{
+    enum vc_status status = VC_OK;
+
+    if (stream->form == VC_FORM_VALUES) {
+        stream->numbers.wire.ctx = ctx;
+        if (finished && vc_onnx_numbers_end(&stream->numbers) != VC_OK) {
+            status = vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
+        }
+        vc_onnx_numbers_close(&stream->numbers);
+    }
+    vc_free(ctx, stream);
+    return status;
+}
+
+static size_t onnx_stream_bytes(const struct vc_model *model, size_t tensor)
+{
+    return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + VC_WIRE_WINDOW_BYTES : 0;
+}
+
+/* ---- open, close ---- */
+
+static void onnx_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct onnx *self = model->self;
+    size_t i;
+
+    for (i = 0; i < self->n_externals; i++) {
+        vc_infile_close(ctx, self->externals[i]);
+        vc_free(ctx, self->locations[i]);
+    }
+    vc_infile_close(ctx, self->file);
+    vc_free(ctx, self->externals);
+    vc_free(ctx, model->inputs);
+    vc_free(ctx, self->locations);
+    vc_free(ctx, self->tensors);
+    vc_free(ctx, self->nodes);
+    vc_free(ctx, self->symbols.list);
+    vc_free(ctx, self->symbols.slots);
+    vc_free(ctx, self->links);
+    vc_arena_release(ctx, &self->arena);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+}
+
+static const struct vc_source_ops onnx_ops = {.read = onnx_read,
+                                              .stream_open = onnx_stream_open,
+                                              .stream_read = onnx_stream_read,
+                                              .stream_close = onnx_stream_close,
+                                              .stream_bytes = onnx_stream_bytes,
+                                              .close = onnx_close,
+                                              .create_sink = vc_format_create_sink};
+
+static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const struct onnx *self = model->self;
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(vc_model_add_fact(ctx, model, "ir version", "%" PRIu64, self->ir_version));
+    VC_TRY(vc_model_add_fact(ctx, model, "opset", "%" PRIu64, self->opset));
+    for (i = 0; i < self->n_externals && i < 4; i++) {
+        VC_TRY(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
+    }
+    if (self->inner_bytes > model->file_bytes / 100) {
+        VC_TRY(vc_model_add_fact(
+            ctx, model, VC_FACT_NOTE,
+            "large tensors inside nodes or inner graphs, or sparse, are carried over as they are: %" PRIu64
+            " with %" PRIu64 " bytes",
+            self->n_inner, self->inner_bytes));
+    }
+out:
+    return status;
+}
+
+/* The files with its values are the model's, too: they count, and no output replaces them. */
+static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const struct onnx *self = model->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    for (i = 0; i < self->n_externals; i++) {
+        model->inputs[i] = self->externals[i];
+        model->file_bytes += self->externals[i]->size_bytes;
+    }
+    model->n_inputs = self->n_externals;
+out:
+    return status;
+}
+
+static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                                struct vc_model *model)
+{
+    struct onnx *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    struct onnx_reader r = {.ctx = ctx, .self = self, .path = file->path, .folder = -1};
+    enum vc_status status;
+
+    (void)options; /* what its elements mean is said by the format itself */
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    self->file = file;
+    self->opset = 1;
+    model->self = self;
+    model->ops = &onnx_ops; /* from here on vc_model_close frees everything */
+    r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
+    VC_TRY_ALLOC(r.name);
+    VC_TRY(vc_wire_open(ctx, file, &r.wire));
+    VC_TRY(read_model(&r));
+    VC_TRY(vc_onnx_make_tensors(&r, model));
+    VC_TRY(list_inputs(ctx, model));
+    VC_TRY(add_facts(ctx, model));
+out:
+    vc_wire_close(&r.wire);
+    vc_free(ctx, r.name);
+    vc_free(ctx, r.uses);
+    if (r.folder >= 0) {
+        (void)close(r.folder);
+    }
+    return status;
+}
+
+/* ---- probing ---- */
+
+/* ModelProto has no magic; but its fields have types. */
+static bool is_model_field(uint64_t number, unsigned type, bool known_before)
+{
+    switch (number) {
+    case ONNX_MODEL_IR_VERSION:
+    case 5: /* model_version */
+        return type == VC_WIRE_VARINT;
+    case ONNX_MODEL_PRODUCER:
+    case 3: /* producer_version, domain */
+    case 4:
+    case 6: /* doc_string */
+    case ONNX_MODEL_GRAPH:
+    case ONNX_MODEL_OPSET:
+    case 14: /* metadata_props */
+    case ONNX_MODEL_TRAINING:
+    case 25: /* functions, configuration */
+    case 26:
+        return type == VC_WIRE_BYTES;
+    default:
+        return known_before && number != 0 && type <= VC_WIRE_FIXED32;
+    }
+}
+
+/* Field by field through what is there of the file: all of them have to make sense, and a version or a graph has to be
+ * among them. */
+static int onnx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    bool version = false;
+    bool graph = false;
+    size_t at = 0;
+
+    while (at < n) {
+        uint64_t value = 0;
+        uint64_t tag = 0;
+        size_t k = vc_wire_decode(head + at, n - at, &tag);
+        size_t m = k == 0 ? 0 : vc_wire_decode(head + at + k, n - at - k, &value);
+
+        if (k == 0 || m == 0) {
+            return n - at < 20 && n == VC_PROBE_BYTES && version ? 40 : 0; /* cut by the end of the head */
+        }
+        if (!is_model_field(tag >> 3, (unsigned)(tag & 7), version || graph)) {
+            return 0;
+        }
+        version |= tag >> 3 == ONNX_MODEL_IR_VERSION && value > 0 && value < 1000;
+        graph |= tag >> 3 == ONNX_MODEL_GRAPH;
+        if ((tag & 7) == VC_WIRE_VARINT) {
+            at += k + m;
+        } else if ((tag & 7) != VC_WIRE_BYTES) {
+            return version && graph ? 50 : 0; /* an unknown field: not looked behind */
+        } else if (value > n - (at + k + m)) {
+            /* Beyond the head; also where the file is cut off: the reader says where. */
+            return version || (graph && value <= file_bytes - (at + k + m)) ? 40 : 0;
+        } else {
+            at += k + m + (size_t)value;
+        }
+    }
+    return graph ? (version ? 60 : 40) : (version && n < file_bytes ? 40 : 0);
+}
+
+static const char *const extensions[] = {".onnx", NULL};
+
+const struct vc_format vc_format_onnx = {.name = "onnx",
+                                         .extensions = extensions,
+                                         .probe = onnx_probe,
+                                         .open = onnx_open,
+                                         .create_sink = vc_onnx_sink_create};

@@ -1,0 +1,307 @@
+/* onnx_write.c - ONNX output: the source's graph with other weights in it, in one file or in two.
+ *
+ * Everything is laid out from the headers, so tiles go straight to their places, from any thread. What is copied from
+ * the source and the messages made here follow at the end. Of two files the data is named first and the model last, so
+ * that a model that is there is complete. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/formats.h"
+#include "formats/onnx/onnx_sink.h"
+
+#define COPY_BYTES ((size_t)256 << 10)
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+static bool writes(const struct onnx_sink *self)
+{
+    return self->file != NULL;
+}
+
+/* ---- layout ---- */
+
+static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *self)
+{
+    size_t i;
+
+    if (self->source->n_inner_external != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "a tensor inside a node has its values in another file; only those of initializers can be taken "
+                       "along");
+    }
+    for (i = 0; self->source->has_training && i < self->outs->n; i++) {
+        if (vc_onnx_is_changed(self, i)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: the file holds training_info, which refers to initializers by name; remove it first",
+                           self->outs->tensors[i].name);
+        }
+    }
+    return VC_OK;
+}
+
+/* The name of the data file, which the model holds, and so does not depend on the folder. */
+static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    const char *path = self->path != NULL ? self->path : self->model->path;
+    char *location = vc_arena_printf(ctx, &self->arena, "%s%s", base_name(path), ONNX_DATA_SUFFIX);
+
+    if (location == NULL) {
+        return VC_E_NOMEM;
+    }
+    self->location = location;
+    return VC_OK;
+}
+
+static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    char *path;
+
+    if (!vc_utf8_valid(self->location, strlen(self->location))) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the model would name its data file '%s', which is no UTF-8",
+                       self->location);
+    }
+    if (!writes(self)) {
+        return VC_OK;
+    }
+    if (strcmp(self->path, "-") == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "the output has its weights in a second file, which cannot go to standard output; use -o FILE");
+    }
+    path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
+    return path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, path, self->force, self->model, &self->data);
+}
+
+/* What somebody who looks at the new graph should know. */
+static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, const char **note)
+{
+    const char *data = "";
+    size_t n_products = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        n_products += vc_onnx_is_changed(self, i) && !self->outs->tensors[i].companion && vc_onnx_is_product(self, i);
+    }
+    if (self->data_bytes != 0) {
+        data =
+            vc_arena_printf(ctx, &self->arena, "the weights are in %s, which belongs beside the model", self->location);
+    }
+    *note = data;
+    if (n_products != 0 && data != NULL) {
+        *note = vc_arena_printf(ctx, &self->arena,
+                                "opset %" PRIu64
+                                " stays: int8 weights pass through Cast and Mul, because DequantizeLinear has scales "
+                                "per channel from opset 13 on, and is not there before 10%s%s",
+                                self->source->opset, data[0] != '\0' ? "; " : "", data);
+    }
+    if (*note == NULL) {
+        return VC_E_NOMEM;
+    }
+    *note = (*note)[0] != '\0' ? *note : NULL;
+    return VC_OK;
+}
+
+static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                  uint64_t *file_bytes)
+{
+    struct onnx_sink *self = sink->self;
+    enum vc_status status;
+    size_t i;
+
+    self->outs = outs;
+    for (i = 0; i < outs->n; i++) {
+        self->expected += outs->tensors[i].size_bytes;
+    }
+    VC_TRY(check_source(ctx, self));
+    VC_TRY(vc_onnx_plan_outs(ctx, self));
+    VC_TRY(name_data(ctx, self));
+    VC_TRY(vc_onnx_lay_out(ctx, self));
+    *file_bytes = self->model_bytes + self->data_bytes;
+    if (self->data_bytes != 0) {
+        VC_TRY(create_data(ctx, self));
+    }
+    VC_TRY(make_note(ctx, self, &sink->note));
+    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
+out:
+    return status;
+}
+
+/* ---- writing ---- */
+
+static enum vc_status onnx_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct onnx_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_outfile_begin(ctx, self->file));
+    VC_TRY(vc_outfile_begin(ctx, self->data));
+out:
+    return status;
+}
+
+/* Of a kept tensor that moves to the data file only the values are wanted. */
+static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct onnx_sink *self = sink->self;
+    const struct onnx_out *o = &self->out[packet->out];
+    uint64_t first = vc_max_u64(packet->offset, o->skip);
+    uint64_t end = vc_min_u64(packet->offset + packet->n_bytes, o->skip + o->n);
+    struct vc_outfile *file = o->external ? self->data : self->file;
+
+    atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
+    if (!writes(self) || first >= end) {
+        return VC_OK;
+    }
+    return vc_outfile_write(ctx, file, o->at + (first - o->skip),
+                            (const char *)packet->data + (size_t)(first - packet->offset), (size_t)(end - first));
+}
+
+static enum vc_status copy_piece(struct vc_ctx *ctx, struct onnx_sink *self, const struct onnx_piece *piece,
+                                 unsigned char *buffer)
+{
+    enum vc_status status = VC_OK;
+    uint64_t done;
+
+    for (done = 0; done < piece->n; done += COPY_BYTES) {
+        size_t n = (size_t)vc_min_u64(COPY_BYTES, piece->n - done);
+
+        VC_TRY(vc_check_cancelled(ctx));
+        VC_TRY(vc_infile_read(ctx, self->source->file, piece->from + done, buffer, n));
+        VC_TRY(vc_outfile_write(ctx, self->file, piece->at + done, buffer, n));
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_pieces(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(buffer);
+    for (i = 0; i < self->n_pieces; i++) {
+        const struct onnx_piece *piece = &self->pieces[i];
+
+        if (piece->kind == ONNX_PIECE_COPY) {
+            VC_TRY(copy_piece(ctx, self, piece, buffer));
+        } else if (piece->kind == ONNX_PIECE_LITERAL) {
+            VC_TRY(vc_outfile_write(ctx, self->file, piece->at, self->literals.data + piece->from, (size_t)piece->n));
+        }
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct onnx_sink *self = sink->self;
+    uint64_t got = atomic_load(&self->got);
+    enum vc_status status = VC_OK;
+
+    if (got != self->expected) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, self->expected);
+    }
+    *file_bytes = self->model_bytes + self->data_bytes;
+    if (writes(self)) {
+        VC_TRY(write_pieces(ctx, self));
+    }
+    VC_TRY(vc_outfile_sync(ctx, self->file));
+    VC_TRY(vc_outfile_sync(ctx, self->data));
+out:
+    return status;
+}
+
+static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct onnx_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_outfile_commit(ctx, self->data));
+    VC_TRY(vc_outfile_commit(ctx, self->file));
+out:
+    if (status != VC_OK && self->data != NULL && !vc_outfile_is_named(self->file)) {
+        vc_outfile_withdraw(self->data);
+    }
+    return status;
+}
+
+static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct onnx_sink *self = sink->self;
+
+    vc_outfile_free(ctx, self->file);
+    vc_outfile_free(ctx, self->data);
+    vc_text_release(&self->literals);
+    vc_arena_release(ctx, &self->arena);
+    vc_free(ctx, self->first_out);
+    vc_free(ctx, self->out);
+    vc_free(ctx, self->gone);
+    vc_free(ctx, self->drop);
+    vc_free(ctx, self->pieces);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+static bool onnx_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    (void)sink;
+    return vc_onnx_type_of(dtype) != 0;
+}
+
+static const struct vc_sink_ops onnx_sink_ops = {.layout = onnx_layout,
+                                                 .begin = onnx_begin,
+                                                 .emit = onnx_emit,
+                                                 .finish = onnx_finish,
+                                                 .commit = onnx_commit,
+                                                 .free = onnx_free,
+                                                 .can_hold = onnx_can_hold};
+
+enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                   const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct onnx_sink *self = NULL;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (strcmp(model->format, vc_format_onnx.name) != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "an ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
+                       model->format);
+    }
+    if (options->deflate != VC_DEFLATE_NONE) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "ONNX is never compressed; leave --deflate out, or let the output's name end in .npz");
+    }
+    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    VC_TRY_ALLOC(sink);
+    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
+    VC_TRY_ALLOC(self);
+    self->model = model;
+    self->source = model->self;
+    self->path = options->path;
+    self->force = options->force;
+    vc_text_init(&self->literals, ctx);
+    if (options->path != NULL && !options->dry_run) {
+        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
+    }
+    *sink = (struct vc_sink){.ops = &onnx_sink_ops,
+                             .self = self,
+                             .format = vc_format_onnx.name,
+                             .layout = VC_LAYOUT_ONNX,
+                             .accepts_raw = true,
+                             .memory_bytes = COPY_BYTES};
+    *out = sink;
+    return VC_OK;
+out:
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+    return status;
+}

@@ -1,0 +1,79 @@
+/* safetensors.h - what reader and writer of safetensors share. Layout: docs/formats.md.
+ *
+ *     u64 LE n | n bytes of JSON, may end in spaces | data to the end of the file, without holes
+ *
+ * A checkpoint is one such file, or a folder of them (shards) with an index. */
+#ifndef VC_FORMATS_SAFETENSORS_H
+#define VC_FORMATS_SAFETENSORS_H
+
+#include "core/base/text.h"
+#include "core/model/source.h"
+#include "core/run/sink.h"
+#include "formats/io/infile.h"
+#include "formats/safetensors/safetensors_modules.h"
+#include "formats/safetensors/safetensors_notes.h"
+
+#define VC_SAFETENSORS_PREFIX_BYTES 8
+#define VC_SAFETENSORS_MAX_HEADER   ((uint64_t)100000000)
+#define VC_SAFETENSORS_METADATA     "__metadata__"
+
+/* The element types of the format. */
+struct safetensors_dtype {
+    const char *name;
+    unsigned n_bits;
+    enum vc_dtype dtype;
+};
+
+extern const struct safetensors_dtype vc_safetensors_dtypes[];
+extern const size_t vc_safetensors_n_dtypes;
+
+/* A tensor as its header entry has it. */
+struct safetensors_entry {
+    uint64_t offset, n_bytes; /* in the data of its shard */
+    unsigned shard;
+    const char *name;
+    const uint64_t *shape;
+    unsigned n_dims;
+    unsigned order; /* in the header */
+    bool broken;    /* only while findings are collected: it is left out */
+    const struct safetensors_dtype *dtype;
+};
+
+/* One file. */
+struct safetensors_shard {
+    char *name; /* in the folder; NULL for a single file */
+    struct vc_infile *file;
+    uint64_t data_offset;
+    size_t first, n;                /* its entries */
+    struct vc_arena arena;          /* names and shapes of the entries, the notes */
+    struct safetensors_notes notes; /* the metadata without our manifest */
+    bool lost;                      /* only while findings are collected: not all of its entries are known */
+    char *manifest;                 /* our own entry; NULL if there is none. Freed once it has been applied */
+    char *names;                    /* our list of second names; NULL if there is none */
+};
+
+struct vc_infolder;
+
+/* `self` of a model that was read from safetensors. */
+struct safetensors {
+    size_t n_shards;
+    struct safetensors_shard *shards;
+    struct vc_infolder *folder; /* NULL: a single file was given */
+    size_t n_entries;
+    struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
+    struct safetensors_modules modules;
+};
+
+/* Reads the header of the shard's file: its entries come behind those of the shards before it, sorted by their places,
+ * and its metadata. While findings are collected, what is wrong is left out. */
+enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self,
+                                          struct safetensors_shard *shard);
+
+/* Opens the shards that the folder's index names, or its only file, as one model. Takes over the folder. */
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
+
+/* options->path NULL or dry_run: sizes only. The model may be of any format. */
+enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                          const struct vc_write_options *options, struct vc_sink **out);
+
+#endif

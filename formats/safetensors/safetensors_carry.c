@@ -1,0 +1,238 @@
+/* safetensors_carry.c - see safetensors_carry.h. Knows no tensor. */
+#include "formats/safetensors/safetensors_carry.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/huggingface/hf_dtype.h"
+#include "formats/safetensors/safetensors.h"
+
+#define VC_CARRY_BYTES ((size_t)256 << 10)
+#define VC_NAMED_FILES 4
+
+/* ---- planning ---- */
+
+static const struct vc_carried *find_config(const struct vc_infolder *from)
+{
+    size_t i;
+
+    for (i = 0; i < vc_infolder_carried_count(from); i++) {
+        if (strcmp(vc_infolder_carried(from, i)->name, VC_HF_CONFIG_NAME) == 0) {
+            return vc_infolder_carried(from, i);
+        }
+    }
+    return NULL;
+}
+
+/* The text of a small file. */
+static enum vc_status read_text(struct vc_ctx *ctx, struct vc_infolder *from, const char *name, struct vc_text *text)
+{
+    struct vc_infile *file = NULL;
+    char *data = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_infolder_open(ctx, from, name, &file));
+    data = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(data);
+    VC_TRY(vc_infile_read(ctx, file, 0, data, (size_t)file->size_bytes));
+    vc_text_add_bytes(text, data, (size_t)file->size_bytes);
+    status = text->status;
+out:
+    vc_free(ctx, data);
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+enum vc_status vc_safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes)
+{
+    const struct vc_carried *config = find_config(from);
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    *takes = false;
+    vc_text_init(&text, ctx);
+    if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
+        VC_TRY(read_text(ctx, from, config->name, &text));
+        *takes = vc_hf_config_takes_int8(text.data, text.n);
+    }
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+/* With weights that other programs know as quantized it has a member for them; a cast changes their type. */
+static enum vc_status rewrite_config(struct vc_ctx *ctx, const struct vc_hf_change *change, const struct vc_text *old,
+                                     bool quantized, struct vc_text *out)
+{
+    enum vc_dtype dtype = vc_hf_cast_of(change->outs);
+    struct vc_text typed;
+    enum vc_status status;
+
+    vc_text_init(&typed, ctx);
+    if (dtype != VC_DTYPE_RAW) {
+        VC_TRY(vc_hf_dtype_rewrite(ctx, old->data, old->n, dtype, &typed));
+    } else {
+        vc_text_add_bytes(&typed, old->data, old->n);
+        VC_TRY(typed.status);
+    }
+    if (quantized) {
+        VC_TRY(vc_hf_config_rewrite(ctx, typed.data, typed.n, change, out));
+    } else {
+        vc_text_add_bytes(out, typed.data, typed.n);
+        status = out->status;
+    }
+out:
+    vc_text_release(&typed);
+    return status;
+}
+
+static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct safetensors_carry *to)
+{
+    const struct vc_carried *config = find_config(to->from);
+    const struct safetensors *source = change->model->self;
+    bool quantized = change->layout != VC_LAYOUT_PLAIN || source->modules.layout != VC_LAYOUT_PLAIN;
+    struct vc_text old;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&old, ctx);
+    if (config == NULL || config->size_bytes == 0 || config->size_bytes > VC_HF_CONFIG_MAX_BYTES ||
+        (!quantized && vc_hf_cast_of(change->outs) == VC_DTYPE_RAW)) {
+        return VC_OK;
+    }
+    VC_TRY(read_text(ctx, to->from, config->name, &old));
+    VC_TRY(rewrite_config(ctx, change, &old, quantized, &to->config));
+out:
+    vc_text_release(&old);
+    return status;
+}
+
+/* "left behind: a.bin, b.gguf and 3 more" */
+static enum vc_status name_left(struct vc_ctx *ctx, struct safetensors_carry *to)
+{
+    size_t n = vc_infolder_left_count(to->from);
+    const char *text = "left behind: ";
+    size_t i;
+
+    if (n == 0) {
+        return VC_OK;
+    }
+    for (i = 0; i < n && i < VC_NAMED_FILES && text != NULL; i++) {
+        text = vc_arena_printf(ctx, &to->arena, "%s%s%.100s", text, i == 0 ? "" : ", ", vc_infolder_left(to->from, i));
+    }
+    if (n > VC_NAMED_FILES && text != NULL) {
+        text = vc_arena_printf(ctx, &to->arena, "%s and %zu more", text, n - VC_NAMED_FILES);
+    }
+    to->note = text;
+    return text != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,
+                                         const struct vc_hf_change *change, struct safetensors_carry *to)
+{
+    enum vc_status status;
+    size_t i;
+
+    to->from = from;
+    for (i = 0; i < vc_infolder_carried_count(from); i++) {
+        if (!vc_add_u64(to->n_bytes, vc_infolder_carried(from, i)->size_bytes, &to->n_bytes)) {
+            to->n_bytes = UINT64_MAX;
+        }
+    }
+    VC_TRY(plan_config(ctx, change, to));
+    VC_TRY(name_left(ctx, to));
+out:
+    return status;
+}
+
+/* ---- writing ---- */
+
+enum vc_status vc_safetensors_carry_check(struct vc_ctx *ctx, const struct safetensors_carry *carry,
+                                          const struct vc_outfolder *folder)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+        VC_TRY(vc_outfolder_check(ctx, folder, vc_infolder_carried(carry->from, i)->name));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_safetensors_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
+                                         const char *text, size_t n)
+{
+    struct vc_outfile *file = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_outfolder_add(ctx, folder, name, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text, n));
+    VC_TRY(vc_outfile_sync(ctx, file));
+out:
+    return status;
+}
+
+static enum vc_status copy_bytes(struct vc_ctx *ctx, const struct vc_infile *from, struct vc_outfile *to, char *buffer)
+{
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    for (at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
+        size_t n = (size_t)vc_min_u64(VC_CARRY_BYTES, from->size_bytes - at);
+
+        VC_TRY(vc_check_cancelled(ctx));
+        VC_TRY(vc_infile_read(ctx, from, at, buffer, n));
+        VC_TRY(vc_outfile_write(ctx, to, at, buffer, n));
+    }
+out:
+    return status;
+}
+
+static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_carried *carried,
+                                struct vc_outfolder *folder, char *buffer)
+{
+    struct vc_infile *in = NULL;
+    struct vc_outfile *to = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_outfolder_add(ctx, folder, carried->name, &to));
+    VC_TRY(vc_outfile_begin(ctx, to));
+    if (carried->size_bytes != 0) {
+        VC_TRY(vc_infolder_open(ctx, from, carried->name, &in));
+        VC_TRY(copy_bytes(ctx, in, to, buffer));
+    }
+    VC_TRY(vc_outfile_sync(ctx, to));
+out:
+    vc_infile_close(ctx, in);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
+}
+
+enum vc_status vc_safetensors_carry_write(struct vc_ctx *ctx, const struct safetensors_carry *carry,
+                                          struct vc_outfolder *folder)
+{
+    char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(buffer);
+    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+        const struct vc_carried *file = vc_infolder_carried(carry->from, i);
+
+        if (carry->config.n != 0 && strcmp(file->name, VC_HF_CONFIG_NAME) == 0) {
+            VC_TRY(vc_safetensors_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
+        } else {
+            VC_TRY(copy_file(ctx, carry->from, file, folder, buffer));
+        }
+    }
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
+void vc_safetensors_carry_release(struct vc_ctx *ctx, struct safetensors_carry *carry)
+{
+    vc_text_release(&carry->config);
+    vc_arena_release(ctx, &carry->arena);
+    *carry = (struct safetensors_carry){.from = NULL};
+}

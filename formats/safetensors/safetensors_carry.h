@@ -1,0 +1,38 @@
+/* safetensors_carry.h - what goes along when a folder of weights becomes another: its config, tokenizer and the like,
+ * byte for byte, but for what config.json says of the weights. */
+#ifndef VC_FORMATS_SAFETENSORS_CARRY_H
+#define VC_FORMATS_SAFETENSORS_CARRY_H
+
+#include "formats/huggingface/hf_config.h"
+#include "formats/io/infolder.h"
+#include "formats/io/outfolder.h"
+
+struct safetensors_carry {
+    struct vc_infolder *from; /* NULL: nothing goes along */
+    struct vc_arena arena;
+    struct vc_text config; /* the new config.json; empty: as it was */
+    const char *note;      /* what stays behind, for the report; NULL: nothing */
+    uint64_t n_bytes;
+};
+
+/* Whether a config.json goes with the weights of the folder whose loaders take int8 (vc_hf_config_takes_int8). */
+enum vc_status vc_safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes);
+
+/* Reads config.json. Refuses what it cannot say. `to` is all zeros, its text initialized; release it in any case. */
+enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,
+                                         const struct vc_hf_change *change, struct safetensors_carry *to);
+
+/* Refuses files that are in the way of a worker. */
+enum vc_status vc_safetensors_carry_check(struct vc_ctx *ctx, const struct safetensors_carry *carry,
+                                          const struct vc_outfolder *folder);
+
+/* Adds the files to the folder, complete and synced. */
+enum vc_status vc_safetensors_carry_write(struct vc_ctx *ctx, const struct safetensors_carry *carry,
+                                          struct vc_outfolder *folder);
+void vc_safetensors_carry_release(struct vc_ctx *ctx, struct safetensors_carry *carry);
+
+/* Adds a file with that text to the folder. */
+enum vc_status vc_safetensors_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
+                                         const char *text, size_t n);
+
+#endif

@@ -1,0 +1,369 @@
+/* safetensors_files.c - see safetensors_files.h. Knows names and sizes; opens nothing. */
+#include "formats/safetensors/safetensors_files.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/dialects/manifest.h"
+#include "formats/io/numbered_name.h"
+
+#define VC_SAFETENSORS_ALIGN ((size_t)64)
+
+/* ---- which file ---- */
+
+/* The output that a record belongs to: constants follow the scales of their module. */
+static const struct vc_out_tensor *output_of(const struct safetensors_plan *plan, size_t record)
+{
+    while (plan->records->records[record].out == VC_NO_TENSOR) {
+        record--;
+    }
+    return &plan->outs->tensors[plan->records->records[record].out];
+}
+
+static void keep_shards(const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    size_t i;
+
+    for (i = 0; i < plan->records->n; i++) {
+        to->file_of[i] = plan->source->entries[output_of(plan, i)->source].shard;
+    }
+}
+
+/* The source tensor that decides where the record lies: scales and the like stay with the weights they belong to. */
+static size_t owner_of(const struct safetensors_plan *plan, size_t record)
+{
+    size_t source = output_of(plan, record)->source;
+    size_t owner = plan->model->tensors[source].companion_of;
+
+    return owner != VC_NO_TENSOR ? owner : source;
+}
+
+struct share {
+    uint64_t n_bytes; /* of a weight with all that belongs to it */
+    size_t file;      /* from 1 on; 0: not decided */
+};
+
+/* Files are filled in the order of the records; tells the number of files. */
+static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
+                             size_t *n_files)
+{
+    struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
+    enum vc_status status = VC_OK;
+    uint64_t in_file = 0;
+    size_t i;
+
+    VC_TRY_ALLOC(shares);
+    *n_files = 1;
+    for (i = 0; i < plan->records->n; i++) {
+        struct share *share = &shares[owner_of(plan, i)];
+
+        if (!vc_add_u64(share->n_bytes, plan->records->records[i].n_bytes, &share->n_bytes)) {
+            share->n_bytes = UINT64_MAX; /* refused when its place is looked for */
+        }
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        struct share *share = &shares[owner_of(plan, i)];
+
+        if (share->file == 0) {
+            if (in_file != 0 && share->n_bytes > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
+                ++*n_files;
+                in_file = 0;
+            }
+            share->file = *n_files;
+            in_file += share->n_bytes;
+        }
+        to->file_of[i] = share->file - 1;
+    }
+out:
+    vc_free(ctx, shares);
+    return status;
+}
+
+static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    bool kept = plan->max_shard_bytes == 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; plan->in_folder && i < to->n; i++) {
+        const char *name = kept && plan->source != NULL ? plan->source->shards[i].name : NULL;
+
+        if (name == NULL && to->n == 1) {
+            name = vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix);
+        } else if (name == NULL) {
+            name = vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
+                                   (unsigned long)i + 1, (unsigned long)to->n, ".safetensors");
+        }
+        to->files[i].name = name;
+        VC_TRY_ALLOC(to->files[i].name);
+    }
+out:
+    return status;
+}
+
+static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
+{
+    size_t n = 1;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    to->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *to->file_of);
+    VC_TRY_ALLOC(to->file_of);
+    if (plan->in_folder && plan->max_shard_bytes != 0) {
+        VC_TRY(divide(ctx, plan, to, &n));
+    } else if (plan->in_folder && plan->source != NULL) {
+        n = plan->source->n_shards;
+        keep_shards(plan, to);
+    }
+    to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
+    VC_TRY_ALLOC(to->files);
+    to->n = n;
+    for (i = 0; i < n; i++) {
+        vc_text_init(&to->files[i].header, ctx);
+        atomic_init(&to->files[i].got, 0);
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        to->files[to->file_of[i]].n_records++;
+    }
+    VC_TRY(name_files(ctx, plan, to));
+out:
+    return status;
+}
+
+/* ---- headers ---- */
+
+/* Our own entry: how the file's quantized tensors are to be read, without those that lie in other files. */
+static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
+{
+    bool *told = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *told);
+    struct vc_text manifest;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&manifest, ctx);
+    VC_TRY_ALLOC(told);
+    for (i = 0; i < plan->outs->n; i++) {
+        told[i] =
+            plan->outs->tensors[i].alias || plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
+    }
+    VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, &manifest));
+    if (manifest.n != 0) {
+        vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
+        vc_text_add_json_string(text, manifest.data);
+    }
+out:
+    vc_text_release(&manifest);
+    vc_free(ctx, told);
+    return status;
+}
+
+/* "second": "first", */
+static void add_name(struct vc_text *text, const char *second, const char *first)
+{
+    vc_text_add_json_string(text, second);
+    vc_text_add(text, ":");
+    vc_text_add_json_string(text, first);
+}
+
+/* The format has no second names of a tensor. Those that were dropped are noted, "dropped": "kept", as safetensors' own
+ * tools do, and all together in a note that is ours: theirs may be of tensors that only share memory. */
+static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                  const struct safetensors_files *to, size_t file, struct vc_text *text)
+{
+    struct vc_text names;
+    enum vc_status status;
+    size_t i;
+
+    vc_text_init(&names, ctx);
+    for (i = 0; i < plan->outs->n; i++) {
+        const struct vc_out_tensor *out = &plan->outs->tensors[i];
+        const char *first;
+
+        if (!out->alias || out->companion || to->file_of[plan->records->of_out[out->alias_of]] != file) {
+            continue;
+        }
+        first = plan->outs->tensors[out->alias_of].name;
+        if (strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0 &&
+            strcmp(out->name, VC_SAFETENSORS_NAMES) != 0) {
+            vc_text_add(text, ",");
+            add_name(text, out->name, first);
+        }
+        vc_text_add(&names, "%s", names.n == 0 ? "{" : ",");
+        add_name(&names, out->name, first);
+    }
+    VC_TRY(names.status);
+    if (names.n != 0) {
+        vc_text_add(&names, "}");
+        VC_TRY(names.status);
+        vc_text_add(text, ",\"" VC_SAFETENSORS_NAMES "\":");
+        vc_text_add_json_string(text, names.data);
+    }
+    status = text->status;
+out:
+    vc_text_release(&names);
+    return status;
+}
+
+/* What the files of the source say, where the output is divided in another way: the same in every file. */
+static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
+                                 struct vc_text *joined)
+{
+    const struct safetensors *source = plan->source;
+    struct vc_text differing;
+    enum vc_status status;
+
+    vc_text_init(&differing, ctx);
+    VC_TRY(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL, source != NULL ? source->n_shards : 0,
+                                     joined, &differing));
+    if (differing.n != 0) {
+        to->note = vc_arena_printf(ctx, &to->arena, "left out of the metadata, because the files differ in it: %s",
+                                   differing.data);
+        VC_TRY_ALLOC(to->note);
+    }
+out:
+    vc_text_release(&differing);
+    return status;
+}
+
+static bool keeps_division(const struct safetensors_plan *plan, const struct safetensors_files *to)
+{
+    return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
+}
+
+/* The source's own entries first, as they were: those of its file, or the joined ones. */
+static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   const struct safetensors_files *to, size_t file, const struct vc_text *joined)
+{
+    struct vc_text *text = &to->files[file].header;
+    enum vc_status status = VC_OK;
+
+    vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
+    if (keeps_division(plan, to)) {
+        VC_TRY(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, text, NULL));
+    } else {
+        vc_text_add_bytes(text, joined->data, joined->n);
+    }
+    VC_TRY(add_aliases(ctx, plan, to, file, text));
+    VC_TRY(add_manifest(ctx, plan, to, file, text));
+    vc_text_add(text, "}");
+    status = text->status;
+out:
+    return status;
+}
+
+static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                    struct safetensors_files *to)
+{
+    static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
+    struct vc_text joined;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&joined, ctx);
+    VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
+    for (i = 0; i < to->n; i++) {
+        vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
+        VC_TRY(add_metadata(ctx, plan, to, i, &joined));
+    }
+out:
+    vc_text_release(&joined);
+    return status;
+}
+
+static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *shape)
+{
+    unsigned d;
+
+    vc_text_add(text, "\"shape\":[");
+    for (d = 0; d < n_dims; d++) {
+        vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ",", shape[d]);
+    }
+    vc_text_add(text, "]");
+}
+
+/* offset: of the tensor in the data. */
+static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
+{
+    vc_text_add(text, ",");
+    vc_text_add_json_string(text, record->name);
+    vc_text_add(text, ":{\"dtype\":\"%s\",", record->dtype);
+    add_shape(text, record->n_dims, record->shape);
+    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
+}
+
+/* Closes the header, pads it and puts its length in front. */
+static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
+{
+    enum vc_status status;
+
+    vc_text_add(text, "}");
+    vc_text_add(text, "%*s", (int)((VC_SAFETENSORS_ALIGN - text->n % VC_SAFETENSORS_ALIGN) % VC_SAFETENSORS_ALIGN), "");
+    VC_TRY(text->status);
+    if (text->n - VC_SAFETENSORS_PREFIX_BYTES > VC_SAFETENSORS_MAX_HEADER) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
+                       text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
+    }
+    vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
+out:
+    return status;
+}
+
+static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                   struct safetensors_files *to)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(start_headers(ctx, plan, to));
+    for (i = 0; i < plan->records->n; i++) {
+        const struct safetensors_record *record = &plan->records->records[i];
+        struct safetensors_file *file = &to->files[to->file_of[i]];
+        uint64_t end;
+
+        to->offsets[i] = file->data_bytes;
+        if (!vc_add_u64(file->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
+        }
+        add_entry(&file->header, record, file->data_bytes);
+        file->data_bytes = end;
+    }
+    for (i = 0; i < to->n; i++) {
+        VC_TRY(complete_header(ctx, &to->files[i].header));
+    }
+    for (i = 0; i < plan->records->n; i++) {
+        to->offsets[i] += to->files[to->file_of[i]].header.n;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                         struct safetensors_files *out)
+{
+    enum vc_status status = VC_OK;
+
+    *out = (struct safetensors_files){.n = 0};
+    out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *out->offsets);
+    VC_TRY_ALLOC(out->offsets);
+    VC_TRY(assign(ctx, plan, out));
+    VC_TRY(make_headers(ctx, plan, out));
+out:
+    return status;
+}
+
+void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files)
+{
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        vc_text_release(&files->files[i].header);
+    }
+    vc_free(ctx, files->files);
+    vc_free(ctx, files->file_of);
+    vc_free(ctx, files->offsets);
+    vc_arena_release(ctx, &files->arena);
+    *files = (struct safetensors_files){.n = 0};
+}

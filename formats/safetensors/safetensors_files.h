@@ -1,0 +1,46 @@
+/* safetensors_files.h - which tensor of the output lies in which file: names of files and headers.
+ *
+ * One file, or a folder of shards. Shards are those of the source, or runs of tensors up to a size; a tensor's scales
+ * stay with it. */
+#ifndef VC_FORMATS_SAFETENSORS_FILES_H
+#define VC_FORMATS_SAFETENSORS_FILES_H
+
+#include <stdatomic.h>
+
+#include "formats/io/outfile.h"
+#include "formats/safetensors/safetensors_outs.h"
+
+struct safetensors_file {
+    const char *name;        /* in the folder; NULL for a single file */
+    struct vc_outfile *file; /* NULL: nothing is written. In a folder it is the folder's */
+    size_t n_records;        /* 0: the file is not made */
+    struct vc_text header;   /* with its length in front */
+    uint64_t data_bytes;
+    atomic_uint_fast64_t got;
+};
+
+struct safetensors_files {
+    struct vc_arena arena;
+    size_t n;
+    struct safetensors_file *files;
+    size_t *file_of;   /* by record */
+    uint64_t *offsets; /* by record, from the start of its file */
+    const char *note;  /* what cannot be kept, for the report; NULL: nothing */
+};
+
+struct safetensors_plan {
+    const struct vc_out_list *outs;
+    const struct vc_model *model;
+    const struct safetensors *source; /* NULL: the model is of another format */
+    const struct safetensors_records *records;
+    const char *prefix; /* of the names of new files: "model" */
+    bool in_folder;
+    uint64_t max_shard_bytes;
+};
+
+/* Assigns the records to files and makes the headers. Release also after a failure. */
+enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
+                                         struct safetensors_files *out);
+void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files);
+
+#endif

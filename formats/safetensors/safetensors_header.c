@@ -1,0 +1,412 @@
+/* safetensors_header.c - the header of a safetensors file: its entries, in the order of the data, and its metadata.
+ *
+ * It is strict JSON (jansson: keys once, UTF-8, bounded depth), taken apart member by member. Every statement in it is
+ * checked: sizes against shapes, offsets against each other and the file. The format has no checksum. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/dialects/manifest.h"
+#include "formats/io/json_walk.h"
+#include "formats/safetensors/safetensors.h"
+
+const struct safetensors_dtype vc_safetensors_dtypes[] = {
+    {"BOOL", 8, VC_DTYPE_BOOL},
+    {"U8", 8, VC_DTYPE_U8},
+    {"I8", 8, VC_DTYPE_I8},
+    {"U16", 16, VC_DTYPE_U16},
+    {"I16", 16, VC_DTYPE_I16},
+    {"U32", 32, VC_DTYPE_U32},
+    {"I32", 32, VC_DTYPE_I32},
+    {"U64", 64, VC_DTYPE_U64},
+    {"I64", 64, VC_DTYPE_I64},
+    {"F16", 16, VC_DTYPE_F16},
+    {"BF16", 16, VC_DTYPE_BF16},
+    {"F32", 32, VC_DTYPE_F32},
+    {"F64", 64, VC_DTYPE_F64},
+    {"C64", 64, VC_DTYPE_C64},
+    {"F8_E4M3", 8, VC_DTYPE_F8_E4M3},
+    {"F8_E5M2", 8, VC_DTYPE_F8_E5M2},
+    {"F8_E4M3FNUZ", 8, VC_DTYPE_F8_E4M3FNUZ},
+    {"F8_E5M2FNUZ", 8, VC_DTYPE_F8_E5M2FNUZ},
+    {"F8_E8M0", 8, VC_DTYPE_F8_E8M0},
+    {"F6_E2M3", 6, VC_DTYPE_F6_E2M3},
+    {"F6_E3M2", 6, VC_DTYPE_F6_E3M2},
+    {"F4", 4, VC_DTYPE_F4_E2M1},
+};
+const size_t vc_safetensors_n_dtypes = sizeof vc_safetensors_dtypes / sizeof vc_safetensors_dtypes[0];
+
+/* The offset of an entry whose place is not known; it sorts behind all others. */
+#define VC_UNPLACED UINT64_MAX
+
+/* While the header is taken apart. */
+struct parsing {
+    struct vc_ctx *ctx;
+    struct safetensors *self;
+    struct safetensors_shard *shard;
+    uint64_t data_bytes;
+    size_t n;            /* entries of the shard so far */
+    bool metadata_known; /* that member was there */
+    bool minus_zero;     /* ... and was told */
+};
+
+/* ---- one entry ---- */
+
+static bool is_size(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
+static enum vc_status read_dtype(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+{
+    const char *name = json_string_value(json_object_get(json, "dtype"));
+    size_t i;
+
+    if (name == NULL) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"dtype\" that is a string", entry->name);
+    }
+    for (i = 0; i < vc_safetensors_n_dtypes; i++) {
+        if (strcmp(vc_safetensors_dtypes[i].name, name) == 0) {
+            entry->dtype = &vc_safetensors_dtypes[i];
+            return VC_OK;
+        }
+    }
+    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: dtype '%.40s' is not known", entry->name, name);
+}
+
+static enum vc_status read_shape(struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+{
+    const json_t *shape = json_object_get(json, "shape");
+    size_t n = json_array_size(shape);
+    uint64_t *dims;
+    size_t i;
+
+    if (!json_is_array(shape)) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"shape\" that is an array", entry->name);
+    }
+    if (n > VC_MAX_DIMS) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n, VC_MAX_DIMS);
+    }
+    dims = vc_arena_alloc(p->ctx, &p->shard->arena, n * sizeof *dims);
+    if (dims == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        const json_t *dim = json_array_get(shape, i);
+
+        if (!is_size(dim)) {
+            return vc_fail(p->ctx, VC_E_FORMAT, "%s: dimension %zu is no whole number from 0 on", entry->name, i);
+        }
+        dims[i] = (uint64_t)json_integer_value(dim);
+    }
+    entry->shape = dims;
+    entry->n_dims = (unsigned)n;
+    return VC_OK;
+}
+
+static enum vc_status read_offsets(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+{
+    const json_t *offsets = json_object_get(json, "data_offsets");
+    const json_t *begin = json_array_get(offsets, 0);
+    const json_t *end = json_array_get(offsets, 1);
+    uint64_t first;
+    uint64_t last;
+
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end)) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
+    }
+    first = (uint64_t)json_integer_value(begin);
+    last = (uint64_t)json_integer_value(end);
+    if (first > last || last > p->data_bytes) {
+        return vc_fail(p->ctx, VC_E_FORMAT,
+                       "%s: lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64, entry->name,
+                       first, last, p->data_bytes);
+    }
+    entry->offset = first;
+    entry->n_bytes = last - first;
+    return VC_OK;
+}
+
+/* Shape and type must need exactly the bytes that the offsets give. */
+static enum vc_status check_size(const struct parsing *p, const struct safetensors_entry *entry)
+{
+    uint64_t n = 1;
+    uint64_t n_bits;
+    unsigned d;
+
+    for (d = 0; d < entry->n_dims; d++) {
+        if (!vc_mul_u64(n, entry->shape[d], &n)) {
+            return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape has more than 2^64 elements", entry->name);
+        }
+    }
+    if (!vc_mul_u64(n, entry->dtype->n_bits, &n_bits)) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape needs more than 2^61 bytes", entry->name);
+    }
+    if (n_bits % 8 != 0) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: %" PRIu64 " elements of type %s end inside a byte", entry->name, n,
+                       entry->dtype->name);
+    }
+    if (n_bits / 8 != entry->n_bytes) {
+        return vc_fail(p->ctx, VC_E_FORMAT,
+                       "%s: its offsets give it %" PRIu64 " bytes, but its shape and dtype need %" PRIu64, entry->name,
+                       entry->n_bytes, n_bits / 8);
+    }
+    return VC_OK;
+}
+
+/* One violation of an entry; with findings, it is left out of the model. */
+static enum vc_status note(const struct parsing *p, struct safetensors_entry *entry, const char *id,
+                           enum vc_status status)
+{
+    entry->broken = entry->broken || status != VC_OK;
+    return vc_collect(p->ctx, status, id, entry->name);
+}
+
+static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
+{
+    struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
+    enum vc_status status = VC_OK;
+
+    entry->name = vc_arena_printf(p->ctx, &p->shard->arena, "%s", name);
+    VC_TRY_ALLOC(entry->name);
+    entry->order = (unsigned)p->n++;
+    entry->shard = (unsigned)(p->shard - p->self->shards);
+    entry->offset = VC_UNPLACED;
+    if (!json_is_object(json)) {
+        status = vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
+        return note(p, entry, "entry", status);
+    }
+    VC_TRY(note(p, entry, "dtype", read_dtype(p, json, entry)));
+    VC_TRY(note(p, entry, "shape", read_shape(p, json, entry)));
+    VC_TRY(note(p, entry, "offsets", read_offsets(p, json, entry)));
+    VC_TRY(entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry)));
+out:
+    return status;
+}
+
+/* The same of the header as a whole: of a shard, findings name it. */
+static enum vc_status note_header(const struct parsing *p, const char *id, enum vc_status status)
+{
+    return vc_collect(p->ctx, status, id, p->shard->name);
+}
+
+/* ---- the metadata ---- */
+
+static enum vc_status read_metadata(struct parsing *p, json_t *json)
+{
+    enum vc_status status = VC_OK;
+    const char *key;
+    json_t *value;
+
+    if (json_is_null(json)) {
+        return VC_OK; /* as the reference reader takes it */
+    }
+    if (!json_is_object(json)) {
+        status = vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" is no object", VC_SAFETENSORS_METADATA);
+        return note_header(p, "metadata", status);
+    }
+    json_object_foreach(json, key, value)
+    {
+        if (!json_is_string(value)) {
+            status =
+                vc_fail(p->ctx, VC_E_FORMAT, "its \"%s\" has '%s', which is no string", VC_SAFETENSORS_METADATA, key);
+            VC_TRY(note_header(p, "metadata", status));
+            continue;
+        }
+        if (strcmp(key, VC_MANIFEST_NAME) == 0 || strcmp(key, VC_SAFETENSORS_NAMES) == 0) {
+            char **own = strcmp(key, VC_MANIFEST_NAME) == 0 ? &p->shard->manifest : &p->shard->names;
+
+            *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
+            VC_TRY_ALLOC(*own);
+            continue;
+        }
+        VC_TRY(vc_safetensors_notes_add(p->ctx, &p->shard->arena, &p->shard->notes, key, json_string_value(value)));
+    }
+out:
+    return status;
+}
+
+/* ---- the header ---- */
+
+/* Room for up to n entries of the shard behind those of the shards before it. */
+static enum vc_status grow_entries(struct parsing *p, size_t n)
+{
+    struct safetensors *self = p->self;
+    struct safetensors_entry *entries;
+    size_t total;
+
+    if (!vc_add_size(self->n_entries, n, &total)) {
+        return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
+    }
+    entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, total, sizeof *entries);
+    if (entries == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (self->n_entries != 0) {
+        memcpy(entries, self->entries, self->n_entries * sizeof *entries);
+    }
+    vc_free(p->ctx, self->entries);
+    self->entries = entries;
+    p->shard->first = self->n_entries;
+    return VC_OK;
+}
+
+static enum vc_status read_member(struct parsing *p, const char *name, json_t *value)
+{
+    if (strcmp(name, VC_SAFETENSORS_METADATA) != 0) {
+        return read_entry(p, name, value);
+    }
+    if (p->metadata_known) {
+        enum vc_status status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has two members \"%s\"", name);
+
+        return note_header(p, "duplicate", status);
+    }
+    p->metadata_known = true;
+    return read_metadata(p, value);
+}
+
+/* Behind the place where it is no JSON any more nothing can be told; the entries before it are good. */
+static enum vc_status refuse_json(struct parsing *p, enum vc_status status)
+{
+    (void)vc_context(p->ctx, "its safetensors header%s", status == VC_E_FORMAT ? " is no valid JSON" : "");
+    p->shard->lost = true;
+    return note_header(p, "header", status);
+}
+
+static enum vc_status read_members(struct parsing *p, char *text, size_t n)
+{
+    struct json_walk walk;
+    enum vc_status status;
+    const char *name;
+    json_t *value;
+
+    vc_json_walk_begin(&walk, text, n);
+    VC_TRY(grow_entries(p, vc_json_walk_count(text, n)));
+    do {
+        status = vc_json_walk_next(p->ctx, &walk, &name, &value);
+        if (status != VC_OK) {
+            VC_TRY(refuse_json(p, status));
+        }
+        if (walk.minus_zero && !p->minus_zero) {
+            p->minus_zero = true;
+            status = vc_fail(p->ctx, VC_E_FORMAT, "its safetensors header has the number -0");
+            VC_TRY(note_header(p, "header", status));
+        }
+        VC_TRY(name == NULL ? VC_OK : read_member(p, name, value));
+    } while (name != NULL);
+    p->shard->n = p->n;
+    p->self->n_entries += p->n;
+out:
+    vc_json_walk_end(p->ctx, &walk);
+    return status;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct safetensors_entry *x = a;
+    const struct safetensors_entry *y = b;
+
+    if (x->offset != y->offset) {
+        return x->offset < y->offset ? -1 : 1;
+    }
+    if (x->n_bytes != y->n_bytes) {
+        return x->n_bytes < y->n_bytes ? -1 : 1; /* an empty tensor comes before the one that starts there, too */
+    }
+    return x->order < y->order ? -1 : 1;
+}
+
+/* Entry i does not start at `expected`. Where it is there twice, that is the reason. */
+static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t expected)
+{
+    const struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    const struct safetensors_entry *entry = &entries[i];
+    bool overlap = entry->offset < expected;
+    enum vc_status status;
+    size_t k;
+
+    for (k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
+        if (k != i && strcmp(entries[k].name, entry->name) == 0) {
+            return vc_fail(p->ctx, VC_E_FORMAT, "%s: its safetensors header has this tensor twice", entry->name);
+        }
+    }
+    status = vc_fail(p->ctx, VC_E_FORMAT, "%s: starts at byte %" PRIu64 " of the data, expected %" PRIu64 " (%s)",
+                     entry->name, entry->offset, expected,
+                     overlap ? "it overlaps the tensor before it" : "there is a hole before it");
+    return vc_collect(p->ctx, status, overlap ? "overlap" : "hole", entry->name);
+}
+
+/* Sorts the entries by their places, which have to follow each other. */
+static enum vc_status check_order(const struct parsing *p)
+{
+    struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    enum vc_status status = VC_OK;
+    uint64_t at = 0;
+    size_t i;
+
+    if (p->n > 1) {
+        qsort(entries, p->n, sizeof *entries, compare_entries);
+    }
+    for (i = 0; i < p->n && entries[i].offset != VC_UNPLACED; i++) {
+        VC_TRY(entries[i].offset == at ? VC_OK : refuse_place(p, i, at));
+        at = vc_max_u64(at, entries[i].offset + entries[i].n_bytes); /* within data_bytes */
+    }
+    if (at != p->data_bytes && i == p->n && !p->shard->lost) {
+        status = vc_fail(p->ctx, VC_E_FORMAT, "has %" PRIu64 " bytes of data, but its tensors end at byte %" PRIu64,
+                         p->data_bytes, at);
+        VC_TRY(note_header(p, "size", status));
+    }
+out:
+    return status;
+}
+
+/* Those that cannot be read are no tensors. */
+static void drop_broken(struct parsing *p)
+{
+    struct safetensors_entry *entries = p->self->entries + p->shard->first; /* the last ones */
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < p->n; i++) {
+        if (!entries[i].broken) {
+            entries[n++] = entries[i];
+        }
+    }
+    p->self->n_entries = p->shard->first + n;
+    p->shard->n = n;
+}
+
+enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard)
+{
+    struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
+    const struct vc_infile *file = shard->file;
+    unsigned char prefix[VC_SAFETENSORS_PREFIX_BYTES];
+    char *text = NULL;
+    uint64_t n;
+    enum vc_status status;
+
+    VC_TRY(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
+    n = vc_le64(prefix);
+    if (n > VC_SAFETENSORS_MAX_HEADER) {
+        return vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
+                       n, VC_SAFETENSORS_MAX_HEADER);
+    }
+    if (n > file->size_bytes - sizeof prefix) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more",
+                       n, file->size_bytes - sizeof prefix);
+    }
+    shard->data_offset = sizeof prefix + n;
+    p.data_bytes = file->size_bytes - shard->data_offset;
+    text = vc_alloc(ctx, VC_TAG_IO, (size_t)n);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, sizeof prefix, text, (size_t)n));
+    VC_TRY(read_members(&p, text, (size_t)n));
+    VC_TRY(check_order(&p));
+    drop_broken(&p);
+out:
+    vc_free(ctx, text);
+    return status;
+}

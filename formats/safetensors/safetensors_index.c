@@ -1,0 +1,144 @@
+/* safetensors_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/huggingface/weight_index.h"
+#include "formats/io/infolder.h"
+#include "formats/io/numbered_name.h"
+#include "formats/io/outfile.h"
+#include "formats/safetensors/safetensors.h"
+
+#define EXTENSION ".safetensors"
+
+/* Names that say how many files there are have to be as many. */
+static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *folder)
+{
+    size_t n = vc_infolder_shard_count(folder);
+    struct vc_numbered_name numbered;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const char *name = vc_infolder_shard(folder, i);
+
+        if (vc_numbered_name_parse(name, EXTENSION, &numbered) &&
+            (numbered.count != n || numbered.number < 1 || numbered.number > n)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its name says that there are %lu files, but the folder has %zu",
+                           name, numbered.count, n);
+        }
+    }
+    return VC_OK;
+}
+
+/* As the files are called, where they have numbers and one name. */
+static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *folder, char **out)
+{
+    size_t n = vc_infolder_shard_count(folder);
+    const char *first = vc_infolder_shard(folder, 0);
+    size_t n_prefix = 0;
+    struct vc_numbered_name numbered;
+    size_t n_bytes;
+    size_t i;
+
+    for (i = 0; i < n && vc_numbered_name_parse(vc_infolder_shard(folder, i), EXTENSION, &numbered); i++) {
+        if (i != 0 && (numbered.n_prefix != n_prefix || strncmp(first, vc_infolder_shard(folder, i), n_prefix) != 0)) {
+            break;
+        }
+        n_prefix = numbered.n_prefix;
+    }
+    n_prefix = i == n ? n_prefix : 0;
+    n_bytes = n_prefix + sizeof VC_INDEX_NAME;
+    *out = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    (void)snprintf(*out, n_bytes, "%.*s%s", (int)n_prefix, first, n_prefix != 0 ? VC_INDEX_SUFFIX : VC_INDEX_NAME);
+    return VC_OK;
+}
+
+static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model, struct vc_text *text,
+                                struct vc_index_summary *out)
+{
+    const struct safetensors *self = model->self;
+    struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *entries);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(entries);
+    for (i = 0; i < self->n_entries; i++) {
+        entries[i] = (struct weight_index_entry){self->entries[i].name, self->shards[self->entries[i].shard].name};
+        out->total_size += self->entries[i].n_bytes;
+    }
+    out->n_tensors = self->n_entries;
+    out->n_files = self->n_shards;
+    VC_TRY(vc_weight_index_text(out->total_size, self->n_entries, entries, text));
+out:
+    vc_free(ctx, entries);
+    return status;
+}
+
+static enum vc_status write_text(struct vc_ctx *ctx, const struct vc_infolder *folder, const char *name,
+                                 const struct vc_text *text)
+{
+    struct vc_outfile *file = NULL;
+    size_t n = strlen(vc_infolder_path(folder)) + strlen(name) + 2;
+    char *path = vc_alloc(ctx, VC_TAG_NAMES, n);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    (void)snprintf(path, n, "%s/%s", vc_infolder_path(folder), name);
+    VC_TRY(vc_outfile_create(ctx, path, true, NULL, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, text->data, text->n));
+    VC_TRY(vc_outfile_sync(ctx, file));
+    VC_TRY(vc_outfile_commit(ctx, file));
+out:
+    vc_outfile_free(ctx, file);
+    vc_free(ctx, path);
+    return status;
+}
+
+/* The folder as a model of all its files, whatever index it has. */
+static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_model **out)
+{
+    struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
+    struct vc_infolder *folder = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = model;
+    VC_TRY_ALLOC(model);
+    model->ctx = ctx;
+    VC_TRY(vc_infolder_scan_all(ctx, path, &folder));
+    if (check_count(ctx, folder) != VC_OK) {
+        vc_infolder_close(ctx, folder);
+        return ctx->status;
+    }
+    VC_TRY(vc_safetensors_open_folder(ctx, folder, model));
+out:
+    return status;
+}
+
+enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)
+{
+    struct vc_model *model = NULL;
+    const struct safetensors *self;
+    struct vc_text text;
+    char *name = NULL;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    *out = (struct vc_index_summary){.n_files = 0};
+    vc_text_init(&text, ctx);
+    VC_TRY(open_all(ctx, path, &model));
+    self = model->self;
+    VC_TRY(name_index(ctx, self->folder, &name));
+    VC_TRY(make_text(ctx, model, &text, out));
+    VC_TRY(write_text(ctx, self->folder, name, &text));
+    (void)snprintf(out->name, sizeof out->name, "%s", name);
+out:
+    vc_text_release(&text);
+    vc_free(ctx, name);
+    vc_model_close(model);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
+}

@@ -1,0 +1,428 @@
+/* safetensors_notes.c - see safetensors_notes.h. Reads no file. */
+#include "formats/safetensors/safetensors_notes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/findings.h"
+#include "formats/dialects/manifest_internal.h"
+#include "formats/io/json_walk.h"
+#include "formats/safetensors/safetensors.h"
+
+#define FORMAT  "format"
+#define N_SHOWN 4 /* keys that a sentence names */
+
+enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *arena, struct safetensors_notes *notes,
+                                        const char *key, const char *value)
+{
+    struct safetensors_note note = {.key = vc_arena_printf(ctx, arena, "%s", key)};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(note.key);
+    note.value = vc_arena_printf(ctx, arena, "%s", value);
+    VC_TRY_ALLOC(note.value);
+    if (notes->n == notes->capacity) {
+        size_t capacity = notes->capacity == 0 ? 8 : 2 * notes->capacity;
+        struct safetensors_note *grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
+
+        VC_TRY_ALLOC(grown);
+        if (notes->n != 0) {
+            memcpy(grown, notes->notes, notes->n * sizeof *grown);
+        }
+        vc_free(ctx, notes->notes);
+        notes->notes = grown;
+        notes->capacity = capacity;
+    }
+    notes->notes[notes->n++] = note;
+out:
+    return status;
+}
+
+void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *notes)
+{
+    vc_free(ctx, notes->notes);
+    *notes = (struct safetensors_notes){.n = 0};
+}
+
+/* ---- what files get ---- */
+
+struct ref {
+    const struct safetensors_note *note;
+    size_t order;
+};
+
+static int by_order(const void *a, const void *b)
+{
+    const struct ref *x = a;
+    const struct ref *y = b;
+
+    return x->order == y->order ? 0 : x->order < y->order ? -1 : 1;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    int order = strcmp(((const struct ref *)a)->note->key, ((const struct ref *)b)->note->key);
+
+    return order != 0 ? order : by_order(a, b);
+}
+
+static size_t list_notes(const struct safetensors_shard *shards, size_t n, struct ref *refs)
+{
+    size_t n_refs = 0;
+    size_t s;
+    size_t i;
+
+    for (s = 0; s < n; s++) {
+        for (i = 0; i < shards[s].notes.n; i++) {
+            if (refs != NULL && !shards[s].notes.notes[i].is_name) {
+                refs[n_refs] = (struct ref){&shards[s].notes.notes[i], n_refs};
+            }
+            n_refs += !shards[s].notes.notes[i].is_name;
+        }
+    }
+    return n_refs;
+}
+
+static void tell(struct vc_text *differing, size_t number, const char *key)
+{
+    if (differing != NULL && number <= N_SHOWN) {
+        vc_text_add(differing, "%s%.100s", number == 1 ? "" : ", ", key);
+    } else if (differing != NULL && number == N_SHOWN + 1) {
+        vc_text_add(differing, " and more");
+    }
+}
+
+/* Of notes by key: leaves one of each key, and none of those that have several values. */
+static size_t keep_agreed(struct ref *refs, size_t n, struct vc_text *differing)
+{
+    size_t n_differing = 0;
+    size_t kept = 0;
+    size_t first;
+    size_t i;
+
+    for (first = 0; first < n; first = i) {
+        bool agreed = true;
+
+        for (i = first + 1; i < n && strcmp(refs[i].note->key, refs[first].note->key) == 0; i++) {
+            agreed = agreed && strcmp(refs[i].note->value, refs[first].note->value) == 0;
+        }
+        if (agreed) {
+            refs[kept++] = refs[first];
+        } else {
+            tell(differing, ++n_differing, refs[first].note->key);
+        }
+    }
+    return kept;
+}
+
+/* What n shards agree about, in their order. Free *out in any case. */
+static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n, struct ref **out,
+                            size_t *n_refs, struct vc_text *differing)
+{
+    *n_refs = list_notes(shards, n, NULL);
+    *out = vc_alloc_array(ctx, VC_TAG_NAMES, *n_refs, sizeof **out);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    *n_refs = list_notes(shards, n, *out);
+    if (n > 1 && *n_refs != 0) {
+        qsort(*out, *n_refs, sizeof **out, by_key);
+        *n_refs = keep_agreed(*out, *n_refs, differing);
+        qsort(*out, *n_refs, sizeof **out, by_order);
+    }
+    return differing != NULL ? differing->status : VC_OK;
+}
+
+enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n,
+                                         struct vc_text *text, struct vc_text *differing)
+{
+    struct ref *refs = NULL;
+    size_t n_refs;
+    bool has_format = false;
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(agree(ctx, shards, n, &refs, &n_refs, differing));
+    for (i = 0; i < n_refs; i++) {
+        vc_text_add(text, "%s", i == 0 ? "" : ",");
+        vc_text_add_json_string(text, refs[i].note->key);
+        vc_text_add(text, ":");
+        vc_text_add_json_string(text, refs[i].note->value);
+        has_format = has_format || strcmp(refs[i].note->key, FORMAT) == 0;
+    }
+    if (!has_format) {
+        vc_text_add(text, "%s\"" FORMAT "\":\"pt\"", n_refs != 0 ? "," : "");
+    }
+    status = text->status;
+out:
+    vc_free(ctx, refs);
+    return status;
+}
+
+/* ---- second names ---- */
+
+struct second {
+    const char *name;
+    size_t of;
+    size_t scale, zero_point; /* of a main tensor, in the list; VC_NO_TENSOR: none */
+};
+
+struct seconds {
+    struct vc_ctx *ctx;
+    struct safetensors *self;
+    struct vc_model *model;
+    size_t n, capacity;
+    struct second *list;
+};
+
+/* The tensor that can have the second name; VC_NO_TENSOR: none. */
+static size_t find_first(const struct seconds *s, const char *name, const char *first)
+{
+    size_t of = first != NULL ? vc_model_find(s->model, first) : VC_NO_TENSOR;
+
+    if (of == VC_NO_TENSOR || s->model->tensors[of].companion_of != VC_NO_TENSOR ||
+        s->self->modules.kinds[of] != SAFETENSORS_PLAIN || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
+        return VC_NO_TENSOR;
+    }
+    return of;
+}
+
+static enum vc_status add(struct seconds *s, const char *name, const char *tail, size_t of)
+{
+    char *copy = vc_arena_printf(s->ctx, &s->self->modules.arena, "%s%s", name, tail);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    if (s->n == s->capacity) {
+        size_t capacity = s->capacity == 0 ? 8 : 2 * s->capacity;
+        struct second *grown = vc_alloc_array(s->ctx, VC_TAG_NAMES, capacity, sizeof *grown);
+
+        VC_TRY_ALLOC(grown);
+        if (s->n != 0) {
+            memcpy(grown, s->list, s->n * sizeof *grown);
+        }
+        vc_free(s->ctx, s->list);
+        s->list = grown;
+        s->capacity = capacity;
+    }
+    s->list[s->n++] = (struct second){copy, of, VC_NO_TENSOR, VC_NO_TENSOR};
+out:
+    return status;
+}
+
+/* What follows the name of a tensor in that of its scale, "w" and "w.scale"; NULL: it is called in another way. */
+static const char *tail_of(const struct vc_model *model, size_t of, size_t companion)
+{
+    const char *name = model->tensors[companion].name;
+    size_t n = strlen(model->tensors[of].name);
+
+    return strncmp(name, model->tensors[of].name, n) == 0 ? name + n : NULL;
+}
+
+static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
+{
+    const struct vc_quant *quant = s->model->tensors[of].quant;
+    const char *scale = quant != NULL ? tail_of(s->model, of, quant->scale) : NULL;
+    const char *zero = quant != NULL && !quant->symmetric ? tail_of(s->model, of, quant->zero_point) : NULL;
+    size_t main = s->n;
+    enum vc_status status;
+
+    if (quant != NULL && (scale == NULL || (zero == NULL && !quant->symmetric))) {
+        return VC_OK;
+    }
+    VC_TRY(add(s, name, "", of));
+    if (scale != NULL) {
+        s->list[main].scale = s->n;
+        VC_TRY(add(s, name, scale, quant->scale));
+    }
+    if (zero != NULL) {
+        s->list[main].zero_point = s->n;
+        VC_TRY(add(s, name, zero, quant->zero_point));
+    }
+out:
+    return status;
+}
+
+static enum vc_status list_seconds(struct seconds *s, const char *text)
+{
+    uint64_t counted = 0;
+    json_t *root = NULL;
+    const char *name;
+    json_t *first;
+    enum vc_status status = vc_json_tree_load(s->ctx, text, strlen(text), &root, &counted);
+
+    if (status != VC_OK) {
+        return vc_context(s->ctx, "its metadata entry '%s'", VC_SAFETENSORS_NAMES);
+    }
+    json_object_foreach(root, name, first)
+    {
+        size_t of = find_first(s, name, json_string_value(first));
+
+        if (of != VC_NO_TENSOR) {
+            VC_TRY(add_second(s, name, of));
+        }
+    }
+out:
+    vc_json_tree_free(s->ctx, root, counted);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum vc_status check_unique(const struct seconds *s, bool *unique)
+{
+    const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *unique = true;
+    VC_TRY_ALLOC(names);
+    for (i = 0; i < s->n; i++) {
+        names[i] = s->list[i].name;
+        *unique = *unique && vc_model_find(s->model, names[i]) == VC_NO_TENSOR;
+    }
+    qsort(names, s->n, sizeof *names, compare_names);
+    for (i = 1; i < s->n && *unique; i++) {
+        *unique = strcmp(names[i - 1], names[i]) != 0;
+    }
+out:
+    vc_free(s->ctx, names);
+    return status;
+}
+
+/* A copy of the array with room for `more`; frees the old one. NULL: no memory, and the old one stays. */
+static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_t item)
+{
+    void *copy = vc_calloc_array(ctx, VC_TAG_NAMES, n + more, item);
+
+    if (copy != NULL) {
+        memcpy(copy, array, n * item);
+        vc_free(ctx, array);
+    }
+    return copy;
+}
+
+#define GROW(array)                                                                    \
+    do {                                                                               \
+        void *copy = grown(s->ctx, array, s->model->n_tensors, s->n, sizeof *(array)); \
+                                                                                       \
+        VC_TRY_ALLOC(copy);                                                            \
+        (array) = copy;                                                                \
+    } while (0)
+
+static enum vc_status make_room(struct seconds *s)
+{
+    struct vc_model *model = s->model;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    GROW(model->tensors);
+    GROW(model->io);
+    GROW(s->self->entries);
+    GROW(s->self->modules.kinds);
+    if (model->quants != NULL) {
+        GROW(model->quants);
+        for (i = 0; i < model->n_tensors; i++) {
+            model->tensors[i].quant = model->tensors[i].quant != NULL ? &model->quants[i] : NULL;
+        }
+    }
+out:
+    return status;
+}
+
+static void fill(struct seconds *s, size_t first)
+{
+    struct vc_model *model = s->model;
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        size_t of = s->list[i].of;
+        struct vc_tensor *t = &model->tensors[first + i];
+
+        *t = model->tensors[of];
+        t->name = s->list[i].name;
+        t->file_bytes = 0;
+        t->quant = NULL;
+        t->companion_of = VC_NO_TENSOR;
+        t->alias_of = of;
+        model->io[first + i] = model->io[of];
+        s->self->entries[first + i] = s->self->entries[of];
+        s->self->entries[first + i].name = t->name;
+    }
+}
+
+static enum vc_status attach(struct seconds *s, size_t first)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        const struct second *second = &s->list[i];
+
+        if (second->scale != VC_NO_TENSOR) {
+            struct vc_quant quant = *s->model->tensors[second->of].quant;
+
+            quant.scale = first + second->scale;
+            quant.zero_point = second->zero_point != VC_NO_TENSOR ? first + second->zero_point : VC_NO_TENSOR;
+            VC_TRY(vc_manifest_attach(s->ctx, s->model, first + i, &quant));
+        }
+    }
+out:
+    return status;
+}
+
+/* Notes that say the names, in any shard, are told by the model now. */
+static void mark_notes(struct seconds *s, size_t first)
+{
+    size_t shard;
+    size_t i;
+
+    for (shard = 0; shard < s->self->n_shards; shard++) {
+        struct safetensors_notes *notes = &s->self->shards[shard].notes;
+
+        for (i = 0; i < notes->n; i++) {
+            size_t found = vc_model_find(s->model, notes->notes[i].key);
+
+            notes->notes[i].is_name = found != VC_NO_TENSOR && found >= first;
+        }
+    }
+}
+
+static enum vc_status add_tensors(struct seconds *s)
+{
+    size_t first = s->model->n_tensors;
+    enum vc_status status;
+
+    VC_TRY(make_room(s));
+    fill(s, first);
+    s->model->n_tensors += s->n;
+    VC_TRY(attach(s, first));
+    VC_TRY(vc_model_index_names(s->ctx, s->model));
+    mark_notes(s, first);
+out:
+    return status;
+}
+
+enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
+{
+    struct seconds s = {.ctx = ctx, .self = self, .model = model};
+    bool unique;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->n_shards; i++) {
+        if (self->shards[i].names != NULL) {
+            VC_TRY(vc_collect(ctx, list_seconds(&s, self->shards[i].names), "names", NULL));
+        }
+    }
+    if (s.n != 0) {
+        VC_TRY(check_unique(&s, &unique));
+        VC_TRY(unique ? add_tensors(&s) : VC_OK);
+    }
+out:
+    vc_free(ctx, s.list);
+    return status;
+}

@@ -1,0 +1,312 @@
+/* safetensors_read.c - opens safetensors files as a model: one tensor per header entry (safetensors_header.c), in the
+ * order of the data; a single file, or the shards of a folder (infolder.c finds them). */
+#include "formats/safetensors/safetensors.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/dialects/manifest.h"
+#include "formats/formats.h"
+#include "formats/huggingface/hf_config.h"
+#include "formats/io/infolder.h"
+#include "formats/safetensors/safetensors_pack.h"
+
+/* ---- tensors ---- */
+
+static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor, struct vc_tensor_io *io)
+{
+    unsigned d;
+
+    tensor->name = entry->name;
+    tensor->dtype = entry->dtype->dtype;
+    tensor->n_dims = entry->n_dims;
+    tensor->shape = entry->shape;
+    tensor->n_elems = 1;
+    for (d = 0; d < tensor->n_dims; d++) {
+        tensor->n_elems *= tensor->shape[d];
+    }
+    tensor->size_bytes = entry->n_bytes;
+    tensor->file_bytes = entry->n_bytes;
+    tensor->companion_of = VC_NO_TENSOR;
+    tensor->alias_of = VC_NO_TENSOR;
+    io->raw_bytes = entry->n_bytes;
+    io->shard = entry->shard;
+}
+
+/* All shards have been read: the model's tensors, in their order. */
+static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    for (i = 0; i < self->n_entries; i++) {
+        fill_tensor(&self->entries[i], &model->tensors[i], &model->io[i]);
+    }
+    model->n_tensors = self->n_entries;
+    model->n_shards = self->n_shards;
+    VC_TRY(vc_model_index_names(ctx, model));
+out:
+    return status;
+}
+
+static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out)
+{
+    const struct safetensors *self = model->self;
+    const char *path = self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
+
+    return vc_hf_config_hint_beside(ctx, path, out);
+}
+
+/* What names and metadata say about the tensors. */
+static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    bool described = false;
+    size_t i;
+
+    VC_TRY(vc_safetensors_find_packed(ctx, model, get_hint, &self->modules));
+    for (i = 0; i < self->n_shards; i++) {
+        struct safetensors_shard *shard = &self->shards[i];
+
+        if (shard->manifest != NULL) {
+            described = true;
+            if (vc_manifest_apply(ctx, shard->manifest, strlen(shard->manifest), model) != VC_OK) {
+                status = vc_context(ctx, "its metadata entry '%s'", VC_MANIFEST_NAME);
+                VC_TRY(vc_collect(ctx, status, "manifest", NULL));
+            }
+            vc_free(ctx, shard->manifest);
+            shard->manifest = NULL;
+        }
+    }
+    if (!described) {
+        VC_TRY(vc_manifest_infer(ctx, model));
+    }
+    VC_TRY(vc_safetensors_find_scaled(ctx, model, &self->modules));
+    VC_TRY(vc_safetensors_find_names(ctx, self, model));
+out:
+    return status;
+}
+
+/* Codes out of packed rows. They are read into the place where they are wanted, as many packed bytes as fit, and taken
+ * out there; the padding between them leaves room for more, so it takes a few reads where rows are padded. */
+static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t row,
+                                  uint64_t offset, void *dst, size_t n)
+{
+    const struct safetensors_shard *shard = &self->shards[self->entries[tensor].shard];
+    uint64_t base = shard->data_offset + self->entries[tensor].offset;
+    unsigned char *to = dst;
+    enum vc_status status = VC_OK;
+
+    while (n != 0) {
+        uint64_t at = safetensors_packed_at(row, offset);
+        uint64_t end = safetensors_packed_at(row, offset + n - 1) + 1;
+        size_t n_packed = (size_t)vc_min_u64(end - at, n);
+        size_t got;
+
+        VC_TRY(vc_infile_read(ctx, shard->file, base + at, to, n_packed));
+        got = vc_safetensors_unpack(row, at, to, n_packed);
+        to += got;
+        offset += got;
+        n -= got;
+    }
+out:
+    return status;
+}
+
+static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                       enum vc_form form, uint64_t offset, void *dst, size_t n_bytes,
+                                       struct vc_check *check)
+{
+    const struct safetensors *self = model->self;
+    const struct safetensors_entry *entry = &self->entries[tensor];
+    const struct safetensors_shard *shard = &self->shards[entry->shard];
+    bool unpack = form == VC_FORM_VALUES && self->modules.kinds[tensor] == SAFETENSORS_PACKED;
+    uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
+    enum vc_status status = VC_OK;
+
+    (void)check;
+    if (offset > total || n_bytes > total - offset) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry->name);
+    }
+    if (unpack) {
+        VC_TRY(read_packed(ctx, self, tensor, model->tensors[tensor].shape[1], offset, dst, n_bytes));
+        return VC_OK;
+    }
+    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry->offset + offset, dst, n_bytes));
+out:
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", entry->name);
+}
+
+/* ---- open, close ---- */
+
+static void safetensors_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct safetensors *self = model->self;
+    size_t i;
+
+    for (i = 0; i < self->n_shards; i++) {
+        struct safetensors_shard *shard = &self->shards[i];
+
+        vc_infile_close(ctx, shard->file);
+        vc_safetensors_notes_release(ctx, &shard->notes);
+        vc_arena_release(ctx, &shard->arena);
+        vc_free(ctx, shard->manifest);
+        vc_free(ctx, shard->names);
+        vc_free(ctx, shard->name);
+    }
+    vc_free(ctx, self->shards);
+    vc_free(ctx, self->entries);
+    vc_infolder_close(ctx, self->folder);
+    vc_free(ctx, model->inputs);
+    vc_safetensors_modules_release(ctx, &self->modules);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+}
+
+static const struct vc_source_ops safetensors_ops = {
+    .read = safetensors_read, .close = safetensors_close, .create_sink = vc_format_create_sink};
+
+/* A length beyond the limit is still taken for a safetensors file where a key follows: the reader says what is wrong.
+ */
+static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+{
+    (void)file_bytes;
+    if (n <= VC_SAFETENSORS_PREFIX_BYTES || head[VC_SAFETENSORS_PREFIX_BYTES] != '{') {
+        return 0;
+    }
+    if (vc_le64(head) <= VC_SAFETENSORS_MAX_HEADER) {
+        return 80;
+    }
+    return n > VC_SAFETENSORS_PREFIX_BYTES + 1 && head[VC_SAFETENSORS_PREFIX_BYTES + 1] == '"' ? 20 : 0;
+}
+
+/* From here on vc_model_close frees everything. */
+static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct vc_model *model)
+{
+    struct safetensors *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->shards = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *self->shards);
+    if (self->shards == NULL) {
+        vc_free(ctx, self);
+        return NULL;
+    }
+    self->n_shards = n_shards;
+    model->self = self;
+    model->ops = &safetensors_ops;
+    return self;
+}
+
+static enum vc_status safetensors_open(struct vc_ctx *ctx, struct vc_infile *file,
+                                       const struct vc_open_options *options, struct vc_model *model)
+{
+    struct safetensors *self = make_self(ctx, 1, model);
+    enum vc_status status;
+
+    (void)options; /* what its raw elements mean is said by the format itself */
+    if (self == NULL) {
+        vc_infile_close(ctx, file);
+        return VC_E_NOMEM;
+    }
+    self->shards[0].file = file;
+    VC_TRY(vc_safetensors_read_header(ctx, self, &self->shards[0]));
+    VC_TRY(make_tensors(ctx, self, model));
+    VC_TRY(find_meaning(ctx, self, model));
+out:
+    return status;
+}
+
+/* ---- folders ---- */
+
+/* A shard that cannot be read. With findings, also one that is missing is the folder's fault, and the others are
+ * looked at. */
+static enum vc_status lose_shard(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard,
+                                 enum vc_status status)
+{
+    if (shard->n != 0) { /* its entries are the last ones */
+        self->n_entries = shard->first;
+        shard->n = 0;
+    }
+    shard->lost = true;
+    return vc_collect_missing(ctx, status, "shard", shard->name);
+}
+
+static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, size_t index, struct vc_model *model)
+{
+    struct safetensors_shard *shard = &self->shards[index];
+    enum vc_status status = VC_OK;
+
+    shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(self->folder, index));
+    VC_TRY_ALLOC(shard->name);
+    status = vc_infolder_open(ctx, self->folder, shard->name, &shard->file);
+    if (status == VC_OK) {
+        model->inputs[index] = shard->file;
+        model->file_bytes += shard->file->size_bytes;
+        status = vc_format_expect(ctx, shard->file, &vc_format_safetensors);
+        status = status == VC_OK ? vc_safetensors_read_header(ctx, self, shard) : status;
+    }
+    if (status != VC_OK) {
+        return lose_shard(ctx, self, shard, vc_context(ctx, "%s", shard->name));
+    }
+out:
+    return status;
+}
+
+static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *self, struct vc_model *model)
+{
+    bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(lost);
+    for (i = 0; i < self->n_shards; i++) {
+        lost[i] = self->shards[i].lost;
+    }
+    status = vc_infolder_check_index(ctx, self->folder, lost, model);
+out:
+    vc_free(ctx, lost);
+    return status;
+}
+
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
+{
+    size_t n = vc_infolder_shard_count(folder);
+    struct safetensors *self = make_self(ctx, n, model);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self == NULL) {
+        vc_infolder_close(ctx, folder);
+        return VC_E_NOMEM;
+    }
+    self->folder = folder;
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    model->n_inputs = n;
+    for (i = 0; i < n; i++) {
+        VC_TRY(open_shard(ctx, self, i, model));
+    }
+    VC_TRY(make_tensors(ctx, self, model));
+    VC_TRY(check_index(ctx, self, model));
+    VC_TRY(find_meaning(ctx, self, model));
+out:
+    return status;
+}
+
+static const char *const extensions[] = {".safetensors", NULL};
+
+const struct vc_format vc_format_safetensors = {.name = "safetensors",
+                                                .extensions = extensions,
+                                                .probe = safetensors_probe,
+                                                .open = safetensors_open,
+                                                .create_sink = vc_safetensors_sink_create,
+                                                .divides = true};

@@ -1,0 +1,422 @@
+/* safetensors_write.c - safetensors output: one file, or a folder of shards with what goes with them.
+ *
+ * Everything is known before the first weight is read, so a tile goes straight to its place with one pwrite, from any
+ * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
+ * padding. Never compressed. */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/checked.h"
+#include "formats/formats.h"
+#include "formats/huggingface/joined_layers.h"
+#include "formats/huggingface/weight_index.h"
+#include "formats/io/infolder.h"
+#include "formats/io/outfolder.h"
+#include "formats/safetensors/safetensors.h"
+#include "formats/safetensors/safetensors_carry.h"
+#include "formats/safetensors/safetensors_files.h"
+#include "formats/safetensors/safetensors_outs.h"
+#include "formats/safetensors/safetensors_pack.h"
+
+struct safetensors_sink {
+    struct vc_outfile *file;     /* a single file that is written */
+    struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
+    const struct vc_model *model;
+    const struct safetensors *source; /* NULL: the model is of another format */
+    bool in_folder;
+    bool share;    /* another worker writes the rest of the folder */
+    bool carrying; /* what goes with the weights goes along */
+    uint64_t max_shard_bytes;
+    struct safetensors_carry carry;
+    struct safetensors_records records;
+    struct safetensors_files files;
+};
+
+static uint64_t file_bytes_of(const struct safetensors_sink *self)
+{
+    uint64_t total = 0;
+    size_t i;
+
+    for (i = 0; i < self->files.n; i++) {
+        const struct safetensors_file *file = &self->files.files[i];
+
+        total += file->n_records != 0 || !self->in_folder ? file->header.n + file->data_bytes : 0;
+    }
+    return total;
+}
+
+static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *self)
+{
+    uint64_t bytes = file_bytes_of(self);
+
+    if (self->folder != NULL) {
+        return vc_outfolder_need(ctx, self->folder,
+                                 vc_add_u64(bytes, self->carry.n_bytes, &bytes) ? bytes : UINT64_MAX);
+    }
+    return vc_outfile_need(ctx, self->file, bytes);
+}
+
+/* The files of the output come to be known by the folder, or are the only one. */
+static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->file != NULL) {
+        self->files.files[0].file = self->file;
+    }
+    for (i = 0; self->folder != NULL && i < self->files.n; i++) {
+        struct safetensors_file *file = &self->files.files[i];
+
+        if (file->n_records != 0) {
+            VC_TRY(vc_outfolder_add(ctx, self->folder, file->name, &file->file));
+        }
+    }
+out:
+    return status;
+}
+
+/* The source's index, where it is to be kept. */
+static const char *source_index(const struct safetensors_sink *self)
+{
+    return self->source != NULL && self->source->folder != NULL ? vc_infolder_index(self->source->folder) : NULL;
+}
+
+/* What new files are called: as the source's index is. */
+static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    const char *index = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
+
+    return vc_arena_printf(ctx, &self->carry.arena, "%.*s", (int)(strlen(index) - strlen(VC_INDEX_SUFFIX)), index);
+}
+
+static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self, const char *note, const char **notes)
+{
+    if (note != NULL) {
+        *notes = *notes == NULL ? note : vc_arena_printf(ctx, &self->carry.arena, "%s; %s", *notes, note);
+    }
+    return note != NULL && *notes == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
+{
+    struct safetensors_sink *self = sink->self;
+    const struct vc_hf_change change = {
+        .model = self->model, .outs = outs, .told = self->records.told, .layout = sink->layout};
+    const char *joined = NULL;
+    enum vc_status status = VC_OK;
+
+    if (self->carrying) {
+        VC_TRY(vc_safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
+    }
+    if (sink->layout == VC_LAYOUT_COMPRESSED_TENSORS) {
+        VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, &self->carry.arena, &joined));
+    }
+    VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
+    VC_TRY(add_note(ctx, self, self->files.note, &sink->note));
+    VC_TRY(add_note(ctx, self, joined, &sink->note));
+out:
+    return status;
+}
+
+static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
+                                         uint64_t *file_bytes)
+{
+    struct safetensors_sink *self = sink->self;
+    struct safetensors_plan plan = {.outs = outs,
+                                    .model = self->model,
+                                    .source = self->source,
+                                    .records = &self->records,
+                                    .prefix = make_prefix(ctx, self),
+                                    .in_folder = self->in_folder,
+                                    .max_shard_bytes = self->max_shard_bytes};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(plan.prefix);
+    VC_TRY(vc_safetensors_records_make(ctx, outs, self->source, sink->layout, &self->records));
+    VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
+    VC_TRY(plan_carry(ctx, sink, outs));
+    if (!self->share) {
+        VC_TRY(add_files(ctx, self));
+    }
+    *file_bytes = file_bytes_of(self);
+    VC_TRY(need(ctx, self));
+out:
+    return status;
+}
+
+/* ---- the sink ---- */
+
+static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct safetensors_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
+        VC_TRY(add_files(ctx, self));
+        VC_TRY(self->carrying ? vc_safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
+    }
+    for (i = 0; i < self->files.n; i++) {
+        VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
+    }
+    VC_TRY(need(ctx, self)); /* the files of a share are known only now */
+out:
+    return status;
+}
+
+/* Only codes that are packed need room; other pieces are stored from where they are. */
+static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
+{
+    const struct safetensors_sink *self = sink->self;
+
+    return self->records.any_packed ? vc_safetensors_pack_bound(self->records.min_padded_row, n_bytes) : 0;
+}
+
+static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
+{
+    const struct safetensors_sink *self = sink->self;
+    const struct safetensors_record *record = &self->records.records[self->records.of_out[packet->out]];
+    uint64_t offset = packet->offset;
+
+    (void)ctx;
+    if (record->packed_row != 0) {
+        packet->offset = safetensors_packed_at(record->packed_row, offset);
+        packet->n_bytes =
+            vc_safetensors_pack(record->packed_row, offset, packet->data, packet->n_plain, packet->buffer);
+        packet->data = packet->buffer;
+    }
+    return VC_OK;
+}
+
+/* A run of bytes of a record. */
+static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, size_t record, uint64_t offset,
+                            const void *data, size_t n_bytes)
+{
+    struct safetensors_file *file = &self->files.files[self->files.file_of[record]];
+
+    atomic_fetch_add_explicit(&file->got, n_bytes, memory_order_relaxed);
+    return vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
+}
+
+static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
+{
+    struct safetensors_sink *self = sink->self;
+
+    return store(ctx, self, self->records.of_out[packet->out], packet->offset, packet->data, packet->n_bytes);
+}
+
+/* What no output brings: shapes and the like. */
+static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->records.n; i++) {
+        const struct safetensors_record *record = &self->records.records[i];
+
+        if (record->out == VC_NO_TENSOR) {
+            VC_TRY(store(ctx, self, i, 0, record->constant, (size_t)record->n_bytes));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *file)
+{
+    uint64_t got = atomic_load(&file->got);
+    enum vc_status status = VC_OK;
+
+    if (got != file->data_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " of %" PRIu64 " bytes were written", got, file->data_bytes);
+    }
+    VC_TRY(vc_outfile_write(ctx, file->file, 0, file->header.data, file->header.n));
+    VC_TRY(vc_outfile_sync(ctx, file->file));
+out:
+    return status;
+}
+
+static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    const char *name = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
+    struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
+    struct vc_text text;
+    uint64_t total = 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    vc_text_init(&text, ctx);
+    VC_TRY_ALLOC(entries);
+    for (i = 0; i < self->records.n; i++) {
+        entries[i] =
+            (struct weight_index_entry){self->records.records[i].name, self->files.files[self->files.file_of[i]].name};
+        total += self->records.records[i].n_bytes;
+    }
+    VC_TRY(vc_weight_index_text(total, self->records.n, entries, &text));
+    VC_TRY(vc_safetensors_write_text(ctx, self->folder, name, text.data, text.n));
+out:
+    vc_text_release(&text);
+    vc_free(ctx, entries);
+    return status;
+}
+
+/* Loaders look for model.safetensors, or for an index. */
+static bool needs_index(const struct safetensors_sink *self)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < self->files.n; i++) {
+        n += self->files.files[i].n_records != 0;
+    }
+    return n > 1 || (source_index(self) != NULL && self->max_shard_bytes == 0);
+}
+
+static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
+{
+    struct safetensors_sink *self = sink->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(store_constants(ctx, self));
+    for (i = 0; i < self->files.n; i++) {
+        VC_TRY(finish_file(ctx, &self->files.files[i]));
+    }
+    if (self->folder != NULL && self->carrying) {
+        VC_TRY(vc_safetensors_carry_write(ctx, &self->carry, self->folder));
+    }
+    if (self->folder != NULL && !self->share && needs_index(self)) {
+        VC_TRY(write_index(ctx, self));
+    }
+    *file_bytes = file_bytes_of(self);
+out:
+    return status;
+}
+
+static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct safetensors_sink *self = sink->self;
+
+    if (self->folder != NULL) {
+        return vc_outfolder_commit(ctx, self->folder);
+    }
+    return vc_outfile_commit(ctx, self->file);
+}
+
+static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
+{
+    struct safetensors_sink *self = sink->self;
+
+    vc_outfile_free(ctx, self->file);
+    vc_outfolder_free(ctx, self->folder);
+    vc_safetensors_files_release(ctx, &self->files);
+    vc_safetensors_records_release(ctx, &self->records);
+    vc_safetensors_carry_release(ctx, &self->carry);
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+}
+
+static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
+{
+    (void)sink;
+    return vc_safetensors_dtype_name(dtype) != NULL;
+}
+
+static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_layout,
+                                                        .begin = safetensors_begin,
+                                                        .pack_bound = pack_bound,
+                                                        .pack = pack,
+                                                        .emit = safetensors_emit,
+                                                        .finish = safetensors_finish,
+                                                        .commit = safetensors_commit,
+                                                        .free = safetensors_free,
+                                                        .can_hold = safetensors_can_hold};
+
+/* AUTO: int8 stays in the layout that the source has it in; the folder of a model becomes what its loaders take. */
+static enum vc_status choose_layout(struct vc_ctx *ctx, const struct safetensors_sink *self, enum vc_layout asked,
+                                    enum vc_layout *layout)
+{
+    const struct safetensors *source = self->source;
+    bool takes = false;
+    enum vc_status status = VC_OK;
+
+    *layout = asked;
+    if (asked != VC_LAYOUT_AUTO) {
+        return VC_OK;
+    }
+    *layout = source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
+    if (source != NULL && *layout == VC_LAYOUT_PLAIN && self->in_folder && source->folder != NULL) {
+        VC_TRY(vc_safetensors_carry_takes_int8(ctx, source->folder, &takes));
+        *layout = takes ? VC_LAYOUT_COMPRESSED_TENSORS : VC_LAYOUT_PLAIN;
+    }
+out:
+    return status;
+}
+
+static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
+                                  struct safetensors_sink *self)
+{
+    bool from_folder = self->source != NULL && self->source->folder != NULL;
+    size_t n_files = self->source != NULL ? self->source->n_shards : 1;
+
+    self->max_shard_bytes = options->max_shard_bytes;
+    self->share = options->n_shards != 0;
+    self->carrying = from_folder && options->shard <= 1;
+    return vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder);
+}
+
+static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_write_options *options, struct safetensors_sink *self)
+{
+    if (options->path == NULL || options->dry_run) {
+        return VC_OK;
+    }
+    if (self->in_folder) {
+        return vc_outfolder_create(ctx, options->path, options->force, self->share, model, &self->folder);
+    }
+    return vc_outfile_create(ctx, options->path, options->force, model, &self->file);
+}
+
+enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
+                                          const struct vc_write_options *options, struct vc_sink **out)
+{
+    struct safetensors_sink *self = NULL;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+    enum vc_layout layout = VC_LAYOUT_PLAIN;
+    bool same = strcmp(model->format, vc_format_safetensors.name) == 0;
+
+    *out = NULL;
+    if (options->deflate != VC_DEFLATE_NONE) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "safetensors is never compressed; leave --deflate out, or let the output's name end in .npz");
+    }
+    if ((unsigned)options->layout > VC_LAYOUT_BITSANDBYTES) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "that layout is none of safetensors");
+    }
+    sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
+    VC_TRY_ALLOC(sink);
+    self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
+    VC_TRY_ALLOC(self);
+    vc_text_init(&self->carry.config, ctx);
+    self->model = model;
+    self->source = same ? model->self : NULL;
+    VC_TRY(choose_form(ctx, options, self));
+    self->carrying = self->carrying && self->in_folder;
+    VC_TRY(choose_layout(ctx, self, options->layout, &layout));
+    VC_TRY(open_output(ctx, model, options, self));
+    *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
+                             .self = self,
+                             .format = vc_format_safetensors.name,
+                             .layout = layout,
+                             .accepts_raw = same,
+                             .aliases = true};
+    *out = sink;
+    return VC_OK;
+out:
+    vc_free(ctx, self);
+    vc_free(ctx, sink);
+    return status;
+}

@@ -1,0 +1,370 @@
+/* pickle.c - the stack machine of pickle.h: which opcode does what, numbers and texts. Sentences name the offset, so
+ * that a tool such as pickletools shows the same place. */
+#include "formats/torch/pickle_machine.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+/* ---- nodes ---- */
+
+static enum vc_status push_text(struct pickle_machine *m, enum vc_pickle_kind kind, size_t width)
+{
+    struct vc_pickle_node *node = NULL;
+    struct vc_pickle_bytes text = {NULL, 0};
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take_counted(m, width, &text));
+    VC_TRY(vc_pickle_push_new(m, kind, &node));
+    node->u.text = text;
+out:
+    return status;
+}
+
+/* Little-endian two's complement of any length. */
+static enum vc_status push_long(struct pickle_machine *m, size_t width)
+{
+    struct vc_pickle_bytes text = {NULL, 0};
+    struct vc_pickle_node *node = NULL;
+    uint64_t value = 0;
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take_counted(m, width, &text));
+    if (text.n > 8) {
+        VC_TRY(vc_pickle_push_new(m, VC_PICKLE_LONG, &node));
+        node->u.text = text;
+        return VC_OK;
+    }
+    if (text.n > 0 && (text.p[text.n - 1] & 0x80) != 0) {
+        value = UINT64_MAX;
+    }
+    for (i = text.n; i-- > 0;) {
+        value = value << 8 | (unsigned char)text.p[i];
+    }
+    VC_TRY(vc_pickle_push_integer(m, VC_PICKLE_INT, (int64_t)value));
+out:
+    return status;
+}
+
+static enum vc_status push_float(struct pickle_machine *m)
+{
+    const unsigned char *p = NULL;
+    struct vc_pickle_node *node = NULL;
+    uint64_t bits = 0;
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take(m, 8, &p));
+    for (i = 0; i < 8; i++) {
+        bits = bits << 8 | p[i];
+    }
+    VC_TRY(vc_pickle_push_new(m, VC_PICKLE_FLOAT, &node));
+    memcpy(&node->u.real, &bits, sizeof bits);
+out:
+    return status;
+}
+
+/* ---- opcodes ---- */
+
+static enum vc_status protocol(struct pickle_machine *m)
+{
+    const unsigned char *p = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take(m, 1, &p));
+    if (p[0] < 2 || p[0] > 5) {
+        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle protocol %u is not supported (2 to 5 are)", (unsigned)p[0]);
+    }
+    m->out->protocol = p[0];
+out:
+    return status;
+}
+
+/* A frame tells a length that readers may use to read ahead; it must be there. */
+static enum vc_status frame(struct pickle_machine *m)
+{
+    const unsigned char *p = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take(m, 8, &p));
+    if (vc_le64(p) > VC_PICKLE_MAX_BYTES) {
+        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a frame of %" PRIu64 " bytes", m->op_at, vc_le64(p));
+    }
+    VC_TRY(vc_pickle_take(m, (size_t)vc_le64(p), &p));
+    m->at = m->op_at + 9;
+out:
+    return status;
+}
+
+static enum vc_status pop(struct pickle_machine *m)
+{
+    enum vc_status status;
+
+    if (m->n_marks != 0 && m->marks[m->n_marks - 1] == m->depth) { /* as Python does: takes the mark away */
+        m->n_marks--;
+        return VC_OK;
+    }
+    VC_TRY(vc_pickle_need(m, 1));
+    m->depth--;
+out:
+    return status;
+}
+
+static enum vc_status pop_to_mark(struct pickle_machine *m)
+{
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_pop_mark(m, &n));
+    m->depth -= n;
+out:
+    return status;
+}
+
+static enum vc_status duplicate(struct pickle_machine *m)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, 1));
+    VC_TRY(vc_pickle_push(m, m->stack[m->depth - 1]));
+out:
+    return status;
+}
+
+static enum vc_status stop(struct pickle_machine *m)
+{
+    if (m->depth != 1 || m->n_marks != 0) {
+        return vc_pickle_damaged(m, "ends with other than one value on the stack");
+    }
+    m->out->root = m->stack[0];
+    m->out->n_bytes = m->at;
+    m->stopped = true;
+    return VC_OK;
+}
+
+static enum vc_status push_empty(struct pickle_machine *m, enum vc_pickle_kind kind)
+{
+    struct vc_pickle_node *node = NULL;
+
+    return vc_pickle_push_new(m, kind, &node);
+}
+
+/* An unsigned number of 1, 2 or 4 bytes; 4 signed ones for integers. */
+static enum vc_status number(struct pickle_machine *m, size_t width, int64_t *value)
+{
+    const unsigned char *p = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take(m, width, &p));
+    *value = width == 1 ? p[0] : width == 2 ? vc_le16(p) : (int64_t)vc_le32(p);
+out:
+    return status;
+}
+
+static enum vc_status push_number(struct pickle_machine *m, size_t width)
+{
+    int64_t value = 0;
+    enum vc_status status;
+
+    VC_TRY(number(m, width, &value));
+    VC_TRY(vc_pickle_push_integer(m, VC_PICKLE_INT, width == 4 ? (int32_t)(uint32_t)value : value));
+out:
+    return status;
+}
+
+static enum vc_status memo_number(struct pickle_machine *m, size_t width, bool set)
+{
+    int64_t slot = 0;
+    enum vc_status status;
+
+    VC_TRY(number(m, width, &slot));
+    VC_TRY(set ? vc_pickle_set_memo(m, (uint64_t)slot) : vc_pickle_get_memo(m, (uint64_t)slot));
+out:
+    return status;
+}
+
+static enum vc_status unknown(struct pickle_machine *m, unsigned char op)
+{
+    if (strchr("FIiLSVPgpdlot", op) != NULL && op != 't') {
+        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: opcode '%c' of protocol 0 is not supported",
+                       m->op_at, op);
+    }
+    if (op >= 0x82 && op <= 0x84) {
+        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: a copyreg extension code", m->op_at);
+    }
+    if (op == 0x97 || op == 0x98) {
+        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "pickle, byte %zu: a buffer that is not in the pickle", m->op_at);
+    }
+    return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: 0x%02x is no opcode", m->op_at, (unsigned)op);
+}
+
+/* Protocols 3 to 5. */
+static enum vc_status step_new(struct pickle_machine *m, unsigned char op)
+{
+    switch (op) {
+    case 'B':
+        return push_text(m, VC_PICKLE_BYTES, 4);
+    case 'C':
+        return push_text(m, VC_PICKLE_BYTES, 1);
+    case 0x8c: /* SHORT_BINUNICODE */
+        return push_text(m, VC_PICKLE_STRING, 1);
+    case 0x8d: /* BINUNICODE8 */
+        return push_text(m, VC_PICKLE_STRING, 8);
+    case 0x8e: /* BINBYTES8 */
+    case 0x96: /* BYTEARRAY8 */
+        return push_text(m, VC_PICKLE_BYTES, 8);
+    case 0x8f: /* EMPTY_SET */
+        return push_empty(m, VC_PICKLE_SET);
+    case 0x90: /* ADDITEMS */
+        return vc_pickle_extend_marked(m, false, true);
+    case 0x91: /* FROZENSET */
+        return vc_pickle_frozen_set(m);
+    case 0x92: /* NEWOBJ_EX */
+        return vc_pickle_call(m, 2);
+    case 0x93: /* STACK_GLOBAL */
+        return vc_pickle_stack_global(m);
+    case 0x94: /* MEMOIZE */
+        return vc_pickle_set_memo(m, m->n_memo);
+    case 0x95: /* FRAME */
+        return frame(m);
+    default:
+        return unknown(m, op);
+    }
+}
+
+/* Containers and objects of protocol 2. */
+static enum vc_status step_object(struct pickle_machine *m, unsigned char op)
+{
+    switch (op) {
+    case ')':
+        return vc_pickle_push_tuple(m, 0);
+    case 't':
+        return vc_pickle_tuple(m);
+    case 0x85: /* TUPLE1 */
+    case 0x86:
+    case 0x87:
+        return vc_pickle_push_tuple(m, (size_t)op - 0x84);
+    case ']':
+        return push_empty(m, VC_PICKLE_LIST);
+    case 'a':
+        return vc_pickle_extend(m, 1, false, false);
+    case 'e':
+        return vc_pickle_extend_marked(m, false, false);
+    case '}':
+        return push_empty(m, VC_PICKLE_DICT);
+    case 's':
+        return vc_pickle_extend(m, 2, true, false);
+    case 'u':
+        return vc_pickle_extend_marked(m, true, false);
+    case 'c':
+        return vc_pickle_push_global(m);
+    case 'R':
+    case 0x81: /* NEWOBJ */
+        return vc_pickle_call(m, 1);
+    case 'b':
+        return vc_pickle_build(m);
+    case 'Q':
+        return vc_pickle_persistent(m);
+    default:
+        return step_new(m, op);
+    }
+}
+
+static enum vc_status step(struct pickle_machine *m, unsigned char op)
+{
+    switch (op) {
+    case 0x80: /* PROTO */
+        return protocol(m);
+    case '.':
+        return stop(m);
+    case '(':
+        return vc_pickle_push_mark(m);
+    case '0':
+        return pop(m);
+    case '1':
+        return pop_to_mark(m);
+    case '2':
+        return duplicate(m);
+    case 'N':
+        return vc_pickle_push_none(m);
+    case 0x88: /* NEWTRUE */
+    case 0x89:
+        return vc_pickle_push_integer(m, VC_PICKLE_BOOL, op == 0x88);
+    case 'J':
+        return push_number(m, 4);
+    case 'K':
+        return push_number(m, 1);
+    case 'M':
+        return push_number(m, 2);
+    case 0x8a: /* LONG1 */
+        return push_long(m, 1);
+    case 0x8b: /* LONG4 */
+        return push_long(m, 4);
+    case 'G':
+        return push_float(m);
+    case 'X':
+        return push_text(m, VC_PICKLE_STRING, 4);
+    case 'T':
+        return push_text(m, VC_PICKLE_STRING, 4);
+    case 'U':
+        return push_text(m, VC_PICKLE_STRING, 1);
+    case 'q':
+        return memo_number(m, 1, true);
+    case 'r':
+        return memo_number(m, 4, true);
+    case 'h':
+        return memo_number(m, 1, false);
+    case 'j':
+        return memo_number(m, 4, false);
+    default:
+        return step_object(m, op);
+    }
+}
+
+enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, struct vc_pickle *out, bool *cut)
+{
+    struct pickle_machine m = {.ctx = ctx, .out = out, .data = data, .n = n};
+    enum vc_status status = VC_OK;
+
+    memset(out, 0, sizeof *out);
+    if (n > VC_PICKLE_MAX_BYTES) {
+        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "a pickle of %zu bytes; %zu are allowed", n, VC_PICKLE_MAX_BYTES));
+    }
+    while (!m.stopped) {
+        const unsigned char *op = NULL;
+
+        m.op_at = m.at;
+        if (m.at == n) {
+            m.cut = true;
+            VC_TRY(vc_pickle_damaged(&m, n == 0 ? "is empty" : "ends without the opcode that ends it"));
+        }
+        if (m.at % 65536 == 0) {
+            VC_TRY(vc_check_cancelled(ctx));
+        }
+        VC_TRY(vc_pickle_take(&m, 1, &op));
+        if (m.op_at == 0 && *op != 0x80) {
+            VC_TRY(vc_pickle_damaged(&m, "does not begin with its protocol"));
+        }
+        VC_TRY(step(&m, *op));
+        out->n_opcodes++;
+    }
+out:
+    if (cut != NULL) {
+        *cut = m.cut && status == VC_E_FORMAT;
+    }
+    vc_free(ctx, m.stack);
+    vc_free(ctx, m.marks);
+    vc_free(ctx, m.memo);
+    if (status != VC_OK) {
+        vc_pickle_release(ctx, out);
+    }
+    return status;
+}
+
+void vc_pickle_release(struct vc_ctx *ctx, struct vc_pickle *pickle)
+{
+    vc_arena_release(ctx, &pickle->arena);
+    memset(pickle, 0, sizeof *pickle);
+}

@@ -1,0 +1,198 @@
+/* pickle_build.c - containers, globals and calls of a pickle: what opcodes make of the values on the stack, and what
+ * they add to those below. */
+#include "formats/torch/pickle_machine.h"
+
+#include "core/base/checked.h"
+
+/* ---- containers ---- */
+
+enum vc_status vc_pickle_tuple(struct pickle_machine *m)
+{
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_pop_mark(m, &n));
+    VC_TRY(vc_pickle_push_tuple(m, n));
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
+{
+    struct vc_pickle_node *node = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_pop_mark(m, &n));
+    VC_TRY(vc_pickle_make(m, VC_PICKLE_SET, &node));
+    VC_TRY(vc_pickle_add_items(m, node, n));
+    VC_TRY(vc_pickle_push(m, node));
+    node->frozen = true;
+out:
+    return status;
+}
+
+/* ---- what is done to the object below n values ---- */
+
+enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, bool set)
+{
+    struct vc_pickle_node *node;
+    enum vc_status status;
+    bool fits;
+
+    VC_TRY(vc_pickle_need(m, n + 1));
+    node = m->stack[m->depth - n - 1];
+    fits = node->kind == VC_PICKLE_CALL || node->kind == (set     ? VC_PICKLE_SET
+                                                          : pairs ? VC_PICKLE_DICT
+                                                                  : VC_PICKLE_LIST);
+    if (!fits || node->frozen) {
+        return vc_pickle_damaged(m, "items are added to a value that takes none of this kind");
+    }
+    if (pairs && n % 2 != 0) {
+        return vc_pickle_damaged(m, "a dict is given an odd number of keys and values");
+    }
+    if (n != 0 && node->kind == VC_PICKLE_CALL) {
+        node->mixed |= node->n_items != 0 && node->pairs != pairs;
+        node->pairs = pairs;
+    }
+    VC_TRY(vc_pickle_add_items(m, node, n));
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_extend_marked(struct pickle_machine *m, bool pairs, bool set)
+{
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_pop_mark(m, &n));
+    VC_TRY(vc_pickle_extend(m, n, pairs, set));
+out:
+    return status;
+}
+
+/* Python 2 makes an OrderedDict from a list of pairs: the items that Python 3 adds afterwards. */
+static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_node *node)
+{
+    const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
+    struct vc_pickle_iter iter;
+    const struct vc_pickle_node *pair;
+    enum vc_status status = VC_OK;
+
+    if (!vc_pickle_is_global(node->u.call.function, "collections", "OrderedDict") || list == NULL ||
+        list->kind != VC_PICKLE_LIST) {
+        return VC_OK;
+    }
+    if (list->n_items > m->n - m->n_adopted) { /* each pair was made by some opcode, so no honest pickle gets here */
+        return vc_pickle_damaged(m, "more pairs are made items of OrderedDicts than there are bytes");
+    }
+    m->n_adopted += list->n_items;
+    iter = vc_pickle_iterate(list);
+    while ((pair = vc_pickle_next(&iter)) != NULL) {
+        if ((pair->kind != VC_PICKLE_LIST && pair->kind != VC_PICKLE_TUPLE) || pair->n_items != 2) {
+            return vc_pickle_damaged(m, "an OrderedDict made from something that is no pair");
+        }
+        VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 0)));
+        VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 1)));
+    }
+    node->pairs = true;
+    VC_TRY(vc_pickle_add_items(m, node, 2 * (size_t)list->n_items));
+out:
+    return status;
+}
+
+/* Function and arguments on top of the stack become a call. n_args 2: named arguments are there, too. */
+enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
+{
+    struct vc_pickle_node *node = NULL;
+    struct vc_pickle_node **top;
+    enum vc_status status;
+
+    if (n_args == 2) { /* arguments and named ones: a pair of its own */
+        VC_TRY(vc_pickle_push_tuple(m, 2));
+    }
+    VC_TRY(vc_pickle_need(m, 2));
+    top = m->stack + m->depth - 2;
+    if (top[1]->kind != VC_PICKLE_TUPLE) {
+        return vc_pickle_damaged(m, "a call whose arguments are no tuple");
+    }
+    VC_TRY(vc_pickle_make(m, VC_PICKLE_CALL, &node));
+    node->u.call.function = top[0];
+    node->u.call.args = top[1];
+    top[0] = node;
+    m->depth--;
+    VC_TRY(adopt_pairs(m, node));
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_build(struct pickle_machine *m)
+{
+    struct vc_pickle_node *node;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, 2));
+    node = m->stack[m->depth - 2];
+    if (node->kind != VC_PICKLE_CALL) {
+        return vc_pickle_damaged(m, "a state is given to a value that is no object");
+    }
+    VC_TRY(vc_pickle_set_state(m, node, m->stack[m->depth - 1]));
+    m->depth--;
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_persistent(struct pickle_machine *m)
+{
+    struct vc_pickle_node *node = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, 1));
+    VC_TRY(vc_pickle_make(m, VC_PICKLE_PERSID, &node));
+    node->u.persid.id = m->stack[m->depth - 1];
+    node->u.persid.before = m->out->persids;
+    m->out->persids = node;
+    m->out->n_persids++;
+    m->stack[m->depth - 1] = node;
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_push_global(struct pickle_machine *m)
+{
+    struct vc_pickle_bytes module = {NULL, 0};
+    struct vc_pickle_bytes name = {NULL, 0};
+    struct vc_pickle_node *node = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take_line(m, &module));
+    VC_TRY(vc_pickle_take_line(m, &name));
+    VC_TRY(vc_pickle_push_new(m, VC_PICKLE_GLOBAL, &node));
+    node->u.global.module = module;
+    node->u.global.name = name;
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
+{
+    struct vc_pickle_node *node = NULL;
+    struct vc_pickle_node **top;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, 2));
+    top = m->stack + m->depth - 2;
+    if (top[0]->kind != VC_PICKLE_STRING || top[1]->kind != VC_PICKLE_STRING) {
+        return vc_pickle_damaged(m, "the name of a global is no string");
+    }
+    if (top[0]->u.text.n > VC_PICKLE_MAX_GLOBAL || top[1]->u.text.n > VC_PICKLE_MAX_GLOBAL) {
+        return vc_pickle_damaged(m, "the name of a global is too long");
+    }
+    VC_TRY(vc_pickle_make(m, VC_PICKLE_GLOBAL, &node));
+    node->u.global.module = top[0]->u.text;
+    node->u.global.name = top[1]->u.text;
+    top[0] = node;
+    m->depth--;
+out:
+    return status;
+}

@@ -1,0 +1,162 @@
+/* pickle_machine.c - the parts that the opcodes of pickle.c are made from: reading arguments, the stack with its marks,
+ * the memo. Every count is compared with what is there before anything is allocated for it. */
+#include "formats/torch/pickle_machine.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+/* ---- reading ---- */
+
+enum vc_status vc_pickle_damaged(struct pickle_machine *m, const char *what)
+{
+    return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: %s", m->op_at, what);
+}
+
+enum vc_status vc_pickle_take(struct pickle_machine *m, size_t n, const unsigned char **p)
+{
+    if (n > m->n - m->at) {
+        m->cut = true;
+        return vc_fail(m->ctx, VC_E_FORMAT,
+                       "pickle, byte %zu: ends inside an opcode that needs %zu bytes; %zu are left", m->op_at, n,
+                       m->n - m->at);
+    }
+    *p = m->data + m->at;
+    m->at += n;
+    return VC_OK;
+}
+
+/* A length of 1, 4 or 8 bytes, then that many bytes. */
+enum vc_status vc_pickle_take_counted(struct pickle_machine *m, size_t width, struct vc_pickle_bytes *out)
+{
+    const unsigned char *p = NULL;
+    uint64_t n;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_take(m, width, &p));
+    n = width == 1 ? p[0] : width == 4 ? vc_le32(p) : vc_le64(p);
+    if (n > VC_PICKLE_MAX_BYTES) {
+        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: a string of %" PRIu64 " bytes, %zu are left", m->op_at,
+                       n, m->n - m->at);
+    }
+    VC_TRY(vc_pickle_take(m, (size_t)n, &p));
+    *out = (struct vc_pickle_bytes){(const char *)p, (size_t)n};
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_bytes *out)
+{
+    size_t left = m->n - m->at;
+    size_t most = left < VC_PICKLE_MAX_GLOBAL + 1 ? left : VC_PICKLE_MAX_GLOBAL + 1;
+    const unsigned char *p = m->data + m->at;
+    const unsigned char *end = memchr(p, '\n', most);
+
+    if (end == NULL) {
+        m->cut = most == left;
+        return vc_pickle_damaged(m, most == left ? "ends inside the name of a global"
+                                                 : "the name of a global is too long");
+    }
+    *out = (struct vc_pickle_bytes){(const char *)p, (size_t)(end - p)};
+    m->at += out->n + 1;
+    return VC_OK;
+}
+
+/* ---- stack and memo ---- */
+
+/* Makes room for one more; *items has *room of them. */
+static enum vc_status grow(struct pickle_machine *m, void **items, size_t *room, size_t need, size_t size)
+{
+    size_t capacity = *room == 0 ? 64 : *room;
+    void *grown;
+
+    if (need <= *room) {
+        return VC_OK;
+    }
+    while (capacity < need) {
+        capacity *= 2;
+    }
+    grown = vc_calloc_array(m->ctx, VC_TAG_IO, capacity, size);
+    if (grown == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (*room != 0) {
+        memcpy(grown, *items, *room * size);
+    }
+    vc_free(m->ctx, *items);
+    *items = grown;
+    *room = capacity;
+    return VC_OK;
+}
+
+enum vc_status vc_pickle_push(struct pickle_machine *m, struct vc_pickle_node *node)
+{
+    void *stack = m->stack;
+    enum vc_status status;
+
+    if (m->depth == VC_PICKLE_MAX_STACK) {
+        return vc_pickle_damaged(m, "more than 16777216 values on the stack");
+    }
+    VC_TRY(grow(m, &stack, &m->stack_room, m->depth + 1, sizeof *m->stack));
+    m->stack = stack;
+    m->stack[m->depth++] = node;
+out:
+    return status;
+}
+
+/* Values above the last mark, of which there must be at least n. */
+enum vc_status vc_pickle_need(struct pickle_machine *m, size_t n)
+{
+    size_t floor = m->n_marks == 0 ? 0 : m->marks[m->n_marks - 1];
+
+    return m->depth - floor < n ? vc_pickle_damaged(m, "an opcode finds too few values on the stack") : VC_OK;
+}
+
+enum vc_status vc_pickle_push_mark(struct pickle_machine *m)
+{
+    void *marks = m->marks;
+    enum vc_status status;
+
+    VC_TRY(grow(m, &marks, &m->marks_room, m->n_marks + 1, sizeof *m->marks));
+    m->marks = marks;
+    m->marks[m->n_marks++] = m->depth;
+out:
+    return status;
+}
+
+/* Takes the last mark away; *n values were above it, which stay on the stack for now. */
+enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
+{
+    if (m->n_marks == 0) {
+        return vc_pickle_damaged(m, "an opcode finds no mark");
+    }
+    *n = m->depth - m->marks[--m->n_marks];
+    return VC_OK;
+}
+
+enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
+{
+    void *memo = m->memo;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, 1));
+    if (slot >= m->n) {
+        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " in a pickle of %zu bytes",
+                       m->op_at, slot, m->n);
+    }
+    VC_TRY(grow(m, &memo, &m->memo_room, (size_t)slot + 1, sizeof *m->memo));
+    m->memo = memo;
+    m->n_memo += m->memo[slot] == NULL;
+    m->memo[slot] = m->stack[m->depth - 1];
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)
+{
+    if (slot >= m->memo_room || m->memo[slot] == NULL) {
+        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
+    }
+    return vc_pickle_push(m, m->memo[slot]);
+}

@@ -1,0 +1,263 @@
+/* pickle_node.c - nodes of a pickle: making them as small as their kind allows, their items, and small questions. */
+#include <stddef.h>
+#include <string.h>
+
+#include "formats/torch/pickle_machine.h"
+
+/* ---- making ---- */
+
+#define UP_TO(member) (offsetof(struct vc_pickle_node, u) + sizeof((struct vc_pickle_node *)0)->u.member)
+
+static size_t node_bytes(enum vc_pickle_kind kind)
+{
+    switch (kind) {
+    case VC_PICKLE_NONE:
+    case VC_PICKLE_BOOL:
+    case VC_PICKLE_INT:
+        return UP_TO(integer);
+    case VC_PICKLE_FLOAT:
+        return UP_TO(real);
+    case VC_PICKLE_LONG:
+    case VC_PICKLE_STRING:
+    case VC_PICKLE_BYTES:
+        return UP_TO(text);
+    case VC_PICKLE_TUPLE:
+        return UP_TO(tuple);
+    case VC_PICKLE_LIST:
+    case VC_PICKLE_DICT:
+    case VC_PICKLE_SET:
+        return UP_TO(items);
+    case VC_PICKLE_GLOBAL:
+        return UP_TO(global);
+    case VC_PICKLE_CALL:
+        return UP_TO(call);
+    case VC_PICKLE_PERSID:
+        break;
+    }
+    return UP_TO(persid);
+}
+
+static enum vc_status make(struct pickle_machine *m, enum vc_pickle_kind kind, size_t n_more,
+                           struct vc_pickle_node **out)
+{
+    size_t n = node_bytes(kind) + n_more;
+    struct vc_pickle_node *node = vc_arena_alloc(m->ctx, &m->out->arena, n);
+
+    if (node == NULL) {
+        return VC_E_NOMEM;
+    }
+    memset(node, 0, n);
+    node->kind = (unsigned char)kind;
+    *out = node;
+    return VC_OK;
+}
+
+enum vc_status vc_pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
+{
+    return make(m, kind, 0, out);
+}
+
+enum vc_status vc_pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out)
+{
+    enum vc_status status;
+
+    VC_TRY(make(m, kind, 0, out));
+    VC_TRY(vc_pickle_push(m, *out));
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_push_none(struct pickle_machine *m)
+{
+    return m->none != NULL ? vc_pickle_push(m, m->none) : vc_pickle_push_new(m, VC_PICKLE_NONE, &m->none);
+}
+
+enum vc_status vc_pickle_push_integer(struct pickle_machine *m, enum vc_pickle_kind kind, int64_t value)
+{
+    uint64_t hash = (2 * (uint64_t)value + (kind == VC_PICKLE_BOOL)) * 0x9e3779b97f4a7c15u;
+    struct vc_pickle_node **recent = &m->recent[(hash >> 32) % PICKLE_RECENT];
+    enum vc_status status;
+
+    if (*recent != NULL && (*recent)->kind == kind && (*recent)->u.integer == value) {
+        return vc_pickle_push(m, *recent);
+    }
+    VC_TRY(vc_pickle_push_new(m, kind, recent));
+    (*recent)->u.integer = value;
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
+{
+    struct vc_pickle_node *node = m->empty_tuple;
+    enum vc_status status;
+
+    VC_TRY(vc_pickle_need(m, n));
+    if (n != 0 || node == NULL) {
+        VC_TRY(make(m, VC_PICKLE_TUPLE, n * sizeof *node->u.tuple, &node));
+        node->u.tuple = (struct vc_pickle_node **)(void *)((char *)node + UP_TO(tuple));
+        node->n_items = (uint32_t)n;
+    }
+    if (n != 0) {
+        m->depth -= n;
+        memcpy(node->u.tuple, m->stack + m->depth, n * sizeof *node->u.tuple);
+    } else {
+        m->empty_tuple = node;
+    }
+    VC_TRY(vc_pickle_push(m, node));
+out:
+    return status;
+}
+
+/* What a call is given after it was made, which most never are. */
+static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_node *call)
+{
+    struct vc_pickle_object *object;
+
+    if (call->u.call.object == NULL) {
+        object = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *object);
+        if (object == NULL) {
+            return VC_E_NOMEM;
+        }
+        memset(object, 0, sizeof *object);
+        call->u.call.object = object;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_pickle_set_state(struct pickle_machine *m, struct vc_pickle_node *call, struct vc_pickle_node *state)
+{
+    enum vc_status status;
+
+    VC_TRY(need_object(m, call));
+    call->u.call.object->state = state;
+out:
+    return status;
+}
+
+enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_node *node, size_t n)
+{
+    struct vc_pickle_runs *runs = &node->u.items;
+    struct vc_pickle_run *run;
+    enum vc_status status = VC_OK;
+
+    if (n == 0) {
+        return VC_OK;
+    }
+    if (node->kind == VC_PICKLE_CALL) {
+        VC_TRY(need_object(m, node));
+        runs = &node->u.call.object->items;
+    }
+    run = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *run + n * sizeof *run->nodes);
+    VC_TRY_ALLOC(run);
+    run->next = NULL;
+    run->n = n;
+    m->depth -= n;
+    memcpy(run->nodes, m->stack + m->depth, n * sizeof *run->nodes);
+    *(runs->last == NULL ? &runs->first : &runs->last->next) = run;
+    runs->last = run;
+    node->n_items += (uint32_t)n;
+out:
+    return status;
+}
+
+/* ---- items ---- */
+
+static const struct vc_pickle_run *first_run(const struct vc_pickle_node *node)
+{
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_LIST:
+    case VC_PICKLE_DICT:
+    case VC_PICKLE_SET:
+        return node->u.items.first;
+    case VC_PICKLE_CALL:
+        return node->u.call.object == NULL ? NULL : node->u.call.object->items.first;
+    default:
+        return NULL;
+    }
+}
+
+struct vc_pickle_iter vc_pickle_iterate(const struct vc_pickle_node *node)
+{
+    if (node->kind == VC_PICKLE_TUPLE) {
+        return (struct vc_pickle_iter){.at = node->u.tuple, .n_left = node->n_items};
+    }
+    return (struct vc_pickle_iter){.next = first_run(node)};
+}
+
+struct vc_pickle_node *vc_pickle_next(struct vc_pickle_iter *iter)
+{
+    if (iter->n_left == 0) {
+        if (iter->next == NULL) {
+            return NULL;
+        }
+        iter->at = iter->next->nodes;
+        iter->n_left = iter->next->n;
+        iter->next = iter->next->next;
+    }
+    iter->n_left--;
+    return *iter->at++;
+}
+
+struct vc_pickle_node *vc_pickle_item(const struct vc_pickle_node *node, size_t k)
+{
+    const struct vc_pickle_run *run;
+
+    if (k >= node->n_items) {
+        return NULL;
+    }
+    if (node->kind == VC_PICKLE_TUPLE) {
+        return node->u.tuple[k];
+    }
+    for (run = first_run(node); k >= run->n; run = run->next) {
+        k -= run->n;
+    }
+    return run->nodes[k];
+}
+
+struct vc_pickle_node *vc_pickle_state(const struct vc_pickle_node *node)
+{
+    return node->kind == VC_PICKLE_CALL && node->u.call.object != NULL ? node->u.call.object->state : NULL;
+}
+
+/* ---- questions ---- */
+
+bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text)
+{
+    return bytes->n == strlen(text) && memcmp(bytes->p, text, bytes->n) == 0;
+}
+
+bool vc_pickle_is_string(const struct vc_pickle_node *node, const char *text)
+{
+    return node != NULL && node->kind == VC_PICKLE_STRING && vc_pickle_bytes_are(&node->u.text, text);
+}
+
+static bool is_module(const struct vc_pickle_bytes *module, const char *name)
+{
+    return vc_pickle_bytes_are(module, name) ||
+           (strcmp(name, "builtins") == 0 && vc_pickle_bytes_are(module, "__builtin__"));
+}
+
+bool vc_pickle_is_global(const struct vc_pickle_node *node, const char *module, const char *name)
+{
+    return node != NULL && node->kind == VC_PICKLE_GLOBAL && vc_pickle_bytes_are(&node->u.global.name, name) &&
+           is_module(&node->u.global.module, module);
+}
+
+bool vc_pickle_is_call(const struct vc_pickle_node *node, const char *module, const char *name)
+{
+    return node != NULL && node->kind == VC_PICKLE_CALL && vc_pickle_is_global(node->u.call.function, module, name);
+}
+
+bool vc_pickle_is_mapping(const struct vc_pickle_node *node)
+{
+    if (node->kind == VC_PICKLE_DICT) {
+        return true;
+    }
+    if (node->kind != VC_PICKLE_CALL || node->mixed) {
+        return false;
+    }
+    return node->n_items != 0 ? node->pairs
+                              : vc_pickle_is_call(node, "collections", "OrderedDict") ||
+                                    vc_pickle_is_call(node, "collections", "defaultdict");
+}

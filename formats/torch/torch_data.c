@@ -1,0 +1,106 @@
+/* torch_data.c - values of an open PyTorch file by range, from any thread, in C order and little-endian.
+ *
+ * Deflated storages are unpacked once into a temporary file, because tensors are views of them in any order. The CRC of
+ * a storage is compared where one tensor is all of it and is read whole; a wrong one is only noted, since PyTorch can
+ * be told to write none. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/io/strided.h"
+#include "formats/npz/npy_data.h"
+#include "formats/torch/torch.h"
+
+size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor)
+{
+    const struct torch *self = model->self;
+    const struct torch_tensor *t = &self->found[tensor].tensor;
+    const struct torch_storage *s = &self->storages[t->storage];
+
+    return (s->entry != NULL && s->entry->method != VC_ZIP_STORED ? vc_spool_bytes() : 0) +
+           (t->gather ? VC_STRIDED_WINDOW_BYTES : 0);
+}
+
+static void note_bad(struct torch *self, struct torch_storage *s)
+{
+    if (!atomic_exchange(&s->bad, true)) {
+        atomic_fetch_add(&self->n_bad, 1);
+    }
+}
+
+/* Counts a piece; the one that completes the values compares. */
+static void check_piece(struct torch *self, struct torch_storage *s, struct vc_check *check, const void *data, size_t n,
+                        uint64_t n_after)
+{
+    uint32_t crc = vc_crc32_place(vc_crc32(0, data, n), n_after);
+
+    atomic_fetch_xor_explicit(&check->crc, crc, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&check->n_bytes, n, memory_order_acq_rel) + n == s->n_bytes) {
+        crc = atomic_exchange_explicit(&check->crc, 0, memory_order_relaxed);
+        atomic_store_explicit(&check->n_bytes, 0, memory_order_relaxed);
+        if (crc != s->entry->crc) {
+            note_bad(self, s);
+        }
+    }
+}
+
+static enum vc_status need_unpacked(struct vc_ctx *ctx, struct torch *self, struct torch_storage *s)
+{
+    bool wrong = false;
+    enum vc_status status = vc_spool_need(ctx, &self->spool, self->file, s->entry, 0, &s->spooled, &s->offset, &wrong);
+
+    if (status == VC_OK && wrong) {
+        note_bad(self, s);
+    }
+    return status;
+}
+
+static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const struct torch_tensor *t, uint64_t offset,
+                                  void *dst, size_t n, struct vc_check *check)
+{
+    struct torch_storage *s = &self->storages[t->storage];
+    bool deflated = s->entry != NULL && s->entry->method != VC_ZIP_STORED;
+    const struct vc_infile *file = deflated ? &self->spool.file : self->file;
+    uint64_t total = t->n_elems * t->dtype->item_bytes;
+    enum vc_status status = VC_OK;
+
+    if (offset > total || n > total - offset || offset % t->dtype->item_bytes != 0 || n % t->dtype->item_bytes != 0) {
+        return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
+    }
+    if (n == 0) {
+        return VC_OK;
+    }
+    if (deflated) {
+        VC_TRY(need_unpacked(ctx, self, s));
+    }
+    if (t->gather) {
+        const struct vc_strided array = {.file = file,
+                                         .offset = s->offset,
+                                         .n_bytes = s->n_bytes,
+                                         .first = t->offset,
+                                         .item_bytes = t->dtype->item_bytes,
+                                         .n_dims = t->n_dims,
+                                         .shape = t->shape,
+                                         .strides = t->strides};
+
+        VC_TRY(vc_strided_read(ctx, &array, offset / t->dtype->item_bytes, n / t->dtype->item_bytes, dst));
+    } else {
+        VC_TRY(vc_infile_read(ctx, file, s->offset + t->offset * t->dtype->item_bytes + offset, dst, n));
+        if (check != NULL && s->entry != NULL && !deflated && total == s->n_bytes) {
+            check_piece(self, s, check, dst, n, total - offset - n);
+        }
+    }
+    vc_npy_swap(dst, n, self->big_endian ? t->dtype->swap_bytes : 0);
+out:
+    return status;
+}
+
+enum vc_status vc_torch_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                             uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    struct torch *self = model->self;
+    enum vc_status status;
+
+    (void)form; /* both are the values */
+    status = read_values(ctx, self, &self->found[tensor].tensor, offset, dst, n_bytes, check);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
+}

@@ -1,0 +1,259 @@
+/* torch_emit.c - see torch_emit.h. */
+#include "formats/torch/torch_emit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+void vc_torch_emit_byte(struct torch_emit *e, unsigned op)
+{
+    const char c = (char)op;
+
+    vc_text_add_bytes(e->to, &c, 1);
+}
+
+void vc_torch_emit_le32(struct torch_emit *e, uint32_t v)
+{
+    unsigned char bytes[4];
+
+    vc_put_le32(bytes, v);
+    vc_text_add_bytes(e->to, (const char *)bytes, sizeof bytes);
+}
+
+void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n)
+{
+    vc_torch_emit_byte(e, 'X');
+    vc_torch_emit_le32(e, (uint32_t)n); /* strings come from pickles and names: far below 2^32 */
+    vc_text_add_bytes(e->to, p, n);
+}
+
+/* Little-endian two's complement, no byte more than needed. */
+static void emit_long1(struct torch_emit *e, uint64_t bits, bool negative)
+{
+    unsigned char bytes[10];
+    size_t n = 9;
+
+    vc_put_le64(bytes, bits);
+    bytes[8] = negative ? 0xff : 0;
+    while (n > 1 && bytes[n - 1] == (negative ? 0xff : 0) && (bytes[n - 2] >> 7) == negative) {
+        n--;
+    }
+    vc_torch_emit_byte(e, 0x8a);
+    vc_torch_emit_byte(e, (unsigned)n);
+    vc_text_add_bytes(e->to, (const char *)bytes, n);
+}
+
+void vc_torch_emit_int(struct torch_emit *e, int64_t value)
+{
+    if (value >= 0 && value < 256) {
+        vc_torch_emit_byte(e, 'K');
+        vc_torch_emit_byte(e, (unsigned)value);
+    } else if (value >= 0 && value < 65536) {
+        vc_torch_emit_byte(e, 'M');
+        vc_torch_emit_byte(e, (unsigned)value & 0xff);
+        vc_torch_emit_byte(e, (unsigned)value >> 8);
+    } else if (value >= INT32_MIN && value <= INT32_MAX) {
+        vc_torch_emit_byte(e, 'J');
+        vc_torch_emit_le32(e, (uint32_t)(int32_t)value);
+    } else {
+        emit_long1(e, (uint64_t)value, value < 0);
+    }
+}
+
+void vc_torch_emit_uint(struct torch_emit *e, uint64_t value)
+{
+    if (value <= INT64_MAX) {
+        vc_torch_emit_int(e, (int64_t)value);
+    } else {
+        emit_long1(e, value, false);
+    }
+}
+
+void vc_torch_emit_float(struct torch_emit *e, double value)
+{
+    uint64_t bits;
+    int shift;
+
+    memcpy(&bits, &value, sizeof bits);
+    vc_torch_emit_byte(e, 'G');
+    for (shift = 56; shift >= 0; shift -= 8) {
+        vc_torch_emit_byte(e, (unsigned)(bits >> shift) & 0xff);
+    }
+}
+
+void vc_torch_emit_long(struct torch_emit *e, const struct vc_pickle_bytes *bytes)
+{
+    vc_torch_emit_byte(e, 0x8a);
+    vc_torch_emit_byte(e, (unsigned)bytes->n);
+    vc_text_add_bytes(e->to, bytes->p, bytes->n);
+}
+
+void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *name)
+{
+    vc_text_add(e->to, "c%s\n%s\n", module, name);
+}
+
+/* encode(text, 'latin1'), the text being the bytes as characters. */
+void vc_torch_emit_bytes(struct torch_emit *e, const struct vc_pickle_bytes *bytes)
+{
+    size_t n = bytes->n;
+    size_t i;
+
+    for (i = 0; i < bytes->n; i++) {
+        n += (unsigned char)bytes->p[i] >> 7;
+    }
+    vc_torch_emit_global(e, "_codecs", "encode");
+    vc_torch_emit_byte(e, 'X');
+    vc_torch_emit_le32(e, (uint32_t)n);
+    for (i = 0; i < bytes->n; i++) {
+        unsigned c = (unsigned char)bytes->p[i];
+
+        if (c >= 0x80) {
+            vc_torch_emit_byte(e, 0xc0 | c >> 6);
+            c = 0x80 | (c & 0x3f);
+        }
+        vc_torch_emit_byte(e, c);
+    }
+    vc_torch_emit_string(e, "latin1", 6);
+    vc_torch_emit_byte(e, 0x86); /* TUPLE2 */
+    vc_torch_emit_byte(e, 'R');
+}
+
+/* ---- names with a memo ---- */
+
+/* True when the memo has it already; else the caller writes it and calls `memoize`. */
+static bool from_memo(struct torch_emit *e, unsigned slot)
+{
+    if (slot != 0) {
+        vc_torch_emit_byte(e, 'h');
+        vc_torch_emit_byte(e, slot - 1);
+    }
+    return slot != 0;
+}
+
+static unsigned memoize(struct torch_emit *e)
+{
+    vc_torch_emit_byte(e, 'q');
+    vc_torch_emit_byte(e, e->n_memo);
+    return ++e->n_memo;
+}
+
+void vc_torch_emit_word(struct torch_emit *e, enum torch_word word)
+{
+    static const char *const globals[][2] = {
+        [TORCH_WORD_ORDERED_DICT] = {"collections", "OrderedDict"},
+        [TORCH_WORD_TENSOR_V2] = {"torch._utils", "_rebuild_tensor_v2"},
+        [TORCH_WORD_TENSOR_V3] = {"torch._utils", "_rebuild_tensor_v3"},
+        [TORCH_WORD_PARAMETER] = {"torch._utils", "_rebuild_parameter"},
+        [TORCH_WORD_UNTYPED] = {"torch.storage", "UntypedStorage"},
+    };
+
+    if (from_memo(e, e->words[word])) {
+        return;
+    }
+    if (word == TORCH_WORD_STORAGE) {
+        vc_torch_emit_string(e, "storage", 7);
+    } else if (word == TORCH_WORD_CPU) {
+        vc_torch_emit_string(e, "cpu", 3);
+    } else {
+        vc_torch_emit_global(e, globals[word][0], globals[word][1]);
+    }
+    e->words[word] = memoize(e);
+}
+
+void vc_torch_emit_new_ordered_dict(struct torch_emit *e)
+{
+    vc_torch_emit_word(e, TORCH_WORD_ORDERED_DICT);
+    vc_torch_emit_byte(e, ')');
+    vc_torch_emit_byte(e, 'R');
+}
+
+/* ---- tensors ---- */
+
+static void emit_torch_name(struct torch_emit *e, const char *name, unsigned *slot)
+{
+    if (!from_memo(e, *slot)) {
+        vc_torch_emit_global(e, "torch", name);
+        *slot = memoize(e);
+    }
+}
+
+static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
+                         size_t key)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%zu", key);
+    bool untyped = vc_torch_is_untyped(dtype);
+
+    vc_torch_emit_byte(e, '(');
+    vc_torch_emit_word(e, TORCH_WORD_STORAGE);
+    if (untyped) {
+        vc_torch_emit_word(e, TORCH_WORD_UNTYPED);
+    } else {
+        emit_torch_name(e, dtype->storage, &e->storages[vc_torch_dtype_number(dtype)]);
+    }
+    vc_torch_emit_string(e, text, (size_t)n);
+    vc_torch_emit_word(e, TORCH_WORD_CPU);
+    vc_torch_emit_uint(e, untyped ? out->size_bytes : out->size_bytes / dtype->item_bytes);
+    vc_torch_emit_byte(e, 't');
+    vc_torch_emit_byte(e, 'Q');
+}
+
+static void emit_dims(struct torch_emit *e, unsigned n_dims, const uint64_t *dims)
+{
+    unsigned d;
+
+    if (n_dims == 0) {
+        vc_torch_emit_byte(e, ')');
+        return;
+    }
+    vc_torch_emit_byte(e, '(');
+    for (d = 0; d < n_dims; d++) {
+        vc_torch_emit_uint(e, dims[d]);
+    }
+    vc_torch_emit_byte(e, 't');
+}
+
+/* The strides of C order; for tensors without elements any will do, and these are what PyTorch has. */
+static void emit_strides(struct torch_emit *e, unsigned n_dims, const uint64_t *shape)
+{
+    uint64_t strides[VC_MAX_DIMS];
+    uint64_t stride = 1;
+    unsigned d;
+
+    for (d = n_dims; d-- > 0;) {
+        strides[d] = stride;
+        stride *= shape[d] > 1 ? shape[d] : 1;
+    }
+    emit_dims(e, n_dims, strides);
+}
+
+void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
+                          size_t key, bool parameter, bool requires_grad)
+{
+    if (parameter) {
+        vc_torch_emit_word(e, TORCH_WORD_PARAMETER);
+        vc_torch_emit_byte(e, '(');
+    }
+    vc_torch_emit_word(e, vc_torch_is_untyped(dtype) ? TORCH_WORD_TENSOR_V3 : TORCH_WORD_TENSOR_V2);
+    vc_torch_emit_byte(e, '(');
+    emit_storage(e, out, dtype, key);
+    vc_torch_emit_int(e, 0);
+    emit_dims(e, out->n_dims, out->shape);
+    emit_strides(e, out->n_dims, out->shape);
+    vc_torch_emit_byte(e, requires_grad && !parameter ? 0x88 : 0x89);
+    vc_torch_emit_new_ordered_dict(e);
+    if (vc_torch_is_untyped(dtype)) {
+        emit_torch_name(e, dtype->name, &e->dtypes[vc_torch_dtype_number(dtype)]);
+    }
+    vc_torch_emit_byte(e, 't');
+    vc_torch_emit_byte(e, 'R');
+    if (parameter) {
+        vc_torch_emit_byte(e, requires_grad ? 0x88 : 0x89);
+        vc_torch_emit_new_ordered_dict(e);
+        vc_torch_emit_byte(e, 't');
+        vc_torch_emit_byte(e, 'R');
+    }
+}

@@ -1,0 +1,46 @@
+/* torch_emit.h - opcodes of pickle protocol 2, those alone that torch.load(weights_only=True) takes. */
+#ifndef VC_FORMATS_TORCH_EMIT_H
+#define VC_FORMATS_TORCH_EMIT_H
+
+#include "formats/torch/torch.h"
+
+/* Names that occur with every tensor are written once and taken from the memo afterwards. */
+enum torch_word {
+    TORCH_WORD_ORDERED_DICT,
+    TORCH_WORD_TENSOR_V2,
+    TORCH_WORD_TENSOR_V3,
+    TORCH_WORD_PARAMETER,
+    TORCH_WORD_UNTYPED,
+    TORCH_WORD_STORAGE,
+    TORCH_WORD_CPU,
+    TORCH_WORD_COUNT
+};
+
+#define TORCH_MAX_DTYPES 64
+
+struct torch_emit {
+    struct vc_text *to;
+    unsigned n_memo;
+    unsigned words[TORCH_WORD_COUNT];    /* memo slot + 1; 0: not written yet */
+    unsigned storages[TORCH_MAX_DTYPES]; /* by number of the element type */
+    unsigned dtypes[TORCH_MAX_DTYPES];
+};
+
+void vc_torch_emit_byte(struct torch_emit *e, unsigned op);
+void vc_torch_emit_le32(struct torch_emit *e, uint32_t v);
+void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n);
+void vc_torch_emit_int(struct torch_emit *e, int64_t value);
+void vc_torch_emit_uint(struct torch_emit *e, uint64_t value);
+void vc_torch_emit_float(struct torch_emit *e, double value);
+void vc_torch_emit_bytes(struct torch_emit *e,
+                         const struct vc_pickle_bytes *bytes); /* through _codecs.encode, as protocol 2 */
+void vc_torch_emit_long(struct torch_emit *e, const struct vc_pickle_bytes *bytes);
+void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *name);
+void vc_torch_emit_word(struct torch_emit *e, enum torch_word word);
+void vc_torch_emit_new_ordered_dict(struct torch_emit *e);
+
+/* The tensor in storage number `key`, which it fills. */
+void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
+                          size_t key, bool parameter, bool requires_grad);
+
+#endif

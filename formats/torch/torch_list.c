@@ -1,0 +1,189 @@
+/* torch_list.c - what was found in the tree of a PyTorch file becomes the list of a model's tensors: what cannot be
+ * read is set apart, and tensors that are the same elements of one storage are found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/torch/torch.h"
+
+#define MAX_NAMED 20 /* of those that cannot be read, in the note */
+
+/* "2 tensors cannot be read: a, b (is a sparse tensor; to_dense() it first)" */
+static void note_refused(struct torch *self)
+{
+    size_t n = self->n_refused;
+    size_t i;
+
+    vc_text_add(&self->note, "%s%zu tensor%s cannot be read: ", self->note.n == 0 ? "" : "; ", n, n == 1 ? "" : "s");
+    for (i = 0; i < n && i < MAX_NAMED; i++) {
+        const struct vc_refused *r = &self->refused[i];
+        bool same = i + 1 < n && i + 1 < MAX_NAMED && strcmp(r->why, r[1].why) == 0; /* one reason for all of a run */
+
+        vc_text_add(&self->note, "%s%s", i == 0 ? "" : ", ", r->name);
+        if (!same) {
+            vc_text_add(&self->note, " (%s)", r->why);
+        }
+    }
+    if (n > MAX_NAMED) {
+        vc_text_add(&self->note, " and %zu more, which verify lists", n - MAX_NAMED);
+    }
+}
+
+enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
+{
+    size_t n = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *self->refused);
+    VC_TRY_ALLOC(self->refused);
+    for (i = 0; i < self->n_found; i++) {
+        const struct torch_found *found = &self->found[i];
+
+        if (found->refusal != NULL) {
+            self->refused[self->n_refused++] =
+                (struct vc_refused){.name = found->name, .role = found->role, .why = found->refusal};
+        } else {
+            memmove(&self->found[n++], found, sizeof *found);
+        }
+    }
+    self->n_found = n;
+    if (n == 0 && self->n_refused != 0) {
+        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s", self->refused[0].name, self->refused[0].why);
+        return vc_collect(ctx, status, "refused", self->refused[0].name);
+    }
+    if (n == 0 && (!vc_collecting(ctx) || ctx->findings->n_errors == 0)) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED, "is a PyTorch file%s without any tensor%s",
+            self->legacy ? " of the legacy format (before 1.6)" : "",
+            self->n_arrays != 0 ? "; NumPy arrays in it are not read: save them with np.savez(), or as tensors" : "");
+    }
+    if (self->n_refused != 0 && !vc_collecting(ctx)) { /* findings have each of them */
+        note_refused(self);
+        status = self->note.status;
+    }
+out:
+    return status;
+}
+
+static void fill_tensor(struct torch *self, struct torch_found *found, struct vc_tensor *tensor)
+{
+    const struct torch_tensor *t = &found->tensor;
+    struct torch_storage *s = &self->storages[t->storage];
+
+    *tensor = (struct vc_tensor){.name = found->name,
+                                 .dtype = t->dtype->dtype,
+                                 .n_dims = t->n_dims,
+                                 .shape = t->shape,
+                                 .n_elems = t->n_elems,
+                                 .size_bytes = t->n_elems * t->dtype->item_bytes,
+                                 .file_bytes = s->file_bytes,
+                                 .compressed = s->entry != NULL && s->entry->method != VC_ZIP_STORED,
+                                 .companion_of = VC_NO_TENSOR,
+                                 .alias_of = VC_NO_TENSOR,
+                                 .role = found->role};
+    s->file_bytes = 0; /* the others of this storage cost nothing more */
+}
+
+struct place {
+    const struct torch_tensor *tensor;
+    size_t index;
+};
+
+/* By what they are, not by their number: 0 for aliases. */
+static int compare_places(const struct torch_tensor *a, const struct torch_tensor *b)
+{
+    unsigned d;
+
+    if (a->storage != b->storage) {
+        return a->storage < b->storage ? -1 : 1;
+    }
+    if (a->offset != b->offset) {
+        return a->offset < b->offset ? -1 : 1;
+    }
+    if (a->dtype != b->dtype) {
+        return a->dtype < b->dtype ? -1 : 1;
+    }
+    if (a->n_dims != b->n_dims) {
+        return a->n_dims < b->n_dims ? -1 : 1;
+    }
+    for (d = 0; d < a->n_dims; d++) {
+        if (a->shape[d] != b->shape[d]) {
+            return a->shape[d] < b->shape[d] ? -1 : 1;
+        }
+        if (a->shape[d] > 1 && a->strides[d] != b->strides[d]) {
+            return a->strides[d] < b->strides[d] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    int order = compare_places(x->tensor, y->tensor);
+
+    return order != 0 ? order : x->index < y->index ? -1 : 1;
+}
+
+static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self, struct vc_model *model)
+{
+    struct place *places = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *places);
+    size_t first = 0; /* of those that are the same */
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(places);
+    for (i = 0; i < self->n_found; i++) {
+        places[i] = (struct place){&self->found[i].tensor, i};
+    }
+    qsort(places, self->n_found, sizeof *places, by_place);
+    for (i = 1; i < self->n_found; i++) {
+        if (compare_places(places[first].tensor, places[i].tensor) != 0) {
+            first = i;
+        } else if (places[i].tensor->n_elems != 0) {
+            model->tensors[places[i].index].alias_of = places[first].index;
+        }
+    }
+out:
+    vc_free(ctx, places);
+    return status;
+}
+
+static void count_parts(struct torch *self, struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < self->n_found; i++) {
+        struct vc_part *part = &self->parts[self->found[i].part];
+
+        part->n_tensors++;
+        part->size_bytes += model->tensors[i].alias_of == VC_NO_TENSOR ? model->tensors[i].size_bytes : 0;
+    }
+    model->parts = self->parts;
+    model->n_parts = self->n_parts;
+    model->refused = self->refused;
+    model->n_refused = self->n_refused;
+}
+
+enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model)
+{
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->io); /* no form but the values */
+    VC_TRY_ALLOC(model->io);
+    for (i = 0; i < self->n_found; i++) {
+        fill_tensor(self, &self->found[i], &model->tensors[i]);
+    }
+    model->n_tensors = self->n_found;
+    VC_TRY(find_aliases(ctx, self, model));
+    VC_TRY(vc_model_index_names(ctx, model));
+    count_parts(self, model);
+out:
+    return status;
+}

@@ -1,0 +1,194 @@
+/* torch_pickle.c - the data.pkl of an output: what torch.load() will return.
+ *
+ * Where the source is a PyTorch file, its own tree is written again (torch_resave.c). Other sources, and trees that
+ * have no place for scales, become one dict with all tensors. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/torch/torch_pickle.h"
+
+/* ---- tensors ---- */
+
+static const struct torch_dtype *dtype_of(const struct torch_writer *w, const struct vc_out_tensor *out)
+{
+    if (w->source != NULL && w->source->found[out->source].tensor.dtype->dtype == out->dtype && !out->companion) {
+        return w->source->found[out->source].tensor.dtype;
+    }
+    return vc_torch_dtype_of(out->dtype);
+}
+
+void vc_torch_write_out(struct torch_writer *w, size_t index)
+{
+    const struct vc_out_tensor *out = &w->outs->tensors[index];
+    const struct torch_tensor *t = w->source == NULL ? NULL : &w->source->found[out->source].tensor;
+    bool may = t != NULL && !out->companion && vc_dtype_is_float(out->dtype); /* only those can have gradients */
+
+    vc_torch_emit_tensor(&w->e, out, dtype_of(w, out), w->keys[index], may && t->parameter, may && t->requires_grad);
+}
+
+/* ---- outputs by name ---- */
+
+size_t vc_torch_companions_of(const struct torch_writer *w, size_t index)
+{
+    size_t n = 0;
+
+    while (index + 1 + n < w->outs->n && w->outs->tensors[index + 1 + n].companion) {
+        n++;
+    }
+    return n;
+}
+
+const char *vc_torch_here(const struct torch_writer *w)
+{
+    return w->path.n < w->names_at ? "" : w->path.data + w->names_at;
+}
+
+size_t vc_torch_out_here(const struct torch_writer *w)
+{
+    const char *name = vc_torch_here(w);
+    size_t tensor = vc_model_find(w->model, name[0] == '\0' ? "tensor" : name);
+
+    return tensor == VC_NO_TENSOR ? VC_NO_TENSOR : w->main_out[tensor];
+}
+
+/* Tensors of an object follow each other in the model, and their names in the sorted list. */
+bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *last)
+{
+    const struct vc_model *model = w->model;
+    const char *path = vc_torch_here(w);
+    size_t n = strlen(path);
+    size_t low = 0;
+    size_t high = model->n_tensors;
+
+    *first = VC_NO_TENSOR;
+    *last = 0;
+    while (n != 0 && low < high) { /* the first name that is not less than "path." */
+        size_t middle = low + (high - low) / 2;
+        const char *name = model->tensors[model->by_name[middle]].name;
+        int order = strncmp(name, path, n);
+
+        if (order < 0 || (order == 0 && (unsigned char)name[n] < '.')) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < model->n_tensors; low++) {
+        size_t index = model->by_name[low];
+
+        if (n != 0 && (strncmp(model->tensors[index].name, path, n) != 0 || model->tensors[index].name[n] != '.')) {
+            break;
+        }
+        if (w->main_out[index] != VC_NO_TENSOR && (n != 0 || model->tensors[index].role == VC_ROLE_WEIGHT)) {
+            *first = index < *first ? index : *first;
+            *last = index > *last ? index : *last;
+        }
+    }
+    return *first != VC_NO_TENSOR;
+}
+
+/* ---- one dict ---- */
+
+/* All outputs by name in one dict. */
+static void write_flat(struct torch_writer *w)
+{
+    size_t i;
+
+    vc_torch_emit_new_ordered_dict(&w->e);
+    vc_torch_emit_byte(&w->e, '(');
+    for (i = 0; i < w->outs->n; i++) {
+        vc_torch_emit_string(&w->e, w->outs->tensors[i].name, strlen(w->outs->tensors[i].name));
+        vc_torch_write_out(w, i);
+        if (i % TORCH_BATCH == TORCH_BATCH - 1) {
+            vc_torch_emit_byte(&w->e, 'u');
+            vc_torch_emit_byte(&w->e, '(');
+        }
+    }
+    vc_torch_emit_byte(&w->e, 'u');
+}
+
+/* ---- the whole ---- */
+
+static void begin(struct torch_writer *w, struct vc_text *pickle)
+{
+    pickle->n = 0;
+    w->e = (struct torch_emit){.to = pickle};
+    vc_torch_emit_byte(&w->e, 0x80);
+    vc_torch_emit_byte(&w->e, 2);
+}
+
+static void number_storages(const struct vc_out_list *outs, size_t *keys)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        keys[i] = outs->tensors[i].alias ? keys[outs->tensors[i].alias_of] : n++;
+    }
+}
+
+static enum vc_status find_outs(struct torch_writer *w)
+{
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    w->main_out = vc_alloc_array(w->ctx, VC_TAG_NAMES, w->model->n_tensors, sizeof *w->main_out);
+    VC_TRY_ALLOC(w->main_out);
+    for (i = 0; i < w->model->n_tensors; i++) {
+        w->main_out[i] = VC_NO_TENSOR;
+    }
+    for (i = 0; i < w->outs->n; i++) {
+        if (!w->outs->tensors[i].companion) {
+            w->main_out[w->outs->tensors[i].source] = i;
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_tree(struct torch_writer *w)
+{
+    enum vc_status status;
+
+    VC_TRY(find_outs(w));
+    VC_TRY(vc_torch_write_tree(w));
+    VC_TRY(w->path.status);
+    VC_TRY(w->left.status);
+out:
+    return status;
+}
+
+enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
+                                    const struct vc_out_list *outs, struct vc_text *pickle, size_t *keys,
+                                    struct vc_text *note)
+{
+    struct torch_writer w = {.ctx = ctx, .model = model, .source = source, .outs = outs, .keys = keys};
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&w.path, ctx);
+    vc_text_init(&w.left, ctx);
+    vc_text_add_bytes(&w.path, "", 0); /* there from now on, even if empty */
+    number_storages(outs, keys);
+    begin(&w, pickle);
+    if (source != NULL) {
+        VC_TRY(write_tree(&w));
+    }
+    if (source != NULL && w.flat) {
+        vc_text_add(note, "the output is one dict of tensors: the input's own has no place for their scales");
+    } else if (w.n_left != 0) {
+        vc_text_add(note, "left out, because they cannot be loaded without running code: %s%s", w.left.data,
+                    w.n_left > TORCH_MAX_LEFT ? ", ..." : "");
+    }
+    if (source == NULL || w.flat) {
+        begin(&w, pickle);
+        write_flat(&w);
+    }
+    vc_torch_emit_byte(&w.e, '.');
+    VC_TRY(pickle->status);
+    VC_TRY(note->status);
+out:
+    vc_free(ctx, w.main_out);
+    vc_text_release(&w.path);
+    vc_text_release(&w.left);
+    return status;
+}

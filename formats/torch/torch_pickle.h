@@ -1,0 +1,46 @@
+/* torch_pickle.h - the writer of an output's data.pkl; shared by torch_pickle.c and torch_resave.c. */
+#ifndef VC_FORMATS_TORCH_PICKLE_H
+#define VC_FORMATS_TORCH_PICKLE_H
+
+#include "formats/torch/torch_emit.h"
+
+#define TORCH_MAX_LEFT 5    /* names of what is left out */
+#define TORCH_BATCH    1000 /* items per opcode, as Python has it */
+
+struct torch_writer {
+    struct vc_ctx *ctx;
+    const struct vc_model *model;
+    const struct torch *source;
+    const struct vc_out_list *outs;
+    const size_t *keys; /* number of each output's storage */
+    size_t *main_out;   /* by tensor of the model; VC_NO_TENSOR: it has none */
+    struct torch_emit e;
+    struct vc_text path; /* the keys on the way */
+    size_t names_at;     /* where names begin in it */
+    struct vc_text left; /* what was left out */
+    size_t n_left;
+    uint64_t steps;
+    unsigned depth;
+    bool flat; /* there is no place for a scale */
+};
+
+/* ---- torch_pickle.c ---- */
+
+/* The tensor of that output. */
+void vc_torch_write_out(struct torch_writer *w, size_t index);
+/* Its scales and zero points, which follow it in the list. */
+size_t vc_torch_companions_of(const struct torch_writer *w, size_t index);
+/* The name of what is at the path; "" for the whole, and for the dict that was chosen. */
+const char *vc_torch_here(const struct torch_writer *w);
+/* The output of the tensor at the path; VC_NO_TENSOR: there is none. */
+size_t vc_torch_out_here(const struct torch_writer *w);
+/* The tensors below the path that have an output, from *first to *last; the object at the top, or the one that was
+ * chosen, has all weights. False: none. */
+bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *last);
+
+/* ---- torch_resave.c ---- */
+
+/* The source's tree with the outputs in it. Sets `flat` where it has no place for them, and collects what it left. */
+enum vc_status vc_torch_write_tree(struct torch_writer *w);
+
+#endif

@@ -1,0 +1,367 @@
+/* torch_resave.c - the tree of a PyTorch file written again with the new tensors in it, so that a training checkpoint
+ * stays one: dicts, lists, numbers and texts as they were, scales beside the tensors they belong to. What needs code to
+ * be loaded cannot be in there: objects with tensors become dicts of them, others are left out and named. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/torch/torch_choose.h"
+#include "formats/torch/torch_pickle.h"
+
+static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node);
+
+/* Names below the dict that was chosen are without the way to it. Returns what to put back afterwards. */
+static size_t names_from(struct torch_writer *w, const struct vc_pickle_node *value)
+{
+    size_t before = w->names_at;
+
+    if (value == w->source->chosen) {
+        w->names_at = w->path.n + (w->path.n != 0); /* and without the '.' */
+    }
+    return before;
+}
+
+/* ---- what can be written ---- */
+
+static bool holds_tensors(const struct torch_writer *w)
+{
+    size_t first;
+    size_t last;
+
+    return vc_torch_find_below(w, &first, &last);
+}
+
+static bool is_plain(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    return vc_torch_is_plain(w->source, node, &w->steps);
+}
+
+static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_node number;
+
+    if (vc_torch_is_tensor(node)) {
+        return vc_torch_out_here(w) != VC_NO_TENSOR;
+    }
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_TUPLE:
+    case VC_PICKLE_LIST:
+    case VC_PICKLE_DICT:
+        return true;
+    case VC_PICKLE_SET:
+        return is_plain(w, node);
+    case VC_PICKLE_CALL:
+        return vc_pickle_is_mapping(node) || is_plain(w, node) || vc_torch_numpy_number(node, &number) ||
+               holds_tensors(w);
+    default:
+        return vc_torch_is_atom(node);
+    }
+}
+
+/* Tensors that are not there any more were dropped or went into another one: the report says so. */
+static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    char name[256];
+
+    if (vc_torch_is_tensor(node) && vc_model_find(w->model, vc_torch_here(w)) != VC_NO_TENSOR) {
+        return;
+    }
+    if (w->n_left++ < TORCH_MAX_LEFT) {
+        vc_torch_class_name(node, name, sizeof name);
+        vc_text_add(&w->left, "%s%.200s (%s)", w->n_left == 1 ? "" : ", ", w->path.data,
+                    vc_torch_numpy_kind(node) != NULL   ? vc_torch_numpy_kind(node)
+                    : vc_utf8_valid(name, strlen(name)) ? name
+                                                        : "?");
+    }
+}
+
+/* ---- writing ---- */
+
+/* "weight" and the tensor's scales: "weight.scale". */
+static void write_companions(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
+{
+    size_t n = vc_torch_companions_of(w, main_out);
+    size_t own = strlen(w->outs->tensors[main_out].name);
+    char number[24];
+    struct vc_pickle_bytes base = {number, 0};
+    size_t i;
+
+    if (n != 0 && key->kind != VC_PICKLE_STRING && key->kind != VC_PICKLE_INT) {
+        w->flat = true;
+        return;
+    }
+    if (key->kind == VC_PICKLE_STRING) {
+        base = key->u.text;
+    } else {
+        base.n = (size_t)snprintf(number, sizeof number, "%" PRId64, key->u.integer);
+    }
+    for (i = 1; i <= n; i++) {
+        const char *suffix = w->outs->tensors[main_out + i].name + own;
+        size_t length = strlen(suffix);
+
+        vc_torch_emit_byte(&w->e, 'X');
+        vc_torch_emit_le32(&w->e, (uint32_t)(base.n + length));
+        vc_text_add_bytes(w->e.to, base.p, base.n);
+        vc_text_add_bytes(w->e.to, suffix, length);
+        vc_torch_write_out(w, main_out + i);
+    }
+}
+
+/* ---- containers ---- */
+
+/* At the top, what belongs to a part that is not wanted. */
+static bool is_dropped(const struct torch_writer *w)
+{
+    size_t i;
+
+    for (i = 0; w->depth == 1 && i < w->source->n_parts; i++) {
+        const struct vc_part *part = &w->source->parts[i];
+
+        if (!part->chosen && w->outs->drop[part->role] && strcmp(part->name, w->path.data) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The value at the path, with the key before it, or nothing. */
+static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *key, struct vc_pickle_node *value)
+{
+    size_t main_out = vc_torch_is_tensor(value) ? vc_torch_out_here(w) : VC_NO_TENSOR;
+    enum vc_status status = VC_OK;
+
+    if ((main_out == VC_NO_TENSOR && !can_write(w, value)) || !is_plain(w, key)) {
+        note_left(w, value);
+        return VC_OK;
+    }
+    VC_TRY(write_value(w, key));
+    if (main_out == VC_NO_TENSOR) {
+        VC_TRY(write_value(w, value));
+    } else {
+        vc_torch_write_out(w, main_out);
+        write_companions(w, key, main_out);
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
+    struct vc_pickle_node *key;
+    size_t n = w->path.n;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        struct vc_pickle_node *value = vc_pickle_next(&iter);
+        size_t before;
+
+        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, i++));
+        before = names_from(w, value);
+        VC_TRY(is_dropped(w) ? VC_OK : write_pair(w, key, value));
+        w->names_at = before;
+        vc_torch_path_leave(&w->path, n);
+        if (i % TORCH_BATCH == 0) {
+            vc_torch_emit_byte(&w->e, 'u');
+            vc_torch_emit_byte(&w->e, '(');
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_mapping(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_node *state = vc_pickle_state(node);
+    bool ordered = vc_torch_is_ordered_dict(node);
+    enum vc_status status;
+
+    if (ordered) {
+        vc_torch_emit_new_ordered_dict(&w->e);
+    } else {
+        vc_torch_emit_byte(&w->e, '}');
+    }
+    vc_torch_emit_byte(&w->e, '(');
+    VC_TRY(write_pairs(w, node));
+    vc_torch_emit_byte(&w->e, 'u');
+    if (ordered && state != NULL && is_plain(w, state)) { /* _metadata: versions of the modules */
+        VC_TRY(write_value(w, state));
+        vc_torch_emit_byte(&w->e, 'b');
+    }
+out:
+    return status;
+}
+
+/* Items keep their places: None stands for what cannot be written. */
+static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
+    struct vc_pickle_node *item;
+    size_t n = w->path.n;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((item = vc_pickle_next(&iter)) != NULL) {
+        size_t before;
+
+        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
+        before = names_from(w, item);
+        if (can_write(w, item)) {
+            w->flat |= vc_torch_is_tensor(item) && vc_torch_companions_of(w, vc_torch_out_here(w)) != 0;
+            VC_TRY(write_value(w, item));
+        } else {
+            note_left(w, item);
+            vc_torch_emit_byte(&w->e, 'N');
+        }
+        w->names_at = before;
+        vc_torch_path_leave(&w->path, n);
+        if (node->kind == VC_PICKLE_LIST && i % TORCH_BATCH == 0) {
+            vc_torch_emit_byte(&w->e, 'e');
+            vc_torch_emit_byte(&w->e, '(');
+        }
+    }
+out:
+    return status;
+}
+
+/* An object as the dict of what it holds, scales included. */
+static void write_object(struct torch_writer *w)
+{
+    size_t n = strlen(vc_torch_here(w));
+    size_t skip = n == 0 ? 0 : n + 1;
+    size_t first;
+    size_t last;
+    size_t i;
+
+    vc_torch_emit_new_ordered_dict(&w->e);
+    vc_torch_emit_byte(&w->e, '(');
+    if (vc_torch_find_below(w, &first, &last)) {
+        size_t end = w->main_out[last] + 1 + vc_torch_companions_of(w, w->main_out[last]);
+
+        for (i = w->main_out[first]; i < end; i++) {
+            const struct vc_out_tensor *out = &w->outs->tensors[i];
+
+            vc_torch_emit_string(&w->e, out->name + skip, strlen(out->name + skip));
+            vc_torch_write_out(w, i);
+        }
+    }
+    vc_torch_emit_byte(&w->e, 'u');
+}
+
+static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *node)
+{
+    const struct vc_pickle_node *function = node->u.call.function;
+    struct vc_pickle_node number;
+    enum vc_status status = VC_OK;
+
+    if (vc_torch_is_tensor(node)) {
+        w->flat |= vc_torch_companions_of(w, vc_torch_out_here(w)) != 0;
+        vc_torch_write_out(w, vc_torch_out_here(w));
+    } else if (vc_torch_is_known_call(node) && is_plain(w, node)) {
+        vc_text_add(w->e.to, "c%.*s\n%.*s\n", (int)function->u.global.module.n, function->u.global.module.p,
+                    (int)function->u.global.name.n, function->u.global.name.p);
+        VC_TRY(write_value(w, node->u.call.args));
+        vc_torch_emit_byte(&w->e, 'R');
+    } else if (vc_torch_numpy_number(node, &number)) {
+        VC_TRY(write_value(w, &number));
+    } else if (vc_pickle_is_mapping(node)) {
+        VC_TRY(write_mapping(w, node));
+    } else {
+        write_object(w);
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_container(struct torch_writer *w, struct vc_pickle_node *node)
+{
+    enum vc_status status = VC_OK;
+
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_TUPLE:
+        vc_torch_emit_byte(&w->e, '(');
+        VC_TRY(write_items(w, node));
+        vc_torch_emit_byte(&w->e, 't');
+        break;
+    case VC_PICKLE_LIST:
+        vc_torch_emit_byte(&w->e, ']');
+        vc_torch_emit_byte(&w->e, '(');
+        VC_TRY(write_items(w, node));
+        vc_torch_emit_byte(&w->e, 'e');
+        break;
+    case VC_PICKLE_SET: /* set([...]) */
+        vc_torch_emit_global(&w->e, "__builtin__", "set");
+        vc_torch_emit_byte(&w->e, ']');
+        vc_torch_emit_byte(&w->e, '(');
+        VC_TRY(write_items(w, node));
+        vc_torch_emit_byte(&w->e, 'e');
+        vc_torch_emit_byte(&w->e, 0x85); /* TUPLE1 */
+        vc_torch_emit_byte(&w->e, 'R');
+        break;
+    case VC_PICKLE_DICT:
+        VC_TRY(write_mapping(w, node));
+        break;
+    default:
+        VC_TRY(write_call(w, node));
+        break;
+    }
+out:
+    return status;
+}
+
+static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps));
+    VC_TRY(w->e.to->status);
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_NONE:
+        vc_torch_emit_byte(&w->e, 'N');
+        break;
+    case VC_PICKLE_BOOL:
+        vc_torch_emit_byte(&w->e, node->u.integer != 0 ? 0x88 : 0x89);
+        break;
+    case VC_PICKLE_INT:
+        vc_torch_emit_int(&w->e, node->u.integer);
+        break;
+    case VC_PICKLE_LONG:
+        vc_torch_emit_long(&w->e, &node->u.text);
+        break;
+    case VC_PICKLE_FLOAT:
+        vc_torch_emit_float(&w->e, node->u.real);
+        break;
+    case VC_PICKLE_STRING:
+        vc_torch_emit_string(&w->e, node->u.text.p, node->u.text.n);
+        break;
+    case VC_PICKLE_BYTES:
+        vc_torch_emit_bytes(&w->e, &node->u.text);
+        break;
+    case VC_PICKLE_GLOBAL:
+        vc_text_add(w->e.to, "ctorch\n%.*s\n", (int)node->u.global.name.n, node->u.global.name.p);
+        break;
+    default: /* the walk that opened the file has bounded the depth, and found no container inside itself */
+        w->depth++;
+        status = write_container(w, node);
+        w->depth--;
+        break;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_torch_write_tree(struct torch_writer *w)
+{
+    struct vc_pickle_node *root = w->source->pickle.root;
+    enum vc_status status = VC_OK;
+
+    if (can_write(w, root)) {
+        VC_TRY(write_value(w, root));
+    } else {
+        w->flat = true;
+    }
+    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps)); /* there may have been too many already */
+out:
+    return status;
+}

@@ -1,0 +1,241 @@
+/* torch_storage.c - where the bytes of each storage are.
+ *
+ * An archive has a member "<root>/data/<key>" for each; a legacy file has them in the order of its list of keys, each
+ * with its number of elements (u64, little-endian) in front. What the persistent ids say about one key must agree, and
+ * the sizes must be exactly those. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/torch/torch.h"
+
+static int compare_bytes(const struct vc_pickle_bytes *a, const struct vc_pickle_bytes *b)
+{
+    int order = memcmp(a->p, b->p, a->n < b->n ? a->n : b->n);
+
+    return order != 0 ? order : a->n < b->n ? -1 : a->n > b->n;
+}
+
+static int compare_storages(const void *a, const void *b)
+{
+    return compare_bytes(&((const struct torch_storage *)a)->key, &((const struct torch_storage *)b)->key);
+}
+
+static struct torch_storage *find_storage(const struct torch *self, const struct vc_pickle_bytes *key)
+{
+    size_t low = 0;
+    size_t high = self->n_storages;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_bytes(&self->storages[middle].key, key);
+
+        if (order == 0) {
+            return &self->storages[middle];
+        }
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    return NULL;
+}
+
+/* ---- which storages there are ---- */
+
+static enum vc_status add_storage(struct vc_ctx *ctx, const struct torch_storage_id *id, struct torch_storage *out)
+{
+    uint64_t n_bytes;
+
+    if (!vc_mul_u64(id->numel, id->dtype == NULL ? 1 : id->dtype->item_bytes, &n_bytes) || n_bytes > INT64_MAX) {
+        return vc_fail(ctx, VC_E_FORMAT, "a storage of more than 2^63 bytes");
+    }
+    out->key = vc_pickle_item(id->id, 2)->u.text;
+    out->dtype = id->dtype;
+    out->numel = id->numel;
+    out->n_bytes = n_bytes;
+    return VC_OK;
+}
+
+/* An archive: those that readable tensors need. A legacy file: all, because each tells where the next one is. */
+static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
+{
+    const struct vc_pickle_node *node;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    self->storages = vc_calloc_array(ctx, VC_TAG_NAMES, self->pickle.n_persids, sizeof *self->storages);
+    VC_TRY_ALLOC(self->storages);
+    for (i = 0; i < self->n_found; i++) {
+        if (self->found[i].refusal == NULL) {
+            self->found[i].tensor.id->busy = true;
+        }
+    }
+    for (node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
+        struct torch_storage_id id;
+
+        if (!all && !node->u.persid.id->busy) {
+            continue;
+        }
+        VC_TRY(vc_torch_storage_parse(ctx, node, &id));
+        VC_TRY(add_storage(ctx, &id, &self->storages[self->n_storages++]));
+    }
+out:
+    for (i = 0; i < self->n_found; i++) {
+        if (self->found[i].refusal == NULL) {
+            self->found[i].tensor.id->busy = false;
+        }
+    }
+    return status;
+}
+
+static enum vc_status unify(struct vc_ctx *ctx, struct torch *self)
+{
+    size_t n = 0;
+    size_t i;
+
+    if (self->n_storages > 1) {
+        qsort(self->storages, self->n_storages, sizeof *self->storages, compare_storages);
+    }
+    for (i = 0; i < self->n_storages; i++) {
+        const struct torch_storage *s = &self->storages[i];
+        const struct torch_storage *last = n == 0 ? NULL : &self->storages[n - 1];
+
+        if (last == NULL || compare_storages(last, s) != 0) {
+            memmove(&self->storages[n++], s, sizeof *s); /* nobody reads yet */
+        } else if (last->dtype != s->dtype || last->numel != s->numel) {
+            return vc_fail(ctx, VC_E_FORMAT, "storage '%.*s' is described in two ways", (int)s->key.n, s->key.p);
+        }
+    }
+    self->n_storages = n;
+    return VC_OK;
+}
+
+/* ---- where they are ---- */
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp((*(const struct vc_zip_entry *const *)a)->name, (*(const struct vc_zip_entry *const *)b)->name);
+}
+
+static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self, const struct vc_zip_entry **sorted,
+                                   struct torch_storage *s)
+{
+    char name[1500];
+    struct vc_zip_entry wanted = {.name = name};
+    const struct vc_zip_entry *key = &wanted;
+    const struct vc_zip_entry **found;
+
+    snprintf(name, sizeof name, "%.*sdata/%.*s", (int)self->root_bytes, self->zip.entries[0].name, (int)s->key.n,
+             s->key.p);
+    found = bsearch(&key, sorted, self->zip.n, sizeof *sorted, compare_entries);
+    if (found == NULL) {
+        return vc_fail(ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'", (int)s->key.n,
+                       s->key.p, name);
+    }
+    if ((*found)->broken) { /* it was said why */
+        s->lost = true;
+        return VC_OK;
+    }
+    s->entry = *found;
+    s->offset = s->entry->data_offset;
+    s->file_bytes = s->entry->end_offset - s->entry->local_offset + s->entry->central_bytes;
+    if (s->entry->size_bytes != s->n_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "member '%s' has %" PRIu64 " bytes, but its storage of %" PRIu64 " elements has %" PRIu64, name,
+                       s->entry->size_bytes, s->numel, s->n_bytes);
+    }
+    return VC_OK;
+}
+
+static enum vc_status place_members(struct vc_ctx *ctx, struct torch *self)
+{
+    const struct vc_zip_entry **sorted = vc_alloc_array(ctx, VC_TAG_NAMES, self->zip.n, sizeof *sorted);
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(sorted);
+    for (i = 0; i < self->zip.n; i++) {
+        sorted[i] = &self->zip.entries[i];
+    }
+    qsort(sorted, self->zip.n, sizeof *sorted, compare_entries);
+    for (i = 1; i < self->zip.n; i++) {
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
+            status = vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", sorted[i]->name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", sorted[i]->name));
+        }
+    }
+    for (i = 0; i < self->n_storages; i++) {
+        struct torch_storage *s = &self->storages[i];
+
+        status = place_member(ctx, self, sorted, s);
+        s->lost = s->lost || status != VC_OK;
+        VC_TRY(vc_collect(ctx, status, "storage", NULL));
+    }
+out:
+    vc_free(ctx, sorted);
+    return status;
+}
+
+/* One after the other behind the pickles. */
+static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
+                                   uint64_t at)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(keys);
+    const struct vc_pickle_node *key;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        struct torch_storage *s = key->kind == VC_PICKLE_STRING ? find_storage(self, &key->u.text) : NULL;
+        unsigned char count[8];
+
+        if (s == NULL || s->offset != 0) {
+            return vc_fail(ctx, VC_E_FORMAT, "key %zu of the list of storages is %s", n,
+                           s == NULL ? "of no storage" : "there twice");
+        }
+        if (self->file->size_bytes - at < sizeof count || s->n_bytes > self->file->size_bytes - at - sizeof count) {
+            return vc_fail(ctx, VC_E_FORMAT, "ends inside storage %zu of %zu", n + 1, (size_t)keys->n_items);
+        }
+        VC_TRY(vc_infile_read(ctx, self->file, at, count, sizeof count));
+        if (vc_le64(count) != s->numel) {
+            return vc_fail(ctx, VC_E_FORMAT, "storage '%.*s' has %" PRIu64 " elements, expected %" PRIu64,
+                           (int)s->key.n, s->key.p, vc_le64(count), s->numel);
+        }
+        s->offset = at + sizeof count;
+        s->file_bytes = s->n_bytes + sizeof count;
+        at = s->offset + s->n_bytes;
+        n++;
+    }
+    if (n != self->n_storages) {
+        return vc_fail(ctx, VC_E_FORMAT, "%zu storages are listed, but %zu are needed", n, self->n_storages);
+    }
+    if (at != self->file->size_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "%" PRIu64 " bytes after the last storage", self->file->size_bytes - at);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
+                                      uint64_t data)
+{
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(collect(ctx, self, keys != NULL));
+    VC_TRY(unify(ctx, self));
+    VC_TRY(keys != NULL ? place_legacy(ctx, self, keys, data) : place_members(ctx, self));
+    for (i = 0; i < self->n_found; i++) {
+        struct torch_found *found = &self->found[i];
+
+        if (found->refusal == NULL) {
+            found->tensor.storage =
+                (size_t)(find_storage(self, &vc_pickle_item(found->tensor.id, 2)->u.text) - self->storages);
+            found->refusal = self->storages[found->tensor.storage].lost ? "its storage cannot be read" : NULL;
+        }
+    }
+out:
+    return status;
+}

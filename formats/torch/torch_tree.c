@@ -1,0 +1,385 @@
+/* torch_tree.c - walks over the values of a PyTorch file and lists its tensors by name.
+ *
+ * Names are the keys on the way, joined by '.'. Dicts, lists and tuples are walked through; objects by their
+ * attributes, modules by their parameters and buffers, as state_dict() would. Values may be shared, so one node can be
+ * reached on more ways than there are atoms: steps are counted, and a container inside itself is refused. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/torch/torch.h"
+#include "formats/torch/torch_choose.h"
+
+#define MAX_PARTS ((size_t)1000)
+#define MAX_ARGS  ((uint64_t)10000) /* values that are looked at of what an object is made from */
+
+struct walk {
+    struct vc_ctx *ctx;
+    struct torch *self;
+    struct vc_text path;
+    const struct vc_pickle_node *skip; /* was walked already */
+    enum vc_role role;
+    size_t part;
+    unsigned depth;
+    uint64_t steps;
+    size_t found_room, parts_room;
+    bool modules; /* met one */
+};
+
+static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node);
+
+/* ---- lists that grow ---- */
+
+static enum vc_status grow(struct vc_ctx *ctx, void **items, size_t n, size_t *room, size_t size)
+{
+    size_t capacity = *room == 0 ? 64 : 2 * *room;
+    void *grown;
+
+    if (n < *room) {
+        return VC_OK;
+    }
+    grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, size);
+    if (grown == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (n != 0) {
+        memcpy(grown, *items, n * size);
+    }
+    vc_free(ctx, *items);
+    *items = grown;
+    *room = capacity;
+    return VC_OK;
+}
+
+static enum vc_status add_found(struct walk *w, const struct torch_tensor *tensor, const char *refusal)
+{
+    struct torch *self = w->self;
+    void *found = self->found;
+    const char *name = w->path.n == 0 ? "tensor" : w->path.data; /* torch.save(tensor) has no name for it */
+    enum vc_status status;
+
+    VC_TRY(grow(w->ctx, &found, self->n_found, &w->found_room, sizeof *self->found));
+    self->found = found;
+    name = vc_arena_copy(w->ctx, &self->arena, name, strlen(name));
+    VC_TRY_ALLOC(name);
+    self->found[self->n_found++] =
+        (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};
+out:
+    return status;
+}
+
+static enum vc_status add_part(struct walk *w, const char *name, const struct vc_pickle_node *node, enum vc_role role,
+                               bool chosen)
+{
+    struct torch *self = w->self;
+    void *parts = self->parts;
+    const char *what;
+    enum vc_status status = VC_OK;
+
+    if (self->n_parts == MAX_PARTS) {
+        return VC_OK; /* the last one stands for the rest */
+    }
+    VC_TRY(grow(w->ctx, &parts, self->n_parts, &w->parts_room, sizeof *self->parts));
+    self->parts = parts;
+    what = vc_torch_describe(w->ctx, &self->arena, node);
+    VC_TRY_ALLOC(what);
+    name = vc_arena_printf(w->ctx, &self->arena, "%s", name);
+    VC_TRY_ALLOC(name);
+    self->parts[self->n_parts++] = (struct vc_part){.name = name, .what = what, .role = role, .chosen = chosen};
+out:
+    return status;
+}
+
+static size_t last_part(const struct walk *w)
+{
+    return w->self->n_parts - 1;
+}
+
+static enum vc_status walk_at(struct walk *w, const struct vc_pickle_node *key, size_t position,
+                              struct vc_pickle_node *value)
+{
+    size_t n = w->path.n;
+    enum vc_status status;
+
+    VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, position));
+    VC_TRY(walk_node(w, value));
+out:
+    vc_torch_path_leave(&w->path, n);
+    return status;
+}
+
+/* ---- containers ---- */
+
+static enum vc_status walk_mapping(struct walk *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
+    struct vc_pickle_node *key;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        VC_TRY(walk_at(w, key, i++, vc_pickle_next(&iter)));
+    }
+out:
+    return status;
+}
+
+static enum vc_status walk_sequence(struct walk *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_iter iter = vc_pickle_iterate(node);
+    struct vc_pickle_node *item;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((item = vc_pickle_next(&iter)) != NULL) {
+        VC_TRY(walk_at(w, NULL, i++, item));
+    }
+out:
+    return status;
+}
+
+/* Buffers that state_dict() leaves out; there are few, so they are looked through for every buffer. */
+static bool is_hidden(struct walk *w, const struct vc_pickle_node *hidden, const struct vc_pickle_node *key)
+{
+    w->steps += hidden == NULL ? 0 : hidden->n_items;
+    return hidden != NULL && vc_torch_items_have(hidden, key);
+}
+
+/* What state_dict() would list of a module. */
+static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *state)
+{
+    static const char *const lists[] = {"_parameters", "_buffers", "_modules"};
+    const struct vc_pickle_node *hidden = vc_torch_set_items(vc_torch_dict_get(state, "_non_persistent_buffers_set"));
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    w->modules = true;
+    for (i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const struct vc_pickle_node *list = vc_torch_dict_get(state, lists[i]);
+        struct vc_pickle_iter iter;
+        struct vc_pickle_node *key;
+        size_t k = 0;
+
+        if (list == NULL || !vc_pickle_is_mapping(list)) {
+            continue;
+        }
+        iter = vc_pickle_iterate(list);
+        while ((key = vc_pickle_next(&iter)) != NULL) {
+            struct vc_pickle_node *value = vc_pickle_next(&iter);
+
+            if (i != 1 || !is_hidden(w, hidden, key)) {
+                VC_TRY(walk_at(w, key, k, value));
+            }
+            k++;
+        }
+    }
+out:
+    return status;
+}
+
+/* An object that nothing is known about: its attributes and items are looked at; what it was made from is not, so
+ * tensors in there cannot be read. */
+static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *node)
+{
+    struct vc_pickle_node *state = vc_torch_object_state(node);
+    uint64_t budget = MAX_ARGS;
+    const char *numpy = vc_torch_numpy_kind(node);
+    enum vc_status status = VC_OK;
+
+    w->self->n_arrays += numpy != NULL && strcmp(numpy, "NumPy array") == 0;
+    if (vc_torch_holds_storage(node->u.call.args, 8, &budget)) {
+        char name[256];
+        const char *why = vc_arena_printf(w->ctx, &w->self->arena, "is made by %s, which is not known",
+                                          vc_torch_class_name(node, name, sizeof name));
+
+        VC_TRY_ALLOC(why);
+        VC_TRY(add_found(w, &(struct torch_tensor){0}, why));
+    }
+    w->steps += MAX_ARGS - budget;
+    if (state != NULL) {
+        VC_TRY(walk_mapping(w, state));
+    }
+    if (node->n_items != 0 && !node->mixed) {
+        VC_TRY(walk_sequence(w, node));
+    }
+out:
+    return status;
+}
+
+static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
+{
+    struct vc_pickle_node *state = vc_torch_object_state(node);
+    struct vc_pickle_node *module = vc_torch_module_state(node);
+
+    w->steps += state == NULL ? 0 : state->n_items; /* many objects may have one large state */
+    if (module != NULL) {
+        return walk_module(w, module);
+    }
+    if (vc_pickle_is_mapping(node)) {
+        return walk_mapping(w, node);
+    }
+    return node->kind == VC_PICKLE_CALL ? walk_object(w, node) : walk_sequence(w, node);
+}
+
+static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
+{
+    struct torch_tensor tensor;
+    enum torch_kind kind = TORCH_NOTHING;
+    const char *refusal = NULL;
+    enum vc_status status;
+
+    if (node == w->skip) {
+        return VC_OK;
+    }
+    VC_TRY(vc_torch_step(w->ctx, w->self, &w->steps));
+    status = vc_torch_tensor_parse(w->ctx, &w->self->arena, node, &tensor, &kind, &refusal);
+    if (status != VC_OK && status != VC_E_NOMEM) {
+        const char *name = w->path.n == 0 ? "tensor" : w->path.data;
+
+        return vc_collect(w->ctx, vc_context(w->ctx, "%s", name), "tensor", name);
+    }
+    VC_TRY(status);
+    if (kind != TORCH_NOTHING) {
+        return add_found(w, &tensor, refusal);
+    }
+    if (node->kind != VC_PICKLE_CALL && (node->kind < VC_PICKLE_TUPLE || node->kind > VC_PICKLE_DICT)) {
+        return VC_OK;
+    }
+    if (node->busy) {
+        /* Objects may well refer to each other. */
+        return node->kind == VC_PICKLE_CALL && !vc_pickle_is_mapping(node)
+                   ? VC_OK
+                   : vc_fail(w->ctx, VC_E_UNSUPPORTED, "%s: contains itself", w->path.n == 0 ? "top" : w->path.data);
+    }
+    if (w->depth == TORCH_MAX_DEPTH) {
+        return vc_fail(w->ctx, VC_E_UNSUPPORTED, "%.200s...: more than %d levels", w->path.data, TORCH_MAX_DEPTH);
+    }
+    node->busy = true;
+    w->depth++;
+    status = walk_inside(w, node);
+    w->depth--;
+    node->busy = false;
+out:
+    return status;
+}
+
+/* ---- the parts ---- */
+
+/* One for each key at the top. Returns in *at the one that the model is in. */
+static enum vc_status add_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home,
+                                size_t *at)
+{
+    bool pairs = vc_pickle_is_mapping(root);
+    struct vc_pickle_iter iter = vc_pickle_iterate(root);
+    const struct vc_pickle_node *key;
+    bool found = false;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        const struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
+        bool chosen = value == home && !found; /* one dict may well be there under two keys */
+
+        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, pairs ? key : NULL, i++));
+        VC_TRY(add_part(w, w->path.data, value, chosen ? VC_ROLE_WEIGHT : vc_torch_role_of(w->path.data, VC_ROLE_OTHER),
+                        chosen));
+        *at = chosen ? last_part(w) : *at;
+        found |= chosen;
+        vc_torch_path_leave(&w->path, 0);
+    }
+out:
+    return status;
+}
+
+/* The model is below one of the keys at the top. It comes first, so that of two names of one tensor the weight's
+ * counts. */
+static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home)
+{
+    bool pairs = vc_pickle_is_mapping(root);
+    struct vc_pickle_iter iter = vc_pickle_iterate(root);
+    struct vc_pickle_node *key;
+    size_t home_part = 0;
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(add_parts(w, root, home, &home_part));
+    w->role = VC_ROLE_WEIGHT;
+    w->part = home_part;
+    VC_TRY(walk_node(w, w->self->chosen));
+    w->skip = w->self->chosen;
+    for (i = 0; (key = vc_pickle_next(&iter)) != NULL; i++) {
+        struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
+
+        w->part = i < last_part(w) ? i : last_part(w);
+        w->role = w->part == home_part ? VC_ROLE_OTHER : w->self->parts[w->part].role;
+        VC_TRY(walk_at(w, pairs ? key : NULL, i, value));
+    }
+out:
+    return status;
+}
+
+/* Everything is the model, but for what tells by its key that it is not. */
+static enum vc_status walk_whole(struct walk *w, struct vc_pickle_node *root)
+{
+    enum vc_role usual = vc_torch_is_optimizer(root) ? VC_ROLE_OPTIMIZER : VC_ROLE_WEIGHT;
+    struct vc_pickle_iter iter = vc_pickle_iterate(root);
+    struct vc_pickle_node *key;
+    size_t i = 0;
+    enum vc_status status;
+
+    w->role = usual;
+    VC_TRY(add_part(w, "", root, usual, true));
+    if (!vc_pickle_is_mapping(root)) {
+        return walk_node(w, root);
+    }
+    while ((key = vc_pickle_next(&iter)) != NULL) {
+        struct vc_pickle_node *value = vc_pickle_next(&iter);
+        size_t n_before = w->self->n_found;
+        enum vc_role role;
+
+        VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, i++));
+        role = usual != VC_ROLE_WEIGHT ? usual : vc_torch_role_of(w->path.data, VC_ROLE_WEIGHT);
+        if (role != usual && vc_torch_is_container(value)) {
+            VC_TRY(add_part(w, w->path.data, value, role, false));
+            w->part = last_part(w);
+            w->role = role;
+        }
+        VC_TRY(walk_node(w, value));
+        if (w->part == 0 && w->self->n_found == n_before) { /* a number, a text: listed as what it is */
+            VC_TRY(add_part(w, w->path.data, value, VC_ROLE_OTHER, false));
+        }
+        vc_torch_path_leave(&w->path, 0);
+        w->part = 0;
+        w->role = usual;
+    }
+out:
+    vc_torch_path_leave(&w->path, 0);
+    return status;
+}
+
+enum vc_status vc_torch_tree_make(struct vc_ctx *ctx, struct torch *self, const char *key)
+{
+    struct walk w = {.ctx = ctx, .self = self};
+    struct vc_pickle_node *home = NULL;
+    enum vc_status status;
+
+    vc_text_init(&w.path, ctx);
+    vc_text_add_bytes(&w.path, "", 0); /* there from now on, even if empty */
+    VC_TRY(w.path.status);
+    VC_TRY(vc_torch_choose(ctx, self, key, &home));
+    if (self->chosen == self->pickle.root) {
+        VC_TRY(walk_whole(&w, self->pickle.root));
+    } else {
+        VC_TRY(walk_parts(&w, self->pickle.root, home));
+    }
+    if (w.modules) {
+        vc_text_add(&self->note, "%sof pickled modules, parameters and buffers are read",
+                    self->note.n == 0 ? "" : "; ");
+        VC_TRY(self->note.status);
+    }
+out:
+    vc_text_release(&w.path);
+    return status;
+}

@@ -1,0 +1,202 @@
+/* nonfinite.c - see nonfinite.h. Values are judged by their bits, so no comparison of NaN is involved. */
+#include "passes/nonfinite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/arith.h"
+
+double vc_largest_fitting(enum vc_dtype target)
+{
+    switch (target) {
+    case VC_DTYPE_F16:
+        return 65519.99999999999; /* below the tie at 65520, which goes to Inf */
+    case VC_DTYPE_BF16:
+        return 3.3961775292304597e38; /* 0x7f7f8000 as f32 is the tie that goes to Inf: the f64 below it */
+    case VC_DTYPE_F32:
+        return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
+    case VC_DTYPE_Q8_0:
+        return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
+    default:
+        return (double)INFINITY;
+    }
+}
+
+enum vc_status vc_finding_init(struct vc_ctx *ctx, struct vc_finding *finding, double limit)
+{
+    *finding = (struct vc_finding){.first = UINT64_MAX, .first_overflow = UINT64_MAX, .limit = limit};
+    if (pthread_mutex_init(&finding->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    return VC_OK;
+}
+
+void vc_finding_release(struct vc_finding *finding)
+{
+    (void)pthread_mutex_destroy(&finding->mutex);
+}
+
+/* Loads go through memcpy: tiles of stored members may be unaligned for their type. */
+static uint16_t load16(const unsigned char *p)
+{
+    uint16_t v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static double load_value(enum vc_dtype dtype, const void *x, size_t i)
+{
+    const unsigned char *p = x;
+    float f;
+    double d;
+
+    switch (dtype) {
+    case VC_DTYPE_F16:
+        return (double)vc_f16_to_f32(load16(p + 2 * i));
+    case VC_DTYPE_BF16:
+        return (double)vc_bf16_to_f32(load16(p + 2 * i));
+    case VC_DTYPE_F32:
+        memcpy(&f, p + 4 * i, sizeof f);
+        return (double)f;
+    default:
+        memcpy(&d, p + 8 * i, sizeof d);
+        return d;
+    }
+}
+
+/* Largest magnitude as an integer; the exponent bits are all ones from `inf` on. */
+static bool any_u16(const unsigned char *p, size_t n, uint16_t inf)
+{
+    uint16_t top = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint16_t m = (uint16_t)(load16(p + 2 * i) & 0x7fff);
+
+        top = m > top ? m : top;
+    }
+    return top >= inf;
+}
+
+static bool any_f32(const unsigned char *p, size_t n)
+{
+    uint32_t top = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t m;
+
+        memcpy(&m, p + 4 * i, sizeof m);
+        m &= VC_F32_ABS_MASK;
+        top = m > top ? m : top;
+    }
+    return top >= VC_F32_INF_BITS;
+}
+
+static bool any_f64(const unsigned char *p, size_t n)
+{
+    uint64_t top = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint64_t m;
+
+        memcpy(&m, p + 8 * i, sizeof m);
+        m &= 0x7fffffffffffffffULL;
+        top = m > top ? m : top;
+    }
+    return top >= 0x7ff0000000000000ULL;
+}
+
+bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
+{
+    switch (dtype) {
+    case VC_DTYPE_F16:
+        return any_u16(x, n, 0x7c00);
+    case VC_DTYPE_BF16:
+        return any_u16(x, n, 0x7f80);
+    case VC_DTYPE_F32:
+        return any_f32(x, n);
+    default:
+        return any_f64(x, n);
+    }
+}
+
+void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void *x, size_t n, uint64_t first)
+{
+    struct vc_finding found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
+    size_t i;
+
+    if (finding->limit >= vc_largest_fitting(dtype) && !vc_has_nonfinite(dtype, x, n)) {
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        double v = load_value(dtype, x, i);
+
+        if (!isfinite(v)) {
+            if (found.nonfinite++ == 0) {
+                found.first = first + i;
+                found.first_is_nan = isnan(v);
+            }
+        } else if (fabs(v) > finding->limit && found.overflows++ == 0) {
+            found.first_overflow = first + i;
+            found.first_overflow_value = v;
+        }
+    }
+    (void)pthread_mutex_lock(&finding->mutex);
+    finding->nonfinite += found.nonfinite;
+    finding->overflows += found.overflows;
+    if (found.first < finding->first) {
+        finding->first = found.first;
+        finding->first_is_nan = found.first_is_nan;
+    }
+    if (found.first_overflow < finding->first_overflow) {
+        finding->first_overflow = found.first_overflow;
+        finding->first_overflow_value = found.first_overflow_value;
+    }
+    (void)pthread_mutex_unlock(&finding->mutex);
+}
+
+/* "[2, 17]" for a flat index. */
+static void format_index(const struct vc_tensor *tensor, uint64_t flat, char *text, size_t capacity)
+{
+    uint64_t index[VC_MAX_DIMS];
+    size_t n = 0;
+    unsigned d;
+
+    for (d = tensor->n_dims; d-- > 0;) {
+        index[d] = flat % tensor->shape[d];
+        flat /= tensor->shape[d];
+    }
+    (void)snprintf(text, capacity, "[");
+    for (d = 0; d < tensor->n_dims && n + 1 < capacity; d++) {
+        n = strlen(text);
+        (void)snprintf(text + n, capacity - n, "%s%llu", d == 0 ? "" : ", ", (unsigned long long)index[d]);
+    }
+    n = strlen(text);
+    (void)snprintf(text + n, capacity - n, "]");
+}
+
+enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
+                                         const struct vc_tensor *tensor, const char *what, const char *advice)
+{
+    char where[256];
+
+    format_index(tensor, finding->first, where, sizeof where);
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu %s are not finite, the first is %s at %s; %s",
+                   (unsigned long long)finding->nonfinite, (unsigned long long)tensor->n_elems, what,
+                   finding->first_is_nan ? "NaN" : "Inf", where, advice);
+}
+
+enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
+                                        const struct vc_tensor *tensor, enum vc_dtype target, const char *advice)
+{
+    char where[256];
+
+    format_index(tensor, finding->first_overflow, where, sizeof where);
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
+                   (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
+                   finding->first_overflow_value, where, advice);
+}

@@ -1,0 +1,63 @@
+/* read_f32.c - vc_tensor_read_f32: one tensor whole, as the floats it stands for. */
+#include <string.h>
+
+#include "core/run/fetch.h"
+#include "kernels/kernels.h"
+#include "passes/decode.h"
+
+#include <vcompress/quantize.h>
+
+static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float *dst)
+{
+    struct vc_room room = {0};
+    struct vc_buffers buffers = {0};
+    struct vc_fetch fetch = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
+    enum vc_status status = VC_OK;
+    bool more = true;
+
+    vc_room_add(&room, item);
+    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    VC_TRY(vc_fetch_open(ctx, item, &buffers, &fetch));
+    for (;;) {
+        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        memcpy(dst + tile.first, result.data, tile.n_elems * sizeof *dst);
+    }
+out:
+    vc_fetch_close(ctx, &fetch);
+    vc_buffers_release(ctx, &buffers);
+    return status;
+}
+
+enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                                  size_t n_elems)
+{
+    const struct vc_tensor *t = vc_model_tensor(model, index);
+    struct vc_arena arena = {0};
+    struct vc_item item;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    if (t == NULL || t->n_elems != n_elems) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
+                       (unsigned long long)(t != NULL ? t->n_elems : 0));
+    }
+    item = (struct vc_item){.model = model, .arena = &arena, .source = index};
+    item.desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, t->quant};
+    if (!vc_decode_can(&item.desc)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));
+    }
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(vc_decode_add(ctx, &item, true));
+    VC_TRY(read_tiles(ctx, &item, dst));
+out:
+    vc_item_drop_stages(ctx, &item, 0);
+    vc_arena_release(ctx, &arena);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}

@@ -1,0 +1,118 @@
+/* select.c - see select.h. */
+#include "passes/select.h"
+
+#include <string.h>
+
+#include "core/model/names.h"
+
+enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob)
+{
+    size_t i;
+
+    for (i = n; i-- > 0;) {
+        if (vc_glob_match(rules[i].glob, name)) {
+            *glob = rules[i].glob;
+            return rules[i].include ? VC_CHOICE_INCLUDE : VC_CHOICE_EXCLUDE;
+        }
+    }
+    return VC_CHOICE_DEFAULT;
+}
+
+/* Names are those of the common model families. They are small, and errors in them are dear: a router's error sends
+ * tokens to the wrong expert, a norm scales everything after it. "gate" alone is a router; gate_proj is a matrix. */
+const char *vc_default_skip(const char *name)
+{
+    static const struct {
+        const char *glob, *reason;
+    } skips[] = {
+        {"*norm*", "normalization"},
+        {"*Norm*", "normalization"},
+        {"*bias*", "bias"},
+        {"*router*", "router"},
+        {"*.gate.weight", "router"},
+        {"*.gate", "router"},
+        {"*ffn_gate_inp*", "router"},
+        {"*position_embed*", "position embedding"},
+        {"*pos_embed*", "position embedding"},
+        {"*positional_embedding*", "position embedding"},
+        {"*position_embd*", "position embedding"},
+        {"*.wpe.*", "position embedding"},
+        {"wpe.*", "position embedding"},
+        {"*token_type_embed*", "token type embedding"},
+        {"*token_types*", "token type embedding"},
+        {"*rotary*", "rotary table"},
+        {"*inv_freq*", "rotary table"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof skips / sizeof skips[0]; i++) {
+        if (vc_glob_match(skips[i].glob, name)) {
+            return skips[i].reason;
+        }
+    }
+    return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
+}
+
+enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                             const struct vc_rule **out)
+{
+    struct vc_rule *copy = vc_arena_alloc(ctx, arena, n * sizeof *copy);
+    size_t i;
+
+    if (copy == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        copy[i].include = rules[i].include;
+        copy[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
+        if (copy[i].glob == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+    *out = copy;
+    return VC_OK;
+}
+
+const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n)
+{
+    const char *text = "";
+    size_t i;
+
+    for (i = 0; i < n && text != NULL; i++) {
+        text = vc_arena_printf(ctx, arena, "%s%s%c%s", text, i == 0 ? "" : ",", rules[i].include ? '+' : '-',
+                               rules[i].glob);
+    }
+    return text;
+}
+
+static bool matches_any(const char *glob, const struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        if (vc_glob_match(glob, model->tensors[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                                  const struct vc_model *model, const char **note)
+{
+    const char *list = NULL;
+    size_t i;
+
+    *note = NULL;
+    for (i = 0; i < n; i++) {
+        if (!matches_any(rules[i].glob, model)) {
+            list = list == NULL ? vc_arena_printf(ctx, arena, "no tensor matches '%s'", rules[i].glob)
+                                : vc_arena_printf(ctx, arena, "%s, '%s'", list, rules[i].glob);
+            if (list == NULL) {
+                return VC_E_NOMEM;
+            }
+        }
+    }
+    *note = list;
+    return VC_OK;
+}

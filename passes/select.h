@@ -1,0 +1,33 @@
+/* select.h - which tensors a pass works on, and why it leaves the others alone. */
+#ifndef VC_PASSES_SELECT_H
+#define VC_PASSES_SELECT_H
+
+#include <vcompress/quantize.h>
+
+#include "core/job/pass.h"
+
+enum vc_choice {
+    VC_CHOICE_DEFAULT, /* no rule speaks of it */
+    VC_CHOICE_INCLUDE,
+    VC_CHOICE_EXCLUDE
+};
+
+/* What the last matching rule says; *glob is that rule's. */
+enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob);
+
+/* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables, parts of weights
+ * that another program quantized); NULL if it is not. */
+const char *vc_default_skip(const char *name);
+
+/* A deep copy in the arena. */
+enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                             const struct vc_rule **out);
+
+/* A sentence about rules whose glob matches no tensor at all (often a typo), in *note; NULL when there are none. */
+enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
+                                  const struct vc_model *model, const char **note);
+
+/* "+a*,-b*" for the recipe; "" without rules. */
+const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n);
+
+#endif

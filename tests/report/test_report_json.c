@@ -1,0 +1,140 @@
+/* test_report_json.c - the JSON report: null for what is not known, escapes, every allocation failing in turn. That the
+ * document fits its schema is checked in tests/cli. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <vcompress/report.h>
+
+#include "core/base/ctx.h"
+
+static const uint64_t shape[] = {2, 3};
+
+static struct vc_report_row row(const char *name)
+{
+    return (struct vc_report_row){.name = name,
+                                  .action = VC_ACTION_QUANTIZED,
+                                  .dtype_before = VC_DTYPE_F32,
+                                  .dtype_after = VC_DTYPE_I8,
+                                  .scheme = "int8/channel",
+                                  .reason = "",
+                                  .n_dims = 2,
+                                  .shape = shape,
+                                  .n_elems = 6,
+                                  .bytes_before = 24,
+                                  .bytes_after = 14,
+                                  .sqnr_db = 40.5,
+                                  .measured = true};
+}
+
+static struct vc_report report_of(const struct vc_report_row *rows, size_t n)
+{
+    return (struct vc_report){.command = "quantize --int8",
+                              .input = "in.npz",
+                              .output = "",
+                              .input_format = "npz",
+                              .output_format = "npz",
+                              .gate_missed = "",
+                              .device = "",
+                              .rows = rows,
+                              .n_rows = n,
+                              .totals = {.worst = VC_NO_TENSOR, .host_before = 24}};
+}
+
+static char *text_of(struct vc_ctx *ctx, const struct vc_report *report)
+{
+    char *text = NULL;
+
+    assert_int_equal(vc_report_json(ctx, report, &text), VC_OK);
+    assert_non_null(text);
+    return text;
+}
+
+static void has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) {
+        fail_msg("%s is not in %s", part, text);
+    }
+}
+
+static void test_unknown_is_null(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_report report = report_of(NULL, 0);
+    char *text = text_of(ctx, &report);
+
+    has(text, "\"path\": null, \"format\": \"npz\", \"file_bytes\": null");
+    has(text, "\"seconds\": null, \"threads\": null, \"device\": null, \"peak_pool_bytes\": null");
+    has(text, "\"sqnr_db\": null, \"exact\": false, \"worst_tensor\": null");
+    has(text, "\"ratio\": null");
+    has(text, "\"tensors\": []");
+    vc_text_free(text);
+}
+
+static void test_rows(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_report_row rows[] = {row("a\"b\\c\n\xff"), row("w")};
+    struct vc_report report = report_of(rows, 2);
+    char *text;
+
+    rows[1].sqnr_db = (double)INFINITY;
+    report.totals.worst = 0;
+    report.totals.measured = true;
+    report.gate_missed = "too large";
+    text = text_of(ctx, &report);
+    has(text, "\"name\": \"a\\\"b\\\\c\\u000a\xef\xbf\xbd\", \"action\": \"quantized\", \"reason\": null");
+    has(text, "\"shape\": [2, 3], \"elements\": 6");
+    has(text, "\"measured\": {\"sqnr_db\": 40.5, \"exact\": false");
+    has(text, "\"measured\": {\"sqnr_db\": null, \"exact\": true");
+    has(text, "\"gates\": {\"met\": false, \"missed\": \"too large\"}");
+    vc_text_free(text);
+}
+
+static void test_out_of_memory(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_report_row rows[] = {row("a"), row("b"), row("c")};
+    struct vc_report report = report_of(rows, 3);
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t n = 0;
+
+    while (status != VC_OK) {
+        char *text = NULL;
+
+        vc_pool_fail_at(ctx->shared->pool, ++n, 0);
+        status = vc_report_json(ctx, &report, &text);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_true(status == VC_OK || (status == VC_E_NOMEM && text == NULL));
+        vc_text_free(text);
+    }
+    assert_true(n > 2);
+    assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+}
+
+static int set_up(void **state)
+{
+    return vc_ctx_create((struct vc_ctx **)state) == VC_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    vc_ctx_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_unknown_is_null, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
