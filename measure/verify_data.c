@@ -94,8 +94,8 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
     const struct vc_tensor *t = &model->tensors[index];
     const struct vc_quant *quant = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].quant : NULL;
 
-    *absmax = quant != NULL && quant->scale_is_absmax;
-    return quant != NULL ? quant->scale == index
+    *absmax = quant != NULL && vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR;
+    return quant != NULL ? vc_quant_scale(quant) == index
                          : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
 }
 
@@ -103,7 +103,7 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
 static bool has_narrow_codes(const struct vc_model *model, const struct vc_tensor *t)
 {
     return t->quant != NULL && t->dtype == VC_DTYPE_I8 && t->quant->symmetric &&
-           ends_in(model->tensors[t->quant->scale].name, ".scale");
+           ends_in(model->tensors[vc_quant_scale(t->quant)].name, ".scale");
 }
 
 static void add_to_digest(void *user, const void *data, size_t n)

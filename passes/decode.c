@@ -33,7 +33,7 @@ static void map_scales(struct decode_state *s, const struct vc_item *item, const
     unsigned d;
 
     s->quant = *desc->quant;
-    s->n_scales = item->model->tensors[s->quant.scale].n_elems;
+    s->n_scales = item->model->tensors[vc_quant_scale(&s->quant)].n_elems;
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
     s->by_rows = s->quant.granularity == VC_GRANULARITY_GROUP ||
                  (s->quant.granularity == VC_GRANULARITY_CHANNEL && s->quant.axis == 0 && desc->n_dims >= 2);
@@ -48,20 +48,21 @@ static void map_scales(struct decode_state *s, const struct vc_item *item, const
 /* As f32, in place: scales of 16 bits are read into the upper half, which the floats never catch up with. */
 static enum vc_status read_scales(struct vc_ctx *ctx, const struct vc_model *model, struct decode_state *s)
 {
-    const struct vc_tensor *tensor = &model->tensors[s->quant.scale];
+    const struct vc_tensor *tensor = &model->tensors[vc_quant_scale(&s->quant)];
+    bool absmax = vc_quant_find(&s->quant, VC_PART_ABSMAX) != VC_NO_TENSOR;
     size_t n = (size_t)s->n_scales;
     size_t n_bytes = n * vc_dtype_size(tensor->dtype);
     unsigned char *from = (unsigned char *)s->scale + (n * sizeof *s->scale - n_bytes);
     enum vc_status status;
     size_t i;
 
-    VC_TRY(vc_source_read_any(ctx, model, s->quant.scale, VC_FORM_VALUES, 0, from, n_bytes));
+    VC_TRY(vc_source_read_any(ctx, model, vc_quant_scale(&s->quant), VC_FORM_VALUES, 0, from, n_bytes));
     for (i = 0; i < n && tensor->dtype != VC_DTYPE_F32; i++) {
         uint16_t h = vc_le16(from + 2 * i);
 
         s->scale[i] = tensor->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
     }
-    for (i = 0; i < n && s->quant.scale_is_absmax; i++) {
+    for (i = 0; i < n && absmax; i++) {
         s->scale[i] = vc_int8_scale_of_absmax(s->scale[i]);
     }
 out:
@@ -102,12 +103,13 @@ static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, c
     s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->scale);
     VC_TRY_ALLOC(s->scale);
     VC_TRY(read_scales(ctx, model, s));
-    if (s->quant.zero_point != VC_NO_TENSOR) {
+    if (vc_quant_find(&s->quant, VC_PART_ZERO_POINT) != VC_NO_TENSOR) {
         s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->zero);
         VC_TRY_ALLOC(s->zero);
-        VC_TRY(vc_source_read_any(ctx, model, s->quant.zero_point, VC_FORM_VALUES, 0, s->zero, (size_t)s->n_scales));
+        VC_TRY(vc_source_read_any(ctx, model, vc_quant_find(&s->quant, VC_PART_ZERO_POINT), VC_FORM_VALUES, 0, s->zero,
+                                  (size_t)s->n_scales));
     }
-    VC_TRY(check_scales(ctx, s, &model->tensors[s->quant.scale]));
+    VC_TRY(check_scales(ctx, s, &model->tensors[vc_quant_scale(&s->quant)]));
 out:
     return status; /* end frees what is there */
 }
@@ -373,7 +375,8 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtyp
     stage->out.quant = NULL;
     if (item->desc.quant != NULL) {
         map_scales(s, item, &item->desc);
-        stage->state_bytes = (size_t)s->n_scales * (s->quant.zero_point != VC_NO_TENSOR ? 5 : 4);
+        stage->state_bytes =
+            (size_t)s->n_scales * (vc_quant_find(&s->quant, VC_PART_ZERO_POINT) != VC_NO_TENSOR ? 5 : 4);
     }
     item->desc = stage->out;
     return VC_OK;

@@ -51,8 +51,12 @@ static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, cons
     } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
         shape[s->axis] = item->desc.shape[s->axis];
     }
-    *c = (struct vc_companion){
-        .suffix = ".scale", .dtype = s->scale_dtype, .n_dims = n_dims, .shape = shape, .n_elems = s->n_scales};
+    *c = (struct vc_companion){.role = s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE,
+                               .suffix = ".scale",
+                               .dtype = s->scale_dtype,
+                               .n_dims = n_dims,
+                               .shape = shape,
+                               .n_elems = s->n_scales};
     return VC_OK;
 }
 
@@ -129,18 +133,19 @@ enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_i
     stage->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
     stage->scratch_bytes = vc_int8_scratch_bytes(stage, s);
     stage->out.dtype = VC_DTYPE_I8;
-    stage->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                     .granularity = s->granularity,
-                                     .axis = s->axis,
-                                     .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
-                                     .symmetric = !options->asymmetric,
-                                     .source_dtype = weights_dtype(item, stage),
-                                     .scale = 0,
-                                     .zero_point = options->asymmetric ? 1 : VC_NO_TENSOR,
-                                     .scale_is_absmax = s->absmax};
+    stage->quant =
+        (struct vc_quant){.scheme = VC_SCHEME_INT8,
+                          .granularity = s->granularity,
+                          .axis = s->axis,
+                          .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
+                          .symmetric = !options->asymmetric,
+                          .source_dtype = weights_dtype(item, stage),
+                          .n_parts = options->asymmetric ? 2 : 1,
+                          .parts = {{s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, 0}, {VC_PART_ZERO_POINT, 1}}};
     stage->n_companions = options->asymmetric ? 2 : 1;
     VC_TRY(scale_shape(ctx, item, s, &stage->companions[0]));
     stage->companions[1] = stage->companions[0];
+    stage->companions[1].role = VC_PART_ZERO_POINT;
     stage->companions[1].suffix = ".zero_point";
     stage->companions[1].dtype = VC_DTYPE_I8;
     item->desc = stage->out;

@@ -41,9 +41,9 @@ static void write_quant(struct json *json, const struct vc_model *model, const s
     json_uint(json, "group_size", quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : 0);
     json_bool(json, "symmetric", quant->symmetric);
     json_string(json, "source_dtype", vc_dtype_name(quant->source_dtype));
-    json_string(json, "scale", name_of(model, quant->scale));
-    json_string(json, "zero_point", name_of(model, quant->zero_point));
-    json_bool(json, "scale_is_absmax", quant->scale_is_absmax);
+    json_string(json, "scale", name_of(model, vc_quant_scale(quant)));
+    json_string(json, "zero_point", name_of(model, vc_quant_find(quant, VC_PART_ZERO_POINT)));
+    json_bool(json, "scale_is_absmax", vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR);
     json_end(json, '}');
 }
 

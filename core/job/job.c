@@ -200,6 +200,16 @@ static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job
 
 /* Scales and zero points share the fate of their tensor, and second names that of the first. What only the bytes of the
  * source's format need beside it (a shape, say) is left behind by an output of another format. */
+static bool is_part(const struct vc_quant *quant, size_t tensor)
+{
+    unsigned i = 0;
+
+    while (i < quant->n_parts && quant->parts[i].tensor != tensor) {
+        i++;
+    }
+    return i < quant->n_parts;
+}
+
 static void plan_companions(struct vc_job *job)
 {
     size_t i;
@@ -207,7 +217,7 @@ static void plan_companions(struct vc_job *job)
     for (i = 0; i < job->model->n_tensors; i++) {
         size_t owner = job->model->tensors[i].companion_of;
         const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
-        bool needed = job->sink->accepts_raw || quant == NULL || i == quant->scale || i == quant->zero_point;
+        bool needed = job->sink->accepts_raw || quant == NULL || is_part(quant, i);
         const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
@@ -264,7 +274,7 @@ static enum vc_status add_companion_outs(struct vc_ctx *ctx, struct vc_job *job,
                                                           .form = VC_FORM_VALUES,
                                                           .source = item->source,
                                                           .item = item->source,
-                                                          .companion = true,
+                                                          .role = c->role,
                                                           .alias = item->tied,
                                                           .alias_of = job->first_out[root->source] + 1 + k,
                                                           .source_dtype = c->dtype};
@@ -278,19 +288,20 @@ static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item 
     size_t main_out = job->first_out[item->source];
     const struct vc_item *root = vc_job_root(job, item->source);
     struct vc_quant quant = {.scheme = VC_SCHEME_NONE};
+    unsigned i;
 
     if (root->n_stages != 0) {
         const struct vc_stage *last = root->stages[root->n_stages - 1];
 
         quant = last->quant;
-        if (quant.scheme != VC_SCHEME_NONE) {
-            quant.scale += main_out + 1;
-            quant.zero_point += quant.symmetric ? 0 : main_out + 1;
+        for (i = 0; i < quant.n_parts; i++) {
+            quant.parts[i].tensor += main_out + 1;
         }
     } else if (item->desc.quant != NULL) {
         quant = *item->desc.quant;
-        quant.scale = job->first_out[quant.scale];
-        quant.zero_point = quant.symmetric ? VC_NO_TENSOR : job->first_out[quant.zero_point];
+        for (i = 0; i < quant.n_parts; i++) {
+            quant.parts[i].tensor = job->first_out[quant.parts[i].tensor];
+        }
     }
     return quant;
 }

@@ -10,15 +10,12 @@ static uint64_t source_bytes(const struct vc_model *model, size_t index, uint64_
 {
     const struct vc_tensor *t = &model->tensors[index];
     uint64_t bytes = t->size_bytes;
+    unsigned i;
 
     *file_bytes = t->file_bytes;
-    if (t->quant != NULL) {
-        bytes += model->tensors[t->quant->scale].size_bytes;
-        *file_bytes += model->tensors[t->quant->scale].file_bytes;
-        if (t->quant->zero_point != VC_NO_TENSOR) {
-            bytes += model->tensors[t->quant->zero_point].size_bytes;
-            *file_bytes += model->tensors[t->quant->zero_point].file_bytes;
-        }
+    for (i = 0; t->quant != NULL && i < t->quant->n_parts; i++) {
+        bytes += model->tensors[t->quant->parts[i].tensor].size_bytes;
+        *file_bytes += model->tensors[t->quant->parts[i].tensor].file_bytes;
     }
     return bytes;
 }
@@ -59,7 +56,7 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
     row->dequantized_bytes = t->quant != NULL || vc_dtype_is_quantized(t->dtype)
                                  ? vc_dtype_bytes(weight_dtype(t), t->n_elems)
                                  : row->bytes_before;
-    row->n_scales = t->quant != NULL ? model->tensors[t->quant->scale].n_elems : 0;
+    row->n_scales = t->quant != NULL ? model->tensors[vc_quant_scale(t->quant)].n_elems : 0;
     add_block_scales(t->dtype, row);
 }
 

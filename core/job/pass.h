@@ -31,6 +31,7 @@ struct vc_desc {
 };
 
 struct vc_companion {
+    enum vc_part_role role;
     const char *suffix; /* ".scale": the output is named <tensor><suffix> */
     enum vc_dtype dtype;
     unsigned n_dims;

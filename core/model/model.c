@@ -75,6 +75,40 @@ const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t ind
     return index < model->n_tensors ? &model->tensors[index] : NULL;
 }
 
+size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role)
+{
+    unsigned i;
+
+    for (i = 0; i < quant->n_parts; i++) {
+        if (quant->parts[i].role == role) {
+            return quant->parts[i].tensor;
+        }
+    }
+    return VC_NO_TENSOR;
+}
+
+size_t vc_quant_scale(const struct vc_quant *quant)
+{
+    size_t absmax = vc_quant_find(quant, VC_PART_ABSMAX);
+
+    return absmax != VC_NO_TENSOR ? absmax : vc_quant_find(quant, VC_PART_SCALE);
+}
+
+void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor)
+{
+    unsigned i = 0;
+
+    while (i < quant->n_parts && quant->parts[i].role != role) {
+        i++;
+    }
+    if (tensor != VC_NO_TENSOR) {
+        quant->parts[i] = (struct vc_quant_part){role, tensor};
+        quant->n_parts += i == quant->n_parts;
+    } else if (i < quant->n_parts) {
+        quant->parts[i] = quant->parts[--quant->n_parts];
+    }
+}
+
 struct name_entry {
     const char *name;
     size_t index;

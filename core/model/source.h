@@ -113,6 +113,9 @@ struct vc_model {
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
     VC_PRINTF(4, 5);
 
+/* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */
+void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor);
+
 /* Bytes of the first n elements of a tensor's values; n is a multiple of the block, or all of them. */
 static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t n_elems)
 {

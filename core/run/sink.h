@@ -26,10 +26,10 @@ struct vc_out_tensor {
     bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
     size_t source;              /* source tensor it comes from */
     size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
-    bool companion;             /* scale or zero point of the main tensor before it */
+    enum vc_part_role role;     /* CODES: a main tensor, quantized or not; else a part of the main tensor before it */
     bool alias;                 /* another name of an output before it: no bytes come ... */
     size_t alias_of;            /* ... that one */
-    struct vc_quant quant;      /* main tensors; scheme NONE if plain. scale and zero_point are output indices */
+    struct vc_quant quant;      /* main tensors; scheme NONE if plain. Its parts are output indices */
     enum vc_dtype source_dtype; /* what it was in the source */
 };
 
@@ -39,8 +39,8 @@ struct vc_out_list {
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
     const bool *drop; /* by role: what is not wanted in the output */
-    /* What other workers write (--shard), in the order of the source and without companions; scale and zero_point of
-     * quant say nothing here. Not sure where weights would have to be read to know it. */
+    /* What other workers write (--shard), in the order of the source and without companions; quant has no parts
+     * here. Not sure where weights would have to be read to know it. */
     size_t n_elsewhere;
     const struct vc_out_tensor *elsewhere;
     bool elsewhere_unsure;

@@ -143,6 +143,8 @@ static enum vc_status find_companion(const struct entry *e, const char *key, boo
 enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor,
                                   const struct vc_quant *quant)
 {
+    unsigned i;
+
     if (model->quants == NULL) {
         model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
         if (model->quants == NULL) {
@@ -151,9 +153,8 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
     }
     model->quants[tensor] = *quant;
     model->tensors[tensor].quant = &model->quants[tensor];
-    model->tensors[quant->scale].companion_of = tensor;
-    if (quant->zero_point != VC_NO_TENSOR) {
-        model->tensors[quant->zero_point].companion_of = tensor;
+    for (i = 0; i < quant->n_parts; i++) {
+        model->tensors[quant->parts[i].tensor].companion_of = tensor;
     }
     return VC_OK;
 }
@@ -204,16 +205,16 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
 /* One number per row without the other axes: how bitsandbytes keeps them. */
 static bool is_list_of_rows(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
-    return quant->scale_is_absmax && quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 &&
-           t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
+    return vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
+           quant->axis == 0 && t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
 }
 
 /* "scale_is_absmax": true; there, or not. */
-static enum vc_status read_absmax(const struct entry *e, struct vc_quant *quant)
+static enum vc_status read_absmax(const struct entry *e, bool *absmax)
 {
     json_t *value = json_object_get(e->json, "scale_is_absmax");
 
-    quant->scale_is_absmax = value != NULL;
+    *absmax = value != NULL;
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
@@ -221,7 +222,10 @@ static enum vc_status apply_int8(const struct entry *e)
 {
     static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",     "symmetric",
                                        "source_dtype", "scale",       "zero_point", "scale_is_absmax"};
-    struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .zero_point = VC_NO_TENSOR};
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8};
+    size_t scale_index = VC_NO_TENSOR;
+    size_t zero_index = VC_NO_TENSOR;
+    bool absmax = false;
     const struct vc_tensor *t = &e->model->tensors[e->tensor];
     json_t *symmetric = json_object_get(e->json, "symmetric");
     const struct vc_tensor *scale;
@@ -241,18 +245,20 @@ static enum vc_status apply_int8(const struct entry *e)
         return refuse_key(e, "symmetric", "true or false");
     }
     quant.symmetric = json_is_true(symmetric);
-    VC_TRY(read_absmax(e, &quant));
-    VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &quant.scale));
-    scale = &e->model->tensors[quant.scale];
+    VC_TRY(read_absmax(e, &absmax));
+    VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
+    vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
+    scale = &e->model->tensors[scale_index];
     if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_rows(t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
                        scale->name);
     }
     if (!quant.symmetric) {
-        VC_TRY(find_companion(e, "zero_point", may_be_zero_point, "i8", &quant.zero_point));
-        if (!vc_manifest_same_shape(scale, &e->model->tensors[quant.zero_point])) {
+        VC_TRY(find_companion(e, "zero_point", may_be_zero_point, "i8", &zero_index));
+        vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
+        if (!vc_manifest_same_shape(scale, &e->model->tensors[zero_index])) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
-                           e->model->tensors[quant.zero_point].name, scale->name);
+                           e->model->tensors[zero_index].name, scale->name);
         }
     } else if (json_object_get(e->json, "zero_point") != NULL) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t->name);

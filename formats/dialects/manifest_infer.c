@@ -52,20 +52,22 @@ static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor 
 static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, char *buffer)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
-    struct vc_quant quant = {
-        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32, .zero_point = VC_NO_TENSOR};
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32};
+    size_t scale = find_suffixed(model, t->name, ".scale", VC_DTYPE_F32, buffer);
+    size_t zero;
 
-    quant.scale = find_suffixed(model, t->name, ".scale", VC_DTYPE_F32, buffer);
-    if (quant.scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[quant.scale], &quant)) {
+    if (scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[scale], &quant)) {
         return VC_OK;
     }
-    quant.zero_point = find_suffixed(model, t->name, ".zero_point", VC_DTYPE_I8, buffer);
-    if (quant.zero_point == VC_NO_TENSOR) {
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    zero = find_suffixed(model, t->name, ".zero_point", VC_DTYPE_I8, buffer);
+    if (zero == VC_NO_TENSOR) {
         /* One that is there but cannot be meant: better plain than wrong. */
         return vc_model_find(model, buffer) == VC_NO_TENSOR ? vc_manifest_attach(ctx, model, tensor, &quant) : VC_OK;
     }
     quant.symmetric = false;
-    return vc_manifest_same_shape(&model->tensors[quant.scale], &model->tensors[quant.zero_point])
+    vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
+    return vc_manifest_same_shape(&model->tensors[scale], &model->tensors[zero])
                ? vc_manifest_attach(ctx, model, tensor, &quant)
                : VC_OK;
 }

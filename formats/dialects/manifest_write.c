@@ -55,12 +55,12 @@ static void add_quant(struct vc_text *text, const struct vc_out_list *outs, cons
     }
     vc_text_add(text, ", \"symmetric\": %s", quant->symmetric ? "true" : "false");
     add_string(text, "source_dtype", vc_dtype_name(quant->source_dtype));
-    add_string(text, "scale", outs->tensors[quant->scale].name);
-    if (quant->scale_is_absmax) {
+    add_string(text, "scale", outs->tensors[vc_quant_scale(quant)].name);
+    if (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR) {
         vc_text_add(text, ", \"scale_is_absmax\": true");
     }
     if (!quant->symmetric) {
-        add_string(text, "zero_point", outs->tensors[quant->zero_point].name);
+        add_string(text, "zero_point", outs->tensors[vc_quant_find(quant, VC_PART_ZERO_POINT)].name);
     }
 }
 

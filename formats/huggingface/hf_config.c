@@ -146,7 +146,8 @@ static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_ten
     if (out->form == VC_FORM_VALUES) {
         return layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
     }
-    return source->quant != NULL && vc_name_is_quantized_part(r->change->model->tensors[source->quant->scale].name);
+    return source->quant != NULL &&
+           vc_name_is_quantized_part(r->change->model->tensors[vc_quant_scale(source->quant)].name);
 }
 
 static enum vc_status list_weights(struct rewriting *r)

@@ -71,7 +71,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
     VC_TRY_ALLOC(j.states);
     for (i = 0; i < outs->n; i++) {
-        if (!outs->tensors[i].companion) {
+        if (outs->tensors[i].role == VC_PART_CODES) {
             j.states[outs->tensors[i].source] = told[i] ? QUANTIZED : KEPT;
             longest = strlen(outs->tensors[i].name) > longest ? strlen(outs->tensors[i].name) : longest;
         }
@@ -80,7 +80,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     VC_TRY_ALLOC(j.name);
     for (i = 0; i < outs->n && *note == NULL; i++) {
         const char *name = outs->tensors[i].name;
-        const char *kept = told[i] && !outs->tensors[i].companion ? kept_beside(&j, name) : NULL;
+        const char *kept = told[i] && outs->tensors[i].role == VC_PART_CODES ? kept_beside(&j, name) : NULL;
 
         if (kept != NULL) {
             *note = vc_arena_printf(ctx, arena,

@@ -35,7 +35,7 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        if (self->outs->tensors[i].companion) {
+        if (self->outs->tensors[i].role != VC_PART_CODES) {
             largest = vc_max_u64(largest, self->outs->tensors[i].size_bytes);
         }
     }
@@ -166,7 +166,7 @@ static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, str
     uint64_t n_after = t->size_bytes - packet->offset - packet->n_plain;
 
     packet->check = vc_crc32_place(vc_crc32(0, packet->data, packet->n_plain), n_after);
-    return t->companion ? VC_OK : pack_piece(ctx, self, packet);
+    return t->role != VC_PART_CODES ? VC_OK : pack_piece(ctx, self, packet);
 }
 
 /* ---- appending ---- */
@@ -226,7 +226,7 @@ static size_t spool_of(const struct npz_sink *self, size_t out)
 {
     size_t n = 0;
 
-    while (self->outs->tensors[out].companion && self->outs->tensors[out - n].companion) {
+    while (self->outs->tensors[out].role != VC_PART_CODES && self->outs->tensors[out - n].role != VC_PART_CODES) {
         n++;
     }
     return n - 1;
@@ -329,7 +329,7 @@ static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
     struct npz_out *member = &self->members[out];
     enum vc_status status = VC_OK;
 
-    if (self->outs->tensors[out].companion) {
+    if (self->outs->tensors[out].role != VC_PART_CODES) {
         VC_TRY(append_companion(ctx, self, out));
     }
     if (!member->started) { /* without elements */
@@ -348,7 +348,7 @@ static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, con
     enum vc_status status = VC_OK;
 
     atomic_fetch_xor(&self->members[packet->out].crc, (unsigned)packet->check);
-    if (self->outs->tensors[packet->out].companion) {
+    if (self->outs->tensors[packet->out].role != VC_PART_CODES) {
         return spool_store(ctx, self, packet);
     }
     while (self->current < packet->out) {

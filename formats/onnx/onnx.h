@@ -276,7 +276,7 @@ enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, s
 /* Codes that become weights: their parts, and the nodes that do it. */
 struct onnx_quantized {
     struct onnx_tensor *codes, *scale, *zero; /* zero: NULL where they are symmetric */
-    struct vc_quant quant;                    /* but for scale and zero_point */
+    struct vc_quant quant;                    /* but for its parts */
     struct onnx_link link;                    /* but for tensor */
 };
 

@@ -243,7 +243,7 @@ static enum vc_status add_next_tensor(struct layout *l, const struct vc_field *f
         return add_kept(l, out, tensor);
     }
     VC_TRY(add_new(l, out, tensor->message));
-    for (out++; out < self->outs->n && self->outs->tensors[out].companion; out++) {
+    for (out++; out < self->outs->n && self->outs->tensors[out].role != VC_PART_CODES; out++) {
         VC_TRY(add_new(l, out, (struct vc_span){0, 0}));
     }
 out:
@@ -317,7 +317,7 @@ static enum vc_status add_new_nodes(struct layout *l)
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        if (vc_onnx_is_changed(self, i) && !self->outs->tensors[i].companion) {
+        if (vc_onnx_is_changed(self, i) && self->outs->tensors[i].role == VC_PART_CODES) {
             vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
         }
     }

@@ -52,18 +52,19 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
                              const struct onnx_quantized *q, struct vc_quant *quant)
 {
     struct vc_tensor *t = &model->tensors[q->codes->index];
-    enum vc_status status;
+    enum vc_status status = VC_OK;
+    unsigned i;
 
     *quant = q->quant;
     quant->source_dtype = vc_onnx_types[q->link.type].dtype;
-    quant->scale = q->scale->index;
-    t->quant = quant;
-    model->tensors[quant->scale].companion_of = q->codes->index;
-    VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->scale]));
+    vc_quant_set(quant, VC_PART_SCALE, q->scale->index);
     if (q->zero != NULL) {
-        quant->zero_point = q->zero->index;
-        model->tensors[quant->zero_point].companion_of = q->codes->index;
-        VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->zero_point]));
+        vc_quant_set(quant, VC_PART_ZERO_POINT, q->zero->index);
+    }
+    t->quant = quant;
+    for (i = 0; i < quant->n_parts; i++) {
+        model->tensors[quant->parts[i].tensor].companion_of = q->codes->index;
+        VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->parts[i].tensor]));
     }
 out:
     return status;

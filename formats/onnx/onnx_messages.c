@@ -63,8 +63,9 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
 {
     const struct vc_out_tensor *out = &self->outs->tensors[main];
     const char *inner = self->out[main].inner;
-    const char *inputs[3] = {self->out[main].name, self->out[out->quant.scale].name,
-                             out->quant.symmetric ? NULL : self->out[out->quant.zero_point].name};
+    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(&out->quant)].name,
+                             out->quant.symmetric ? NULL
+                                                  : self->out[vc_quant_find(&out->quant, VC_PART_ZERO_POINT)].name};
     struct vc_text node;
 
     start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs, inner != NULL ? inner : out->name, &node);
@@ -103,11 +104,12 @@ static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t
     const struct vc_out_tensor *out = &self->outs->tensors[main];
     const struct onnx_out *o = &self->out[main];
     const char *difference[3] = {o->codes, o->zero_point};
-    const char *factors[3] = {o->codes, self->out[out->quant.scale].name};
+    const char *factors[3] = {o->codes, self->out[vc_quant_scale(&out->quant)].name};
 
     put_cast(ctx, out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
     if (!out->quant.symmetric) {
-        put_cast(ctx, out, ".cast_zero_point", self->out[out->quant.zero_point].name, o->zero_point, ONNX_FLOAT, text);
+        put_cast(ctx, out, ".cast_zero_point", self->out[vc_quant_find(&out->quant, VC_PART_ZERO_POINT)].name,
+                 o->zero_point, ONNX_FLOAT, text);
         put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
         factors[0] = o->difference;
     }
@@ -140,7 +142,7 @@ static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_
     const struct vc_out_tensor *t = &self->outs->tensors[out];
     const struct vc_out_tensor *main;
 
-    while (self->outs->tensors[out].companion) {
+    while (self->outs->tensors[out].role != VC_PART_CODES) {
         out--;
     }
     main = &self->outs->tensors[out];
@@ -166,7 +168,7 @@ static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
 
-    if (t->companion) {
+    if (t->role != VC_PART_CODES) {
         return companion_dims(self, out, dims);
     }
     if (t->n_dims != 0) {

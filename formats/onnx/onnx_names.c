@@ -235,13 +235,13 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
         self->first_out[i] = ONNX_NONE;
     }
     for (i = 0; i < outs->n; i++) {
-        if (!outs->tensors[i].companion) {
+        if (outs->tensors[i].role == VC_PART_CODES) {
             self->first_out[outs->tensors[i].source] = i;
         }
     }
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
-        if (outs->tensors[i].companion) {
+        if (outs->tensors[i].role != VC_PART_CODES) {
             VC_TRY(choose_name(ctx, self, outs->tensors[i].name, "", &self->out[i].name));
         } else if (vc_onnx_is_changed(self, i)) {
             VC_TRY(check_version(ctx, self, i));

@@ -161,10 +161,7 @@ static bool parts_fit(struct onnx_quantized *q, size_t zero)
         (q->zero != NULL && (dtype_of(q->zero) != VC_DTYPE_I8 || !same_dims(q->zero, q->scale)))) {
         return false;
     }
-    q->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                 .symmetric = q->zero == NULL,
-                                 .source_dtype = VC_DTYPE_F32,
-                                 .zero_point = VC_NO_TENSOR};
+    q->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8, .symmetric = q->zero == NULL, .source_dtype = VC_DTYPE_F32};
     return true;
 }
 

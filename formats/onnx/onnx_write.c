@@ -85,7 +85,8 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        n_products += vc_onnx_is_changed(self, i) && !self->outs->tensors[i].companion && vc_onnx_is_product(self, i);
+        n_products +=
+            vc_onnx_is_changed(self, i) && self->outs->tensors[i].role == VC_PART_CODES && vc_onnx_is_product(self, i);
     }
     if (self->data_bytes != 0) {
         data =

@@ -182,7 +182,7 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
         const struct vc_out_tensor *out = &plan->outs->tensors[i];
         const char *first;
 
-        if (!out->alias || out->companion || to->file_of[plan->records->of_out[out->alias_of]] != file) {
+        if (!out->alias || out->role != VC_PART_CODES || to->file_of[plan->records->of_out[out->alias_of]] != file) {
             continue;
         }
         first = plan->outs->tensors[out->alias_of].name;

@@ -190,11 +190,9 @@ static enum vc_status look_at_packed(struct finding *f, struct packed *p, bool *
     if (!sure) {
         return VC_OK;
     }
-    p->quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                 .symmetric = true,
-                                 .source_dtype = f->model->tensors[p->scale].dtype,
-                                 .scale = p->scale,
-                                 .zero_point = VC_NO_TENSOR};
+    p->quant = (struct vc_quant){
+        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = f->model->tensors[p->scale].dtype};
+    vc_quant_set(&p->quant, VC_PART_SCALE, p->scale);
     VC_TRY(read_granularity(f, &f->model->tensors[p->scale], p->n_rows, p->row, &p->quant, found));
     if (!*found && p->quant.granularity != VC_GRANULARITY_GROUP) {
         return vc_fail(f->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
@@ -316,10 +314,7 @@ static enum vc_status look_at_absmax(struct finding *f, size_t codes, size_t n_p
     struct vc_quant quant = {.scheme = VC_SCHEME_INT8,
                              .granularity = VC_GRANULARITY_CHANNEL,
                              .symmetric = true,
-                             .source_dtype = VC_DTYPE_F32,
-                             .scale = absmax,
-                             .zero_point = VC_NO_TENSOR,
-                             .scale_is_absmax = true};
+                             .source_dtype = VC_DTYPE_F32};
     unsigned char order = 0;
     enum vc_status status = VC_OK;
 
@@ -327,6 +322,7 @@ static enum vc_status look_at_absmax(struct finding *f, size_t codes, size_t n_p
         !is_free(&f->model->tensors[absmax])) {
         return VC_OK;
     }
+    vc_quant_set(&quant, VC_PART_ABSMAX, absmax);
     if (format != VC_NO_TENSOR) {
         if (f->model->tensors[format].dtype != VC_DTYPE_U8 || f->model->tensors[format].n_elems != 1) {
             return VC_OK;
@@ -373,7 +369,7 @@ static enum vc_status look_at_scaled(struct finding *f, size_t codes, size_t n_p
     size_t n = strlen(t->name);
     size_t scale = find_with(f, t->name, n, "_scale");
     size_t zero = find_with(f, t->name, n, "_zero_point");
-    struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .symmetric = zero == VC_NO_TENSOR, .zero_point = zero};
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .symmetric = zero == VC_NO_TENSOR};
     bool sure = false;
     enum vc_status status = VC_OK;
 
@@ -385,7 +381,8 @@ static enum vc_status look_at_scaled(struct finding *f, size_t codes, size_t n_p
                                  !vc_manifest_same_shape(&f->model->tensors[scale], &f->model->tensors[zero]))) {
         return VC_OK;
     }
-    quant.scale = scale;
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
     quant.source_dtype = f->model->tensors[scale].dtype;
     VC_TRY(read_granularity(f, &f->model->tensors[scale], t->shape[0], t->shape[1], &quant, &sure));
     if (sure) {

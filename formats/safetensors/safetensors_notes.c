@@ -222,8 +222,9 @@ static const char *tail_of(const struct vc_model *model, size_t of, size_t compa
 static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
 {
     const struct vc_quant *quant = s->model->tensors[of].quant;
-    const char *scale = quant != NULL ? tail_of(s->model, of, quant->scale) : NULL;
-    const char *zero = quant != NULL && !quant->symmetric ? tail_of(s->model, of, quant->zero_point) : NULL;
+    const char *scale = quant != NULL ? tail_of(s->model, of, vc_quant_scale(quant)) : NULL;
+    size_t zero_point = quant != NULL ? vc_quant_find(quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
+    const char *zero = zero_point != VC_NO_TENSOR ? tail_of(s->model, of, zero_point) : NULL;
     size_t main = s->n;
     enum vc_status status;
 
@@ -233,11 +234,11 @@ static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
     VC_TRY(add(s, name, "", of));
     if (scale != NULL) {
         s->list[main].scale = s->n;
-        VC_TRY(add(s, name, scale, quant->scale));
+        VC_TRY(add(s, name, scale, vc_quant_scale(quant)));
     }
     if (zero != NULL) {
         s->list[main].zero_point = s->n;
-        VC_TRY(add(s, name, zero, quant->zero_point));
+        VC_TRY(add(s, name, zero, zero_point));
     }
 out:
     return status;
@@ -365,8 +366,10 @@ static enum vc_status attach(struct seconds *s, size_t first)
         if (second->scale != VC_NO_TENSOR) {
             struct vc_quant quant = *s->model->tensors[second->of].quant;
 
-            quant.scale = first + second->scale;
-            quant.zero_point = second->zero_point != VC_NO_TENSOR ? first + second->zero_point : VC_NO_TENSOR;
+            vc_quant_set(&quant, vc_quant_find(&quant, VC_PART_ABSMAX) != VC_NO_TENSOR ? VC_PART_ABSMAX : VC_PART_SCALE,
+                         first + second->scale);
+            vc_quant_set(&quant, VC_PART_ZERO_POINT,
+                         second->zero_point != VC_NO_TENSOR ? first + second->zero_point : VC_NO_TENSOR);
             VC_TRY(vc_manifest_attach(s->ctx, s->model, first + i, &quant));
         }
     }

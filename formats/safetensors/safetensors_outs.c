@@ -87,7 +87,7 @@ static bool fits(const struct making *m, const struct vc_out_tensor *out)
     size_t n_path;
 
     if (out->n_dims != 2 || !vc_name_is_module_weight(out->name, &n_path) || !quant->symmetric ||
-        quant->scale_is_absmax != absmax) {
+        (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR) != absmax) {
         return false;
     }
     if (quant->granularity == VC_GRANULARITY_GROUP) {
@@ -205,7 +205,7 @@ static enum vc_status find_scales(struct making *m)
                            m->layout == VC_LAYOUT_BITSANDBYTES ? "bitsandbytes" : "compressed-tensors");
         }
         m->to->told[i] = true;
-        m->scale_of[out->quant.scale] = i;
+        m->scale_of[vc_quant_scale(&out->quant)] = i;
     }
     return VC_OK;
 }

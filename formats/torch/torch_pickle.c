@@ -11,7 +11,8 @@
 
 static const struct torch_dtype *dtype_of(const struct torch_writer *w, const struct vc_out_tensor *out)
 {
-    if (w->source != NULL && w->source->found[out->source].tensor.dtype->dtype == out->dtype && !out->companion) {
+    if (w->source != NULL && w->source->found[out->source].tensor.dtype->dtype == out->dtype &&
+        out->role == VC_PART_CODES) {
         return w->source->found[out->source].tensor.dtype;
     }
     return vc_torch_dtype_of(out->dtype);
@@ -21,7 +22,8 @@ void vc_torch_write_out(struct torch_writer *w, size_t index)
 {
     const struct vc_out_tensor *out = &w->outs->tensors[index];
     const struct torch_tensor *t = w->source == NULL ? NULL : &w->source->found[out->source].tensor;
-    bool may = t != NULL && !out->companion && vc_dtype_is_float(out->dtype); /* only those can have gradients */
+    bool may =
+        t != NULL && out->role == VC_PART_CODES && vc_dtype_is_float(out->dtype); /* only those can have gradients */
 
     vc_torch_emit_tensor(&w->e, out, dtype_of(w, out), w->keys[index], may && t->parameter, may && t->requires_grad);
 }
@@ -32,7 +34,7 @@ size_t vc_torch_companions_of(const struct torch_writer *w, size_t index)
 {
     size_t n = 0;
 
-    while (index + 1 + n < w->outs->n && w->outs->tensors[index + 1 + n].companion) {
+    while (index + 1 + n < w->outs->n && w->outs->tensors[index + 1 + n].role != VC_PART_CODES) {
         n++;
     }
     return n;
@@ -138,7 +140,7 @@ static enum vc_status find_outs(struct torch_writer *w)
         w->main_out[i] = VC_NO_TENSOR;
     }
     for (i = 0; i < w->outs->n; i++) {
-        if (!w->outs->tensors[i].companion) {
+        if (w->outs->tensors[i].role == VC_PART_CODES) {
             w->main_out[w->outs->tensors[i].source] = i;
         }
     }

@@ -27,10 +27,31 @@ enum vc_granularity {
 
 enum vc_scheme {
     VC_SCHEME_NONE = 0,
-    VC_SCHEME_INT8 /* value = (float)(code - zero_point) * scale; docs/numerics.md */
+    VC_SCHEME_INT8 = 1 /* value = (float)(code - zero_point) * scale; docs/numerics.md */
 };
 
-/* How a quantized tensor's codes become values. */
+/* What a part of a quantized weight is. The codes are the tensor that has the weight's name; the other parts are
+ * tensors of their own beside it. Numbers are stable. */
+enum vc_part_role {
+    VC_PART_CODES = 0,
+    VC_PART_SCALE = 1,        /* value = code * scale */
+    VC_PART_ABSMAX = 2,       /* largest magnitudes in place of scales: scale = absmax / 127 (bitsandbytes) */
+    VC_PART_ZERO_POINT = 3,   /* the code that stands for 0 */
+    VC_PART_GLOBAL_SCALE = 4, /* one number for all scales of the tensor */
+    VC_PART_CODEBOOK = 5,     /* the value of each code */
+    VC_PART_SCALE_SCALE = 6,  /* scales of scales that are codes themselves */
+    VC_PART_SCALE_OFFSET = 7, /* what is added to scales that are codes themselves */
+    VC_PART_ORDER = 8,        /* which group an input channel belongs to */
+    VC_PART_MASK = 9,         /* one bit per value: 1 = kept */
+    VC_PART_ROLES = 10
+};
+
+struct vc_quant_part {
+    enum vc_part_role role;
+    size_t tensor; /* its index in the model */
+};
+
+/* How a quantized tensor's codes become values. A role occurs at most once among the parts. */
 struct vc_quant {
     enum vc_scheme scheme;
     enum vc_granularity granularity;
@@ -38,10 +59,14 @@ struct vc_quant {
     uint64_t group_size;
     bool symmetric;
     enum vc_dtype source_dtype; /* what the weights were before; VC_DTYPE_F32 where the file does not tell */
-    size_t scale;               /* index of the tensor of scales: f32, f16 or bf16 */
-    size_t zero_point;          /* index of the i8 tensor of zero points; VC_NO_TENSOR when symmetric */
-    bool scale_is_absmax;       /* it holds absolute maxima, as bitsandbytes has them: the scale is 1/127 of it */
+    unsigned n_parts;           /* beside the codes */
+    struct vc_quant_part parts[VC_PART_ROLES];
 };
+
+/* The tensor that is the part of that role, or VC_NO_TENSOR. */
+VC_API size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role);
+/* The part that scales come from, VC_PART_SCALE or VC_PART_ABSMAX: f32, f16 or bf16. */
+VC_API size_t vc_quant_scale(const struct vc_quant *quant);
 
 /* What a tensor is for. Only weights are worked on; the others are kept, or dropped on request. */
 enum vc_role {

@@ -101,8 +101,11 @@ static struct setting *make(struct setting *s, enum vc_layout layout)
     s->outs[Q_SCALE].source = Q;
     s->outs[Q].form = VC_FORM_VALUES;
     s->outs[Q].dtype = VC_DTYPE_I8;
-    s->outs[Q].quant = (struct vc_quant){
-        .scheme = VC_SCHEME_INT8, .granularity = VC_GRANULARITY_CHANNEL, .symmetric = true, .scale = Q_SCALE};
+    s->outs[Q].quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
+                                         .granularity = VC_GRANULARITY_CHANNEL,
+                                         .symmetric = true,
+                                         .n_parts = 1,
+                                         .parts = {{VC_PART_SCALE, Q_SCALE}}};
     s->told[Q] = layout != VC_LAYOUT_PLAIN;
     s->model = (struct vc_model){.n_tensors = N_OUTS, .tensors = s->tensors};
     s->list = (struct vc_out_list){.n = N_OUTS, .tensors = s->outs};
@@ -285,7 +288,7 @@ static void test_elsewhere(void **state)
     /* the codes are: made there, or copied there */
     make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
     elsewhere[0] = s.outs[Q];
-    elsewhere[0].quant.scale = 0;
+    elsewhere[0].quant.n_parts = 0;
     s.list =
         (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
     s.change.told = s.told + HEAD;

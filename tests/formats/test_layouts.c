@@ -362,10 +362,14 @@ static void check_codes(struct vc_ctx *ctx, const struct vc_model *model, const 
             absmax = vc_f32_magnitude(x) > absmax ? vc_f32_magnitude(x) : absmax;
         }
         s = vc_int8_scale(absmax);
-        s = dtype == VC_DTYPE_F16 && !t->quant->scale_is_absmax ? vc_f16_to_f32(vc_f32_to_f16(s)) : s;
-        s = dtype == VC_DTYPE_BF16 && !t->quant->scale_is_absmax ? vc_bf16_to_f32(vc_f32_to_bf16(s)) : s;
-        assert_int_equal(vc_model_read(ctx, model, t->quant->scale, r, 1, raw, sizeof raw), VC_OK);
-        if (t->quant->scale_is_absmax) {
+        s = dtype == VC_DTYPE_F16 && vc_quant_find(t->quant, VC_PART_ABSMAX) == VC_NO_TENSOR
+                ? vc_f16_to_f32(vc_f32_to_f16(s))
+                : s;
+        s = dtype == VC_DTYPE_BF16 && vc_quant_find(t->quant, VC_PART_ABSMAX) == VC_NO_TENSOR
+                ? vc_bf16_to_f32(vc_f32_to_bf16(s))
+                : s;
+        assert_int_equal(vc_model_read(ctx, model, vc_quant_scale(t->quant), r, 1, raw, sizeof raw), VC_OK);
+        if (vc_quant_find(t->quant, VC_PART_ABSMAX) != VC_NO_TENSOR) {
             assert_int_equal(vc_le32(raw), absmax);
         } else if (dtype == VC_DTYPE_F32) {
             assert_int_equal(vc_le32(raw), vc_f32_bits(s));
@@ -475,7 +479,7 @@ static void test_bitsandbytes(void **state)
     has_text(in_folder("q.safetensors"), "\"b.c.SCB\":{\"dtype\":\"F32\",\"shape\":[5],");
     has_text(in_folder("q.safetensors"), "\"b.c.weight_format\":{\"dtype\":\"U8\",\"shape\":[],");
     model = must_open(ctx, "q.safetensors");
-    assert_true(tensor(model, "a.weight")->quant->scale_is_absmax);
+    assert_true(vc_quant_find(tensor(model, "a.weight")->quant, VC_PART_ABSMAX) != VC_NO_TENSOR);
     assert_int_equal(tensor(model, "a.weight_format")->companion_of, vc_model_find(model, "a.weight"));
     check_codes(ctx, model, "a.weight", VC_DTYPE_F16, 0);
     check_codes(ctx, model, "b.c.weight", VC_DTYPE_F16, 48);

@@ -105,8 +105,8 @@ static void test_what_fits_is_applied(void **state)
             assert_int_equal(q->group_size, cases[i].expect.group_size);
             assert_int_equal(q->symmetric, asymmetric == 0);
             assert_int_equal(q->source_dtype, VC_DTYPE_F16);
-            assert_int_equal(q->scale, W_SCALE);
-            assert_int_equal(q->zero_point, asymmetric != 0 ? W_ZERO : VC_NO_TENSOR);
+            assert_int_equal(vc_quant_scale(q), W_SCALE);
+            assert_int_equal(vc_quant_find(q, VC_PART_ZERO_POINT), asymmetric != 0 ? W_ZERO : VC_NO_TENSOR);
             assert_int_equal(t.tensors[W_SCALE].companion_of, W);
             assert_int_equal(t.tensors[W_ZERO].companion_of, asymmetric != 0 ? W : VC_NO_TENSOR);
             assert_int_equal(t.tensors[B].companion_of, VC_NO_TENSOR);
@@ -146,7 +146,7 @@ static void test_other_scales(void **state)
     table_open(ctx, &t, shape_channel, 3);
     t.tensors[W_SCALE].dtype = VC_DTYPE_F16;
     assert_int_equal(apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}")), VC_OK);
-    assert_false(t.tensors[W].quant->scale_is_absmax);
+    assert_true(vc_quant_find(t.tensors[W].quant, VC_PART_ABSMAX) == VC_NO_TENSOR);
     table_close(ctx, &t);
     table_open(ctx, &t, shape_channel, 3);
     t.tensors[W_SCALE].dtype = VC_DTYPE_U16;
@@ -155,7 +155,7 @@ static void test_other_scales(void **state)
               DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}, \"w.scale\": {\"dtype\": \"bf16\"}")),
         VC_OK);
     assert_int_equal(t.tensors[W_SCALE].dtype, VC_DTYPE_BF16);
-    assert_int_equal(t.tensors[W].quant->scale, W_SCALE);
+    assert_int_equal(vc_quant_scale(t.tensors[W].quant), W_SCALE);
     /* twice is once too often */
     assert_int_equal(apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE "}")), VC_E_FORMAT);
     table_close(ctx, &t);
@@ -167,7 +167,7 @@ static void test_other_scales(void **state)
     assert_int_equal(
         apply(ctx, &t, DOCUMENT("\"w\": {" INT8 "," CHANNEL "," SYMMETRIC "," SCALE ", \"scale_is_absmax\": true}")),
         VC_OK);
-    assert_true(t.tensors[W].quant->scale_is_absmax);
+    assert_true(vc_quant_find(t.tensors[W].quant, VC_PART_ABSMAX) != VC_NO_TENSOR);
     table_close(ctx, &t);
     test_ctx_done(ctx);
 }
@@ -355,8 +355,8 @@ static void test_what_is_written_is_understood(void **state)
                        .group_size = 3,
                        .symmetric = granularity == 1,
                        .source_dtype = VC_DTYPE_F64,
-                       .scale = W_SCALE,
-                       .zero_point = granularity == 1 ? VC_NO_TENSOR : W_ZERO}},
+                       .n_parts = granularity == 1 ? 1 : 2,
+                       .parts = {{VC_PART_SCALE, W_SCALE}, {VC_PART_ZERO_POINT, W_ZERO}}}},
             {.name = "w.scale", .dtype = VC_DTYPE_F32},
             {.name = "w.zero_point", .dtype = VC_DTYPE_I8},
             {.name = "b", .dtype = VC_DTYPE_F32},

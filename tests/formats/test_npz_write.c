@@ -59,10 +59,10 @@ static int set_up(void **state)
                                          .group_size = 2,
                                          .symmetric = true,
                                          .source_dtype = VC_DTYPE_F32,
-                                         .scale = W_SCALE,
-                                         .zero_point = VC_NO_TENSOR};
+                                         .n_parts = 1,
+                                         .parts = {{VC_PART_SCALE, W_SCALE}}};
     tensors[W_SCALE] = out_tensor("fc.weight.scale", VC_DTYPE_F32, shape_scale, 2, 0);
-    tensors[W_SCALE].companion = true;
+    tensors[W_SCALE].role = VC_PART_SCALE;
     tensors[EMPTY] = out_tensor("empty", VC_DTYPE_F32, shape_empty, 2, 1);
     tensors[NOTES] = out_tensor("notes.txt", VC_DTYPE_RAW, shape_notes, 1, 2);
     tensors[NOTES].form = VC_FORM_RAW;
@@ -123,7 +123,7 @@ static void cut_into_pieces(struct work *work, size_t piece_bytes)
 {
     work->n_pieces = 0;
     for (size_t i = 0; i < N_OUTS; i++) {
-        for (uint64_t at = 0; !tensors[i].companion && at < tensors[i].size_bytes; at += piece_bytes) {
+        for (uint64_t at = 0; tensors[i].role == VC_PART_CODES && at < tensors[i].size_bytes; at += piece_bytes) {
             size_t n = (size_t)vc_min_u64(piece_bytes, tensors[i].size_bytes - at);
 
             work->pieces[work->n_pieces++] = (struct piece){i, at, n};

@@ -86,8 +86,8 @@ static void test_sample(void **state)
     assert_int_equal(t->quant->granularity, VC_GRANULARITY_CHANNEL);
     assert_int_equal(t->quant->axis, 1);
     assert_false(t->quant->symmetric);
-    assert_int_equal(t->quant->scale, vc_model_find(o.model, "w.scale"));
-    assert_int_equal(t->quant->zero_point, vc_model_find(o.model, "w.zero_point"));
+    assert_int_equal(vc_quant_scale(t->quant), vc_model_find(o.model, "w.scale"));
+    assert_int_equal(vc_quant_find(t->quant, VC_PART_ZERO_POINT), vc_model_find(o.model, "w.zero_point"));
     assert_int_equal(t->channel_axis, 1);
     t = get(&o, "w.scale");
     assert_int_equal(t->companion_of, vc_model_find(o.model, "w"));
@@ -372,7 +372,7 @@ static void expect_product(struct onnx_builder *g, bool symmetric, unsigned axis
     assert_int_equal(t->quant->symmetric, symmetric);
     assert_int_equal(t->quant->granularity, axis == VC_MAX_DIMS ? VC_GRANULARITY_TENSOR : VC_GRANULARITY_CHANNEL);
     assert_true(axis == VC_MAX_DIMS || t->quant->axis == axis);
-    assert_int_equal(vc_model_tensor(o.model, t->quant->scale)->n_dims, axis == VC_MAX_DIMS ? 1 : 2);
+    assert_int_equal(vc_model_tensor(o.model, vc_quant_scale(t->quant))->n_dims, axis == VC_MAX_DIMS ? 1 : 2);
     close_model(&o);
     test_ctx_done(ctx);
 }

@@ -147,8 +147,8 @@ static void expect_names(const char *metadata, size_t n_tensors)
 
         assert_int_equal(v->alias_of, vc_model_find(model, "w"));
         assert_int_equal(v->file_bytes, 0);
-        assert_int_equal(v->quant->scale, vc_model_find(model, "v.scale"));
-        assert_int_equal(vc_model_tensor(model, v->quant->scale)->alias_of, vc_model_find(model, "w.scale"));
+        assert_int_equal(vc_quant_scale(v->quant), vc_model_find(model, "v.scale"));
+        assert_int_equal(vc_model_tensor(model, vc_quant_scale(v->quant))->alias_of, vc_model_find(model, "w.scale"));
     }
     vc_model_close(model);
     bytes_release(&b);
