@@ -172,16 +172,23 @@ static const char *extension_of(const struct vc_format *format, const char *path
     return NULL;
 }
 
-const char *vc_format_of_name(const char *path)
+const struct vc_format *vc_format_find_by_name(const char *path)
 {
     size_t i;
 
     for (i = 0; i < n_formats; i++) {
         if (extension_of(formats[i], path) != NULL) {
-            return formats[i]->name;
+            return formats[i];
         }
     }
     return NULL;
+}
+
+const char *vc_format_of_name(const char *path)
+{
+    const struct vc_format *format = vc_format_find_by_name(path);
+
+    return format != NULL ? format->name : NULL;
 }
 
 const char *vc_format_extension(size_t index)
@@ -262,13 +269,13 @@ out:
 /* The content decides what a file is; a name that promises something else is worth a word. */
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
-    const char *promised = vc_format_of_name(model->path);
+    const struct vc_format *promised = vc_format_find_by_name(model->path);
 
-    if (promised == NULL || strcmp(promised, model->format) == 0) {
+    if (promised == NULL || promised == model->format) {
         return VC_OK;
     }
     return vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says", model->path,
-                             model->format, promised);
+                             model->format_name, promised->name);
 }
 
 /* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
@@ -296,7 +303,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
 
     VC_TRY(vc_infile_open(ctx, model->path, &file));
     VC_TRY(look(ctx, file, model->path, &format));
-    model->format = format->name;
+    vc_model_set_format(model, format);
     model->file_bytes = file->size_bytes;
     model->input = file;
     status = format->open(ctx, file, options, model);
@@ -341,7 +348,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     if (vc_infolder_gguf(folder) != NULL) {
         return open_in_folder(ctx, folder, options, model);
     }
-    model->format = vc_format_safetensors.name;
+    vc_model_set_format(model, &vc_format_safetensors);
     status = vc_safetensors_open_folder(ctx, folder, model);
     if (status != VC_OK) {
         VC_TRY(survive(ctx, model, status));
@@ -409,18 +416,12 @@ void vc_model_close(struct vc_model *model)
 /* `divided`: into several files, which is safetensors where the model's own format cannot be. */
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
-    const struct vc_format *own = NULL;
-    size_t i;
+    const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
 
-    for (i = 0; i < n_formats; i++) {
-        if (path != NULL && formats[i]->create_sink != NULL && extension_of(formats[i], path) != NULL) {
-            return formats[i];
-        }
-        if (strcmp(formats[i]->name, model->format) == 0) {
-            own = formats[i];
-        }
+    if (named != NULL && named->create_sink != NULL) {
+        return named;
     }
-    return divided && (own == NULL || !own->divides) ? &vc_format_safetensors : own;
+    return divided && !model->format->divides ? &vc_format_safetensors : model->format;
 }
 
 static const char *layout_name(enum vc_layout layout)
@@ -430,17 +431,17 @@ static const char *layout_name(enum vc_layout layout)
     return (unsigned)layout < sizeof names / sizeof names[0] ? names[layout] : "unknown";
 }
 
-enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
-                                     const struct vc_write_options *options, struct vc_sink **out)
+enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                              struct vc_sink **out)
 {
     bool divided = options->max_shard_bytes != 0 || options->n_shards != 0;
     const struct vc_format *format = output_format(model, options->path, divided);
     enum vc_status status;
 
     *out = NULL;
-    if (format == NULL || format->create_sink == NULL) {
+    if (format->create_sink == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
-                       model->format);
+                       model->format_name);
     }
     if (divided && !format->divides) {
         return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors and GGUF can be divided into several files, %s cannot",
@@ -455,10 +456,9 @@ enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *
     }
     if (status == VC_OK) {
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
-        (*out)->accepts_raw =
-            (*out)->accepts_raw && (strcmp(format->name, model->format) == 0 ||
-                                    (format == &vc_format_npz && strcmp(model->format, vc_format_npy.name) == 0));
-        if ((*out)->note == NULL && strcmp(format->name, model->format) != 0) {
+        (*out)->accepts_raw = (*out)->accepts_raw && (format == model->format ||
+                                                      (format == &vc_format_npz && model->format == &vc_format_npy));
+        if ((*out)->note == NULL && format != model->format) {
             (*out)->note = model->left_behind;
         }
     }

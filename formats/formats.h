@@ -1,4 +1,7 @@
-/* formats.h - the table of formats. Adding a format is one entry here and its own files. */
+/* formats.h - the table of formats. Adding a format is one entry here and its own files.
+ *
+ * The address of a row is the format's identity: a model carries it, and a writer that wants to look into a model of
+ * its own format compares it (model->format == &vc_format_gguf) before it casts model->self. */
 #ifndef VC_FORMATS_FORMATS_H
 #define VC_FORMATS_FORMATS_H
 
@@ -15,8 +18,9 @@ struct vc_format {
     /* Fills model (all but ctx, path, format, file_bytes and by_name, which vc_model_open sets), takes over file. */
     enum vc_status (*open)(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                            struct vc_model *model);
-    /* The writer; the model may be of another format. options->path NULL or dry_run: sizes only, no file is looked at
-     * or made. Otherwise everything that can be wrong with the output's name is refused here. */
+    /* The writer; the model may be of another format. Called by vc_sink_create alone. options->path NULL or dry_run:
+     * sizes only, no file is looked at or made. Otherwise everything that can be wrong with the output's name is
+     * refused here. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
     bool divides; /* the writer can make a folder of several files */
@@ -34,9 +38,13 @@ extern const struct vc_format vc_format_onnx;
 /* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 
-/* create_sink of every reader: the extension of the output's name chooses the format; other names, standard output and
- * no output at all mean the model's own. */
-enum vc_status vc_format_create_sink(struct vc_ctx *ctx, const struct vc_model *model,
-                                     const struct vc_write_options *options, struct vc_sink **out);
+/* The format whose extension the path has; NULL: none. */
+const struct vc_format *vc_format_find_by_name(const char *path);
+
+static inline void vc_model_set_format(struct vc_model *model, const struct vc_format *format)
+{
+    model->format = format;
+    model->format_name = format->name;
+}
 
 #endif

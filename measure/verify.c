@@ -24,7 +24,7 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {
     const char *promised = vc_format_of_name(model->path);
-    bool wrong_name = promised != NULL && strcmp(promised, model->format) != 0;
+    bool wrong_name = promised != NULL && strcmp(promised, model->format_name) != 0;
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -139,7 +139,7 @@ static void fill_result(struct verify *v)
     struct vc_verification *r = &v->result;
 
     r->path = v->model->path;
-    r->format = v->model->format;
+    r->format = v->model->format_name;
     r->file_bytes = v->model->file_bytes;
     r->n_tensors = v->model->n_tensors;
     count_dtypes(v);

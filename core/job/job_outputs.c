@@ -117,7 +117,7 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     if (job->report.n_outputs > 1) {
         return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, &job->sink);
     }
-    VC_TRY(model->ops->create_sink(ctx, model, &job->options, &job->sink));
+    VC_TRY(vc_sink_create(ctx, model, &job->options, &job->sink));
 out:
     return status;
 }

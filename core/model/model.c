@@ -14,7 +14,7 @@ const char *vc_model_path(const struct vc_model *model)
 
 const char *vc_model_format(const struct vc_model *model)
 {
-    return model->format;
+    return model->format_name;
 }
 
 uint64_t vc_model_file_bytes(const struct vc_model *model)

@@ -17,9 +17,8 @@
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
+struct vc_format; /* a row of the table in formats/; core compares pointers to it and looks no further */
 struct vc_infile;
-struct vc_sink;
-struct vc_write_options;
 struct vc_source_stream;
 
 /* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
@@ -53,10 +52,6 @@ struct vc_source_ops {
 
     /* After reading: what turned up meanwhile that the user should know; "" for nothing. May be NULL. */
     void (*late_note)(const struct vc_model *model, char *buffer, size_t n);
-
-    /* The writer of this model's own format, or of the one that the output's name asks for: sink.h. */
-    enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
-                                  const struct vc_write_options *options, struct vc_sink **out);
 };
 
 /* Per tensor, beside the public part. */
@@ -85,8 +80,9 @@ struct vc_model {
     const struct vc_source_ops *ops;
     void *self; /* the reader's own */
     char *path;
-    const char *format;
-    const char *left_behind; /* for the report: what an output of another format does not get; NULL: nothing */
+    const struct vc_format *format; /* who read it: only that format's own code may look into `self` */
+    const char *format_name;        /* of it, for sentences and reports; never compared */
+    const char *left_behind;        /* for the report: what an output of another format does not get; NULL: nothing */
     uint64_t file_bytes;
     size_t n_tensors;
     struct vc_tensor *tensors;

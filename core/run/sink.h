@@ -57,6 +57,8 @@ struct vc_packet {
     size_t buffer_bytes;
 };
 
+struct vc_sink;
+
 struct vc_sink_ops {
     enum vc_status (*layout)(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                              uint64_t *file_bytes); /* 0 = not known before compression */
@@ -80,13 +82,19 @@ struct vc_sink {
     const struct vc_sink_ops *ops;
     void *self;
     const char *format;
-    enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known from create_sink on */
+    enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known once the sink is created */
     bool ordered;
     bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
     bool aliases;        /* takes outputs that are second names of others */
     size_t memory_bytes; /* what it takes beside packets, for the plan */
     const char *note;    /* for the report; NULL: none. Known once the layout is; the sink's own */
 };
+
+/* The one place where an output gets its writer: the executor and the tee call it once per output file. The extension
+ * of options->path chooses the format; other names, standard output and no output at all (NULL) mean the model's own.
+ * Core knows no format, so this is defined where the table of formats is (formats/formats.c). */
+enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                              struct vc_sink **out);
 
 /* The operations that a sink may lack. */
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);

@@ -287,7 +287,7 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, c
         struct vc_write_options own = *options;
 
         own.path = outputs[i].path;
-        VC_TRY(model->ops->create_sink(ctx, model, &own, &tee->sinks[i]));
+        VC_TRY(vc_sink_create(ctx, model, &own, &tee->sinks[i]));
     }
     join(sink);
     *out = sink;

@@ -469,8 +469,7 @@ static void gguf_close(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
-static const struct vc_source_ops gguf_ops = {
-    .read = gguf_read, .close = gguf_close, .create_sink = vc_format_create_sink};
+static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_close};
 
 static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {

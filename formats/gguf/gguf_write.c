@@ -274,7 +274,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     struct gguf_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
-    bool same = strcmp(model->format, vc_format_gguf.name) == 0;
+    bool same = model->format == &vc_format_gguf;
 
     *out = NULL;
     VC_TRY(check_options(ctx, options));

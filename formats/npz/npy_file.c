@@ -54,8 +54,7 @@ static void npy_close(struct vc_model *model)
     vc_free(model->ctx, model->io);
 }
 
-static const struct vc_source_ops npy_ops = {
-    .read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close, .create_sink = vc_format_create_sink};
+static const struct vc_source_ops npy_ops = {.read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close};
 
 static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {

@@ -409,8 +409,7 @@ static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
                                              .stream_close = vc_npz_stream_close,
 
                                              .stream_bytes = vc_npz_stream_bytes,
-                                             .close = npz_close,
-                                             .create_sink = vc_format_create_sink};
+                                             .close = npz_close};
 
 static int npz_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
@@ -445,11 +444,11 @@ out:
 }
 
 /* Of an archive that has lost its members, only the name says what it was. */
-static const char *format_of_ruin(const struct vc_zip *zip, const struct vc_model *model)
+static void name_ruin(const struct vc_zip *zip, struct vc_model *model)
 {
-    const char *promised = zip->n == 0 ? vc_format_of_name(model->path) : NULL;
-
-    return promised != NULL && strcmp(promised, vc_format_torch.name) == 0 ? promised : model->format;
+    if (zip->n == 0 && vc_format_find_by_name(model->path) == &vc_format_torch) {
+        vc_model_set_format(model, &vc_format_torch);
+    }
 }
 
 /* Every zip file comes here first; its members say what it is. */
@@ -462,7 +461,7 @@ static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const
     if (status == VC_E_FORMAT && vc_collecting(ctx)) {
         status = vc_collect(ctx, status, "header", NULL);
         status = status == VC_OK ? vc_zip_recover(ctx, file, &zip) : status;
-        model->format = format_of_ruin(&zip, model);
+        name_ruin(&zip, model);
     }
     if (status != VC_OK) {
         vc_infile_close(ctx, file);

@@ -272,10 +272,10 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (strcmp(model->format, vc_format_onnx.name) != 0) {
+    if (model->format != &vc_format_onnx) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "an ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
-                       model->format);
+                       model->format_name);
     }
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,

@@ -170,8 +170,7 @@ static void safetensors_close(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
-static const struct vc_source_ops safetensors_ops = {
-    .read = safetensors_read, .close = safetensors_close, .create_sink = vc_format_create_sink};
+static const struct vc_source_ops safetensors_ops = {.read = safetensors_read, .close = safetensors_close};
 
 /* A length beyond the limit is still taken for a safetensors file where a key follows: the reader says what is wrong.
  */

@@ -386,7 +386,7 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
     enum vc_layout layout = VC_LAYOUT_PLAIN;
-    bool same = strcmp(model->format, vc_format_safetensors.name) == 0;
+    bool same = model->format == &vc_format_safetensors;
 
     *out = NULL;
     if (options->deflate != VC_DEFLATE_NONE) {

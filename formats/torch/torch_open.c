@@ -71,8 +71,7 @@ static const struct vc_source_ops torch_ops = {.read = vc_torch_read,
                                                .stream_bytes = vc_torch_stream_bytes,
                                                .close = torch_close,
                                                .late_note = torch_late_note,
-                                               .check_rest = vc_torch_check_rest,
-                                               .create_sink = vc_format_create_sink};
+                                               .check_rest = vc_torch_check_rest};
 
 /* Takes over file and zip (NULL: none). */
 static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip, struct vc_model *model)
@@ -96,7 +95,7 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct v
     }
     vc_spool_init(&self->spool);
     vc_text_init(&self->note, ctx);
-    model->format = vc_format_torch.name;
+    vc_model_set_format(model, &vc_format_torch);
     model->self = self;
     model->ops = &torch_ops; /* from here on vc_model_close frees everything */
     return VC_OK;

@@ -339,7 +339,7 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
     VC_TRY_ALLOC(self);
     self->model = model;
-    self->source = strcmp(model->format, vc_format_torch.name) == 0 ? model->self : NULL;
+    self->source = model->format == &vc_format_torch ? model->self : NULL;
     vc_text_init(&self->pickle, ctx);
     vc_text_init(&self->manifest, ctx);
     vc_text_init(&self->note, ctx);

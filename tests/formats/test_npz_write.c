@@ -30,7 +30,7 @@ static const struct vc_recipe_entry recipe[] = {{"scheme", "int8"}};
 static struct vc_out_tensor tensors[N_OUTS];
 static unsigned char *bytes_of[N_OUTS];
 static struct vc_tensor_io source_io[N_OUTS];
-static struct vc_model source = {.io = source_io, .format = "npz"};
+static struct vc_model source = {.io = source_io, .format = &vc_format_npz, .format_name = "npz"};
 static struct vc_out_list outs = {.n = N_OUTS, .tensors = tensors, .n_recipe = 1, .recipe = recipe};
 static char folder[] = "/tmp/vcompress-test-XXXXXX";
 static char path[64], other[64];
@@ -625,7 +625,7 @@ static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dt
     struct vc_write_options options = {.path = name, .force = true, .deflate = deflate};
     struct vc_out_tensor list[2] = {out_tensor("arr_0", dtype, shape_half, 1, 0), tensors[NOTES]};
     struct vc_out_list one = {.n = n_outs, .tensors = list};
-    const struct vc_model npy_source = {.io = source_io, .format = "npy"};
+    const struct vc_model npy_source = {.io = source_io, .format = &vc_format_npy, .format_name = "npy"};
     struct vc_sink *sink = NULL;
     struct vc_packet packet = {0};
     uint64_t planned, size;
@@ -633,7 +633,7 @@ static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dt
 
     list[0].form = VC_FORM_VALUES;
     *format = "";
-    VC_TRY(vc_format_create_sink(ctx, &npy_source, &options, &sink));
+    VC_TRY(vc_sink_create(ctx, &npy_source, &options, &sink));
     VC_TRY(sink->ops->layout(ctx, sink, &one, &planned));
     *format = sink->format;
     VC_TRY(sink->ops->begin(ctx, sink));
