@@ -164,6 +164,18 @@ void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct
     ctx->shared->progress_user = user;
 }
 
+void vc_ctx_set_option_names(struct vc_ctx *ctx, const char *(*name)(const char *field))
+{
+    ctx->shared->option_name = name;
+}
+
+const char *vc_option(const struct vc_ctx *ctx, const char *field)
+{
+    const char *name = ctx->shared->option_name != NULL ? ctx->shared->option_name(field) : NULL;
+
+    return name != NULL ? name : field;
+}
+
 void vc_ctx_cancel(struct vc_ctx *ctx)
 {
     atomic_store(&ctx->shared->cancelled, 1);

@@ -36,6 +36,7 @@ struct vc_shared {
     char device[32];             /* "auto", "cpu", "cuda", "cuda:N" */
     void (*progress)(void *user, const struct vc_progress *progress);
     void *progress_user;
+    const char *(*option_name)(const char *field); /* vc_ctx_set_option_names; NULL: none */
     atomic_int cancelled;
     /* The kernel table chosen for this context; owned by kernels/, which sets it at first use. */
     void *kernels;
@@ -63,6 +64,11 @@ enum vc_status vc_fail_errno(struct vc_ctx *ctx, int error_number, const char *f
 enum vc_status vc_context(struct vc_ctx *ctx, const char *format, ...) VC_PRINTF(2, 3);
 
 void vc_clear_error(struct vc_ctx *ctx);
+
+/* What the program that uses the library calls an option: "--max-memory" for the field "max_memory" where it is the
+ * command, "max_memory" where it has set no names. For every sentence that tells the user to change an option; a value
+ * is written after it: "%s=keep". The result is static, or `field` itself. */
+const char *vc_option(const struct vc_ctx *ctx, const char *field);
 
 /* VC_E_CANCELLED, with its sentence, once vc_ctx_cancel was called. */
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx);

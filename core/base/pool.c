@@ -254,8 +254,8 @@ void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
         uint64_t limit = vc_pool_limit(pool);
 
         if (limit != 0 && size + vc_pool_in_use(pool) > limit) {
-            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s within --max-memory of %llu bytes", size,
-                          tag_names[tag], (unsigned long long)limit);
+            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s within %s of %llu bytes", size,
+                          tag_names[tag], vc_option(ctx, "max_memory"), (unsigned long long)limit);
         } else {
             (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s: out of memory", size, tag_names[tag]);
         }

@@ -54,6 +54,15 @@ struct vc_progress {
 VC_API void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress),
                                 void *user);
 
+/* How sentences name the options of the caller's own interface. A sentence of the library that speaks of an option says
+ * the name of the field: "max_bytes allows 1024 bytes". A program whose users do not see the structures gives a
+ * function that turns such a name into what they know: "--max-bytes". It gets the name of a field of an options
+ * structure, or of what a vc_ctx_set_ call sets: "min_sqnr_db", "max_memory" "field=value" where a program may have a
+ * name for that alone: "target=f16", "include=false" (of a vc_rule) and returns a static string, or NULL to leave the
+ * name as it is. It is called from any thread, so it must not change anything. NULL: the names of the fields, which is
+ * the default. */
+VC_API void vc_ctx_set_option_names(struct vc_ctx *ctx, const char *(*name)(const char *field));
+
 /* Ends the running call with VC_E_CANCELLED at its next tile. Safe in a signal handler and from any thread. */
 VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 

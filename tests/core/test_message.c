@@ -121,6 +121,29 @@ static void test_finding_of_a_long_name(void **unused)
     vc_findings_release(ctx, &findings);
 }
 
+static const char *flag_of(const char *field)
+{
+    return strcmp(field, "max_memory") == 0 ? "--max-memory" : NULL;
+}
+
+/* Sentences say the caller's name of an option, those of a worker's context, too. */
+static void test_option_names(void **unused)
+{
+    struct vc_ctx worker;
+
+    (void)unused;
+    assert_int_equal(vc_ctx_set_max_memory(ctx, 4096), VC_OK);
+    assert_null(vc_alloc(ctx, VC_TAG_MISC, 1 << 20));
+    assert_non_null(strstr(vc_ctx_message(ctx), "within max_memory of 4096 bytes"));
+    vc_ctx_set_option_names(ctx, flag_of);
+    vc_ctx_fork(ctx, &worker);
+    assert_null(vc_alloc(&worker, VC_TAG_MISC, 1 << 20));
+    assert_non_null(strstr(vc_ctx_message(&worker), "within --max-memory of 4096 bytes"));
+    assert_string_equal(vc_option(ctx, "target=f16"), "target=f16");
+    vc_ctx_set_option_names(ctx, NULL);
+    assert_string_equal(vc_option(&worker, "max_memory"), "max_memory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +152,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_characters_stay_whole, make, unmake),
         cmocka_unit_test_setup_teardown(test_no_memory, make, unmake),
         cmocka_unit_test_setup_teardown(test_finding_of_a_long_name, make, unmake),
+        cmocka_unit_test_setup_teardown(test_option_names, make, unmake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
