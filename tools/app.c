@@ -14,7 +14,7 @@
 
 /* ---- the options that commands share ---- */
 
-#define COMMON(member) offsetof(struct base_options, common.member)
+#define COMMON(member) OPT_FIELD(struct base_options, common.member)
 
 static bool take_json(void *group, const char *value)
 {
@@ -27,15 +27,15 @@ static bool take_json(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt run_opts[] = {
-    {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, .field = COMMON(device),
+    {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
      .help = "where to compute; the output does not depend on it (default auto)"},
-    {.name = "threads", .value = "N", .kind = OPT_COUNT, .field = COMMON(threads),
+    {.name = "threads", .value = "N", .kind = OPT_COUNT, COMMON(threads),
      .help = "threads to use (default: every processor this process may use)"},
-    {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, .field = COMMON(max_memory),
+    {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, COMMON(max_memory),
      .help = "most memory to take (default: a quarter of what is free)"},
-    {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, .field = COMMON(cpu_mask),
+    {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
      .help = "highest instruction set to use, for tests; the output does not depend on it"},
-    {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, .field = COMMON(memory_summary),
+    {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
      .help = "print what memory was taken for, now and at the peak"},
 };
 
@@ -45,16 +45,16 @@ static const struct opt json_opts[] = {
 };
 
 static const struct opt report_opts[] = {
-    {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, .field = COMMON(quiet), .help = "print errors only"},
-    {.name = "verbose", .letter = 'v', .kind = OPT_MORE, .field = COMMON(verbose),
+    {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
+    {.name = "verbose", .letter = 'v', .kind = OPT_MORE, COMMON(verbose),
      .help = "list every tensor by its whole name, with more columns"},
-    {.name = "bytes", .kind = OPT_BOOL, .set = 1, .field = COMMON(bytes),
+    {.name = "bytes", .kind = OPT_BOOL, .set = 1, COMMON(bytes),
      .help = "exact bytes instead of KiB, MiB, GiB (powers of two)"},
-    {.name = "diffable", .kind = OPT_BOOL, .set = 1, .field = COMMON(diffable),
+    {.name = "diffable", .kind = OPT_BOOL, .set = 1, COMMON(diffable),
      .help = "leave out time, memory, threads and device, so that two runs print the same"},
-    {.name = "no-progress", .kind = OPT_BOOL, .set = 1, .field = COMMON(no_progress),
+    {.name = "no-progress", .kind = OPT_BOOL, .set = 1, COMMON(no_progress),
      .help = "no progress line (there is one only on a terminal)"},
-    {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, .field = COMMON(color),
+    {.name = "color", .value = "auto|always|never", .kind = OPT_CHOICE, COMMON(color),
      .help = "colours; auto: on a terminal, unless NO_COLOR is set"},
 };
 
@@ -372,6 +372,7 @@ int app_open(struct app *app)
     if (status != VC_OK) {
         return app_fail(app, status);
     }
+    option_names_set(app->ctx, app->command);
     watch_signals(app->ctx);
     if (options_seen(&app->parsed, "threads")) {
         unsigned n = common->threads > 1000000 ? 1000000 : (unsigned)common->threads;

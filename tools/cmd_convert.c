@@ -6,7 +6,7 @@ static const struct opt_group *const groups[] = {&group_copy, &group_run, &group
 
 static int run_convert(struct app *app, int n_args, char **args)
 {
-    struct convert_options options = {.void_as = VC_DTYPE_RAW};
+    struct convert_options options = {.open = {.void_as = VC_DTYPE_RAW}};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;

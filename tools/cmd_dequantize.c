@@ -2,28 +2,25 @@
 #include "tools/commands.h"
 #include "tools/convert.h"
 
-#define SOURCE_DTYPE 100 /* of target: what each tensor had before */
-
 struct dequantize_cli {
     struct convert_options convert; /* first: the shared options */
-    int target;                     /* enum vc_target, or SOURCE_DTYPE; -1: none given */
     struct vc_dequantize_options dequantize;
-    int overflow;
 };
 
-#define FIELD(member) offsetof(struct dequantize_cli, member)
+#define DEQUANTIZE(member) OPT_FIELD(struct dequantize_cli, dequantize.member)
+#define TARGET             .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct dequantize_cli, dequantize.target)
 
 /* clang-format off */
 static const struct opt target_opts[] = {
-    {.name = "f32", .kind = OPT_ONE_OF, .set = VC_TARGET_F32, .field = FIELD(target), .help = "to f32 (default)"},
-    {.name = "fp16", .kind = OPT_ONE_OF, .set = VC_TARGET_F16, .field = FIELD(target),
+    {.name = "f32", TARGET, .set = VC_TARGET_F32, .option = "target=f32", .help = "to f32 (default)"},
+    {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
      .help = "to IEEE half precision"},
-    {.name = "bf16", .kind = OPT_ONE_OF, .set = VC_TARGET_BF16, .field = FIELD(target), .help = "to bfloat16"},
-    {.name = "source-dtype", .kind = OPT_ONE_OF, .set = SOURCE_DTYPE, .field = FIELD(target),
+    {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16", .help = "to bfloat16"},
+    {.name = "source-dtype", .kind = OPT_BOOL, .set = 1, .one_of = true, DEQUANTIZE(source_dtype),
      .help = "to what each tensor was before it was quantized"},
-    {.name = "casts", .kind = OPT_BOOL, .set = 1, .field = FIELD(dequantize.casts),
+    {.name = "casts", .kind = OPT_BOOL, .set = 1, DEQUANTIZE(casts),
      .help = "f16 and bf16 tensors become the target as well"},
-    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, .field = FIELD(overflow),
+    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, DEQUANTIZE(overflow),
      .help = "values beyond the target's range: stop, make them Inf, or the largest finite (default error)"},
 };
 /* clang-format on */
@@ -33,23 +30,17 @@ static const struct opt_group *const groups[] = {
     &group_target, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
 };
 
-static const char *tag_of(int target)
+static const char *tag_of(const struct vc_dequantize_options *options)
 {
-    switch (target) {
-    case VC_TARGET_F16:
-        return "fp16";
-    case VC_TARGET_BF16:
-        return "bf16";
-    case SOURCE_DTYPE:
+    if (options->source_dtype) {
         return "source";
-    default:
-        return "f32";
     }
+    return options->target == VC_TARGET_F16 ? "fp16" : options->target == VC_TARGET_BF16 ? "bf16" : "f32";
 }
 
 static int run_dequantize(struct app *app, int n_args, char **args)
 {
-    struct dequantize_cli cli = {.target = -1};
+    struct dequantize_cli cli = {.convert = {.open = {.void_as = VC_DTYPE_RAW}}};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
@@ -58,18 +49,13 @@ static int run_dequantize(struct app *app, int n_args, char **args)
     vc_dequantize_defaults(&cli.dequantize);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {
-        rc = convert_open(app, &cli.convert, tag_of(cli.target), &model);
+        rc = convert_open(app, &cli.convert, tag_of(&cli.dequantize), &model);
     }
     if (rc != GO_ON) {
         return rc;
     }
-    cli.dequantize.source_dtype = cli.target == SOURCE_DTYPE;
-    if (cli.target >= 0 && cli.target != SOURCE_DTYPE) {
-        cli.dequantize.target = (enum vc_target)cli.target;
-    }
-    cli.dequantize.overflow = (enum vc_overflow)cli.overflow;
-    cli.dequantize.rules = cli.convert.select.rules;
-    cli.dequantize.n_rules = cli.convert.select.n_rules;
+    cli.dequantize.rules = cli.convert.rules;
+    cli.dequantize.n_rules = cli.convert.n_rules;
 
     status = vc_job_create(app->ctx, model, &job);
     if (status == VC_OK) {

@@ -14,7 +14,7 @@ struct diff_cli {
     struct base_options base;
     double tolerance;
     double min_sqnr_db;
-    const char *key;
+    struct vc_open_options open;
 };
 
 /* clang-format off */
@@ -23,7 +23,7 @@ static const struct opt diff_opts[] = {
      .help = "largest difference of two values that still counts as equal (default 0)"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = offsetof(struct diff_cli, min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
-    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct diff_cli, key),
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct diff_cli, open.key),
      .help = "the dict whose tensors are the weights, in those of the files that are PyTorch's (default: the usual names)"},
 };
 /* clang-format on */
@@ -310,12 +310,11 @@ static int tell(struct app *app, struct comparison *c)
 
 static int run_diff(struct app *app, int n_args, char **args)
 {
-    struct diff_cli cli = {.tolerance = 0};
+    struct diff_cli cli = {.open = {.void_as = VC_DTYPE_RAW}};
     struct comparison c = {.a = NULL};
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
-    struct vc_open_options open = {.void_as = VC_DTYPE_RAW};
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &cli);
 
@@ -337,10 +336,9 @@ static int run_diff(struct app *app, int n_args, char **args)
     }
     app->subject = app->parsed.args[0];
     app->output = app->parsed.args[1];
-    open.key = cli.key;
-    status = vc_model_open(app->ctx, app->subject, &open, &a);
+    status = vc_model_open(app->ctx, app->subject, &cli.open, &a);
     if (status == VC_OK) {
-        status = vc_model_open(app->ctx, app->output, &open, &b);
+        status = vc_model_open(app->ctx, app->output, &cli.open, &b);
     }
     if (status == VC_OK) {
         progress_begin(app);

@@ -8,14 +8,13 @@
 
 struct inspect_cli {
     struct base_options base;
-    enum vc_dtype void_as;
-    const char *key;
+    struct vc_open_options open;
     bool stats;
 };
 
 static bool take_void_as(void *group, const char *value)
 {
-    ((struct inspect_cli *)group)->void_as = VC_DTYPE_BF16;
+    ((struct inspect_cli *)group)->open.void_as = VC_DTYPE_BF16;
     return strcmp(value, "bf16") == 0;
 }
 
@@ -23,9 +22,9 @@ static bool take_void_as(void *group, const char *value)
 static const struct opt inspect_opts[] = {
     {.name = "stats", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct inspect_cli, stats),
      .help = "read the values: NaN, Inf, zeros, ranges, and how the magnitudes are spread"},
-    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct inspect_cli, key),
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct inspect_cli, open.key),
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
-    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
@@ -106,9 +105,8 @@ static int look(struct app *app, struct inspection *in, bool stats)
 
 static int run_inspect(struct app *app, int n_args, char **args)
 {
-    struct inspect_cli cli = {.stats = false};
+    struct inspect_cli cli = {.open = {.void_as = VC_DTYPE_RAW}};
     struct inspection in = {.model = NULL};
-    struct vc_open_options open = {.void_as = VC_DTYPE_RAW};
     struct vc_model *model = NULL;
     enum vc_status status;
     int rc = app_parse(app, n_args, args, &cli);
@@ -127,13 +125,11 @@ static int run_inspect(struct app *app, int n_args, char **args)
     if (rc != GO_ON) {
         return rc;
     }
-    open.void_as = cli.void_as;
-    open.key = cli.key;
-    status = vc_model_open(app->ctx, app->subject, &open, &model);
+    status = vc_model_open(app->ctx, app->subject, &cli.open, &model);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = check_key(app, model, cli.key);
+    rc = check_key(app, model, cli.open.key);
     if (rc != GO_ON) {
         vc_model_close(model);
         return rc;

@@ -6,9 +6,7 @@
 
 struct quantize_cli {
     struct convert_options convert; /* first: the shared options */
-    int target;                     /* enum vc_target; -1: none given */
     struct vc_quantize_options quantize;
-    int nonfinite, overflow;
 };
 
 /* "tensor", "channel" or "group:N" */
@@ -29,43 +27,44 @@ static bool take_granularity(void *group, const char *value)
     return true;
 }
 
-#define FIELD(member) offsetof(struct quantize_cli, member)
+#define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
+#define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
 
 /* clang-format off */
 static const struct opt target_opts[] = {
-    {.name = "int8", .kind = OPT_ONE_OF, .set = VC_TARGET_INT8, .field = FIELD(target),
+    {.name = "int8", TARGET, .set = VC_TARGET_INT8, .option = "target=int8",
      .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
-    {.name = "fp16", .kind = OPT_ONE_OF, .set = VC_TARGET_F16, .field = FIELD(target),
+    {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
      .help = "IEEE half precision: half of f32, values up to 65504"},
-    {.name = "bf16", .kind = OPT_ONE_OF, .set = VC_TARGET_BF16, .field = FIELD(target),
+    {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
 };
 
 static const struct opt scheme_opts[] = {
-    {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity,
+    {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
      .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel; GGUF has "
              "group:32 only)"},
-    {.name = "axis", .value = "N", .kind = OPT_INT, .field = FIELD(quantize.axis),
+    {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels, which is axis 0 "
              "where the format does not tell)"},
-    {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = FIELD(quantize.asymmetric),
+    {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "int8: codes -127..127 around zero (default)"},
-    {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, .field = FIELD(quantize.asymmetric),
+    {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
      .help = "int8: codes -128..127 with a zero point per scale"},
     {.name = "layout", .value = "auto|plain|compressed-tensors|bitsandbytes", .kind = OPT_CHOICE,
-     .field = FIELD(convert.write.layout),
+     OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
              "(default auto: what the input has, compressed-tensors for a model's folder, else plain)"},
-    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_elems),
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_elems),
      .help = "keep tensors with fewer elements (default 4096)"},
-    {.name = "min-row", .value = "N", .kind = OPT_COUNT, .field = FIELD(quantize.min_row),
+    {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
      .help = "keep tensors with fewer elements per index of the axis (default 32)"},
-    {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, .field = FIELD(nonfinite),
+    {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
-    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, .field = FIELD(overflow),
+    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
      .help = "fp16, bf16: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
-    {.name = "requantize", .kind = OPT_BOOL, .set = 1, .field = FIELD(quantize.requantize),
+    {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
 /* clang-format on */
@@ -77,12 +76,16 @@ static const struct opt_group *const groups[] = {
 };
 
 /* Options that say nothing for a target are refused: a script that gives them expects something. -1: fine. */
-static int check_target(struct app *app, int target)
+static int check_target(struct app *app, enum vc_target target)
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
     bool int8 = target == VC_TARGET_INT8;
+    bool given = false;
 
-    if (target < 0) {
+    for (size_t i = 0; i < group_target.n_opts; i++) {
+        given = given || options_seen(&app->parsed, group_target.opts[i].name);
+    }
+    if (!given) {
         return app_usage(app, "no target given: choose --int8, --fp16 or --bf16");
     }
     for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
@@ -99,7 +102,7 @@ static int check_target(struct app *app, int target)
 static int run_quantize(struct app *app, int n_args, char **args)
 {
     static const char *const tags[] = {[VC_TARGET_INT8] = "int8", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16"};
-    struct quantize_cli cli = {.target = -1};
+    struct quantize_cli cli = {.convert = {.open = {.void_as = VC_DTYPE_RAW}}};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
@@ -108,19 +111,16 @@ static int run_quantize(struct app *app, int n_args, char **args)
     vc_quantize_defaults(&cli.quantize);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {
-        rc = check_target(app, cli.target);
+        rc = check_target(app, cli.quantize.target);
     }
     if (rc == GO_ON) {
-        rc = convert_open(app, &cli.convert, tags[cli.target], &model);
+        rc = convert_open(app, &cli.convert, tags[cli.quantize.target], &model);
     }
     if (rc != GO_ON) {
         return rc;
     }
-    cli.quantize.target = (enum vc_target)cli.target;
-    cli.quantize.nonfinite = (enum vc_nonfinite)cli.nonfinite;
-    cli.quantize.overflow = (enum vc_overflow)cli.overflow;
-    cli.quantize.rules = cli.convert.select.rules;
-    cli.quantize.n_rules = cli.convert.select.n_rules;
+    cli.quantize.rules = cli.convert.rules;
+    cli.quantize.n_rules = cli.convert.n_rules;
 
     status = vc_job_create(app->ctx, model, &job);
     if (status == VC_OK) {

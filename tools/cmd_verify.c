@@ -12,7 +12,7 @@ struct verify_cli {
     bool strict;
 };
 
-#define FIELD(member) offsetof(struct verify_cli, member)
+#define VERIFY(member) OPT_FIELD(struct verify_cli, verify.member)
 
 static bool take_void_as(void *group, const char *value)
 {
@@ -22,19 +22,19 @@ static bool take_void_as(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt verify_opts[] = {
-    {.name = "data", .kind = OPT_BOOL, .set = 1, .field = FIELD(verify.data),
+    {.name = "data", .kind = OPT_BOOL, .set = 1, VERIFY(data),
      .help = "read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice"},
-    {.name = "sha256", .kind = OPT_BOOL, .set = 1, .field = FIELD(verify.sha256),
+    {.name = "sha256", .kind = OPT_BOOL, .set = 1, VERIFY(sha256),
      .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
              "--data does"},
-    {.name = "against", .value = "FILE", .kind = OPT_TEXT, .field = FIELD(verify.against),
+    {.name = "against", .value = "FILE", .kind = OPT_TEXT, VERIFY(against),
      .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
              "the others; reads the values of both"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = FIELD(verify.min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
      .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
-    {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = FIELD(strict),
+    {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
      .help = "warnings count for the exit status as well"},
-    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */

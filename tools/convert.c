@@ -11,12 +11,12 @@
 
 static bool add_rule(void *group, const char *glob, bool include)
 {
-    struct select_options *select = &((struct convert_options *)group)->select;
+    struct convert_options *options = group;
 
-    if (select->n_rules == MAX_RULES || glob[0] == '\0') {
+    if (options->n_rules == MAX_RULES || glob[0] == '\0') {
         return false;
     }
-    select->rules[select->n_rules++] = (struct vc_rule){.glob = glob, .include = include};
+    options->rules[options->n_rules++] = (struct vc_rule){.glob = glob, .include = include};
     return true;
 }
 
@@ -36,30 +36,30 @@ static bool take_deflate(void *group, const char *value)
     static const enum vc_deflate meanings[] = {VC_DEFLATE_AUTO, VC_DEFLATE_ZLIB, VC_DEFLATE_ISAL};
     int word = value == NULL ? 0 : options_word("auto|zlib|isal", value);
 
-    options->write.deflate = (int)meanings[word < 0 ? 0 : word];
+    options->write.deflate = meanings[word < 0 ? 0 : word];
     return word >= 0;
 }
 
 static bool take_void_as(void *group, const char *value)
 {
-    ((struct convert_options *)group)->void_as = VC_DTYPE_BF16;
+    ((struct convert_options *)group)->open.void_as = VC_DTYPE_BF16;
     return strcmp(value, "bf16") == 0;
 }
 
 static bool take_emit(void *group, const char *value)
 {
-    struct write_options *write = &((struct convert_options *)group)->write;
+    struct convert_options *options = group;
 
-    if (write->n_lists == VC_MAX_OUTPUTS || value[0] == '\0') {
+    if (options->n_lists == VC_MAX_OUTPUTS || value[0] == '\0') {
         return false;
     }
-    write->lists[write->n_lists++] = value;
+    options->lists[options->n_lists++] = value;
     return true;
 }
 
 static bool take_shard(void *group, const char *value)
 {
-    struct write_options *write = &((struct convert_options *)group)->write;
+    struct vc_write_options *write = &((struct convert_options *)group)->write;
     int end = 0;
 
     return sscanf(value, "%9u/%9u%n", &write->shard, &write->n_shards, &end) == 2 && value[end] == '\0' &&
@@ -76,45 +76,45 @@ static bool take_drop(void *group, const char *value)
     return word >= 0;
 }
 
-#define WRITE(member) offsetof(struct convert_options, write.member)
+#define WRITE(member) OPT_FIELD(struct convert_options, write.member)
 
 /* clang-format off */
 static const struct opt select_opts[] = {
-    {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include,
+    {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include, .option = "include=true",
      .help = "work on tensors whose name matches, whatever the default rules say; the last match wins"},
-    {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude,
+    {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude, .option = "include=false",
      .help = "keep tensors whose name matches; the last match wins"},
 };
 
 static const struct opt write_opts[] = {
-    {.name = "output", .letter = 'o', .value = "FILE", .kind = OPT_TEXT, .field = WRITE(output),
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, WRITE(path),
      .help = "where to write; the extension (.npz, .npy, .safetensors, .gguf, .onnx, .pt) chooses the format, else it is the input's; - is "
              "standard output (default: a name beside the input, such as model.int8.npz)"},
-    {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit,
+    {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
-    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, .field = WRITE(force),
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
      .help = "replace an existing file (never the input)"},
-    {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate,
+    {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
      .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes isal "
              "where it is as small (default: stored, readable in place)"},
-    {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, .field = WRITE(dry_run),
+    {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
-    {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_bytes),
+    {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
-    {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, .field = WRITE(max_shard_bytes),
+    {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
-    {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard,
+    {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
      .wanted = "I/N with I from 1 to N, such as 1/8",
      .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
              "index"},
-    {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop,
+    {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop, .option = "vc_job_drop",
      .help = "leave out of a training checkpoint what is no weight: the optimizer's state, or everything else; repeatable"},
-    {.name = "key", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct convert_options, key),
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct convert_options, open.key),
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
-    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as,
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = WRITE(min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
 };
 #define N_WRITE_OPTS (sizeof(write_opts) / sizeof(write_opts[0]))
@@ -127,33 +127,35 @@ const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0};
 /* ---- names ---- */
 
 /* Takes the lists of --emit apart. GO_ON or a status. */
-static int list_emitted(struct app *app, struct write_options *write)
+static int list_emitted(struct app *app, struct convert_options *options)
 {
+    struct vc_write_options *write = &options->write;
     size_t room = 0;
     char *at;
 
-    for (size_t i = 0; i < write->n_lists; i++) {
-        room += strlen(write->lists[i]) + 1;
+    for (size_t i = 0; i < options->n_lists; i++) {
+        room += strlen(options->lists[i]) + 1;
     }
     app->own_names = malloc(room + 1);
     if (app->own_names == NULL) {
         return app_refuse(app, VC_E_NOMEM, "no memory for the names of the outputs");
     }
     at = app->own_names;
-    for (size_t i = 0; i < write->n_lists; i++) {
-        for (const char *name = write->lists[i], *end = name; end != NULL; name = end + 1) {
+    write->emit = options->emit;
+    for (size_t i = 0; i < options->n_lists; i++) {
+        for (const char *name = options->lists[i], *end = name; end != NULL; name = end + 1) {
             size_t n = strcspn(name, ",");
 
             end = name[n] == ',' ? name + n : NULL;
             if (n == 0) {
-                return app_usage(app, "--emit %s: one of its names is empty", write->lists[i]);
+                return app_usage(app, "--emit %s: one of its names is empty", options->lists[i]);
             }
-            if (write->n_emit + (write->output != NULL) == VC_MAX_OUTPUTS) {
+            if (write->n_emit + (write->path != NULL) == VC_MAX_OUTPUTS) {
                 return app_usage(app, "--emit: one run writes at most %d outputs", VC_MAX_OUTPUTS);
             }
             memcpy(at, name, n);
             at[n] = '\0';
-            write->emit[write->n_emit++] = at;
+            options->emit[write->n_emit++] = at;
             at += n + 1;
         }
     }
@@ -161,15 +163,15 @@ static int list_emitted(struct app *app, struct write_options *write)
 }
 
 /* Output number i: -o first, then --emit. NULL behind the last. */
-static const char *output_name(const struct write_options *write, size_t i)
+static const char *output_name(const struct vc_write_options *write, size_t i)
 {
-    if (write->output != NULL && i-- == 0) {
-        return write->output;
+    if (write->path != NULL && i-- == 0) {
+        return write->path;
     }
     return i < write->n_emit ? write->emit[i] : NULL;
 }
 
-static bool is_piped(const struct write_options *write)
+static bool is_piped(const struct vc_write_options *write)
 {
     const char *name;
 
@@ -195,7 +197,7 @@ static bool names_folder(const char *name, const char *input)
 }
 
 /* A command that goes by the names of its outputs needs them, with an extension that it knows. */
-static int check_extensions(struct app *app, const struct write_options *write)
+static int check_extensions(struct app *app, const struct vc_write_options *write)
 {
     const char *input = app->parsed.args[0];
     char known[160] = "";
@@ -219,7 +221,7 @@ static int check_extensions(struct app *app, const struct write_options *write)
 }
 
 /* Refuses what can be seen from the words alone. */
-static int check_words(struct app *app, const struct write_options *write)
+static int check_words(struct app *app, const struct vc_write_options *write)
 {
     bool piped = is_piped(write);
 
@@ -262,7 +264,7 @@ static int name_output(struct app *app, const struct vc_model *model, const char
 }
 
 /* --json=FILE is none of the outputs. */
-static int check_json(struct app *app, const struct write_options *write)
+static int check_json(struct app *app, const struct vc_write_options *write)
 {
     for (size_t i = 0; app->json.path != NULL && i < write->n_emit; i++) {
         if (strcmp(app->json.path, write->emit[i]) == 0) {
@@ -284,10 +286,9 @@ int check_key(struct app *app, const struct vc_model *model, const char *key)
 
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model)
 {
-    struct vc_open_options open = {.void_as = options->void_as, .key = options->key};
-    struct write_options *write = &options->write;
+    struct vc_write_options *write = &options->write;
     enum vc_status status;
-    int rc = list_emitted(app, write);
+    int rc = list_emitted(app, options);
 
     *model = NULL;
     rc = rc == GO_ON ? check_words(app, write) : rc;
@@ -298,7 +299,7 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
         return rc;
     }
     app->subject = app->parsed.args[0];
-    app->output = write->output;
+    app->output = write->path;
     if (is_piped(write)) {
         app_report_to(app, stderr);
     }
@@ -306,13 +307,14 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
     if (rc != GO_ON) {
         return rc;
     }
-    status = vc_model_open(app->ctx, app->subject, &open, model);
+    status = vc_model_open(app->ctx, app->subject, &options->open, model);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    rc = check_key(app, *model, options->key);
+    rc = check_key(app, *model, options->open.key);
     if (rc == GO_ON && output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
         rc = name_output(app, *model, tag, write->max_shard_bytes != 0);
+        write->path = app->output;
     }
     if (rc == GO_ON) {
         rc = check_json(app, write);
@@ -377,20 +379,6 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
 
 int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job)
 {
-    const struct vc_write_options write = {
-        .path = app->output,
-        .emit = options->write.emit,
-        .n_emit = options->write.n_emit,
-        .force = options->write.force,
-        .deflate = (enum vc_deflate)options->write.deflate,
-        .layout = (enum vc_layout)options->write.layout,
-        .max_shard_bytes = options->write.max_shard_bytes,
-        .shard = options->write.shard,
-        .n_shards = options->write.n_shards,
-        .dry_run = options->write.dry_run,
-        .max_bytes = options->write.max_bytes,
-        .min_sqnr_db = options->write.min_sqnr_db,
-    };
     const struct vc_report *report;
     enum vc_status status;
     int rc;
@@ -398,9 +386,9 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
     progress_begin(app);
     status = drop_unwanted(app, options, job);
     if (status == VC_OK) {
-        status = vc_job_plan(app->ctx, job, &write);
+        status = vc_job_plan(app->ctx, job, &options->write);
     }
-    if (status == VC_OK && !write.dry_run) {
+    if (status == VC_OK && !options->write.dry_run) {
         status = vc_job_run(app->ctx, job);
     }
     progress_end();

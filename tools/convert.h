@@ -9,37 +9,21 @@
 
 #define MAX_RULES 256
 
-/* --include and --exclude, in the order given. */
-struct select_options {
-    struct vc_rule rules[MAX_RULES];
-    size_t n_rules;
-};
-
-struct write_options {
-    const char *output;
-    const char *lists[VC_MAX_OUTPUTS]; /* --emit as given, "a.npz,b.npz" */
-    size_t n_lists;
-    const char *emit[VC_MAX_OUTPUTS]; /* the names in them, in app->own_names */
-    size_t n_emit;
-    int deflate; /* enum vc_deflate */
-    int layout;  /* enum vc_layout */
-    bool force, dry_run;
-    uint64_t max_bytes, max_shard_bytes;
-    unsigned shard, n_shards; /* --shard i/n */
-    double min_sqnr_db;
-};
-
-extern const struct opt_group group_select; /* at convert_options.select */
-extern const struct opt_group group_write;  /* at convert_options.write */
+extern const struct opt_group group_select; /* --include and --exclude */
+extern const struct opt_group group_write;  /* the output */
 extern const struct opt_group group_copy;   /* the same for what changes no value */
 
-/* The start of these commands' structures. */
+/* The start of these commands' structures. The tables of options fill the library's own structures. */
 struct convert_options {
     struct base_options base;
-    struct select_options select;
-    struct write_options write;
-    enum vc_dtype void_as; /* VC_DTYPE_RAW: not given */
-    const char *key;       /* NULL: not given */
+    struct vc_open_options open;
+    struct vc_write_options write;
+    struct vc_rule rules[MAX_RULES]; /* --include and --exclude, in the order given */
+    size_t n_rules;
+    const char *lists[VC_MAX_OUTPUTS]; /* --emit as given, "a.npz,b.npz" */
+    size_t n_lists;
+    const char
+        *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
     bool drop[VC_ROLE_OTHER + 1];
 };
 

@@ -200,11 +200,19 @@ bool options_size(const char *text, uint64_t *out)
     return false;
 }
 
+/* Enums of the library have the size of an int, so that the tables write right into its structures. */
+static bool put_int(void *field, int value)
+{
+    _Static_assert(sizeof(enum opt_kind) == sizeof(int), "enums are as wide as an int");
+    memcpy(field, &value, sizeof(value));
+    return true;
+}
+
 static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
     const char *text = value != NULL ? value : ""; /* which no kind takes */
-    int word;
+    int word = opt->kind == OPT_CHOICE ? options_word(opt->value, text) : 0;
 
     switch (opt->kind) {
     case OPT_BOOL:
@@ -213,15 +221,10 @@ static bool store(const struct opt *opt, char *group, const char *value)
     case OPT_MORE:
         *(int *)field += 1;
         return true;
-    case OPT_ONE_OF:
-        *(int *)field = opt->set;
-        return true;
+    case OPT_ENUM:
+        return put_int(field, opt->set);
     case OPT_CHOICE:
-        word = options_word(opt->value, text);
-        if (word >= 0) {
-            *(int *)field = word;
-        }
-        return word >= 0;
+        return word >= 0 && put_int(field, word);
     case OPT_TEXT:
         memcpy(field, &text, sizeof(text));
         return text[0] != '\0';
@@ -305,15 +308,15 @@ static void remember(struct parsed *parsed, const struct opt *opt)
     }
 }
 
-/* Refuses a second, different member of a ONE_OF set. */
-static enum parse_result check_one_of(struct line *line, const struct opt *opt)
+/* Refuses a second, different option of a group's `one_of` options. */
+static enum parse_result check_one_of(struct line *line, const struct opt *opt, const struct opt_group *group)
 {
     struct parsed *parsed = line->parsed;
 
-    for (size_t i = 0; opt->kind == OPT_ONE_OF && i < parsed->n_seen; i++) {
+    for (size_t i = 0; opt->one_of && i < parsed->n_seen; i++) {
         const struct opt *other = parsed->seen[i];
 
-        if (other->kind == OPT_ONE_OF && other->field == opt->field && other->set != opt->set) {
+        if (other->one_of && other != opt && other >= group->opts && other < group->opts + group->n_opts) {
             snprintf(parsed->error, sizeof(parsed->error), "--%s conflicts with --%s: choose one", opt->name,
                      other->name);
             return PARSE_ERROR;
@@ -330,7 +333,7 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     if (opt->kind == OPT_HELP) {
         return PARSE_HELP;
     }
-    result = check_one_of(line, opt);
+    result = check_one_of(line, opt, group);
     if (result != PARSE_OK) {
         return result;
     }

@@ -15,8 +15,8 @@ struct app;
 enum opt_kind {
     OPT_BOOL,   /* bool: becomes `set` */
     OPT_MORE,   /* int: counts up */
-    OPT_ONE_OF, /* int, -1 before: becomes `set`; two different ones are refused */
-    OPT_CHOICE, /* int: the number of the given word in `value` ("error|keep|zero") */
+    OPT_ENUM,   /* an int or an enum of the library: becomes `set` */
+    OPT_CHOICE, /* ... the number of the given word in `value` ("error|keep|zero") */
     OPT_TEXT,   /* const char * */
     OPT_COUNT,  /* uint64_t */
     OPT_INT,    /* int */
@@ -34,14 +34,21 @@ struct opt {
     const char *name;  /* "min-elements" */
     const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none */
     const char *help;
-    size_t field; /* in the group's structure */
+    size_t field;       /* in the group's structure */
+    const char *option; /* what the library calls it, for its sentences (option_names.c); NULL: it has no name for it */
     enum opt_kind kind;
     int set;
-    char letter;   /* 0: none */
-    bool optional; /* the value may be left out; then it must follow with '=' */
+    char letter;    /* 0: none */
+    bool by_letter; /* sentences name it by its letter: -o */
+    bool optional;  /* the value may be left out; then it must follow with '=' */
+    bool one_of;    /* of the options of its group that have this, a command line may have one only */
     opt_call_fn *call;
     const char *wanted; /* OPT_CALL: what is right, for the sentence about a wrong value; NULL: `value` */
 };
+
+/* The option fills this member of the command's structure, and the library calls it by the member's last name:
+ * OPT_FIELD(struct quantize_cli, quantize.min_elems) is "min_elems". */
+#define OPT_FIELD(type, member) .field = offsetof(type, member), .option = #member
 
 struct opt_group {
     const char *title;
@@ -100,6 +107,12 @@ const struct command *command_find(const char *name);
 
 /* The nearest of the names, or NULL when none is near. */
 const char *nearest_command(const char *name);
+
+/* option_names.c: from now on the sentences of the library have --max-memory where they mean max_memory. `command`:
+ * whose options come first where two commands have options of the same meaning. Called once, before there is a second
+ * thread. */
+struct vc_ctx;
+void option_names_set(struct vc_ctx *ctx, const struct command *command);
 
 /* help.c */
 void help_overview(FILE *to);
