@@ -3,8 +3,6 @@
  * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
  * magic". */
 #include "formats/formats.h"
-#include "formats/io/infolder.h"
-#include "formats/safetensors/safetensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +13,10 @@
 #include "core/base/findings.h"
 #include "formats/huggingface/check_config.h"
 #include "formats/huggingface/check_names.h"
+#include "formats/huggingface/infolder.h"
+#include "formats/io/numbered_name.h"
+#include "formats/io/zip_read.h"
+#include "formats/safetensors/safetensors.h"
 
 static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
                                                   &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
@@ -148,6 +150,20 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
                    bytes);
 }
 
+/* Archives of members that are not read here, with an array or without. */
+static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
+{
+    size_t i;
+
+    for (i = 0; i < zip->n; i++) {
+        if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "is a Keras checkpoint; npz, npy, safetensors and PyTorch files can be read");
+        }
+    }
+    return VC_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------ names */
 
 /* In capitals, too. */
@@ -205,6 +221,7 @@ const char *vc_format_extension(size_t index)
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
+/* By the first bytes. */
 static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     const struct vc_format *best = NULL;
@@ -212,7 +229,25 @@ static const struct vc_format *find_format(const unsigned char *head, size_t n, 
     size_t i;
 
     for (i = 0; i < n_formats; i++) {
-        int c = formats[i]->probe(head, n, file_bytes);
+        int c = formats[i]->probe != NULL ? formats[i]->probe(head, n, file_bytes) : 0;
+
+        if (c > confidence) {
+            confidence = c;
+            best = formats[i];
+        }
+    }
+    return best;
+}
+
+/* By the members of an archive. */
+static const struct vc_format *find_format_of_zip(const struct vc_zip *zip)
+{
+    const struct vc_format *best = NULL;
+    int confidence = 0;
+    size_t i;
+
+    for (i = 0; i < n_formats; i++) {
+        int c = formats[i]->probe_zip != NULL ? formats[i]->probe_zip(zip) : 0;
 
         if (c > confidence) {
             confidence = c;
@@ -232,9 +267,10 @@ static const struct vc_format *format_of_name(const char *path, const unsigned c
                : NULL;
 }
 
-/* path: whose extension decides where the content does not; NULL: it does not. */
+/* What the first bytes say: a format, or *zip, an archive whose members have to be looked at. path: whose extension
+ * decides where the content does not; NULL: it does not. */
 static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, const char *path,
-                           const struct vc_format **format)
+                           const struct vc_format **format, bool *zip)
 {
     unsigned char head[VC_PROBE_BYTES];
     size_t n = (size_t)vc_min_u64(sizeof head, file->size_bytes);
@@ -242,6 +278,10 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
 
     *format = NULL;
     VC_TRY(vc_infile_read(ctx, file, 0, head, n));
+    *zip = vc_zip_probe(head, n);
+    if (*zip) {
+        return VC_OK;
+    }
     *format = find_format(head, n, file->size_bytes);
     if (*format == NULL && path != NULL) {
         *format = format_of_name(path, head, n);
@@ -256,9 +296,16 @@ out:
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format)
 {
     const struct vc_format *found = NULL;
+    struct vc_zip zip;
+    bool is_zip = false;
     enum vc_status status;
 
-    VC_TRY(look(ctx, file, NULL, &found));
+    VC_TRY(look(ctx, file, NULL, &found, &is_zip));
+    if (is_zip) {
+        VC_TRY(vc_zip_open(ctx, file, &zip));
+        found = find_format_of_zip(&zip);
+        vc_zip_close(ctx, &zip);
+    }
     if (found != format) {
         status = vc_fail(ctx, VC_E_FORMAT, "is %s by its content, expected %s", found->name, format->name);
     }
@@ -270,12 +317,18 @@ out:
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct vc_format *promised = vc_format_find_by_name(model->path);
+    enum vc_status status;
+    size_t n;
 
     if (promised == NULL || promised == model->format) {
         return VC_OK;
     }
-    return vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says", model->path,
-                             model->format_name, promised->name);
+    n = model->n_facts;
+    VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: is %s by its content, not %s as its name says", model->path,
+                             model->format_name, promised->name));
+    model->wrong_name = model->n_facts > n ? &model->facts[n] : NULL; /* there may be too many facts already */
+out:
+    return status;
 }
 
 /* A file that is damaged where its reader cannot go on: with findings one more of them, and a model without tensors.
@@ -294,19 +347,78 @@ out:
     return status;
 }
 
+/* With findings, an archive without a directory is what its whole members are. When there are none, the name alone
+ * says what it was, and the model gets no reader. */
+static enum vc_status open_ruin(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip, struct vc_model *model)
+{
+    const struct vc_format *promised = vc_format_find_by_name(model->path);
+    enum vc_status status;
+
+    vc_model_set_format(model, promised != NULL && promised->probe_zip != NULL ? promised : &vc_format_npz);
+    VC_TRY(vc_zip_recover(ctx, file, zip));
+    if (zip->n == 0) {
+        vc_zip_close(ctx, zip);
+        vc_infile_close(ctx, file);
+        model->input = NULL;
+    }
+out:
+    return status;
+}
+
+/* Every zip archive is opened here; its members say what it is. Takes over file. */
+static enum vc_status open_zip(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
+                               struct vc_model *model)
+{
+    struct vc_zip zip;
+    enum vc_status status = vc_zip_open(ctx, file, &zip);
+
+    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
+        VC_TRY(vc_collect(ctx, status, "header", NULL));
+        VC_TRY(open_ruin(ctx, file, &zip, model));
+        if (model->input == NULL) {
+            return VC_OK;
+        }
+    }
+    VC_TRY(status);
+    vc_model_set_format(model, find_format_of_zip(&zip));
+    status = refuse_zip(ctx, &zip);
+    if (status != VC_OK) {
+        vc_zip_close(ctx, &zip);
+        goto out;
+    }
+    return model->format->open_zip(ctx, file, &zip, options, model);
+out:
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+/* "model-00002-of-00003.safetensors": names of the tensors in it may belong to tensors in another file. */
+static bool is_one_of_several(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct vc_numbered_name name;
+
+    return vc_numbered_name_parse(slash != NULL ? slash + 1 : path, NULL, &name) && name.count > 1;
+}
+
 /* The file belongs to the model once the format's reader has it. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     const struct vc_format *format = NULL;
     struct vc_infile *file = NULL;
+    bool zip = false;
     enum vc_status status;
 
     VC_TRY(vc_infile_open(ctx, model->path, &file));
-    VC_TRY(look(ctx, file, model->path, &format));
-    vc_model_set_format(model, format);
+    VC_TRY(look(ctx, file, model->path, &format, &zip));
     model->file_bytes = file->size_bytes;
     model->input = file;
-    status = format->open(ctx, file, options, model);
+    if (zip) {
+        status = open_zip(ctx, file, options, model);
+    } else {
+        vc_model_set_format(model, format);
+        status = format->open(ctx, file, options, model);
+    }
     if (status != VC_OK) {
         status = survive(ctx, model, status);
     }
@@ -316,8 +428,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status == VC_OK) {
         status = note_wrong_name(ctx, model);
     }
-    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model, strstr(model->path, "-of-") != NULL)
-                                                 : status;
+    return status == VC_OK && vc_collecting(ctx) ? vc_check_names(ctx, model, is_one_of_several(model->path)) : status;
 out:
     vc_infile_close(ctx, file);
     return status;

@@ -9,15 +9,22 @@
 #include "core/run/sink.h"
 #include "formats/io/infile.h"
 
+struct vc_zip;
+
 struct vc_format {
     const char *name; /* "npz" */
     const char *const
         *extensions; /* ".npz", NULL: of output names that ask for this format; the first is the usual one */
-    /* Confidence 0..100 from the first bytes (up to VC_PROBE_BYTES) and the size of the file. */
+    /* Confidence 0..100 from the first bytes (up to VC_PROBE_BYTES) and the size of the file. NULL: always a zip. */
     int (*probe)(const unsigned char *head, size_t n, uint64_t file_bytes);
+    /* Zip archives are opened by formats.c, once. The same confidence, from the list of members; NULL: never a zip. */
+    int (*probe_zip)(const struct vc_zip *zip);
     /* Fills model (all but ctx, path, format, file_bytes and by_name, which vc_model_open sets), takes over file. */
     enum vc_status (*open)(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                            struct vc_model *model);
+    /* The same for an archive that probe_zip knows; takes over file and zip. */
+    enum vc_status (*open_zip)(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
+                               const struct vc_open_options *options, struct vc_model *model);
     /* The writer; the model may be of another format. Called by vc_sink_create alone. options->path NULL or dry_run:
      * sizes only, no file is looked at or made. Otherwise everything that can be wrong with the output's name is
      * refused here. */

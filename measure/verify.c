@@ -23,14 +23,12 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
 /* What the reader wants to be known of the file. */
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    const char *promised = vc_format_of_name(model->path);
-    bool wrong_name = promised != NULL && strcmp(promised, model->format_name) != 0;
     enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; i < model->n_facts; i++) {
         if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
-            bool is_name = wrong_name && strstr(model->facts[i].value, "by its content") != NULL;
+            bool is_name = &model->facts[i] == model->wrong_name;
 
             VC_TRY(
                 vc_find(ctx, VC_SEVERITY_WARNING, is_name ? "extension" : "note", NULL, "%s", model->facts[i].value));

@@ -58,7 +58,6 @@ struct vc_source_ops {
 struct vc_tensor_io {
     bool sequential;
     uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
-    bool bare_name;     /* npz: the member has the tensor's name as it is, without ".npy" */
     unsigned shard;     /* which of several files it lies in */
 };
 
@@ -103,6 +102,8 @@ struct vc_model {
     size_t n_refused;
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
+    const struct vc_fact *wrong_name;   /* the one of them that says that the file's name promises another format;
+                                         * NULL: the name promises nothing, or the truth */
 };
 
 /* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */

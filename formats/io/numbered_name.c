@@ -15,8 +15,10 @@ bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_n
     while (at != name && at[-1] >= '0' && at[-1] <= '9') {
         at--;
     }
-    if (at == name || at[-1] != '-' || sscanf(at, "%9lu-of-%9lu%n", &out->number, &out->count, &end) != 2 ||
-        strcmp(at + end, extension) != 0) {
+    if (at == name || at[-1] != '-' || sscanf(at, "%9lu-of-%9lu%n", &out->number, &out->count, &end) != 2) {
+        return false;
+    }
+    if (extension != NULL ? strcmp(at + end, extension) != 0 : at[end] != '\0' && at[end] != '.') {
         return false;
     }
     out->n_prefix = (size_t)(at - 1 - name);

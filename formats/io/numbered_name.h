@@ -12,7 +12,8 @@ struct vc_numbered_name {
     unsigned long number, count;
 };
 
-/* False when the name is none of these. Takes numbers of up to 9 digits. */
+/* False when the name is none of these. extension: what has to follow the numbers; NULL: anything that begins with a
+ * dot, or nothing. Takes numbers of up to 9 digits. */
 bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_numbered_name *out);
 
 #endif

@@ -27,6 +27,11 @@ struct directory {
     uint64_t n, offset, n_bytes;
 };
 
+bool vc_zip_probe(const unsigned char *head, size_t n)
+{
+    return n >= 4 && (vc_le32(head) == 0x04034b50 || vc_le32(head) == 0x06054b50);
+}
+
 /* ------------------------------------------------------------------------------------------------ end records */
 
 /* Where in tail[0..n) the end record starts whose comment reaches the end of the file exactly. */

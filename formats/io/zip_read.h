@@ -43,6 +43,9 @@ struct vc_zip {
     bool incomplete; /* only while findings are collected: there are members that are not in the list */
 };
 
+/* The first n bytes are those of a zip archive: of a member's local header, or of the end record of an empty one. */
+bool vc_zip_probe(const unsigned char *head, size_t n);
+
 /* Reads end records and directory. Sentences do not name the file. On failure nothing is left allocated. */
 enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
 /* With findings, after vc_zip_open failed: the members whose local headers and data are whole, from the file's first

@@ -30,7 +30,4 @@ enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, co
 enum vc_status vc_npy_data_read(struct vc_ctx *ctx, const struct vc_npy_data *data, uint64_t offset, void *dst,
                                 size_t n);
 
-/* Reverses each group of unit (2, 4 or 8) bytes; n is a multiple of it. unit 0: nothing to do. */
-void vc_npy_swap(void *data, size_t n, unsigned unit);
-
 #endif

@@ -5,6 +5,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/formats.h"
+#include "formats/io/byte_order.h"
 #include "formats/npz/npy_data.h"
 #include "formats/npz/npy_write.h"
 
@@ -30,7 +31,7 @@ static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model,
             return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[tensor].name);
         }
         VC_TRY(vc_npy_data_read(ctx, &self->data, offset, dst, n_bytes));
-        vc_npy_swap(dst, n_bytes, self->data.swap_bytes);
+        vc_bytes_swap(dst, n_bytes, self->data.swap_bytes);
     }
 out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/io/byte_order.h"
 #include "formats/npz/npz_internal.h"
 
 struct vc_source_stream {
@@ -116,7 +117,7 @@ static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz
         VC_TRY(note_piece(ctx, self, member, form, check, n, total - offset - n, crc));
     }
     if (values) {
-        vc_npy_swap(dst, n, member->data.swap_bytes);
+        vc_bytes_swap(dst, n, member->data.swap_bytes);
     }
 out:
     return status;
@@ -214,7 +215,7 @@ static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *s
 
         VC_TRY(vc_inflate_read(ctx, stream->inflate, dst, part));
         stream->crc = vc_crc32(stream->crc, dst, part);
-        vc_npy_swap(dst, part, unit);
+        vc_bytes_swap(dst, part, unit);
         dst += part;
         n -= part;
     }

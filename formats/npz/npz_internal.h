@@ -19,6 +19,7 @@ struct npz_member {
     size_t header_bytes; /* of the npy header; 0 for raw members */
     uint32_t header_crc;
     struct vc_npy_data data; /* arrays: where and how the values lie; for `spool` in the spool file */
+    bool bare_name;          /* it has the tensor's name as it is, without ".npy" */
     bool spool;              /* deflated in Fortran order: inflated into a temporary file first */
     _Atomic bool spooled;
 };

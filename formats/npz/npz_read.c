@@ -15,7 +15,6 @@
 #include "formats/formats.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"
-#include "formats/torch/torch.h"
 
 #define MAGIC_BYTES  6
 #define SUFFIX       ".npy"
@@ -262,8 +261,8 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
 {
     const struct vc_zip_entry *entry = member->entry;
 
-    io->bare_name = !has_suffix(entry);
-    if (!io->bare_name) {
+    member->bare_name = !has_suffix(entry);
+    if (!member->bare_name) {
         entry->name[entry->name_bytes - SUFFIX_BYTES] = '\0';
     }
     member->data.shape = shape;
@@ -342,20 +341,6 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
-/* Another kind of checkpoint that is a zip archive, too. */
-static enum vc_status refuse_keras(struct vc_ctx *ctx, const struct vc_zip *zip)
-{
-    size_t i;
-
-    for (i = 0; i < zip->n; i++) {
-        if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "is a Keras checkpoint; npz, npy, safetensors and PyTorch files can be read");
-        }
-    }
-    return VC_OK;
-}
-
 static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const struct vc_open_options *options,
                                    struct vc_model *model)
 {
@@ -411,17 +396,15 @@ static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
                                              .stream_bytes = vc_npz_stream_bytes,
                                              .close = npz_close};
 
-static int npz_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
+/* Any archive that no other format knows: whether there are arrays in it, and what else, is told from the members'
+ * own first bytes. */
+static int npz_probe_zip(const struct vc_zip *zip)
 {
-    (void)file_bytes;
-    if (n < 4) {
-        return 0;
-    }
-    return memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0 ? 90 : 0;
+    (void)zip;
+    return 10;
 }
 
-/* Takes over file and zip. */
-static enum vc_status open_archive(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
+static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                    const struct vc_open_options *options, struct vc_model *model)
 {
     struct npz *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
@@ -437,41 +420,15 @@ static enum vc_status open_archive(struct vc_ctx *ctx, struct vc_infile *file, s
     vc_spool_init(&self->spool);
     model->self = self;
     model->ops = &npz_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(refuse_keras(ctx, &self->zip));
     VC_TRY(open_members(ctx, self, options, model));
 out:
     return status;
 }
 
-/* Of an archive that has lost its members, only the name says what it was. */
-static void name_ruin(const struct vc_zip *zip, struct vc_model *model)
-{
-    if (zip->n == 0 && vc_format_find_by_name(model->path) == &vc_format_torch) {
-        vc_model_set_format(model, &vc_format_torch);
-    }
-}
-
-/* Every zip file comes here first; its members say what it is. */
-static enum vc_status npz_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
-                               struct vc_model *model)
-{
-    struct vc_zip zip;
-    enum vc_status status = vc_zip_open(ctx, file, &zip);
-
-    if (status == VC_E_FORMAT && vc_collecting(ctx)) {
-        status = vc_collect(ctx, status, "header", NULL);
-        status = status == VC_OK ? vc_zip_recover(ctx, file, &zip) : status;
-        name_ruin(&zip, model);
-    }
-    if (status != VC_OK) {
-        vc_infile_close(ctx, file);
-        return status;
-    }
-    return vc_torch_is_archive(&zip) ? vc_torch_open_archive(ctx, file, &zip, options, model)
-                                     : open_archive(ctx, file, &zip, options, model);
-}
-
 static const char *const extensions[] = {".npz", NULL};
 
-const struct vc_format vc_format_npz = {
-    .name = "npz", .extensions = extensions, .probe = npz_probe, .open = npz_open, .create_sink = vc_npz_sink_create};
+const struct vc_format vc_format_npz = {.name = "npz",
+                                        .extensions = extensions,
+                                        .probe_zip = npz_probe_zip,
+                                        .open_zip = npz_open_zip,
+                                        .create_sink = vc_npz_sink_create};

@@ -30,9 +30,11 @@ struct npz_spool {
     int fd;                /* for those that are larger; -1: none */
 };
 
+struct npz;
+
 struct npz_sink {
-    const struct vc_model *model;
-    struct vc_outfile *file; /* NULL: nothing is written */
+    const struct npz *source; /* the reader's state where the model is an npz; else NULL */
+    struct vc_outfile *file;  /* NULL: nothing is written */
     enum vc_deflate deflate;
     const struct vc_out_list *outs;
     struct npz_out *members; /* outs->n */

@@ -12,9 +12,11 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/manifest.h"
+#include "formats/formats.h"
 #include "formats/io/codec.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
+#include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_sink.h"
 
 #define VC_DIRECTORY_BUFFER_BYTES ((size_t)128 << 10) /* more than the largest record */
@@ -29,7 +31,8 @@ enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t of
 /* A member copied as it is keeps its name; an array of ours ends in .npy, as NumPy expects. */
 static bool has_bare_name(const struct npz_sink *self, const struct vc_out_tensor *out)
 {
-    return out->dtype == VC_DTYPE_RAW || (out->form == VC_FORM_RAW && self->model->io[out->source].bare_name);
+    return out->dtype == VC_DTYPE_RAW ||
+           (out->form == VC_FORM_RAW && self->source != NULL && self->source->members[out->source].bare_name);
 }
 
 static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
@@ -403,7 +406,7 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
     if (self == NULL) {
         return VC_E_NOMEM;
     }
-    self->model = model;
+    self->source = model->format == &vc_format_npz ? model->self : NULL;
     self->file = file;
     self->deflate = options->deflate;
     vc_text_init(&self->manifest, ctx);

@@ -4,7 +4,7 @@
 #define VC_FORMATS_SAFETENSORS_CARRY_H
 
 #include "formats/huggingface/hf_config.h"
-#include "formats/io/infolder.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/io/outfolder.h"
 
 struct safetensors_carry {

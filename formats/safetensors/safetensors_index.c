@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"
-#include "formats/io/infolder.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfile.h"
 #include "formats/safetensors/safetensors.h"

@@ -9,7 +9,7 @@
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/hf_config.h"
-#include "formats/io/infolder.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/safetensors/safetensors_pack.h"
 
 /* ---- tensors ---- */

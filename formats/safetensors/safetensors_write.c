@@ -9,9 +9,9 @@
 
 #include "core/base/checked.h"
 #include "formats/formats.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/huggingface/weight_index.h"
-#include "formats/io/infolder.h"
 #include "formats/io/outfolder.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_carry.h"

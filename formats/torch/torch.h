@@ -150,6 +150,8 @@ enum vc_status vc_torch_tree_make(struct vc_ctx *ctx, struct torch *self, const 
 
 #define TORCH_MAX_SMALL ((size_t)4096) /* bytes of version, byteorder and the like */
 
+/* An archive with a data.pkl in its one folder. */
+bool vc_torch_is_archive(const struct vc_zip *zip);
 /* Bytes of the first member's first folder, with its '/'; 0: it is in none. */
 size_t vc_torch_root_bytes(const struct vc_zip *zip);
 /* The whole member, NUL-terminated, freed by the caller; *out stays NULL where there is none. */
@@ -197,10 +199,5 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
 enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
                                     const struct vc_out_list *outs, struct vc_text *pickle, size_t *keys,
                                     struct vc_text *note);
-
-/* An archive with a data.pkl: zip belongs to the model from now on, whatever is returned. */
-bool vc_torch_is_archive(const struct vc_zip *zip);
-enum vc_status vc_torch_open_archive(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
-                                     const struct vc_open_options *options, struct vc_model *model);
 
 #endif

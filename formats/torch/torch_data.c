@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/io/byte_order.h"
 #include "formats/io/strided.h"
-#include "formats/npz/npy_data.h"
 #include "formats/torch/torch.h"
 
 size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor)
@@ -89,7 +89,7 @@ static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const 
             check_piece(self, s, check, dst, n, total - offset - n);
         }
     }
-    vc_npy_swap(dst, n, self->big_endian ? t->dtype->swap_bytes : 0);
+    vc_bytes_swap(dst, n, self->big_endian ? t->dtype->swap_bytes : 0);
 out:
     return status;
 }

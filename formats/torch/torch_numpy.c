@@ -14,17 +14,19 @@ static bool is_multiarray(const struct vc_pickle_node *node)
             vc_pickle_bytes_are(&node->u.call.function->u.global.module, "numpy._core.multiarray"));
 }
 
+static bool is_call_of(const struct vc_pickle_node *node, const char *name)
+{
+    return is_multiarray(node) && vc_pickle_bytes_are(&node->u.call.function->u.global.name, name);
+}
+
+bool vc_torch_is_numpy_array(const struct vc_pickle_node *node)
+{
+    return is_call_of(node, "_reconstruct");
+}
+
 const char *vc_torch_numpy_kind(const struct vc_pickle_node *node)
 {
-    const struct vc_pickle_bytes *name;
-
-    if (!is_multiarray(node)) {
-        return NULL;
-    }
-    name = &node->u.call.function->u.global.name;
-    return vc_pickle_bytes_are(name, "_reconstruct") ? "NumPy array"
-           : vc_pickle_bytes_are(name, "scalar")     ? "NumPy number"
-                                                     : NULL;
+    return vc_torch_is_numpy_array(node) ? "NumPy array" : is_call_of(node, "scalar") ? "NumPy number" : NULL;
 }
 
 /* Characters below 256, as UTF-8. */

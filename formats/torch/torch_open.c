@@ -95,7 +95,6 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct v
     }
     vc_spool_init(&self->spool);
     vc_text_init(&self->note, ctx);
-    vc_model_set_format(model, &vc_format_torch);
     model->self = self;
     model->ops = &torch_ops; /* from here on vc_model_close frees everything */
     return VC_OK;
@@ -132,7 +131,7 @@ out:
     return status;
 }
 
-enum vc_status vc_torch_open_archive(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
+static enum vc_status torch_open_zip(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
     enum vc_status status;
@@ -160,8 +159,12 @@ out:
     return status;
 }
 
-/* The long integer that a legacy file begins with; from protocol 4 on it is in a frame of 13 bytes. Archives come from
- * the reader of zip files. */
+static int torch_probe_zip(const struct vc_zip *zip)
+{
+    return vc_torch_is_archive(zip) ? 90 : 0;
+}
+
+/* The long integer that a legacy file begins with; from protocol 4 on it is in a frame of 13 bytes. */
 static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     static const unsigned char frame[] = {0x95, 13, 0, 0, 0, 0, 0, 0, 0};
@@ -181,5 +184,7 @@ static const char *const extensions[] = {".pt", ".pth", ".bin", NULL};
 const struct vc_format vc_format_torch = {.name = "torch",
                                           .extensions = extensions,
                                           .probe = torch_probe,
+                                          .probe_zip = torch_probe_zip,
                                           .open = torch_open_legacy,
+                                          .open_zip = torch_open_zip,
                                           .create_sink = vc_torch_sink_create};

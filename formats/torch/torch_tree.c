@@ -185,10 +185,9 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
 {
     struct vc_pickle_node *state = vc_torch_object_state(node);
     uint64_t budget = MAX_ARGS;
-    const char *numpy = vc_torch_numpy_kind(node);
     enum vc_status status = VC_OK;
 
-    w->self->n_arrays += numpy != NULL && strcmp(numpy, "NumPy array") == 0;
+    w->self->n_arrays += vc_torch_is_numpy_array(node);
     if (vc_torch_holds_storage(node->u.call.args, 8, &budget)) {
         char name[256];
         const char *why = vc_arena_printf(w->ctx, &w->self->arena, "is made by %s, which is not known",

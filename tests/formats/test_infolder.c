@@ -9,7 +9,7 @@
 #include <vcompress/vcompress.h>
 
 #include "folder_builder.h"
-#include "formats/io/infolder.h"
+#include "formats/huggingface/infolder.h"
 
 static char folder[256];
 

@@ -13,6 +13,7 @@
 #include "formats/io/outfile.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
+#include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"
 #include "formats_test.h"
 
@@ -30,7 +31,9 @@ static const struct vc_recipe_entry recipe[] = {{"scheme", "int8"}};
 static struct vc_out_tensor tensors[N_OUTS];
 static unsigned char *bytes_of[N_OUTS];
 static struct vc_tensor_io source_io[N_OUTS];
-static struct vc_model source = {.io = source_io, .format = &vc_format_npz, .format_name = "npz"};
+static struct npz_member source_members[N_OUTS];
+static struct npz source_npz = {.members = source_members, .n_members = N_OUTS};
+static struct vc_model source = {.io = source_io, .format = &vc_format_npz, .format_name = "npz", .self = &source_npz};
 static struct vc_out_list outs = {.n = N_OUTS, .tensors = tensors, .n_recipe = 1, .recipe = recipe};
 static char folder[] = "/tmp/vcompress-test-XXXXXX";
 static char path[64], other[64];
@@ -561,7 +564,7 @@ static void test_members_copied_keep_their_names(void **state)
         tensors[HALF].form = VC_FORM_RAW;
         tensors[HALF].source = HALF;
         tensors[HALF].size_bytes = npy.n;
-        source_io[HALF].bare_name = bare != 0;
+        source_members[HALF].bare_name = bare != 0;
         bytes_of[HALF] = npy.p;
         assert_int_equal(write_archive(ctx, &options, 50000, 1, 0, &size), VC_OK);
         p = slurp(path, &n);
@@ -570,7 +573,7 @@ static void test_members_copied_keep_their_names(void **state)
         free(p);
         assert_int_equal(walk_path(ctx, path, NULL), VC_OK);
     }
-    source_io[HALF].bare_name = false;
+    source_members[HALF].bare_name = false;
     bytes_of[HALF] = saved_bytes;
     tensors[HALF] = saved;
     bytes_release(&npy);

@@ -102,6 +102,39 @@ static void test_names(void **state)
     bytes_release(&b);
 }
 
+/* A file of several may have the scales in another one. Its own name says that, not the folder that it lies in. */
+static void test_names_of_parts(void **state)
+{
+    static const char whole[] = "error companion l.weight_packed|error companion l.weight_packed";
+    static const char part[] = "warning companion l.weight_packed|warning companion l.weight_packed";
+    static const struct {
+        const char *name, *wanted;
+    } cases[] = {{"m.safetensors", whole},
+                 {"m-00001-of-00001.safetensors", whole},
+                 {"one-of-two.safetensors", whole},
+                 {"m-00001-of-00002.safetensors", part},
+                 {"m-00002-of-00002.fp16.safetensors", part}};
+    struct bytes b = st_zeros("{" ENTRY("l.weight_packed", "I32", "[2,2]", 0, 16) "}", 16);
+    char folder[] = "/tmp/vcompress-1-of-2-XXXXXX";
+    char path[128];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *f;
+
+        snprintf(path, sizeof path, "%s/%s", folder, cases[i].name);
+        f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
+        assert_int_equal(fclose(f), 0);
+        expect_at(path, headers, cases[i].wanted);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(folder), 0);
+    bytes_release(&b);
+}
+
 static void test_many(void **state)
 {
     struct bytes header = {NULL, 0, 0};
@@ -347,10 +380,10 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_many),        cmocka_unit_test(test_values), cmocka_unit_test(test_against),
-        cmocka_unit_test(test_figures),     cmocka_unit_test(test_digest), cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_safetensors),    cmocka_unit_test(test_npz),         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names_of_parts), cmocka_unit_test(test_many),        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_against),        cmocka_unit_test(test_figures),     cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_unreadable),     cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* infolder.c - see infolder.h. Symbolic links are followed (caches are made of them); names never lead out of the
  * folder. */
 #define _GNU_SOURCE /* DT_*, strcasestr */
-#include "formats/io/infolder.h"
+#include "formats/huggingface/infolder.h"
 
 #include <dirent.h>
 #include <errno.h>
