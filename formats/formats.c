@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_config.h"
 #include "formats/huggingface/check_names.h"
 #include "formats/huggingface/infolder.h"
@@ -535,21 +536,18 @@ static const struct vc_format *output_format(const struct vc_model *model, const
     return divided && !model->format->divides ? &vc_format_safetensors : model->format;
 }
 
-static const char *layout_name(enum vc_layout layout)
-{
-    static const char *const names[] = {"auto", "plain", "compressed-tensors", "bitsandbytes", "gguf", "onnx"};
-
-    return (unsigned)layout < sizeof names / sizeof names[0] ? names[layout] : "unknown";
-}
-
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out)
 {
     bool divided = options->max_shard_bytes != 0 || options->n_shards != 0;
     const struct vc_format *format = output_format(model, options->path, divided);
+    const struct vc_dialect *asked = NULL;
     enum vc_status status;
 
     *out = NULL;
+    if (vc_dialect_asked(ctx, options, &asked) != VC_OK) {
+        return ctx->status;
+    }
     if (format->create_sink == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
                        model->format_name);
@@ -559,11 +557,10 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
                        format->name);
     }
     status = format->create_sink(ctx, model, options, out);
-    if (status == VC_OK && options->layout != VC_LAYOUT_AUTO && (*out)->layout != options->layout) {
+    if (status == VC_OK && asked != NULL && (*out)->dialect != asked) {
         (*out)->ops->free(ctx, *out);
         *out = NULL;
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s output cannot have the layout '%s'", format->name,
-                       layout_name(options->layout));
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s output cannot have the layout '%s'", format->name, asked->name);
     }
     if (status == VC_OK) {
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */

@@ -62,8 +62,8 @@ static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, cons
 
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
 {
-    bool rows_only = options->granularity == VC_GRANULARITY_GROUP || item->layout == VC_LAYOUT_COMPRESSED_TENSORS ||
-                     item->layout == VC_LAYOUT_BITSANDBYTES || item->layout == VC_LAYOUT_GGUF;
+    bool rows_only =
+        options->granularity == VC_GRANULARITY_GROUP || (item->dialect != NULL && item->dialect->rows_only);
 
     if (options->axis != VC_AXIS_OUTPUT) {
         return options->axis;

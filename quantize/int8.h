@@ -36,16 +36,12 @@ struct vc_int8_state {
     int8_t *zero;     /* asymmetric */
 };
 
-/* ---- int8_layout.c: what the layouts of other programs ask for ---- */
+/* ---- int8_request.c: what the output's dialect is asked about ---- */
 
-/* Fails, with a sentence, for options that the layout has no place for. */
-enum vc_status vc_int8_check_layout(struct vc_ctx *ctx, enum vc_layout layout,
-                                    const struct vc_quantize_options *options);
+struct vc_dialect_request vc_int8_request(const struct vc_quantize_options *options);
+struct vc_dialect_tensor vc_int8_tensor(const struct vc_item *item, bool included);
 
-/* Why a loader of that layout would not find codes for this tensor; NULL if it does. `included`: a rule asks for it. */
-const char *vc_int8_layout_reason(const struct vc_item *item, const struct vc_quantize_options *options, bool included);
-
-/* Sets scale_dtype and absmax. */
+/* Sets scale_dtype and absmax: what the output's dialect stores. */
 void vc_int8_choose_scale(const struct vc_item *item, struct vc_int8_state *s);
 
 /* From absolute maxima (bits, finite) to the scales that codes are made with; in `stored` the same as f16 or bf16 where

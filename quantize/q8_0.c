@@ -8,24 +8,6 @@
 
 #define BLOCK 32
 
-enum vc_status vc_q8_0_check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
-{
-    bool group = o->granularity == VC_GRANULARITY_GROUP && o->group_size == BLOCK;
-    bool unasked = o->granularity == VC_GRANULARITY_CHANNEL && !o->granularity_given;
-    bool other_axis = o->axis != VC_AXIS_OUTPUT && !(group && o->axis == 0);
-    const char *what = o->asymmetric         ? "no zero points (--asymmetric)"
-                       : other_axis          ? "scales along the last axis only (--axis)"
-                       : !(group || unasked) ? "scales per group of 32 only (--granularity)"
-                                             : NULL;
-
-    return what == NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "int8 in GGUF is Q8_0, which has %s", what);
-}
-
-const char *vc_q8_0_reason(const struct vc_desc *desc)
-{
-    return desc->n_dims == 0 || desc->shape[desc->n_dims - 1] % BLOCK != 0 ? "rows are no multiple of 32" : NULL;
-}
-
 static size_t tile_elems(const struct vc_stage *stage)
 {
     return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);

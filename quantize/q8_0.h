@@ -12,12 +12,6 @@ struct vc_q8_0_state {
     struct vc_finding finding;
 };
 
-/* Fails, with a sentence, for options that ask for other scales than the blocks have. */
-enum vc_status vc_q8_0_check_options(struct vc_ctx *ctx, const struct vc_quantize_options *options);
-
-/* Why the tensor cannot be made of blocks; NULL if it can. */
-const char *vc_q8_0_reason(const struct vc_desc *desc);
-
 /* Adds the stage to the item, whose elements are of a float type. */
 enum vc_status vc_q8_0_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
                            const struct vc_quantize_options *options);

@@ -42,11 +42,19 @@ static bool axis_fits(const struct vc_desc *desc, int axis)
     return axis < 0 ? -axis <= (int)desc->n_dims : axis < (int)desc->n_dims;
 }
 
-static enum vc_dtype target_dtype(enum vc_target target, enum vc_layout layout)
+/* Int8 is codes, or blocks where the output's dialect has it that way. */
+static enum vc_dtype int8_dtype(const struct vc_quantize_options *o, const struct vc_dialect *dialect)
 {
-    switch (target) {
+    const struct vc_dialect_request request = vc_int8_request(o);
+
+    return vc_dialect_part_type(dialect, &request, NULL, VC_PART_CODES, VC_DTYPE_I8);
+}
+
+static enum vc_dtype target_dtype(const struct vc_quantize_options *o, const struct vc_dialect *dialect)
+{
+    switch (o->target) {
     case VC_TARGET_INT8:
-        return layout == VC_LAYOUT_GGUF ? VC_DTYPE_Q8_0 : VC_DTYPE_I8;
+        return int8_dtype(o, dialect);
     case VC_TARGET_F16:
         return VC_DTYPE_F16;
     case VC_TARGET_BF16:
@@ -81,7 +89,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (desc->n_elems == 0) {
         return vc_item_keep(ctx, item, "empty");
     }
-    if (desc->quant == NULL && desc->dtype == target_dtype(o->target, item->layout) &&
+    if (desc->quant == NULL && desc->dtype == target_dtype(o, item->dialect) &&
         (o->requantize || !is_quantized(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
@@ -117,13 +125,14 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     return VC_OK;
 }
 
-/* What the loaders of the output's layout cannot take as codes. */
-static enum vc_status check_layout(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
-                                   bool *kept)
+/* What the loaders of the output's dialect cannot take as codes. */
+static enum vc_status check_dialect(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
+                                    bool *kept)
 {
-    const char *reason = q->options.target != VC_TARGET_INT8 ? NULL
-                         : item->layout == VC_LAYOUT_GGUF    ? vc_q8_0_reason(&item->desc)
-                                                             : vc_int8_layout_reason(item, &q->options, included);
+    const struct vc_dialect_request request = vc_int8_request(&q->options);
+    const struct vc_dialect_tensor tensor = vc_int8_tensor(item, included);
+    const char *reason =
+        q->options.target != VC_TARGET_INT8 ? NULL : vc_dialect_reason(item->dialect, &request, &tensor);
 
     *kept = reason != NULL;
     return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
@@ -148,24 +157,24 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struc
         VC_TRY(check_default(ctx, q, item, kept));
     }
     if (!*kept) {
-        VC_TRY(check_layout(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
+        VC_TRY(check_dialect(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
     }
 out:
     return status;
 }
 
-static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, enum vc_layout layout)
+static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_dialect *dialect)
 {
     const struct quantize *q = pass->self;
+    const struct vc_dialect_request request = vc_int8_request(&q->options);
 
     if (q->options.target != VC_TARGET_INT8) {
         return VC_OK;
     }
-    if (layout == VC_LAYOUT_GGUF) {
-        pass->command = "quantize --int8"; /* its granularity is the format's */
-        return vc_q8_0_check_options(ctx, &q->options);
+    if (vc_dtype_is_quantized(int8_dtype(&q->options, dialect))) {
+        pass->command = "quantize --int8"; /* the granularity is that of the blocks */
     }
-    return vc_int8_check_layout(ctx, layout, &q->options);
+    return vc_dialect_check(ctx, dialect, &request);
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -206,7 +215,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     }
     if (o->target == VC_TARGET_INT8) {
         VC_TRY(is_quantized(&item->desc) ? vc_decode_add(ctx, item, false) : VC_OK);
-        if (item->layout == VC_LAYOUT_GGUF) {
+        if (vc_dtype_is_quantized(int8_dtype(o, item->dialect))) {
             VC_TRY(vc_q8_0_add(ctx, pass, item, o));
         } else {
             VC_TRY(vc_int8_add(ctx, pass, item, o));
@@ -215,8 +224,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
         if (is_quantized(&item->desc)) { /* FLT_MAX overflows f16 and bf16, too */
             VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false));
         }
-        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o->target, item->layout), o->nonfinite, o->overflow,
-                           VC_ACTION_CAST));
+        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o, item->dialect), o->nonfinite, o->overflow, VC_ACTION_CAST));
     }
 out:
     return status;

@@ -20,7 +20,7 @@ static void put_quoted(FILE *to, const char *s)
 
 static bool wants_file(const struct opt *opt)
 {
-    return opt->value != NULL && strcmp(opt->value, "FILE") == 0;
+    return options_value(opt) != NULL && strcmp(options_value(opt), "FILE") == 0;
 }
 
 static void put_word(FILE *to, const char *word, size_t n)
@@ -58,7 +58,7 @@ static void bash_option(FILE *to, const struct opt *opt)
 /* One line of the case that completes the value of an option. */
 static void bash_value(FILE *to, const struct opt *opt)
 {
-    if (opt->value == NULL || opt->optional) {
+    if (options_value(opt) == NULL || opt->optional) {
         return;
     }
     fprintf(to, "        --%s", opt->name);
@@ -67,7 +67,7 @@ static void bash_value(FILE *to, const struct opt *opt)
     }
     if (options_has_words(opt)) {
         fputs(") words='", to);
-        options_each_word(opt->value, put_word, to);
+        options_each_word(options_value(opt), put_word, to);
         fputs("';;\n", to);
     } else {
         fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
@@ -125,19 +125,19 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
     fputs("        '", to);
     fputs(repeated ? "*" : "", to);
     if (letter) {
-        fprintf(to, "-%c%s", opt->letter, opt->value != NULL ? "+" : "");
+        fprintf(to, "-%c%s", opt->letter, options_value(opt) != NULL ? "+" : "");
     } else {
-        fprintf(to, "--%s%s", opt->name, opt->value == NULL ? "" : opt->optional ? "=-" : "=");
+        fprintf(to, "--%s%s", opt->name, options_value(opt) == NULL ? "" : opt->optional ? "=-" : "=");
     }
     fputc('[', to);
     zsh_text(to, opt->help);
     fputc(']', to);
-    if (opt->value != NULL) {
+    if (options_value(opt) != NULL) {
         fputs(opt->optional ? "::" : ":", to);
         fprintf(to, "%s:", opt->name);
         if (options_has_words(opt)) {
             fputc('(', to);
-            options_each_word(opt->value, put_word, to);
+            options_each_word(options_value(opt), put_word, to);
             fputc(')', to);
         } else if (wants_file(opt)) {
             fputs("_files", to);
@@ -190,12 +190,12 @@ static void fish_option(FILE *to, const struct opt *opt)
     if (opt->letter != 0) {
         fprintf(to, " -s %c", opt->letter);
     }
-    if (opt->value != NULL && !opt->optional) {
+    if (options_value(opt) != NULL && !opt->optional) {
         fputs(wants_file(opt) ? " -r" : " -x", to);
     }
     if (options_has_words(opt)) {
         fputs(" -a '", to);
-        options_each_word(opt->value, put_word, to);
+        options_each_word(options_value(opt), put_word, to);
         fputs("'", to);
     }
     fputs(" -d ", to);

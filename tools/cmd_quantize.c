@@ -51,7 +51,7 @@ static const struct opt scheme_opts[] = {
      .help = "int8: codes -127..127 around zero (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
      .help = "int8: codes -128..127 with a zero point per scale"},
-    {.name = "layout", .value = "auto|plain|compressed-tensors|bitsandbytes", .kind = OPT_CHOICE,
+    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "

@@ -46,10 +46,10 @@ static int option_term(char *buf, size_t n, const struct opt *opt)
     if (opt->letter != 0) {
         snprintf(letter, sizeof(letter), "-%c, ", opt->letter);
     }
-    if (opt->value == NULL) {
+    if (options_value(opt) == NULL) {
         return snprintf(buf, n, "  %s--%s", letter, opt->name);
     }
-    return snprintf(buf, n, opt->optional ? "  %s--%s[=%s]" : "  %s--%s %s", letter, opt->name, opt->value);
+    return snprintf(buf, n, opt->optional ? "  %s--%s[=%s]" : "  %s--%s %s", letter, opt->name, options_value(opt));
 }
 
 static void help_option(FILE *to, const struct opt *opt)
@@ -155,8 +155,8 @@ static void man_option(FILE *to, const struct opt *opt)
         fputs(*p == '-' ? "\\-" : (char[]){*p, '\0'}, to);
     }
     fputs("\\fR", to);
-    if (opt->value != NULL) {
-        fprintf(to, opt->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", opt->value);
+    if (options_value(opt) != NULL) {
+        fprintf(to, opt->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", options_value(opt));
     }
     fputc('\n', to);
     roff(to, opt->help);

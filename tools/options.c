@@ -96,6 +96,21 @@ static const char *nearest_option(const struct command *command, const char *nam
 
 /* ---- values ---- */
 
+const char *options_value(const struct opt *opt)
+{
+    static char words[150];
+    size_t n;
+
+    if (opt->more == NULL) {
+        return opt->value;
+    }
+    n = (size_t)snprintf(words, sizeof(words), "%s", opt->value);
+    for (size_t i = 0; opt->more(i) != NULL && n < sizeof(words); i++) {
+        n += (size_t)snprintf(words + n, sizeof(words) - n, "|%s", opt->more(i));
+    }
+    return words;
+}
+
 int options_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
@@ -115,7 +130,7 @@ int options_word(const char *words, const char *word)
 
 bool options_has_words(const struct opt *opt)
 {
-    return opt->value != NULL && strchr(opt->value, '|') != NULL;
+    return options_value(opt) != NULL && strchr(options_value(opt), '|') != NULL;
 }
 
 void options_each_word(const char *words, void (*fn)(FILE *to, const char *word, size_t n), FILE *to)
@@ -212,7 +227,7 @@ static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
     const char *text = value != NULL ? value : ""; /* which no kind takes */
-    int word = opt->kind == OPT_CHOICE ? options_word(opt->value, text) : 0;
+    int word = opt->kind == OPT_CHOICE ? options_word(options_value(opt), text) : 0;
 
     switch (opt->kind) {
     case OPT_BOOL:
@@ -225,6 +240,9 @@ static bool store(const struct opt *opt, char *group, const char *value)
         return put_int(field, opt->set);
     case OPT_CHOICE:
         return word >= 0 && put_int(field, word);
+    case OPT_WORD:
+        memcpy(field, &text, sizeof(text));
+        return options_word(options_value(opt), text) >= 0;
     case OPT_TEXT:
         memcpy(field, &text, sizeof(text));
         return text[0] != '\0';
@@ -287,13 +305,13 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
 
     if (value[0] == '\0') {
         snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s: the value is empty; it needs %s", opt->name,
-                 opt->value);
+                 options_value(opt));
         return PARSE_ERROR;
     }
     if (options_has_words(opt)) {
-        spell(opt->value, allowed, sizeof(allowed));
+        spell(options_value(opt), allowed, sizeof(allowed));
     } else if (opt->kind == OPT_CALL) {
-        snprintf(allowed, sizeof(allowed), "%s", opt->wanted != NULL ? opt->wanted : opt->value);
+        snprintf(allowed, sizeof(allowed), "%s", opt->wanted != NULL ? opt->wanted : options_value(opt));
     } else {
         snprintf(allowed, sizeof(allowed), "%s", wanted[opt->kind]);
     }
@@ -390,7 +408,7 @@ static enum parse_result unknown(struct line *line, const char *name, size_t n)
 
 static enum parse_result needs_value(struct line *line, const struct opt *opt)
 {
-    snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s needs a value: %s", opt->name, opt->value);
+    snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s needs a value: %s", opt->name, options_value(opt));
     return PARSE_ERROR;
 }
 
@@ -404,12 +422,12 @@ static enum parse_result parse_long(struct line *line, const char *name)
     if (opt == NULL) {
         return unknown(line, name, n);
     }
-    if (opt->value == NULL && value != NULL) {
+    if (options_value(opt) == NULL && value != NULL) {
         snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s takes no value, but got '%.80s'", opt->name,
                  value);
         return PARSE_ERROR;
     }
-    if (opt->value != NULL && value == NULL && !opt->optional) {
+    if (options_value(opt) != NULL && value == NULL && !opt->optional) {
         if (line->at >= line->argc) {
             return needs_value(line, opt);
         }
@@ -430,7 +448,7 @@ static enum parse_result parse_letters(struct line *line, const char *letters)
                      *letters, line->command->name);
             return PARSE_ERROR;
         }
-        if (opt->value == NULL || opt->optional) {
+        if (options_value(opt) == NULL || opt->optional) {
             result = apply(line, opt, group, NULL);
         } else if (letters[1] != '\0') {
             return apply(line, opt, group, letters + 1);

@@ -17,6 +17,7 @@ enum opt_kind {
     OPT_MORE,   /* int: counts up */
     OPT_ENUM,   /* an int or an enum of the library: becomes `set` */
     OPT_CHOICE, /* ... the number of the given word in `value` ("error|keep|zero") */
+    OPT_WORD,   /* const char *: the given word itself, one of those in `value` */
     OPT_TEXT,   /* const char * */
     OPT_COUNT,  /* uint64_t */
     OPT_INT,    /* int */
@@ -33,6 +34,7 @@ typedef bool opt_call_fn(void *group, const char *value);
 struct opt {
     const char *name;  /* "min-elements" */
     const char *value; /* what --help shows for the value: "SIZE", or the words allowed; NULL: takes none */
+    const char *(*more)(size_t index); /* further words behind `value`, which the library lists up to a NULL; or NULL */
     const char *help;
     size_t field;       /* in the group's structure */
     const char *option; /* what the library calls it, for its sentences (option_names.c); NULL: it has no name for it */
@@ -96,6 +98,8 @@ bool options_seen(const struct parsed *parsed, const char *name);
 bool options_count(const char *text, uint64_t *out);
 bool options_size(const char *text, uint64_t *out);
 
+/* `value` of the option with the words behind it: "auto|plain|...". Valid until the next call. */
+const char *options_value(const struct opt *opt);
 /* Number of `word` among the words of "a|b|c", or -1. */
 int options_word(const char *words, const char *word);
 

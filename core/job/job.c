@@ -129,7 +129,7 @@ static void make_item(struct vc_job *job, size_t i)
         .model = model,
         .arena = &job->arena,
         .source = i,
-        .layout = job->sink->layout,
+        .dialect = job->sink->dialect,
         .desc = {.dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant},
         .reason = job->n_passes == 0 ? "copied bit for bit" : "",
         .dropped = job->drop[role],
@@ -170,7 +170,7 @@ static enum vc_status plan_items(struct vc_ctx *ctx, struct vc_job *job)
         struct vc_pass *pass = job->passes[p];
 
         if (pass->ops->plan_begin != NULL) {
-            VC_TRY(pass->ops->plan_begin(ctx, pass, job->sink->layout));
+            VC_TRY(pass->ops->plan_begin(ctx, pass, job->sink->dialect));
         }
         for (i = 0; i < model->n_tensors; i++) {
             VC_TRY(plan_item(ctx, job, pass, i));

@@ -192,7 +192,7 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
     if (others == NULL) {
         return VC_E_NOMEM;
     }
-    if (job->sink->layout == VC_LAYOUT_AUTO) {
+    if (job->sink->dialect == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: int8 weights lie differently in the formats of these outputs; write them by runs of their "
                        "own%s",
@@ -208,12 +208,6 @@ static bool is_plain_int8(const struct vc_item *item, bool raw)
 {
     return item->n_stages != 0 ? item->stages[item->n_stages - 1]->quant.scheme != VC_SCHEME_NONE
                                : !raw && item->desc.quant != NULL;
-}
-
-/* Layouts whose writers look at kept codes themselves: what fits is written, the rest refused with the reason. */
-static bool takes_codes(enum vc_layout layout)
-{
-    return layout == VC_LAYOUT_PLAIN || layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
 }
 
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
@@ -233,7 +227,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             note_refused(&types, i);
         }
         if (is_plain_int8(item, raw) &&
-            (job->sink->layout == VC_LAYOUT_AUTO || (item->n_stages == 0 && !takes_codes(job->sink->layout)))) {
+            (job->sink->dialect == NULL || (item->n_stages == 0 && !job->sink->dialect->takes_codes))) {
             note_refused(&layouts, i);
         }
     }

@@ -13,6 +13,7 @@
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/base/tile.h"
+#include "core/model/dialect.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
 
@@ -62,7 +63,7 @@ struct vc_item {
     const struct vc_model *model;
     struct vc_arena *arena;                 /* the job's: for strings and shapes that passes make */
     size_t source;                          /* tensor in the model */
-    enum vc_layout layout;                  /* what the output asks of int8 weights; AUTO where there is no output */
+    const struct vc_dialect *dialect;       /* how the output wants quantized weights; NULL: outputs that differ */
     struct vc_desc desc;                    /* after the stages planned so far */
     size_t n_stages;                        /* 0: kept */
     struct vc_stage *stages[VC_MAX_STAGES]; /* in the arena */
@@ -90,8 +91,9 @@ struct vc_tile_out {
 struct vc_pass_ops {
     const char *name;
 
-    /* Before all items: refuses what the pass cannot do for an output of that layout. May be NULL. */
-    enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, enum vc_layout layout);
+    /* Before all items: refuses what the pass cannot do for an output of that dialect (NULL: outputs that differ). May
+     * be NULL. */
+    enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_dialect *dialect);
 
     /* Looks at item->desc. Adds a stage (vc_item_add_stage, then fills it and item->desc), or leaves the item alone
      * and gives a reason (vc_item_keep). Fails for what the user must hear about. */

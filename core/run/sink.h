@@ -14,6 +14,7 @@
 
 #include <vcompress/job.h>
 
+#include "core/model/dialect.h"
 #include "core/model/source.h"
 
 struct vc_out_tensor {
@@ -82,7 +83,8 @@ struct vc_sink {
     const struct vc_sink_ops *ops;
     void *self;
     const char *format;
-    enum vc_layout layout; /* resolved, never AUTO: what passes have to make. Known once the sink is created */
+    const struct vc_dialect
+        *dialect; /* what passes have to make of quantized weights. Known once the sink is created */
     bool ordered;
     bool accepts_raw;    /* VC_FORM_RAW of the model it was created for */
     bool aliases;        /* takes outputs that are second names of others */

@@ -17,14 +17,6 @@ struct tee {
 
 /* ---- sizes and places ---- */
 
-/* AUTO: none. ONNX takes plain codes and scales, and has its own shapes for them. */
-static enum vc_layout common_layout(enum vc_layout a, enum vc_layout b)
-{
-    bool plain = (a == VC_LAYOUT_ONNX && b == VC_LAYOUT_PLAIN) || (a == VC_LAYOUT_PLAIN && b == VC_LAYOUT_ONNX);
-
-    return a == b ? a : plain ? VC_LAYOUT_PLAIN : VC_LAYOUT_AUTO;
-}
-
 /* What all outputs together are. A layout may change it: an npy that has to become an npz. */
 static void join(struct vc_sink *sink)
 {
@@ -32,7 +24,7 @@ static void join(struct vc_sink *sink)
     size_t i;
 
     sink->format = tee->sinks[0]->format;
-    sink->layout = tee->sinks[0]->layout;
+    sink->dialect = tee->sinks[0]->dialect;
     sink->accepts_raw = true;
     sink->aliases = true;
     sink->ordered = false;
@@ -40,7 +32,7 @@ static void join(struct vc_sink *sink)
     for (i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
-        sink->layout = common_layout(sink->layout, tee->sinks[i]->layout);
+        sink->dialect = vc_dialect_common(sink->dialect, tee->sinks[i]->dialect);
         sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
         sink->aliases = sink->aliases && tee->sinks[i]->aliases;
         sink->ordered = sink->ordered || tee->sinks[i]->ordered;

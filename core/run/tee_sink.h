@@ -9,7 +9,7 @@
 
 /* A sink for the n outputs (two or more) whose paths and formats `outputs` has, and which has to outlive it: sizes and
  * `written` are filled as they become known. Each output's own sink is made from the options with that path. It is
- * ordered if any is, and takes raw bytes only where all do; its layout is AUTO where theirs differ. */
+ * ordered if any is, and takes raw bytes only where all do; its dialect is NULL where theirs differ. */
 enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                              struct vc_report_output *outputs, size_t n, struct vc_sink **out);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
@@ -216,14 +217,19 @@ static const struct vc_sink_ops gguf_sink_ops = {.layout = gguf_layout,
 
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_options *options)
 {
+    const struct vc_dialect *asked = NULL;
+    enum vc_status status;
+
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "GGUF is never compressed; leave --deflate out, or let the output's name end in .npz");
     }
-    if (options->layout != VC_LAYOUT_AUTO && options->layout != VC_LAYOUT_GGUF) {
+    VC_TRY(vc_dialect_asked(ctx, options, &asked));
+    if (asked != NULL && asked != &vc_dialect_gguf) {
         return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave --layout out");
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 /* Files are called as the folder is. */
@@ -288,7 +294,7 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     *sink = (struct vc_sink){.ops = &gguf_sink_ops,
                              .self = self,
                              .format = vc_format_gguf.name,
-                             .layout = VC_LAYOUT_GGUF,
+                             .dialect = &vc_dialect_gguf,
                              .accepts_raw = same,
                              .memory_bytes = COPY_BYTES,
                              .note = same ? NULL

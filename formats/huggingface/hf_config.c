@@ -9,6 +9,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
+#include "formats/dialects/dialects.h"
 #include "formats/io/infile.h"
 #include "formats/io/json_member.h"
 
@@ -97,10 +98,11 @@ static bool is_ours(const struct rewriting *r)
     const char *key;
     json_t *group;
 
-    if (r->change->layout == VC_LAYOUT_BITSANDBYTES) {
+    if (r->change->dialect == &vc_dialect_bitsandbytes) {
         return is_text(r->old, "quant_method", "bitsandbytes") && json_is_true(json_object_get(r->old, "load_in_8bit"));
     }
-    if (r->change->layout != VC_LAYOUT_COMPRESSED_TENSORS || !is_text(r->old, "quant_method", "compressed-tensors")) {
+    if (r->change->dialect != &vc_dialect_compressed_tensors ||
+        !is_text(r->old, "quant_method", "compressed-tensors")) {
         return false;
     }
     json_object_foreach(groups, key, group)
@@ -138,13 +140,13 @@ static enum vc_status note_group(struct rewriting *r, const struct vc_quant *qua
 static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_tensor *out)
 {
     const struct vc_tensor *source = &r->change->model->tensors[out->source];
-    enum vc_layout layout = r->change->layout;
+    const struct vc_dialect *dialect = r->change->dialect;
 
     if (out->quant.scheme == VC_SCHEME_NONE) {
         return false;
     }
     if (out->form == VC_FORM_VALUES) {
-        return layout == VC_LAYOUT_COMPRESSED_TENSORS || layout == VC_LAYOUT_BITSANDBYTES;
+        return dialect != &vc_dialect_plain;
     }
     return source->quant != NULL &&
            vc_name_is_quantized_part(r->change->model->tensors[vc_quant_scale(source->quant)].name);
@@ -405,7 +407,7 @@ enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t
     VC_TRY(list_weights(&r));
     VC_TRY(count(&r));
     VC_TRY(decide(&r, &what));
-    if (what == WRITE && change->layout == VC_LAYOUT_BITSANDBYTES) {
+    if (what == WRITE && change->dialect == &vc_dialect_bitsandbytes) {
         write_bitsandbytes(&r, &member);
     } else if (what == WRITE) {
         write_compressed_tensors(&r, &member);

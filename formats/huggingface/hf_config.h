@@ -17,7 +17,7 @@ struct vc_hf_change {
     const struct vc_model *model; /* the source */
     const struct vc_out_list *outs;
     const bool *told; /* by output: codes in a layout that loaders know (safetensors_records) */
-    enum vc_layout layout;
+    const struct vc_dialect *dialect;
 };
 
 /* Adds the new text to `out`. VC_E_FORMAT: it is no JSON object. VC_E_UNSUPPORTED: weights were quantized in a way that

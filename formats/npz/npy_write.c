@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/io/outfile.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npz_write.h"
@@ -233,7 +234,7 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
         VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
     }
     *sink = (struct vc_sink){
-        .ops = &npy_ops, .self = self, .format = "npy", .layout = VC_LAYOUT_PLAIN, .accepts_raw = true};
+        .ops = &npy_ops, .self = self, .format = "npy", .dialect = &vc_dialect_plain, .accepts_raw = true};
     *out = sink;
     return VC_OK;
 out:

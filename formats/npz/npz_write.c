@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/io/codec.h"
@@ -419,7 +420,7 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
                              .self = self,
                              .format = "npz",
                              .ordered = options->deflate != VC_DEFLATE_NONE,
-                             .layout = VC_LAYOUT_PLAIN,
+                             .dialect = &vc_dialect_plain,
                              .accepts_raw = true};
     return VC_OK;
 }

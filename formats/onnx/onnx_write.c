@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/onnx/onnx_sink.h"
 
@@ -296,7 +297,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     *sink = (struct vc_sink){.ops = &onnx_sink_ops,
                              .self = self,
                              .format = vc_format_onnx.name,
-                             .layout = VC_LAYOUT_ONNX,
+                             .dialect = &vc_dialect_onnx,
                              .accepts_raw = true,
                              .memory_bytes = COPY_BYTES};
     *out = sink;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_dtype.h"
 #include "formats/safetensors/safetensors.h"
 
@@ -90,7 +91,7 @@ static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change 
 {
     const struct vc_carried *config = find_config(to->from);
     const struct safetensors *source = change->model->self;
-    bool quantized = change->layout != VC_LAYOUT_PLAIN || source->modules.layout != VC_LAYOUT_PLAIN;
+    bool quantized = change->dialect != &vc_dialect_plain || source->modules.dialect != &vc_dialect_plain;
     struct vc_text old;
     enum vc_status status = VC_OK;
 

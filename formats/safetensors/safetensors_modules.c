@@ -11,6 +11,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest_internal.h"
 
 struct finding {
@@ -219,7 +220,7 @@ static enum vc_status present_packed(struct finding *f, const struct packed *p)
     VC_TRY(vc_manifest_attach(f->ctx, f->model, p->codes, &p->quant));
     f->model->tensors[p->shape].companion_of = p->codes;
     f->out->kinds[p->codes] = SAFETENSORS_PACKED;
-    f->out->layout = VC_LAYOUT_COMPRESSED_TENSORS;
+    f->out->dialect = &vc_dialect_compressed_tensors;
     f->n_found++;
 out:
     return status;
@@ -277,7 +278,7 @@ enum vc_status vc_safetensors_find_packed(struct vc_ctx *ctx, struct vc_model *m
     enum vc_status status = VC_OK;
     size_t i;
 
-    out->layout = VC_LAYOUT_PLAIN;
+    out->dialect = &vc_dialect_plain;
     out->kinds = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *out->kinds);
     VC_TRY_ALLOC(out->kinds);
     VC_TRY(make_buffer(&f));
@@ -341,7 +342,7 @@ static enum vc_status look_at_absmax(struct finding *f, size_t codes, size_t n_p
         f->model->tensors[format].companion_of = codes;
     }
     f->out->kinds[codes] = SAFETENSORS_ABSMAX;
-    f->out->layout = f->out->layout == VC_LAYOUT_PLAIN ? VC_LAYOUT_BITSANDBYTES : f->out->layout;
+    f->out->dialect = f->out->dialect == &vc_dialect_plain ? &vc_dialect_bitsandbytes : f->out->dialect;
     *found = true;
 out:
     return status;

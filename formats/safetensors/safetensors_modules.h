@@ -4,9 +4,8 @@
 #ifndef VC_FORMATS_SAFETENSORS_MODULES_H
 #define VC_FORMATS_SAFETENSORS_MODULES_H
 
-#include <vcompress/job.h>
-
 #include "core/base/arena.h"
+#include "core/model/dialect.h"
 #include "core/model/source.h"
 
 /* How a quantized tensor of the model lies in the file. */
@@ -18,9 +17,9 @@ enum safetensors_kind {
 };
 
 struct safetensors_modules {
-    struct vc_arena arena; /* names and shapes of packed weights */
-    unsigned char *kinds;  /* enum safetensors_kind, by tensor */
-    enum vc_layout layout; /* that of the weights found; PLAIN: none */
+    struct vc_arena arena;            /* names and shapes of packed weights */
+    unsigned char *kinds;             /* enum safetensors_kind, by tensor */
+    const struct vc_dialect *dialect; /* that of the weights found; plain: there are none */
 };
 
 /* What a config.json beside the weights says, where shapes alone could mean two things. 0: it does not say. */

@@ -12,13 +12,14 @@
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
+#include "formats/dialects/dialects.h"
 #include "formats/safetensors/safetensors_pack.h"
 
 struct making {
     struct vc_ctx *ctx;
     const struct vc_out_list *outs;
     const struct safetensors *source;
-    enum vc_layout layout;
+    const struct vc_dialect *dialect;
     struct safetensors_records *to;
     size_t *scale_of; /* by output: the codes whose scales it holds, or VC_NO_TENSOR */
 };
@@ -76,14 +77,14 @@ static enum vc_status add_as_is(struct making *m, size_t index)
 
 static bool is_codes(const struct making *m, const struct vc_out_tensor *out)
 {
-    return m->layout != VC_LAYOUT_PLAIN && out->form == VC_FORM_VALUES && out->quant.scheme == VC_SCHEME_INT8;
+    return m->dialect != &vc_dialect_plain && out->form == VC_FORM_VALUES && out->quant.scheme == VC_SCHEME_INT8;
 }
 
 /* Passes that know the layout make what fits; tensors kept from a source of another format may not. */
 static bool fits(const struct making *m, const struct vc_out_tensor *out)
 {
     const struct vc_quant *quant = &out->quant;
-    bool absmax = m->layout == VC_LAYOUT_BITSANDBYTES;
+    bool absmax = m->dialect == &vc_dialect_bitsandbytes;
     size_t n_path;
 
     if (out->n_dims != 2 || !vc_name_is_module_weight(out->name, &n_path) || !quant->symmetric ||
@@ -124,7 +125,7 @@ static enum vc_status add_codes(struct making *m, size_t index)
     enum vc_status status = VC_OK;
 
     record->n_dims = 2;
-    if (m->layout == VC_LAYOUT_BITSANDBYTES) {
+    if (m->dialect == &vc_dialect_bitsandbytes) {
         record->name = out->name;
         record->dtype = "I8";
         record->shape = out->shape;
@@ -153,7 +154,7 @@ static enum vc_status add_scales(struct making *m, size_t index)
 {
     const struct vc_out_tensor *out = &m->outs->tensors[index];
     const struct vc_out_tensor *codes = &m->outs->tensors[m->scale_of[index]];
-    bool packed = m->layout == VC_LAYOUT_COMPRESSED_TENSORS;
+    bool packed = m->dialect == &vc_dialect_compressed_tensors;
     struct safetensors_record *record = add_record(m, index);
     enum vc_status status = VC_OK;
 
@@ -202,7 +203,7 @@ static enum vc_status find_scales(struct making *m)
         if (!fits(m, out)) {
             return vc_fail(m->ctx, VC_E_UNSUPPORTED,
                            "%s: is quantized in a way that the layout %s cannot hold; dequantize it first", out->name,
-                           m->layout == VC_LAYOUT_BITSANDBYTES ? "bitsandbytes" : "compressed-tensors");
+                           m->dialect->name);
         }
         m->to->told[i] = true;
         m->scale_of[vc_quant_scale(&out->quant)] = i;
@@ -267,10 +268,10 @@ out:
 }
 
 enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_out_list *outs,
-                                           const struct safetensors *source, enum vc_layout layout,
+                                           const struct safetensors *source, const struct vc_dialect *dialect,
                                            struct safetensors_records *out)
 {
-    struct making m = {.ctx = ctx, .outs = outs, .source = source, .layout = layout, .to = out};
+    struct making m = {.ctx = ctx, .outs = outs, .source = source, .dialect = dialect, .to = out};
     size_t most; /* every output, and a constant for each pair of codes and scales */
     enum vc_status status = VC_OK;
 

@@ -34,7 +34,7 @@ struct safetensors_records {
 /* source: the safetensors model that the outputs of form RAW come from, or NULL. Fails for what the format or the
  * layout cannot hold; the sentence begins with the tensor's name. Release also after a failure. */
 enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_out_list *outs,
-                                           const struct safetensors *source, enum vc_layout layout,
+                                           const struct safetensors *source, const struct vc_dialect *dialect,
                                            struct safetensors_records *out);
 void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_records *records);
 

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
@@ -103,14 +104,14 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
 {
     struct safetensors_sink *self = sink->self;
     const struct vc_hf_change change = {
-        .model = self->model, .outs = outs, .told = self->records.told, .layout = sink->layout};
+        .model = self->model, .outs = outs, .told = self->records.told, .dialect = sink->dialect};
     const char *joined = NULL;
     enum vc_status status = VC_OK;
 
     if (self->carrying) {
         VC_TRY(vc_safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
     }
-    if (sink->layout == VC_LAYOUT_COMPRESSED_TENSORS) {
+    if (sink->dialect == &vc_dialect_compressed_tensors) {
         VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, &self->carry.arena, &joined));
     }
     VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
@@ -134,7 +135,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(plan.prefix);
-    VC_TRY(vc_safetensors_records_make(ctx, outs, self->source, sink->layout, &self->records));
+    VC_TRY(vc_safetensors_records_make(ctx, outs, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_TRY(plan_carry(ctx, sink, outs));
     if (!self->share) {
@@ -334,22 +335,23 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* AUTO: int8 stays in the layout that the source has it in; the folder of a model becomes what its loaders take. */
-static enum vc_status choose_layout(struct vc_ctx *ctx, const struct safetensors_sink *self, enum vc_layout asked,
-                                    enum vc_layout *layout)
+/* Not asked for: weights stay in the dialect that the source has them in; the folder of a model becomes what its
+ * loaders take. */
+static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensors_sink *self,
+                                     const struct vc_dialect *asked, const struct vc_dialect **dialect)
 {
     const struct safetensors *source = self->source;
     bool takes = false;
     enum vc_status status = VC_OK;
 
-    *layout = asked;
-    if (asked != VC_LAYOUT_AUTO) {
+    *dialect = asked;
+    if (asked != NULL) {
         return VC_OK;
     }
-    *layout = source != NULL ? source->modules.layout : VC_LAYOUT_PLAIN;
-    if (source != NULL && *layout == VC_LAYOUT_PLAIN && self->in_folder && source->folder != NULL) {
+    *dialect = source != NULL ? source->modules.dialect : &vc_dialect_plain;
+    if (source != NULL && *dialect == &vc_dialect_plain && self->in_folder && source->folder != NULL) {
         VC_TRY(vc_safetensors_carry_takes_int8(ctx, source->folder, &takes));
-        *layout = takes ? VC_LAYOUT_COMPRESSED_TENSORS : VC_LAYOUT_PLAIN;
+        *dialect = takes ? &vc_dialect_compressed_tensors : &vc_dialect_plain;
     }
 out:
     return status;
@@ -385,7 +387,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     struct safetensors_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
-    enum vc_layout layout = VC_LAYOUT_PLAIN;
+    const struct vc_dialect *asked = NULL;
+    const struct vc_dialect *dialect = NULL;
     bool same = model->format == &vc_format_safetensors;
 
     *out = NULL;
@@ -393,7 +396,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "safetensors is never compressed; leave --deflate out, or let the output's name end in .npz");
     }
-    if ((unsigned)options->layout > VC_LAYOUT_BITSANDBYTES) {
+    VC_TRY(vc_dialect_asked(ctx, options, &asked));
+    if (asked != NULL && !asked->is_choice) {
         return vc_fail(ctx, VC_E_ARGUMENT, "that layout is none of safetensors");
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
@@ -405,12 +409,12 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(choose_layout(ctx, self, options->layout, &layout));
+    VC_TRY(choose_dialect(ctx, self, asked, &dialect));
     VC_TRY(open_output(ctx, model, options, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,
-                             .layout = layout,
+                             .dialect = dialect,
                              .accepts_raw = same,
                              .aliases = true};
     *out = sink;

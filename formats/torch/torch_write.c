@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/io/codec.h"
@@ -349,7 +350,7 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     *sink = (struct vc_sink){.ops = &torch_sink_ops,
                              .self = self,
                              .format = vc_format_torch.name,
-                             .layout = VC_LAYOUT_PLAIN,
+                             .dialect = &vc_dialect_plain,
                              .aliases = true};
     *out = sink;
     return VC_OK;

@@ -25,15 +25,10 @@ enum vc_deflate {
                             hundredth; without ISA-L the same as ZLIB */
 };
 
-/* How int8 weights lie in the output: which loaders understand them. docs/formats.md has the bytes. */
-enum vc_layout {
-    VC_LAYOUT_AUTO = 0,           /* that of the input where it has one, else what the output's format makes usual */
-    VC_LAYOUT_PLAIN,              /* <name> i8, <name>.scale f32 (and <name>.zero_point) */
-    VC_LAYOUT_COMPRESSED_TENSORS, /* <name>_packed, _scale, _shape: transformers, vLLM; safetensors only */
-    VC_LAYOUT_BITSANDBYTES,       /* <name> i8, SCB, weight_format; safetensors only */
-    VC_LAYOUT_GGUF,               /* Q8_0 blocks; GGUF only */
-    VC_LAYOUT_ONNX                /* QDQ nodes; ONNX only */
-};
+/* How quantized weights can lie in an output is called a layout: which loaders understand them. The name of layout
+ * number `index`, "plain", of those that some format has a choice of; NULL behind the last. docs/formats.md has the
+ * bytes of each. */
+VC_API const char *vc_layout_name(size_t index);
 
 #define VC_MAX_OUTPUTS 8
 
@@ -45,7 +40,8 @@ struct vc_write_options {
     size_t n_emit;
     bool force; /* replace an existing file (never the input) */
     enum vc_deflate deflate;
-    enum vc_layout layout;
+    const char *layout; /* a name; NULL or "auto": that of the input where it has one, else what the output's format
+                           makes usual */
     uint64_t max_shard_bytes; /* safetensors, GGUF: a folder of files with at most so many bytes of tensors each, a
                                  larger tensor alone; 0: as the input is divided, or one file */
     unsigned shard, n_shards; /* of a checkpoint in several files do those of worker `shard` of `n_shards` (from 1 on):

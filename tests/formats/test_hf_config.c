@@ -2,6 +2,7 @@
  * which outputs; what cannot be joined. */
 #include "formats_test.h"
 
+#include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/io/json_member.h"
 
@@ -88,7 +89,7 @@ static void set_one(struct setting *s, size_t i, const char *name, unsigned n_di
 }
 
 /* One layer becomes codes; a head, an embedding, another layer and a norm are kept. */
-static struct setting *make(struct setting *s, enum vc_layout layout)
+static struct setting *make(struct setting *s, const struct vc_dialect *dialect)
 {
     memset(s, 0, sizeof *s);
     set_one(s, Q, "model.layers.0.q.weight", 2, VC_DTYPE_BF16);
@@ -106,17 +107,17 @@ static struct setting *make(struct setting *s, enum vc_layout layout)
                                          .symmetric = true,
                                          .n_parts = 1,
                                          .parts = {{VC_PART_SCALE, Q_SCALE}}};
-    s->told[Q] = layout != VC_LAYOUT_PLAIN;
+    s->told[Q] = dialect != &vc_dialect_plain;
     s->model = (struct vc_model){.n_tensors = N_OUTS, .tensors = s->tensors};
     s->list = (struct vc_out_list){.n = N_OUTS, .tensors = s->outs};
-    s->change = (struct vc_hf_change){.model = &s->model, .outs = &s->list, .told = s->told, .layout = layout};
+    s->change = (struct vc_hf_change){.model = &s->model, .outs = &s->list, .told = s->told, .dialect = dialect};
     return s;
 }
 
 /* The source was quantized already; the job copies the codes, or (copied false) makes floats of them. */
-static struct setting *make_kept(struct setting *s, enum vc_layout layout, bool copied)
+static struct setting *make_kept(struct setting *s, const struct vc_dialect *dialect, bool copied)
 {
-    make(s, layout);
+    make(s, dialect);
     s->quant = s->outs[Q].quant;
     s->tensors[Q].quant = &s->quant;
     s->outs[Q].form = copied ? VC_FORM_RAW : VC_FORM_VALUES;
@@ -197,15 +198,15 @@ static void test_forms(void **state)
     struct setting s;
 
     (void)state;
-    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), CONFIG CT "\n}\n");
+    expect_text(CONFIG "\n}\n", make(&s, &vc_dialect_compressed_tensors), CONFIG CT "\n}\n");
     /* a second time: the same */
-    expect_text(CONFIG CT "\n}\n", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), CONFIG CT "\n}\n");
-    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_BITSANDBYTES),
+    expect_text(CONFIG CT "\n}\n", make(&s, &vc_dialect_compressed_tensors), CONFIG CT "\n}\n");
+    expect_text(CONFIG "\n}\n", make(&s, &vc_dialect_bitsandbytes),
                 CONFIG ",\n  \"quantization_config\": {\n    \"quant_method\": \"bitsandbytes\",\n"
                        "    \"load_in_8bit\": true,\n    \"llm_int8_threshold\": 6.0,\n"
                        "    \"llm_int8_skip_modules\": [\"lm_head\", \"model.layers.0.\\\"odd\\\"\"]\n  }\n}\n");
-    expect_text(CONFIG "\n}\n", make(&s, VC_LAYOUT_PLAIN), CONFIG "\n}\n");
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    expect_text(CONFIG "\n}\n", make(&s, &vc_dialect_plain), CONFIG "\n}\n");
+    make(&s, &vc_dialect_compressed_tensors);
     s.outs[Q].quant.granularity = VC_GRANULARITY_GROUP;
     s.outs[Q].quant.group_size = 128;
     expect_has("{}", &s, "\"strategy\": \"group\", \"group_size\": 128,");
@@ -218,11 +219,11 @@ static void test_forms(void **state)
     expect_has("{}", &s, "\"group_1\": {");
     expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
     /* a head that is codes is not left out; one that is tied to the embedding is */
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     s.told[HEAD] = true;
     s.outs[HEAD].quant = s.outs[Q].quant;
     expect_has("{}", &s, "\"ignore\": [\"model.layers.0.\\\"odd\\\"\"],");
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     set_one(&s, HEAD, "other", 1, VC_DTYPE_F32);
     expect_has("{}", &s, "\"ignore\": [\"model.layers.0.\\\"odd\\\"\", \"lm_head\"],");
 }
@@ -234,27 +235,27 @@ static void test_what_was_quantized(void **state)
 
     (void)state;
     /* all copied, all dequantized, some of both */
-    expect_text(CONFIG CT "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true), CONFIG CT "\n}\n");
-    expect_text(CONFIG CT "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), CONFIG "\n}\n");
-    expect_text(fp8, make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), "{\"a\": 1}");
-    expect_text(CONFIG "\n}\n", make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, false), CONFIG "\n}\n");
-    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    expect_text(CONFIG CT "\n}\n", make_kept(&s, &vc_dialect_compressed_tensors, true), CONFIG CT "\n}\n");
+    expect_text(CONFIG CT "\n}\n", make_kept(&s, &vc_dialect_compressed_tensors, false), CONFIG "\n}\n");
+    expect_text(fp8, make_kept(&s, &vc_dialect_compressed_tensors, false), "{\"a\": 1}");
+    expect_text(CONFIG "\n}\n", make_kept(&s, &vc_dialect_compressed_tensors, false), CONFIG "\n}\n");
+    make_kept(&s, &vc_dialect_compressed_tensors, true);
     s.tensors[HEAD].quant = &s.quant; /* ... which is a float now */
     expect_text(CONFIG "\n}\n", &s, CONFIG CT "\n}\n");
     expect_text(CONFIG CT "\n}\n", &s, CONFIG CT "\n}\n");
     expect_refused(fp8, &s, VC_E_UNSUPPORTED, "quantization_config (fp8)");
-    s.change.layout = VC_LAYOUT_BITSANDBYTES;
+    s.change.dialect = &vc_dialect_bitsandbytes;
     expect_refused(CONFIG CT "\n}\n", &s, VC_E_UNSUPPORTED, "quantization_config (compressed-tensors)");
 
     /* FP8 weights that stay: nothing can be joined with them */
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     s.tensors[NORM].name = "model.layers.1.q.weight_scale_inv";
     expect_refused(fp8, &s, VC_E_UNSUPPORTED, "quantization_config (fp8)");
     s.told[Q] = false;
     expect_text(fp8, &s, fp8);
 
     /* ours, but for other bits */
-    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    make_kept(&s, &vc_dialect_compressed_tensors, true);
     s.tensors[HEAD].quant = &s.quant;
     expect_refused(
         "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", "
@@ -268,12 +269,12 @@ static void test_elsewhere(void **state)
     struct vc_out_tensor elsewhere[2];
     struct setting s;
     struct setting whole;
-    char *want = rewritten(CONFIG "\n}\n", make(&whole, VC_LAYOUT_COMPRESSED_TENSORS));
-    char *kept = rewritten(CONFIG CT "\n}\n", make_kept(&whole, VC_LAYOUT_COMPRESSED_TENSORS, true));
+    char *want = rewritten(CONFIG "\n}\n", make(&whole, &vc_dialect_compressed_tensors));
+    char *kept = rewritten(CONFIG CT "\n}\n", make_kept(&whole, &vc_dialect_compressed_tensors, true));
 
     (void)state;
     /* the head and the odd layer are another worker's */
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     elsewhere[0] = s.outs[HEAD];
     elsewhere[1] = s.outs[ODD];
     s.outs[HEAD] = s.outs[EMBED];
@@ -286,14 +287,14 @@ static void test_elsewhere(void **state)
     expect_refused(CONFIG "\n}\n", &s, VC_E_UNSUPPORTED, "--nonfinite=keep");
 
     /* the codes are: made there, or copied there */
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     elsewhere[0] = s.outs[Q];
     elsewhere[0].quant.n_parts = 0;
     s.list =
         (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
     s.change.told = s.told + HEAD;
     expect_text(CONFIG "\n}\n", &s, want);
-    make_kept(&s, VC_LAYOUT_COMPRESSED_TENSORS, true);
+    make_kept(&s, &vc_dialect_compressed_tensors, true);
     elsewhere[0] = s.outs[Q];
     s.tensors[Q_SCALE].name = "model.layers.0.q.weight_scale";
     s.list =
@@ -327,12 +328,12 @@ static void test_refused(void **state)
     struct setting s;
 
     (void)state;
-    expect_refused("{", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "config.json is no valid JSON: line 1");
-    expect_refused("[]", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "config.json is no JSON object");
-    expect_refused("{\"a\":1,\"a\":2}", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_FORMAT, "duplicate");
-    expect_refused("{\"model_type\": \"gpt2\"}", make(&s, VC_LAYOUT_COMPRESSED_TENSORS), VC_E_UNSUPPORTED,
+    expect_refused("{", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json is no valid JSON: line 1");
+    expect_refused("[]", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json is no JSON object");
+    expect_refused("{\"a\":1,\"a\":2}", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "duplicate");
+    expect_refused("{\"model_type\": \"gpt2\"}", make(&s, &vc_dialect_compressed_tensors), VC_E_UNSUPPORTED,
                    "models of type gpt2 keep their matrices transposed");
-    expect_text("{\"model_type\": \"gpt2\"}", make(&s, VC_LAYOUT_PLAIN), "{\"model_type\": \"gpt2\"}");
+    expect_text("{\"model_type\": \"gpt2\"}", make(&s, &vc_dialect_plain), "{\"model_type\": \"gpt2\"}");
 }
 
 static void expect_hint(const char *text, uint64_t num_bits, uint64_t group_size)
@@ -376,7 +377,7 @@ static void test_allocations(void **state)
     uint64_t n;
 
     (void)state;
-    make(&s, VC_LAYOUT_COMPRESSED_TENSORS);
+    make(&s, &vc_dialect_compressed_tensors);
     for (n = 1;; n++) {
         struct vc_text out;
         enum vc_status status;

@@ -57,7 +57,7 @@ static void both(const uint8_t *data, size_t n)
     fuzz_store(fd, data, n);
     fuzz_path(paths[n % 2], VC_DTYPE_RAW);
     if (fuzz_ctx()->status == VC_OK) {
-        fuzz_job(paths[n % 2], false, false, VC_LAYOUT_AUTO);
+        fuzz_job(paths[n % 2], false, false, NULL);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "folder_builder.h"
+#include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/hf_dtype.h"
 #include "fuzz_target.h"
@@ -34,7 +35,7 @@ static void make_folder(void)
 static const uint64_t shape[] = {64, 64};
 
 /* Codes that a job made, and a weight that it left alone. */
-static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_t n, enum vc_layout layout,
+static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_dialect *dialect,
                                      struct vc_text *out)
 {
     static const bool told[] = {true, false};
@@ -55,7 +56,7 @@ static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_
          .source = 1}};
     struct vc_model model = {.n_tensors = 2, .tensors = tensors};
     struct vc_out_list list = {.n = 2, .tensors = outs};
-    struct vc_hf_change change = {.model = &model, .outs = &list, .told = told, .layout = layout};
+    struct vc_hf_change change = {.model = &model, .outs = &list, .told = told, .dialect = dialect};
 
     return vc_hf_config_rewrite(ctx, text, n, &change, out);
 }
@@ -95,7 +96,7 @@ static void check_config(struct vc_ctx *ctx, const char *text, size_t n, enum vc
 
 static void change_config(const char *text, size_t n)
 {
-    static const enum vc_layout layouts[] = {VC_LAYOUT_COMPRESSED_TENSORS, VC_LAYOUT_BITSANDBYTES};
+    static const struct vc_dialect *const dialects[] = {&vc_dialect_compressed_tensors, &vc_dialect_bitsandbytes};
     struct vc_ctx *ctx = fuzz_ctx();
     size_t i;
 
@@ -105,7 +106,7 @@ static void change_config(const char *text, size_t n)
 
         vc_clear_error(ctx);
         vc_text_init(&out, ctx);
-        status = i < 2 ? change_weights(ctx, text, n, layouts[i], &out)
+        status = i < 2 ? change_weights(ctx, text, n, dialects[i], &out)
                        : vc_hf_dtype_rewrite(ctx, text, n, VC_DTYPE_BF16, &out);
         fuzz_promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED, "config.json", ctx);
         check_config(ctx, text, n, status, &out, i < 2);
@@ -128,9 +129,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_store(config_fd, config, n_config);
     fuzz_path(folder, VC_DTYPE_RAW);
     if (fuzz_ctx()->status == VC_OK) {
-        fuzz_job(folder, false, n % 2 == 1, VC_LAYOUT_AUTO);
-        fuzz_job(folder, false, false, n % 2 == 1 ? VC_LAYOUT_BITSANDBYTES : VC_LAYOUT_COMPRESSED_TENSORS);
-        fuzz_job(folder, true, false, VC_LAYOUT_AUTO);
+        fuzz_job(folder, false, n % 2 == 1, NULL);
+        fuzz_job(folder, false, false, n % 2 == 1 ? "bitsandbytes" : "compressed-tensors");
+        fuzz_job(folder, true, false, NULL);
     }
     if (n_config != 0) {
         change_config((const char *)config, n_config);

@@ -12,8 +12,8 @@ static void both(const uint8_t *data, size_t n)
 {
     fuzz_one(data, n, VC_DTYPE_RAW);
     if (fuzz_ctx()->status == VC_OK) {
-        fuzz_job(fuzz_file(data, n), true, false, VC_LAYOUT_AUTO);
-        fuzz_job(fuzz_file(data, n), false, n % 2 == 1, VC_LAYOUT_AUTO);
+        fuzz_job(fuzz_file(data, n), true, false, NULL);
+        fuzz_job(fuzz_file(data, n), false, n % 2 == 1, NULL);
     }
 }
 

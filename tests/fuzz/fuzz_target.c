@@ -193,7 +193,7 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, bool back
     return back ? vc_job_add_dequantize(ctx, job, &d) : vc_job_add_quantize(ctx, job, &q);
 }
 
-void fuzz_job(const char *path, bool back, bool groups, enum vc_layout layout)
+void fuzz_job(const char *path, bool back, bool groups, const char *layout)
 {
     struct vc_write_options write = {.path = NULL, .layout = layout};
     struct vc_ctx *ctx = job_ctx();

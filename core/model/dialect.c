@@ -1,0 +1,34 @@
+/* dialect.c - see dialect.h. Knows no row. */
+#include "core/model/dialect.h"
+
+enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
+                                const struct vc_dialect_request *request)
+{
+    return dialect == NULL || dialect->check == NULL ? VC_OK : dialect->check(ctx, request);
+}
+
+const char *vc_dialect_reason(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
+                              const struct vc_dialect_tensor *tensor)
+{
+    return dialect == NULL || dialect->reason == NULL ? NULL : dialect->reason(request, tensor);
+}
+
+enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
+                                   const struct vc_dialect_tensor *tensor, enum vc_part_role role, enum vc_dtype usual)
+{
+    return dialect == NULL || dialect->part_type == NULL ? usual : dialect->part_type(request, tensor, role, usual);
+}
+
+/* The row that has the parts of this one. */
+static const struct vc_dialect *parts_of(const struct vc_dialect *dialect)
+{
+    return dialect->same_parts_as != NULL ? dialect->same_parts_as : dialect;
+}
+
+const struct vc_dialect *vc_dialect_common(const struct vc_dialect *a, const struct vc_dialect *b)
+{
+    if (a == b || a == NULL || b == NULL) {
+        return a == b ? a : NULL;
+    }
+    return parts_of(a) == parts_of(b) ? parts_of(a) : NULL;
+}

@@ -1,0 +1,80 @@
+/* dialect.h - how a quantized weight lies in a file, so that a given loader finds it there.
+ *
+ * int8 weights, for example, are `w` and `w.scale` to our own reader, `m.weight_packed`, `m.weight_scale` and
+ * `m.weight_shape` to compressed-tensors, and one tensor of Q8_0 blocks to GGUF. Each of these ways is a dialect: a row
+ * with its name, the rules of its loader, and the types in which it stores the parts of a weight.
+ *
+ * This header is what core and the passes see of a dialect. They hold a pointer to the row of the output and put
+ * questions to it; they never ask which row it is. The rows are in formats/dialects/, one file each, and so is the part
+ * that only formats need: names, packing, the loader's configuration, reading (formats/dialects/dialects.h). */
+#ifndef VC_CORE_DIALECT_H
+#define VC_CORE_DIALECT_H
+
+#include <vcompress/model.h>
+
+#include "core/base/ctx.h"
+
+/* What a pass wants to make of the weights it works on. */
+struct vc_dialect_request {
+    const char *scheme; /* "int8" */
+    enum vc_granularity granularity;
+    bool granularity_given; /* by the user; else it is the scheme's default, and the dialect may have another one */
+    bool axis_given;        /* by the user; else the scales follow the output channels */
+    int axis;               /* of the scales, where it is given */
+    uint64_t group_size;    /* VC_GRANULARITY_GROUP */
+    bool symmetric;
+};
+
+/* A tensor that the pass would work on. */
+struct vc_dialect_tensor {
+    const char *name;
+    unsigned n_dims;
+    const uint64_t *shape;
+    unsigned channel_axis;       /* where its output channels are: vc_tensor.channel_axis */
+    enum vc_dtype weights_dtype; /* what the weights are, or were before they were quantized for the first time */
+    bool included;               /* a rule of the user asks for it by name */
+};
+
+struct vc_dialect_file; /* formats/dialects/dialects.h */
+
+struct vc_dialect {
+    const char *name; /* "compressed-tensors": how users ask for it, and how sentences call it */
+    bool is_choice;   /* there are formats that can have this dialect or another: programs list it for their users */
+    bool takes_codes; /* weights that are quantized already can be written in it; whether each of them fits is the
+                         writer's question. False: they have to be dequantized first */
+    bool rows_only;   /* scales lie along axis 0, wherever the source has its output channels */
+
+    /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.
+     * ONNX has i8 codes and f32 scales as the plain dialect has, and gives them shapes of its own as it writes. */
+    const struct vc_dialect *same_parts_as;
+
+    /* Refuses, with a sentence, what the dialect has no place for in any tensor. NULL: everything has one. */
+    enum vc_status (*check)(struct vc_ctx *ctx, const struct vc_dialect_request *request);
+
+    /* Why a loader would not find codes for this tensor, a few words for the report: "embedding". NULL: it would. The
+     * pointer itself may be NULL: no tensor is left out. */
+    const char *(*reason)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor);
+
+    /* The type in which the part of that role is stored; VC_DTYPE_RAW: the dialect has no such part. `usual` is what
+     * the scheme would store, and the answer where the dialect does not mind. tensor is NULL where the question is
+     * about all of them (VC_PART_CODES only). NULL: always `usual`. */
+    enum vc_dtype (*part_type)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                               enum vc_part_role role, enum vc_dtype usual);
+
+    const struct vc_dialect_file
+        *file; /* for formats; NULL: a single format has this dialect and its writer makes it */
+};
+
+/* The questions to a row that may lack the answer. The dialect may be NULL, where no output says how weights have to
+ * lie: then nothing is refused and everything is stored as usual. */
+enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
+                                const struct vc_dialect_request *request);
+const char *vc_dialect_reason(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
+                              const struct vc_dialect_tensor *tensor);
+enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
+                                   const struct vc_dialect_tensor *tensor, enum vc_part_role role, enum vc_dtype usual);
+
+/* The dialect that passes have to make for outputs of both; NULL: no run can write both. Either may be NULL. */
+const struct vc_dialect *vc_dialect_common(const struct vc_dialect *a, const struct vc_dialect *b);
+
+#endif

@@ -1,0 +1,12 @@
+/* onnx_qdq.c - the dialect of ONNX graphs: int8 codes and f32 scales as initializers, and a DequantizeLinear node that
+ * makes floats of them where the graph used the weight.
+ *
+ *     w_q  int8 [in, out] --+
+ *     w_s  f32  [out]     --+-- DequantizeLinear (axis 1) -- w -- MatMul
+ *
+ * Passes make the parts of the plain dialect; the writer of ONNX (formats/onnx/) names them, gives scales the shape
+ * that the operator wants and adds the nodes, because all of that depends on the graph. Codes that are there already
+ * come with nodes of their own, which are not made again. */
+#include "formats/dialects/dialects.h"
+
+const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .same_parts_as = &vc_dialect_plain};
