@@ -11,14 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <vcompress/job.h>
 
 #include "core/base/checked.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"
+#include "formats/io/temporary.h"
 
 #define VC_STDOUT_COPY_BYTES ((size_t)256 << 10)
 
@@ -58,83 +56,33 @@ bool vc_outfile_injected(void)
     return true;
 }
 
-/* ---- names of temporary files, where a signal handler finds them ---- */
+/* ---- the place before the name ---- */
 
-#define VC_TEMPORARIES     1024
-#define VC_TEMPORARY_BYTES 32
-
-static struct {
-    atomic_int state; /* 0 free, 1 being filled or emptied, 2 something of that name may exist */
-    bool is_folder;   /* an empty one, then */
-    int folder;
-    char name[VC_TEMPORARY_BYTES];
-} temporaries[VC_TEMPORARIES];
-
-void vc_outfile_remove_temporaries(void)
+/* Where the finished file, or the one that is being written, lies under a name that is not its own yet. */
+static const char *temporary_place(const struct vc_outfile *file, int *folder)
 {
-    int saved = errno;
-    size_t i;
-
-    for (i = 0; i < VC_TEMPORARIES; i++) {
-        if (atomic_load(&temporaries[i].state) == 2) {
-            (void)unlinkat(temporaries[i].folder, temporaries[i].name, temporaries[i].is_folder ? AT_REMOVEDIR : 0);
-        }
-    }
-    errno = saved;
+    *folder = file->held_in >= 0 ? file->held_in : file->folder;
+    return file->held_in >= 0 ? file->held_as : vc_temporary_name(file->temporary);
 }
 
-void vc_job_remove_temporaries(void)
-{
-    vc_outfile_remove_temporaries();
-}
-
-int vc_outfile_temporary_take(int folder, bool is_folder)
-{
-    static atomic_uint serial;
-    struct timespec t;
-    int expected;
-    int i;
-
-    for (i = 0; i < VC_TEMPORARIES; i++) {
-        expected = 0;
-        if (atomic_compare_exchange_strong(&temporaries[i].state, &expected, 1)) {
-            break;
-        }
-    }
-    if (i == VC_TEMPORARIES) {
-        errno = EMFILE;
-        return -1;
-    }
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    temporaries[i].folder = folder;
-    temporaries[i].is_folder = is_folder;
-    (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, ".vcompress-%08" PRIx32 "%08" PRIx32,
-                   (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec,
-                   (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u);
-    atomic_store(&temporaries[i].state, 2);
-    return i;
-}
-
-const char *vc_outfile_temporary_name(int slot)
-{
-    return temporaries[slot].name;
-}
-
-void vc_outfile_temporary_forget(int slot)
-{
-    atomic_store(&temporaries[slot].state, 0);
-}
-
+/* The file has another name, or is not wanted any more. */
 static void temporary_drop(struct vc_outfile *file, bool unlink_it)
 {
-    if (file->temporary < 0) {
+    const char *name;
+    int folder;
+
+    if (file->temporary < 0 && file->held_in < 0) {
         return;
     }
+    name = temporary_place(file, &folder);
     if (unlink_it) {
-        (void)unlinkat(temporaries[file->temporary].folder, temporaries[file->temporary].name, 0);
+        (void)unlinkat(folder, name, 0);
     }
-    vc_outfile_temporary_forget(file->temporary);
+    if (file->temporary >= 0) {
+        vc_temporary_forget(file->temporary);
+    }
     file->temporary = -1;
+    file->held_in = -1;
 }
 
 /* ---- creating ---- */
@@ -171,6 +119,7 @@ static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
     file->fd = -1;
     file->link_fd = -1;
     file->temporary = -1;
+    file->held_in = -1;
     file->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     if (file->path == NULL) {
         vc_free(ctx, file);
@@ -264,12 +213,12 @@ static bool begin_named(struct vc_outfile *file)
     int tries;
 
     for (tries = 0; tries < 100; tries++) {
-        file->temporary = vc_outfile_temporary_take(file->folder, false);
+        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE);
         if (file->temporary < 0) {
             return false;
         }
         file->fd = vc_outfile_injected() ? -1
-                                         : openat(file->folder, temporaries[file->temporary].name,
+                                         : openat(file->folder, vc_temporary_name(file->temporary),
                                                   O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
         if (file->fd >= 0) {
             return true;
@@ -357,6 +306,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 static int link_as(struct vc_outfile *file, int folder, const char *name)
 {
     char source[64];
+    int from;
     int rc;
 
     if (vc_outfile_injected()) {
@@ -366,7 +316,9 @@ static int link_as(struct vc_outfile *file, int folder, const char *name)
         (void)snprintf(source, sizeof source, "/proc/self/fd/%d", file->link_fd);
         rc = linkat(AT_FDCWD, source, folder, name, AT_SYMLINK_FOLLOW);
     } else {
-        rc = linkat(file->folder, temporaries[file->temporary].name, folder, name, 0);
+        const char *temporary = temporary_place(file, &from);
+
+        rc = linkat(from, temporary, folder, name, 0);
     }
     return rc == 0 ? 0 : errno;
 }
@@ -378,11 +330,11 @@ static int link_temporary(struct vc_outfile *file)
     int tries;
 
     for (tries = 0; error == EEXIST && tries < 100; tries++) {
-        file->temporary = vc_outfile_temporary_take(file->folder, false);
+        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE);
         if (file->temporary < 0) {
             return errno;
         }
-        error = link_as(file, file->folder, temporaries[file->temporary].name);
+        error = link_as(file, file->folder, vc_temporary_name(file->temporary));
         if (error != 0) {
             temporary_drop(file, false);
         }
@@ -393,24 +345,34 @@ static int link_temporary(struct vc_outfile *file)
     return error;
 }
 
-static int rename_over(struct vc_outfile *file)
+/* From the temporary name to that one, over whatever has it: 0, or an errno. */
+static int rename_as(struct vc_outfile *file, int folder, const char *name)
 {
-    int error = file->unnamed ? link_temporary(file) : 0;
+    int from;
+    const char *temporary = temporary_place(file, &from);
 
-    if (error != 0) {
-        return error;
-    }
-    if (vc_outfile_injected() ||
-        renameat(file->folder, temporaries[file->temporary].name, file->folder, file->base) != 0) {
+    if (vc_outfile_injected() || renameat(from, temporary, folder, name) != 0) {
         return errno;
     }
     temporary_drop(file, false);
     return 0;
 }
 
+static int rename_over(struct vc_outfile *file)
+{
+    int error = file->unnamed ? link_temporary(file) : 0;
+
+    return error != 0 ? error : rename_as(file, file->folder, file->base);
+}
+
+/* File systems without second names of a file. An unnamed file has no first one, so these never have those. */
+static bool lacks_links(const struct vc_outfile *file, int error)
+{
+    return !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
+}
+
 static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
 {
-    bool no_links;
     int error = link_as(file, file->folder, file->base);
     enum vc_status status = VC_OK;
     struct stat st;
@@ -422,8 +384,7 @@ static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
         return VC_OK;
     }
     file->is_new = fstatat(file->folder, file->base, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
-    no_links = !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
-    if (error == EEXIST || no_links) {
+    if (error == EEXIST || lacks_links(file, error)) {
         VC_TRY(vc_outfile_check_target(ctx, file)); /* also where it appeared meanwhile */
         error = rename_over(file);
         file->named = error == 0;
@@ -441,18 +402,31 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
 
     if (error == 0) {
         temporary_drop(file, true); /* the other name */
-        return VC_OK;
-    }
-    if (!file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK)) {
-        error = vc_outfile_injected() || renameat(file->folder, temporaries[file->temporary].name, folder, name) != 0
-                    ? errno
-                    : 0;
+    } else if (lacks_links(file, error)) {
+        error = rename_as(file, folder, name);
     }
     if (error != 0) {
         return vc_fail_errno(ctx, error, "%s: cannot be given its name", file->path);
     }
-    temporary_drop(file, false);
+    if (file->link_fd >= 0) {
+        (void)close(file->link_fd); /* it has been synced, and nothing is read */
+    }
+    file->link_fd = -1;
+    file->unnamed = false;
     return VC_OK;
+}
+
+enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
+{
+    char name[sizeof file->held_as];
+    enum vc_status status;
+
+    (void)snprintf(name, sizeof name, "%u", number);
+    VC_TRY(vc_outfile_place(ctx, file, folder, name));
+    file->held_in = folder;
+    memcpy(file->held_as, name, sizeof name);
+out:
+    return status;
 }
 
 static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)

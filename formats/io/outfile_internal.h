@@ -19,26 +19,27 @@ struct vc_outfile {
     bool folder_borrowed; /* of a folder that is made as a whole (outfolder.c) */
     bool folder_syncable; /* false: it may be entered, but not opened for reading */
 
-    int fd;        /* being written; -1 before begin */
-    int link_fd;   /* after sync: keeps an unnamed file alive until it has its name */
-    bool unnamed;  /* no name yet */
-    int temporary; /* slot in the table of temporary names, or -1 */
-    bool named;    /* it has its name */
-    bool is_new;   /* ... where nothing lay before */
-    dev_t device;  /* with inode: of the file, known after sync */
+    int fd;           /* being written; -1 before begin */
+    int link_fd;      /* after sync: keeps an unnamed file alive until it has its name */
+    bool unnamed;     /* no name yet */
+    int temporary;    /* slot in the table of temporary names, or -1 */
+    int held_in;      /* a hidden folder that it lies in since vc_outfile_hold, or -1; the outfolder's */
+    char held_as[12]; /* ... under that name */
+    bool named;       /* it has its name */
+    bool is_new;      /* ... where nothing lay before */
+    dev_t device;     /* with inode: of the file, known after sync */
     ino_t inode;
 };
 
 /* A file of a folder that is made as a whole: it comes into being without a name (or under a temporary one) in
- * `folder`, which stays the caller's, and place gives it its name, after sync. `shown` is for sentences. */
+ * `folder`, which stays the caller's, and place gives it its name, after sync. From then on it needs no descriptor, and
+ * commit is not called. `shown` is for sentences. */
 enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out);
 enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name);
 
-/* A slot of the table of temporary names with a new random name for something in `folder`; -1 with errno when all are
- * taken. What is in the table is removed when the process is ended by a signal; forget takes it out. */
-int vc_outfile_temporary_take(int folder, bool is_folder);
-const char *vc_outfile_temporary_name(int slot);
-void vc_outfile_temporary_forget(int slot);
+/* After sync, for a file that commit will name later: it waits in `folder` as "<number>" and needs no descriptor of its
+ * own. The folder is on the same file system and stays open until the file is committed or freed. */
+enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number);
 
 /* True where file systems without an exchange of names are to be tried (tests). */
 bool vc_outfile_no_exchange(void);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* renameat2 */
 #include "formats/io/outfolder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,8 +17,7 @@
 #include "core/base/checked.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
-
-#define VC_REMOVE_MAX_DEPTH 32
+#include "formats/io/temporary.h"
 
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out)
@@ -29,7 +27,7 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool fo
 
     *out = NULL;
     VC_TRY_ALLOC(folder);
-    *folder = (struct vc_outfolder){.force = force, .shared = shared, .input = input, .parent = -1};
+    *folder = (struct vc_outfolder){.force = force, .shared = shared, .input = input, .parent = -1, .hidden = {-1, -1}};
     folder->last = &folder->members;
     folder->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(folder->path);
@@ -41,7 +39,77 @@ out:
     return status;
 }
 
+/* ---- hidden folders ---- */
+
+/* Makes it, unless it is there. */
+static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder, int parent,
+                           struct vc_outfolder_hidden *hidden)
+{
+    enum vc_status status;
+
+    if (hidden->slot >= 0) {
+        return VC_OK;
+    }
+    hidden->slot = vc_temporary_take(parent, VC_TEMPORARY_TREE);
+    if (hidden->slot < 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot be made", folder->path);
+    }
+    if (vc_outfile_injected() || mkdirat(parent, vc_temporary_name(hidden->slot), 0777) != 0) {
+        status =
+            vc_fail_errno(ctx, errno, "%s: cannot make a folder %s it", folder->path, folder->shared ? "in" : "beside");
+        vc_temporary_forget(hidden->slot);
+        hidden->slot = -1;
+        return status;
+    }
+    hidden->fd = openat(parent, vc_temporary_name(hidden->slot), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return hidden->fd >= 0 ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot use its temporary folder", folder->path);
+}
+
+/* Removes what it still holds under its temporary name. */
+static void unhide(int parent, struct vc_outfolder_hidden *hidden)
+{
+    if (hidden->fd >= 0) {
+        (void)close(hidden->fd);
+    }
+    if (hidden->slot >= 0) {
+        vc_temporary_remove_tree(parent, vc_temporary_name(hidden->slot));
+        vc_temporary_forget(hidden->slot);
+    }
+    *hidden = (struct vc_outfolder_hidden){-1, -1};
+}
+
 /* ---- files ---- */
+
+/* Shared: files that appear in one folder have one descriptor of it, the folder's. */
+static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
+{
+    struct vc_outfile *file = member->file;
+    struct vc_outfolder_place *place;
+    struct stat st;
+
+    if (fstat(file->folder, &st) != 0) {
+        return vc_fail_errno(ctx, errno, "%s: cannot use its folder", file->path);
+    }
+    for (place = folder->places; place != NULL; place = place->next) {
+        if (place->device == st.st_dev && place->inode == st.st_ino) {
+            (void)close(file->folder);
+            break;
+        }
+    }
+    if (place == NULL) {
+        place = vc_alloc(ctx, VC_TAG_IO, sizeof *place);
+        if (place == NULL) {
+            return VC_E_NOMEM;
+        }
+        *place = (struct vc_outfolder_place){
+            .fd = file->folder, .device = st.st_dev, .inode = st.st_ino, .hidden = {-1, -1}, .next = folder->places};
+        folder->places = place;
+    }
+    file->folder = place->fd;
+    file->folder_borrowed = true;
+    member->place = place;
+    return VC_OK;
+}
 
 static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
@@ -64,6 +132,7 @@ static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folde
         *slash = '/';
     }
     VC_TRY(vc_outfile_create(ctx, shown, folder->force, folder->input, &member->file));
+    VC_TRY(share_place(ctx, folder, member));
 out:
     vc_free(ctx, shown);
     return status;
@@ -83,6 +152,50 @@ enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder,
     VC_TRY_ALLOC(member->name);
     VC_TRY(make_member(ctx, folder, member));
     *out = member->file;
+out:
+    return status;
+}
+
+/* Makes the folders that a name leads through and puts the finished file there. */
+static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct vc_outfolder_member *member)
+{
+    enum vc_status status = VC_OK;
+    int fd = folder->hidden.fd;
+    char *slash;
+
+    for (slash = strchr(member->name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        int rc;
+
+        *slash = '\0';
+        rc = vc_outfile_injected() ? -1 : mkdirat(fd, member->name, 0777);
+        if (rc != 0 && errno != EEXIST) {
+            return vc_fail_errno(ctx, errno, "%s: cannot make the folder %s in it", folder->path, member->name);
+        }
+        *slash = '/';
+    }
+    VC_TRY(vc_outfile_place(ctx, member->file, fd, member->name));
+    vc_outfile_free(ctx, member->file);
+    member->file = NULL;
+out:
+    return status;
+}
+
+enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
+{
+    struct vc_outfolder_member *member = folder->members;
+    enum vc_status status;
+
+    VC_TRY(vc_outfile_sync(ctx, file));
+    while (member->file != file) {
+        member = member->next;
+    }
+    if (folder->shared) {
+        VC_TRY(hide(ctx, folder, member->place->fd, &member->place->hidden));
+        VC_TRY(vc_outfile_hold(ctx, file, member->place->hidden.fd, member->place->n_held++));
+    } else {
+        VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
+        VC_TRY(place(ctx, folder, member));
+    }
 out:
     return status;
 }
@@ -116,48 +229,6 @@ enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *
 }
 
 /* ---- commit ---- */
-
-/* Everything below a folder, and the folder: best effort. */
-static void remove_tree(int parent, const char *name, unsigned depth)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *entry;
-
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        if (unlinkat(dirfd(dir), entry->d_name, 0) != 0 && depth < VC_REMOVE_MAX_DEPTH) {
-            remove_tree(dirfd(dir), entry->d_name, depth + 1);
-        }
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    } else if (fd >= 0) {
-        (void)close(fd);
-    }
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-/* Makes the folders that a name leads through and puts the file there. */
-static enum vc_status place(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd,
-                            struct vc_outfolder_member *member)
-{
-    char *slash;
-
-    for (slash = strchr(member->name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        int rc;
-
-        *slash = '\0';
-        rc = vc_outfile_injected() ? -1 : mkdirat(fd, member->name, 0777);
-        if (rc != 0 && errno != EEXIST) {
-            return vc_fail_errno(ctx, errno, "%s: cannot make the folder %s in it", folder->path, member->name);
-        }
-        *slash = '/';
-    }
-    return vc_outfile_place(ctx, member->file, fd, member->name);
-}
 
 /* The folder of a member, which is in the one at fd: its names are on the disk. */
 static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd, const char *name)
@@ -195,21 +266,17 @@ out:
     return status;
 }
 
-static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name)
+/* All files are in the hidden folder, and so their names on the disk. */
+static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
-    int fd = openat(folder->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum vc_status status = VC_OK;
     struct vc_outfolder_member *member;
 
-    if (fd < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot use its temporary folder", folder->path);
-    }
     for (member = folder->members; member != NULL; member = member->next) {
-        VC_TRY(place(ctx, folder, fd, member));
+        VC_TRY(member->file != NULL ? place(ctx, folder, member) : VC_OK);
     }
-    VC_TRY(sync_folders(ctx, folder, fd));
+    VC_TRY(sync_folders(ctx, folder, folder->hidden.fd));
 out:
-    (void)close(fd);
     return status;
 }
 
@@ -217,33 +284,32 @@ out:
  * systems that cannot exchange names; 0 or an errno. */
 static int step_aside(const struct vc_outfolder *folder, const char *name)
 {
-    int slot = vc_outfile_temporary_take(folder->parent, true);
+    int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_EMPTY);
     const char *aside;
     int error = 0;
 
     if (slot < 0) {
         return errno;
     }
-    aside = vc_outfile_temporary_name(slot);
+    aside = vc_temporary_name(slot);
     if (vc_outfile_injected() || renameat(folder->parent, folder->base, folder->parent, aside) != 0) {
         error = errno;
     } else if (vc_outfile_injected() || renameat(folder->parent, name, folder->parent, folder->base) != 0) {
         error = errno;
         (void)renameat(folder->parent, aside, folder->parent, folder->base);
     } else {
-        remove_tree(folder->parent, aside, 0);
+        vc_temporary_remove_tree(folder->parent, aside);
     }
-    vc_outfile_temporary_forget(slot);
+    vc_temporary_forget(slot);
     return error;
 }
 
-/* The finished folder gets its name; *old: what was there before has the temporary one now. 0 or an errno. */
-static int swap_in(const struct vc_outfolder *folder, const char *name, bool *old)
+/* The finished folder gets its name; what was there before has the temporary one then. 0 or an errno. */
+static int swap_in(const struct vc_outfolder *folder, const char *name)
 {
     struct stat st;
     bool plain = vc_outfile_no_exchange();
 
-    *old = false;
     if (vc_outfile_injected()) {
         return errno;
     }
@@ -251,8 +317,7 @@ static int swap_in(const struct vc_outfolder *folder, const char *name, bool *ol
         return 0;
     }
     if (!plain && errno == EEXIST && folder->force) {
-        *old = renameat2(folder->parent, name, folder->parent, folder->base, RENAME_EXCHANGE) == 0;
-        if (*old) {
+        if (renameat2(folder->parent, name, folder->parent, folder->base, RENAME_EXCHANGE) == 0) {
             return 0;
         }
     }
@@ -271,24 +336,15 @@ static int swap_in(const struct vc_outfolder *folder, const char *name, bool *ol
 
 static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
-    int slot = vc_outfile_temporary_take(folder->parent, true);
     enum vc_status status = VC_OK;
-    const char *name;
-    bool old = false;
     int error;
 
-    if (slot < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot be made", folder->path);
-    }
-    name = vc_outfile_temporary_name(slot);
-    if (vc_outfile_injected() || mkdirat(folder->parent, name, 0777) != 0) {
-        status = vc_fail_errno(ctx, errno, "%s: cannot make a folder beside it", folder->path);
-        vc_outfile_temporary_forget(slot);
-        return status;
-    }
-    VC_TRY(fill(ctx, folder, name));
+    VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
+    VC_TRY(fill(ctx, folder));
     VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */
-    error = swap_in(folder, name, &old);
+    /* From here on the old folder may have this name for a moment: a signal handler must not empty that. */
+    vc_temporary_set_kind(folder->hidden.slot, VC_TEMPORARY_EMPTY);
+    error = swap_in(folder, vc_temporary_name(folder->hidden.slot));
     if (error != 0) {
         VC_TRY(vc_fail_errno(ctx, error, "%s: cannot be given its name", folder->path));
     }
@@ -296,14 +352,8 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
         status =
             vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", folder->path);
     }
-    if (old) {
-        remove_tree(folder->parent, name, 0);
-    }
-    vc_outfile_temporary_forget(slot);
-    return status;
 out:
-    remove_tree(folder->parent, name, 0);
-    vc_outfile_temporary_forget(slot);
+    unhide(folder->parent, &folder->hidden); /* the old folder, or the new one that is not wanted, if any */
     return status;
 }
 
@@ -320,7 +370,8 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
         }
         return VC_OK;
     }
-    /* A handler could remove an empty temporary folder, but not a half-filled one: it waits these milliseconds. */
+    /* A handler cannot know which of two folders has which name while they are exchanged: it waits these milliseconds.
+     */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     status = make_whole(ctx, folder);
@@ -342,6 +393,15 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
         vc_free(ctx, member->name);
         vc_free(ctx, member);
     }
+    while (folder->places != NULL) {
+        struct vc_outfolder_place *place = folder->places;
+
+        folder->places = place->next;
+        unhide(place->fd, &place->hidden);
+        (void)close(place->fd);
+        vc_free(ctx, place);
+    }
+    unhide(folder->parent, &folder->hidden);
     if (folder->parent >= 0) {
         (void)close(folder->parent);
     }

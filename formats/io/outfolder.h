@@ -1,11 +1,17 @@
 /* outfolder.h - an output that is a folder of files, and appears whole or not at all.
  *
- *     create (looks at the name only) -> add, begin and write the files -> sync each -> commit -> free
+ *     create (looks at the name only) -> add, begin and write the files -> sync or keep each -> commit -> free
  *
- * The files have no names until commit makes the folder beside its place, puts them in and renames it. A folder that
- * is there already is exchanged in one step and removed then; where the file system cannot do that, it steps aside
- * first. Where the folder is `shared` (several workers write their own files into it), every file appears by itself
- * instead. */
+ *     models/.vcompress-3f8a01c25b7d9e44/config.json        kept files, until commit
+ *     (no name)                                             files that were only synced, until commit
+ *     models/new/config.json, model.safetensors             after it
+ *
+ * Large files (weights) have no name until commit, so that a process that is killed leaves nothing of them behind; each
+ * takes a descriptor meanwhile. Small ones (what goes along with the weights) can be many: they are kept, which puts
+ * each into a hidden folder as soon as it is complete and closes it. Commit puts the others there, too, and renames the
+ * hidden folder. A folder that is there already is exchanged in one step and removed then; where the file system cannot
+ * do that, it steps aside first. Where the folder is `shared` (several workers write their own files into it), every
+ * file appears by itself instead, and kept files wait in a hidden folder inside it. */
 #ifndef VC_FORMATS_OUTFOLDER_H
 #define VC_FORMATS_OUTFOLDER_H
 
@@ -31,12 +37,15 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool fo
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out);
 
+/* The file, begun and written, is complete: it is brought to the disk and closed. `file` is not used any more. */
+enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file);
+
 /* Shared, without `force`: refuses a file of that name that is there already. For those that are added late. */
 enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder *folder, const char *name);
 
 enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes);
 
-/* Every file has been synced. */
+/* Every file has been synced or kept. */
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder);
 
 void vc_outfolder_free(struct vc_ctx *ctx,

@@ -2,11 +2,30 @@
 #ifndef VC_FORMATS_OUTFOLDER_INTERNAL_H
 #define VC_FORMATS_OUTFOLDER_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "formats/io/outfolder.h"
+
+/* A hidden folder beside, or in, an output: finished files wait in it for their names. */
+struct vc_outfolder_hidden {
+    int slot; /* of its temporary name; -1: there is none yet */
+    int fd;
+};
+
+/* Shared: a folder on the disk that files appear in, with one descriptor for all of them. */
+struct vc_outfolder_place {
+    int fd;
+    dev_t device;
+    ino_t inode;
+    struct vc_outfolder_hidden hidden; /* in it */
+    unsigned n_held;
+    struct vc_outfolder_place *next;
+};
 
 struct vc_outfolder_member {
     char *name;
-    struct vc_outfile *file;
+    struct vc_outfile *file;          /* NULL: it lies in the hidden folder under its name */
+    struct vc_outfolder_place *place; /* shared: where it will appear */
     struct vc_outfolder_member *next;
 };
 
@@ -17,6 +36,8 @@ struct vc_outfolder {
     const struct vc_model *input;
     char *parent_name; /* the folder that it lies in */
     int parent;
+    struct vc_outfolder_hidden hidden; /* what becomes the output; not of shared ones */
+    struct vc_outfolder_place *places; /* shared */
     struct vc_outfolder_member *members;
     struct vc_outfolder_member **last;
 };

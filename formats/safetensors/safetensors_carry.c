@@ -169,7 +169,7 @@ enum vc_status vc_safetensors_write_text(struct vc_ctx *ctx, struct vc_outfolder
     VC_TRY(vc_outfolder_add(ctx, folder, name, &file));
     VC_TRY(vc_outfile_begin(ctx, file));
     VC_TRY(vc_outfile_write(ctx, file, 0, text, n));
-    VC_TRY(vc_outfile_sync(ctx, file));
+    VC_TRY(vc_outfolder_keep(ctx, folder, file));
 out:
     return status;
 }
@@ -203,7 +203,7 @@ static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, co
         VC_TRY(vc_infolder_open(ctx, from, carried->name, &in));
         VC_TRY(copy_bytes(ctx, in, to, buffer));
     }
-    VC_TRY(vc_outfile_sync(ctx, to));
+    VC_TRY(vc_outfolder_keep(ctx, folder, to));
 out:
     vc_infile_close(ctx, in);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,15 @@ static const char *get(const char *name)
     return text;
 }
 
+/* The path of something in the folder of this test. */
+static const char *in(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    return path;
+}
+
 static size_t count(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -63,27 +73,41 @@ static void clear(void)
     assert_int_equal(system(command), 0);
 }
 
-static enum vc_status write_folder(struct vc_ctx *ctx, const char *name, bool force)
+/* The file stays open until commit, or is kept. */
+static enum vc_status write_file(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name, bool keep)
 {
-    static const char *const files[] = {"a.safetensors", "sub/b", "c"};
+    struct vc_outfile *file;
+    enum vc_status status;
+
+    VC_TRY(vc_outfolder_add(ctx, folder, name, &file));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_write(ctx, file, 0, "new", 3));
+    VC_TRY(keep ? vc_outfolder_keep(ctx, folder, file) : vc_outfile_sync(ctx, file));
+out:
+    return status;
+}
+
+static enum vc_status write_as(struct vc_ctx *ctx, const char *name, bool force, bool shared)
+{
     char path[256];
     struct vc_outfolder *folder = NULL;
     enum vc_status status;
 
     snprintf(path, sizeof path, "%s/%s", base, name);
-    VC_TRY(vc_outfolder_create(ctx, path, force, false, NULL, &folder));
-    for (size_t i = 0; i < 3; i++) {
-        struct vc_outfile *file;
-
-        VC_TRY(vc_outfolder_add(ctx, folder, files[i], &file));
-        VC_TRY(vc_outfile_begin(ctx, file));
-        VC_TRY(vc_outfile_write(ctx, file, 0, "new", 3));
-        VC_TRY(vc_outfile_sync(ctx, file));
-    }
+    VC_TRY(vc_outfolder_create(ctx, path, force, shared, NULL, &folder));
+    VC_TRY(write_file(ctx, folder, "a.safetensors", false));
+    VC_TRY(write_file(ctx, folder, "sub/b", true));
+    VC_TRY(write_file(ctx, folder, "c", true));
+    VC_TRY(write_file(ctx, folder, "sub/d", false));
     VC_TRY(vc_outfolder_commit(ctx, folder));
 out:
     vc_outfolder_free(ctx, folder);
     return status;
+}
+
+static enum vc_status write_folder(struct vc_ctx *ctx, const char *name, bool force)
+{
+    return write_as(ctx, name, force, false);
 }
 
 static void make_old(void)
@@ -108,6 +132,7 @@ static void check_whole(bool was_old, enum vc_status status)
     if (is_new) {
         assert_string_equal(get("out/a.safetensors"), "new");
         assert_string_equal(get("out/sub/b"), "new");
+        assert_string_equal(get("out/sub/d"), "new");
     } else {
         assert_true(is_old == was_old);
         assert_int_equal(count(base), was_old ? 1 : 0);
@@ -154,6 +179,122 @@ static void test_every_failure(void **state)
     clear();
 }
 
+/* Workers share the folder: each file appears by itself, the old ones stay, and nothing hidden is left. */
+static void try_all_shared(bool plain)
+{
+    static const char *const names[] = {"out/a.safetensors", "out/sub/b", "out/c", "out/sub/d"};
+    char path[256];
+    uint64_t n;
+    bool failed = true;
+
+    vc_outfile_no_unnamed(plain);
+    for (n = 1; failed; n++) {
+        struct vc_ctx *ctx = test_ctx();
+        uint64_t calls = vc_outfile_call_count();
+        enum vc_status status;
+
+        clear();
+        make_old();
+        vc_outfile_fail_at(n);
+        status = write_as(ctx, "out", true, true);
+        failed = vc_outfile_call_count() - calls >= n;
+        vc_outfile_fail_at(0);
+        assert_true(status == VC_OK || vc_ctx_message(ctx)[0] != '\0');
+        for (size_t i = 0; i < 4; i++) {
+            const char *text = get(names[i]);
+
+            assert_true(strcmp(text, "new") == 0 || (status != VC_OK && strcmp(text, i == 0 ? "old" : "") == 0));
+        }
+        assert_string_equal(get("out/d"), "old");
+        snprintf(path, sizeof path, "%s/out", base);
+        assert_int_equal(count(path), 2 + (get("out/c")[0] != '\0') + (access(in("out/sub"), F_OK) == 0));
+        snprintf(path, sizeof path, "%s/out/sub", base);
+        assert_int_equal(count(path), (get("out/sub/b")[0] != '\0') + (get("out/sub/d")[0] != '\0'));
+        test_ctx_done(ctx);
+    }
+    assert_true(n > 10);
+    vc_outfile_no_unnamed(false);
+}
+
+static void test_every_failure_shared(void **state)
+{
+    (void)state;
+    try_all_shared(false);
+    try_all_shared(true);
+    clear();
+}
+
+#define N_SMALL 300u
+
+/* Hundreds of files that go along need no descriptor each. */
+static void write_many(struct vc_ctx *ctx, bool shared)
+{
+    struct vc_outfolder *folder = NULL;
+    char name[32];
+
+    assert_int_equal(vc_outfolder_create(ctx, in("out"), false, shared, NULL, &folder), VC_OK);
+    assert_int_equal(write_file(ctx, folder, "a.safetensors", false), VC_OK);
+    for (unsigned i = 0; i < N_SMALL; i++) {
+        snprintf(name, sizeof name, "%s%u", i % 2 == 0 ? "sub/" : "", i);
+        if (write_file(ctx, folder, name, true) != VC_OK) {
+            fail_msg("%s", vc_ctx_message(ctx));
+        }
+    }
+    assert_int_equal(count(in("out/sub")), shared ? 1 : 0); /* hidden: nothing has its name yet */
+    assert_int_equal(vc_outfolder_commit(ctx, folder), VC_OK);
+    vc_outfolder_free(ctx, folder);
+    assert_int_equal(count(in("out")), N_SMALL / 2 + 2);
+    assert_int_equal(count(in("out/sub")), N_SMALL / 2);
+    assert_int_equal(count(base), 1);
+    clear();
+}
+
+static void test_few_descriptors(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct rlimit old, low;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = old;
+    low.rlim_cur = 24;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (int plain = 0; plain < 2; plain++) {
+        vc_outfile_no_unnamed(plain != 0);
+        write_many(ctx, false);
+        write_many(ctx, true);
+    }
+    vc_outfile_no_unnamed(false);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    test_ctx_done(ctx);
+}
+
+/* What a handler does that ends the process while files are kept: nothing is left, and what is not ours stays. */
+static void test_signal_removes_kept_files(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct vc_outfolder *folder = NULL;
+
+        if (shared != 0) {
+            make_old();
+        }
+        assert_int_equal(vc_outfolder_create(ctx, in("out"), true, shared != 0, NULL, &folder), VC_OK);
+        assert_int_equal(write_file(ctx, folder, "sub/deep/b", true), VC_OK);
+        assert_int_equal(write_file(ctx, folder, "c", true), VC_OK);
+        assert_int_equal(count(base), 1);
+        vc_outfile_remove_temporaries();
+        assert_int_equal(count(base), shared);
+        assert_string_equal(get("out/d"), shared != 0 ? "old" : "");
+        assert_int_equal(count(in("out/sub/deep")), 0);
+        vc_outfolder_free(ctx, folder);
+        clear();
+    }
+    test_ctx_done(ctx);
+}
+
 static void refused(struct vc_ctx *ctx, const char *name, bool force, const char *needle)
 {
     assert_int_equal(write_folder(ctx, name, force), VC_E_ARGUMENT);
@@ -194,7 +335,8 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_failure),
+        cmocka_unit_test(test_every_failure),   cmocka_unit_test(test_every_failure_shared),
+        cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_signal_removes_kept_files),
         cmocka_unit_test(test_places),
     };
     int rc;

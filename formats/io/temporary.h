@@ -1,0 +1,27 @@
+/* temporary.h - temporary names next to an output, and a table of them that a signal handler can clear.
+ *
+ *     ".vcompress-3f8a01c25b7d9e44"     in the folder of the output; 1,024 at a time
+ *
+ * Writers take a name before they create something under it and forget it once that is gone or has its real name.
+ * What is in the table when the process is ended by a signal is removed by vc_outfile_remove_temporaries (outfile.h).
+ */
+#ifndef VC_FORMATS_TEMPORARY_H
+#define VC_FORMATS_TEMPORARY_H
+
+enum vc_temporary_kind {
+    VC_TEMPORARY_FILE,
+    VC_TEMPORARY_EMPTY, /* a folder that a signal handler removes only while it is empty */
+    VC_TEMPORARY_TREE   /* a folder that is removed with all that is in it, which is all ours */
+};
+
+/* A slot of the table with a new random name for something in `folder`, which stays open until the slot is forgotten;
+ * -1 with errno when all are taken. */
+int vc_temporary_take(int folder, enum vc_temporary_kind kind);
+const char *vc_temporary_name(int slot);
+void vc_temporary_set_kind(int slot, enum vc_temporary_kind kind);
+void vc_temporary_forget(int slot);
+
+/* Removes the folder `name` in `parent` with everything in it, as far as that is possible. Async-signal-safe. */
+void vc_temporary_remove_tree(int parent, const char *name);
+
+#endif
