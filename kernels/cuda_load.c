@@ -1,5 +1,5 @@
-/* cuda_load.c - the library's side of the plug-in: search, version check, and the one device that is open. Knows no
- * CUDA header; device_list.c shows the same to users. */
+/* cuda_load.c - the library's side of the plug-in: where it is looked for, whether it fits (backend.h), which of its
+ * kernels are used, and the one device that is open. Knows no CUDA header; device_list.c shows the same to users. */
 #include "kernels/cuda_load.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static struct {
     char path[4096];
     void *handle;
     int device;
-    struct vc_kernels kernels;
+    const char *label; /* of the device that was opened last; NULL before */
 
     pthread_mutex_t account_mutex; /* guards what follows; taken inside of the other one */
     struct user *users;
@@ -103,6 +103,85 @@ static void set_outcome(char outcome[256], const char *path, const char *text)
     }
 }
 
+/* ---- does it fit? ---- */
+
+/* The plug-in's table as one of ours: what it lacks is NULL, what only it knows is left out. */
+static void read_kernels(const struct vc_backend *backend, struct vc_kernels *theirs)
+{
+    memset(theirs, 0, sizeof *theirs);
+    memcpy(theirs, backend->kernels, backend->kernels_size < sizeof *theirs ? backend->kernels_size : sizeof *theirs);
+}
+
+/* Replaces the entries of *table that the plug-in has a kernel for, and leaves the others; returns how many it had. */
+static unsigned take_kernels(const struct vc_backend *backend, struct vc_kernels *table)
+{
+    struct vc_kernels theirs;
+    unsigned n = 0;
+
+    read_kernels(backend, &theirs);
+#define VC_KERNEL(name, result, params) \
+    if (theirs.name != NULL) {          \
+        table->name = theirs.name;      \
+        n++;                            \
+    }
+#include "kernels/kernels.inc"
+#undef VC_KERNEL
+    return n;
+}
+
+/* A table holds pointers only: the device's name, then one kernel at least. */
+static bool kernels_size_fits(size_t bytes)
+{
+    const size_t entry = sizeof(void (*)(void));
+
+    return bytes >= offsetof(struct vc_kernels, absmax_rows) + entry && bytes <= VC_BACKEND_MAX_BYTES &&
+           bytes % entry == 0;
+}
+
+static bool members_set(const struct vc_backend *b)
+{
+    return b->kernels != NULL && b->runtime != NULL && b->device_count != NULL && b->device_info != NULL &&
+           b->open != NULL && b->close != NULL && b->label != NULL && b->error != NULL;
+}
+
+/* Whether this library can use it; otherwise the reason is in outcome. Nothing behind a size that does not fit is
+ * looked at. */
+static bool backend_fits(const struct vc_backend *backend, char outcome[256])
+{
+    struct vc_kernels unused;
+
+    if (backend == NULL || backend->abi != VC_BACKEND_ABI) {
+        (void)snprintf(outcome, 256, "it was made for another version (ABI %u, this program needs %u)",
+                       backend == NULL ? 0 : (unsigned)backend->abi, VC_BACKEND_ABI);
+    } else if (backend->struct_size < VC_BACKEND_MIN_BYTES || backend->struct_size > VC_BACKEND_MAX_BYTES) {
+        (void)snprintf(outcome, 256, "it is damaged: a description of %u bytes, expected %u or more",
+                       (unsigned)backend->struct_size, (unsigned)VC_BACKEND_MIN_BYTES);
+    } else if (!kernels_size_fits(backend->kernels_size)) {
+        (void)snprintf(outcome, 256, "it is damaged: a table of kernels of %zu bytes", backend->kernels_size);
+    } else if (!members_set(backend)) {
+        set_outcome(outcome, "", "it is damaged: a function is missing");
+    } else if (take_kernels(backend, &unused) == 0) {
+        set_outcome(outcome, "", "it has none of the kernels that this program uses");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* "loaded", and how many kernels run on the CPU all the same, if any do. */
+static void set_loaded(char outcome[256], const struct vc_backend *backend)
+{
+    struct vc_kernels unused;
+    unsigned n = take_kernels(backend, &unused);
+
+    if (n == VC_KERNEL_ID_COUNT) {
+        set_outcome(outcome, "", "loaded");
+    } else {
+        (void)snprintf(outcome, 256, "loaded; it lacks %u of %u kernels, which run on the CPU", VC_KERNEL_ID_COUNT - n,
+                       VC_KERNEL_ID_COUNT);
+    }
+}
+
 static const struct vc_backend *check_entry(void *library, char outcome[256])
 {
     const struct vc_backend *backend;
@@ -115,14 +194,7 @@ static const struct vc_backend *check_entry(void *library, char outcome[256])
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
     backend = entry();
-    if (backend == NULL || backend->abi != VC_BACKEND_ABI || backend->struct_size != sizeof *backend) {
-        (void)snprintf(outcome, 256,
-                       "it was made for another version (ABI %u of %u bytes, this program needs %u of %u)",
-                       backend == NULL ? 0 : (unsigned)backend->abi,
-                       backend == NULL ? 0 : (unsigned)backend->struct_size, VC_BACKEND_ABI, (unsigned)sizeof *backend);
-        return NULL;
-    }
-    return backend;
+    return backend_fits(backend, outcome) ? backend : NULL;
 }
 
 static const struct vc_backend *try_place(const char *path, char outcome[256])
@@ -150,7 +222,7 @@ static const struct vc_backend *try_place(const char *path, char outcome[256])
         (void)dlclose(library);
         return NULL;
     }
-    set_outcome(outcome, path, "loaded");
+    set_loaded(outcome, backend);
     return backend;
 }
 
@@ -162,7 +234,7 @@ static const struct vc_backend *find_plugin(struct vc_cuda_search *search)
     if (plugin.backend != NULL) {
         search->n_places = 0;
         add_place(search, plugin.path, "");
-        set_outcome(search->places[0].outcome, plugin.path, "loaded");
+        set_loaded(search->places[0].outcome, plugin.backend);
         return plugin.backend;
     }
     list_places(search);
@@ -253,16 +325,6 @@ static struct user *detach(struct vc_pool *pool)
 
 /* ---- the device ---- */
 
-static bool table_complete(const struct vc_kernels *table)
-{
-    bool complete = table->device != NULL;
-
-#define VC_KERNEL(name, result, params) complete = complete && table->name != NULL;
-#include "kernels/kernels.inc"
-#undef VC_KERNEL
-    return complete;
-}
-
 /* With the mutex held and the caller attached. */
 static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct vc_backend *backend)
 {
@@ -282,17 +344,11 @@ static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct v
         return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: %s", device, why);
     }
     plugin.device = device;
-    memset(&plugin.kernels, 0, sizeof plugin.kernels);
-    backend->fill(plugin.handle, &plugin.kernels);
-    if (!table_complete(&plugin.kernels)) {
-        backend->close(plugin.handle);
-        plugin.handle = NULL;
-        return vc_fail(ctx, VC_E_DEVICE, "cuda:%d: %s lacks a kernel", device, plugin.path);
-    }
+    plugin.label = backend->label(plugin.handle);
     return VC_OK;
 }
 
-enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table)
+enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table, unsigned *n_kernels)
 {
     struct vc_cuda_search *search = vc_alloc(ctx, VC_TAG_MISC, sizeof *search);
     struct user *user = vc_alloc(ctx, VC_TAG_MISC, sizeof *user);
@@ -314,7 +370,8 @@ enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *t
         user = detach(ctx->shared->pool);
         goto out;
     }
-    *table = plugin.kernels;
+    table->device = plugin.label;
+    *n_kernels = take_kernels(backend, table);
 out:
     (void)pthread_mutex_unlock(&plugin.mutex);
     vc_free(ctx, user);
@@ -340,6 +397,6 @@ enum vc_status vc_cuda_fail(struct vc_ctx *ctx, int result)
 {
     enum vc_status status = result == RESULT_NOMEM ? VC_E_NOMEM : VC_E_DEVICE;
 
-    return vc_fail(ctx, status, "%s: %s", plugin.kernels.device != NULL ? plugin.kernels.device : "cuda",
+    return vc_fail(ctx, status, "%s: %s", plugin.label != NULL ? plugin.label : "cuda",
                    plugin.backend != NULL ? plugin.backend->error(result) : "no device is open");
 }

@@ -26,9 +26,12 @@ struct vc_cuda_search {
 /* Loads the plug-in unless it is loaded already; it stays for the life of the process. NULL: *search tells why. */
 const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search);
 
-/* Fills *table with the kernels of that device, none of them NULL; table->device names it ("cuda:0 NAME"). VC_E_DEVICE
- * with the reason and the places that were searched. Each success is paired with one vc_cuda_unload. */
-enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table);
+/* Opens that device, unless it is open, and puts its kernels over those of *table, which the caller has filled with CPU
+ * variants (vc_kernels_fill): an entry that the plug-in lacks stays as it is. *n_kernels tells how many of the
+ * VC_KERNEL_ID_COUNT entries are the plug-in's now, at least one; table->device names the device ("cuda:0 NAME").
+ * VC_E_DEVICE with the reason and the places that were searched, or VC_E_NOMEM; *table is unchanged then. Each success
+ * is paired with one vc_cuda_unload. */
+enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table, unsigned *n_kernels);
 
 /* The context no longer calls these kernels; the last one closes the device. Before the context's pool goes away. */
 void vc_cuda_unload(struct vc_ctx *ctx);

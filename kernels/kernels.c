@@ -114,24 +114,40 @@ static int cuda_number(const char *device)
     return device[4] == ':' ? (int)strtol(device + 5, NULL, 10) : 0;
 }
 
+/* What the report says. Kernels that an older plug-in lacks run on the CPU, and the name tells how many:
+ * "cuda:0 NVIDIA H200, 2 of 30 kernels on cpu (avx2)". */
+static void name_device(struct vc_shared *shared, const char *label, unsigned n_cuda)
+{
+    const char *level = vc_cpu_level_name(shared->cpu_level);
+    char *name = shared->device_name;
+
+    if (label == NULL) {
+        snprintf(name, sizeof shared->device_name, "cpu (%s)", level);
+    } else if (n_cuda == VC_KERNEL_ID_COUNT) {
+        snprintf(name, sizeof shared->device_name, "%s", label);
+    } else {
+        snprintf(name, sizeof shared->device_name, "%.80s, %u of %u kernels on cpu (%s)", label,
+                 VC_KERNEL_ID_COUNT - n_cuda, VC_KERNEL_ID_COUNT, level);
+    }
+}
+
 static enum vc_status held_create(struct vc_ctx *ctx, struct held **out)
 {
     struct vc_shared *shared = ctx->shared;
     int device = cuda_number(shared->device);
     struct held *held = vc_alloc(ctx, VC_TAG_MISC, sizeof *held);
     enum vc_status status = VC_OK;
+    unsigned n_cuda = 0;
 
     *out = NULL;
     VC_TRY_ALLOC(held);
     held->cuda = false;
     vc_kernels_fill(&held->table, (int)shared->cpu_level);
     if (device >= 0) {
-        VC_TRY(vc_cuda_load(ctx, device, &held->table));
+        VC_TRY(vc_cuda_load(ctx, device, &held->table, &n_cuda));
         held->cuda = true;
-        snprintf(shared->device_name, sizeof shared->device_name, "%s", held->table.device);
-    } else {
-        snprintf(shared->device_name, sizeof shared->device_name, "cpu (%s)", vc_cpu_level_name(shared->cpu_level));
     }
+    name_device(shared, held->cuda ? held->table.device : NULL, n_cuda);
     *out = held;
     return VC_OK;
 out:

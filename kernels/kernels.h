@@ -111,8 +111,9 @@ enum vc_kernel_id {
 
 const char *vc_kernel_name(enum vc_kernel_id id); /* "int8_rows" */
 
-/* The table of this context: CPU variants up to its level, or the CUDA plug-in's where the device says so. NULL with
- * VC_E_DEVICE set when CUDA was asked for and cannot be had. Owned by the context. */
+/* The table of this context, every entry set: CPU variants up to its level, and over them the CUDA plug-in's where the
+ * device says so (entries that the plug-in lacks stay the CPU's). NULL with VC_E_DEVICE set when CUDA was asked for and
+ * cannot be had. Owned by the context. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
 
 /* Turns a nonzero result of a kernel into a status with its sentence. */

@@ -1,4 +1,4 @@
-/* cuda_backend.cu - what the plug-in shows to the library: one function and the table behind it (kernels/backend.h).
+/* cuda_backend.cu - what the plug-in shows to the library: one function and the struct behind it (kernels/backend.h).
  * The only symbol of the plug-in that is visible from outside. */
 #include <stdio.h>
 
@@ -7,23 +7,25 @@
 
 static char runtime[64];
 
-static void fill(void *handle, struct vc_kernels *table)
-{
-    table->device = vc_cuda_device_label(handle);
-#define VC_KERNEL(name, result, params) table->name = vc_cuda_##name;
+/* This plug-in has a variant of every kernel of the list that it was built from. */
+static const struct vc_kernels kernels = {
+    NULL, /* device: backend.label tells */
+#define VC_KERNEL(name, result, params) vc_cuda_##name,
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
-}
+};
 
 static const struct vc_backend backend = {
     VC_BACKEND_ABI,
     (uint32_t)sizeof(struct vc_backend),
+    sizeof kernels,
+    &kernels,
     runtime,
     vc_cuda_device_count,
     vc_cuda_device_info,
     vc_cuda_open,
     vc_cuda_close,
-    fill,
+    vc_cuda_device_label,
     vc_cuda_error,
 };
 

@@ -91,8 +91,8 @@ static void compare_all(enum vc_emu_schedule schedule, int eager)
     assert_string_equal(why, "");
     assert_non_null(handle);
     emu_reference(&reference);
-    vc_backend_entry()->fill(handle, &emulated);
-    assert_non_null(strstr(emulated.device, "emulated"));
+    emulated = *vc_backend_entry()->kernels;
+    assert_string_equal(vc_backend_entry()->label(handle), "cuda:0 emulated card");
     for (size_t i = 0; i < N_SHAPES; i++) {
         different = emu_compare(&reference, &emulated, &shapes[i]);
         if (different != NULL) {
@@ -172,7 +172,7 @@ static void run_workers(uint64_t card_bytes)
     handle = open_card(why, sizeof why);
     assert_non_null(handle);
     emu_reference(&reference);
-    vc_backend_entry()->fill(handle, &emulated);
+    emulated = *vc_backend_entry()->kernels;
     for (unsigned i = 0; i < N_WORKERS; i++) {
         workers[i] = (struct worker){&emulated, &reference, i, -1};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -287,7 +287,7 @@ static void test_every_call_fails_once(void **state)
             assert_string_not_equal(why, "");
             n_open++;
         } else {
-            vc_backend_entry()->fill(handle, &table);
+            table = *vc_backend_entry()->kernels;
             result = small_job(&table);
             if (result != 0) {
                 assert_string_not_equal(vc_backend_entry()->error(result), "");
@@ -321,7 +321,7 @@ static void test_closed_device(void **state)
     vc_emu_configure(&settings);
     handle = open_card(why, sizeof why);
     assert_non_null(handle);
-    vc_backend_entry()->fill(handle, &table);
+    table = *vc_backend_entry()->kernels;
     assert_null(open_card(why, sizeof why));
     assert_string_equal(why, "device 0 is open in this process already");
     close_card(handle);
