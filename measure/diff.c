@@ -293,3 +293,26 @@ void vc_diff_free(struct vc_diff *diff)
     vc_free(ctx, owned->rows);
     vc_free(ctx, owned);
 }
+
+bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
+{
+    if (row->kind == VC_DIFF_SAME) {
+        return true;
+    }
+    if (row->kind != VC_DIFF_VALUES || !row->numeric) {
+        return false;
+    }
+    return (!limits->by_value || (limits->tolerance > 0 && row->max_abs_error <= limits->tolerance)) &&
+           (!limits->by_sqnr || row->sqnr_db >= limits->min_sqnr_db);
+}
+
+size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < diff->n_rows; i++) {
+        n += !vc_diff_within(limits, &diff->rows[i]);
+    }
+    return n;
+}

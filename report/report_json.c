@@ -3,12 +3,12 @@
  * Keys come in a fixed order, one tensor per line, so that two documents can be compared with diff. Sizes are integers
  * in bytes. What is not known is null: figures of the run before it ran, the size of a deflated output, an SQNR without
  * an error (then "exact" is true). Decides nothing and computes only ratios. */
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include <vcompress/report.h>
 
-#include "core/base/text.h"
+#include "core/base/json_write.h"
 
 static const char *action_name(enum vc_action action)
 {
@@ -34,198 +34,193 @@ static const char *role_name(enum vc_role role)
     return role == VC_ROLE_WEIGHT ? "weight" : role == VC_ROLE_OPTIMIZER ? "optimizer" : "other";
 }
 
-/* ---- members: each is preceded by what separates it, "" for the first ---- */
-
-static void add_key(struct vc_text *text, const char *separator, const char *key)
-{
-    vc_text_add(text, "%s\"%s\": ", separator, key);
-}
-
 /* NULL and "" are null: every string of a report means "not known" or "none" when it is empty. */
-static void add_string(struct vc_text *text, const char *separator, const char *key, const char *value)
+static void write_string(struct vc_json *json, const char *key, const char *value)
 {
-    add_key(text, separator, key);
-    if (value == NULL || value[0] == '\0') {
-        vc_text_add(text, "null");
-    } else {
-        vc_text_add_json_string(text, value);
-    }
+    vc_json_string(json, key, value != NULL && value[0] != '\0' ? value : NULL);
 }
 
-static void add_uint(struct vc_text *text, const char *separator, const char *key, uint64_t value)
+static void write_ratio(struct vc_json *json, uint64_t before, uint64_t after)
 {
-    vc_text_add(text, "%s\"%s\": %" PRIu64, separator, key, value);
-}
-
-/* null where 0 means "not known". */
-static void add_known(struct vc_text *text, const char *separator, const char *key, uint64_t value)
-{
-    add_key(text, separator, key);
-    if (value == 0) {
-        vc_text_add(text, "null");
-    } else {
-        vc_text_add(text, "%" PRIu64, value);
-    }
-}
-
-static void add_real(struct vc_text *text, const char *separator, const char *key, double value)
-{
-    add_key(text, separator, key);
-    vc_text_add_json_number(text, value);
-}
-
-static void add_bool(struct vc_text *text, const char *separator, const char *key, bool value)
-{
-    vc_text_add(text, "%s\"%s\": %s", separator, key, value ? "true" : "false");
-}
-
-static double ratio(uint64_t before, uint64_t after)
-{
-    return after == 0 ? (double)NAN : (double)before / (double)after;
+    vc_json_real(json, "ratio", after == 0 ? (double)NAN : (double)before / (double)after);
 }
 
 /* ---- parts ---- */
 
-static void add_files(struct vc_text *text, const struct vc_report *report)
+static void write_files(struct vc_json *json, const struct vc_report *report)
 {
-    const struct vc_report_totals *totals = &report->totals;
-
-    add_string(text, ",\n  \"input\": {", "path", report->input);
-    add_string(text, ", ", "format", report->input_format);
-    add_bool(text, ", ", "compressed", report->input_compressed);
-    add_uint(text, ", ", "file_bytes", totals->file_before);
-    add_string(text, "},\n  \"output\": {", "path", report->output);
-    add_string(text, ", ", "format", report->output_format);
-    add_known(text, ", ", "file_bytes", totals->file_after);
-    add_bool(text, ", ", "written", report->written);
-    vc_text_add(text, "},\n  \"outputs\": [");
+    vc_json_begin(json, "input", '{', true);
+    write_string(json, "path", report->input);
+    write_string(json, "format", report->input_format);
+    vc_json_bool(json, "compressed", report->input_compressed);
+    vc_json_uint(json, "file_bytes", report->totals.file_before);
+    vc_json_end(json, '}');
+    vc_json_begin(json, "output", '{', true);
+    write_string(json, "path", report->output);
+    write_string(json, "format", report->output_format);
+    vc_json_known(json, "file_bytes", report->totals.file_after);
+    vc_json_bool(json, "written", report->written);
+    vc_json_end(json, '}');
+    vc_json_begin(json, "outputs", '[', false);
     for (size_t i = 0; i < report->n_outputs; i++) {
         const struct vc_report_output *output = &report->outputs[i];
 
-        add_string(text, i == 0 ? "\n    {" : ",\n    {", "path", output->path);
-        add_string(text, ", ", "format", output->format);
-        add_known(text, ", ", "file_bytes", output->file_bytes);
-        add_bool(text, ", ", "written", output->written);
-        vc_text_add(text, "}");
+        vc_json_begin(json, NULL, '{', true);
+        write_string(json, "path", output->path);
+        write_string(json, "format", output->format);
+        vc_json_known(json, "file_bytes", output->file_bytes);
+        vc_json_bool(json, "written", output->written);
+        vc_json_end(json, '}');
     }
-    add_bool(text, "\n  ],\n  ", "dry_run", report->dry_run);
+    vc_json_end(json, ']');
+    vc_json_bool(json, "dry_run", report->dry_run);
 }
 
-static void add_gates(struct vc_text *text, const struct vc_report *report)
+static void write_gates(struct vc_json *json, const struct vc_report *report)
 {
-    bool missed = report->gate_missed != NULL && report->gate_missed[0] != '\0';
-
-    add_bool(text, ",\n  \"gates\": {", "met", !missed);
-    add_string(text, ", ", "missed", report->gate_missed);
-    vc_text_add(text, "}");
-    add_string(text, ",\n  ", "note", report->note);
+    vc_json_begin(json, "gates", '{', true);
+    vc_json_bool(json, "met", report->gate_missed == NULL || report->gate_missed[0] == '\0');
+    write_string(json, "missed", report->gate_missed);
+    vc_json_end(json, '}');
+    write_string(json, "note", report->note);
 }
 
-static void add_totals(struct vc_text *text, const struct vc_report *report)
+/* {"before": 24, "after": 14} on a line of its own. */
+static void write_change(struct vc_json *json, const char *key, uint64_t before, uint64_t after, bool with_ratio)
+{
+    vc_json_line(json);
+    vc_json_begin(json, key, '{', true);
+    vc_json_uint(json, "before", before);
+    vc_json_uint(json, "after", after);
+    if (with_ratio) {
+        write_ratio(json, before, after);
+    }
+    vc_json_end(json, '}');
+}
+
+static void write_sizes(struct vc_json *json, const struct vc_report_totals *totals)
+{
+    vc_json_line(json);
+    vc_json_begin(json, "file", '{', true);
+    vc_json_uint(json, "before", totals->file_before);
+    vc_json_known(json, "after", totals->file_after);
+    write_ratio(json, totals->file_before, totals->file_after);
+    vc_json_end(json, '}');
+    write_change(json, "host", totals->host_before, totals->host_after, true);
+    vc_json_line(json);
+    vc_json_begin(json, "device", '{', true);
+    vc_json_uint(json, "before", totals->host_before);
+    vc_json_uint(json, "native", totals->device_native);
+    vc_json_uint(json, "dequantized", totals->device_dequantized);
+    vc_json_end(json, '}');
+    write_change(json, "optimizer", totals->optimizer_before, totals->optimizer_after, false);
+    write_change(json, "other", totals->other_before, totals->other_after, false);
+    vc_json_line(json);
+    vc_json_uint(json, "scale_bytes", totals->scale_bytes);
+    vc_json_real(json, "bits_per_weight", totals->bits_per_weight);
+}
+
+static void write_totals(struct vc_json *json, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
     const struct vc_report_row *worst = totals->worst < report->n_rows ? &report->rows[totals->worst] : NULL;
-    bool measured = totals->measured;
 
-    add_uint(text, ",\n  \"totals\": {\n    ", "tensors", totals->n_tensors);
-    add_uint(text, ", ", "changed", totals->n_changed);
-    add_uint(text, ", ", "kept", totals->n_kept);
-    add_uint(text, ", ", "dropped", totals->n_dropped);
-    add_uint(text, ", ", "tied", totals->n_tied);
-    add_uint(text, ", ", "parameters", totals->n_params);
-    add_uint(text, ",\n    \"file\": {", "before", totals->file_before);
-    add_known(text, ", ", "after", totals->file_after);
-    add_real(text, ", ", "ratio", ratio(totals->file_before, totals->file_after));
-    add_uint(text, "},\n    \"host\": {", "before", totals->host_before);
-    add_uint(text, ", ", "after", totals->host_after);
-    add_real(text, ", ", "ratio", ratio(totals->host_before, totals->host_after));
-    add_uint(text, "},\n    \"device\": {", "before", totals->host_before);
-    add_uint(text, ", ", "native", totals->device_native);
-    add_uint(text, ", ", "dequantized", totals->device_dequantized);
-    add_uint(text, "},\n    \"optimizer\": {", "before", totals->optimizer_before);
-    add_uint(text, ", ", "after", totals->optimizer_after);
-    add_uint(text, "},\n    \"other\": {", "before", totals->other_before);
-    add_uint(text, ", ", "after", totals->other_after);
-    add_uint(text, "},\n    ", "scale_bytes", totals->scale_bytes);
-    add_real(text, ", ", "bits_per_weight", totals->bits_per_weight);
-    add_real(text, ",\n    ", "sqnr_db", measured ? totals->sqnr_db : (double)NAN);
-    add_bool(text, ", ", "exact", measured && isinf(totals->sqnr_db));
-    add_string(text, ", ", "worst_tensor", worst != NULL ? worst->name : NULL);
-    vc_text_add(text, "\n  }");
+    vc_json_begin(json, "totals", '{', true);
+    vc_json_line(json);
+    vc_json_uint(json, "tensors", totals->n_tensors);
+    vc_json_uint(json, "changed", totals->n_changed);
+    vc_json_uint(json, "kept", totals->n_kept);
+    vc_json_uint(json, "dropped", totals->n_dropped);
+    vc_json_uint(json, "tied", totals->n_tied);
+    vc_json_uint(json, "parameters", totals->n_params);
+    write_sizes(json, totals);
+    vc_json_line(json);
+    vc_json_real(json, "sqnr_db", totals->measured ? totals->sqnr_db : (double)NAN);
+    vc_json_bool(json, "exact", totals->measured && isinf(totals->sqnr_db));
+    write_string(json, "worst_tensor", worst != NULL ? worst->name : NULL);
+    vc_json_end(json, '}');
 }
 
-static void add_run(struct vc_text *text, const struct vc_report *report)
+static void write_run(struct vc_json *json, const struct vc_report *report)
 {
-    add_real(text, ",\n  \"run\": {", "seconds", report->seconds > 0 ? report->seconds : (double)NAN);
-    add_known(text, ", ", "threads", report->threads);
-    add_string(text, ", ", "device", report->device);
-    add_known(text, ", ", "peak_pool_bytes", report->peak_pool_bytes);
-    add_known(text, ", ", "peak_rss_bytes", report->peak_rss_bytes);
-    vc_text_add(text, "}");
+    vc_json_begin(json, "run", '{', true);
+    vc_json_real(json, "seconds", report->seconds > 0 ? report->seconds : (double)NAN);
+    vc_json_known(json, "threads", report->threads);
+    write_string(json, "device", report->device);
+    vc_json_known(json, "peak_pool_bytes", report->peak_pool_bytes);
+    vc_json_known(json, "peak_rss_bytes", report->peak_rss_bytes);
+    vc_json_end(json, '}');
 }
 
-static void add_measures(struct vc_text *text, const struct vc_report_row *row)
+static void write_measures(struct vc_json *json, const struct vc_report_row *row)
 {
     if (!row->measured) {
-        vc_text_add(text, ", \"measured\": null}");
+        vc_json_null(json, "measured");
         return;
     }
-    add_real(text, ", \"measured\": {", "sqnr_db", row->sqnr_db);
-    add_bool(text, ", ", "exact", isinf(row->sqnr_db));
-    add_real(text, ", ", "max_abs_error", row->max_abs_error);
-    add_real(text, ", ", "sum_x2", row->sum_x2);
-    add_real(text, ", ", "sum_e2", row->sum_e2);
-    add_uint(text, ", ", "zeros_before", row->zeros_before);
-    add_uint(text, ", ", "zeros_after", row->zeros_after);
-    add_uint(text, ", ", "clipped", row->clipped);
-    add_uint(text, ", ", "nonfinite", row->nonfinite);
-    vc_text_add(text, "}}");
+    vc_json_begin(json, "measured", '{', true);
+    vc_json_real(json, "sqnr_db", row->sqnr_db);
+    vc_json_bool(json, "exact", isinf(row->sqnr_db));
+    vc_json_real(json, "max_abs_error", row->max_abs_error);
+    vc_json_real(json, "sum_x2", row->sum_x2);
+    vc_json_real(json, "sum_e2", row->sum_e2);
+    vc_json_uint(json, "zeros_before", row->zeros_before);
+    vc_json_uint(json, "zeros_after", row->zeros_after);
+    vc_json_uint(json, "clipped", row->clipped);
+    vc_json_uint(json, "nonfinite", row->nonfinite);
+    vc_json_end(json, '}');
 }
 
-static void add_row(struct vc_text *text, const struct vc_report_row *row)
+static void write_row(struct vc_json *json, const struct vc_report_row *row)
 {
-    add_key(text, "    {", "name");
-    vc_text_add_json_string(text, row->name);
-    add_string(text, ", ", "action", action_name(row->action));
-    add_string(text, ", ", "reason", row->reason);
-    add_string(text, ", ", "role", role_name(row->role));
-    add_string(text, ", ", "dtype_before", vc_dtype_name(row->dtype_before));
-    add_string(text, ", ", "dtype_after", vc_dtype_name(row->dtype_after));
-    add_string(text, ", ", "scheme", row->scheme);
-    add_key(text, ", ", "shape");
-    vc_text_add(text, "[");
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_string(json, "name", row->name);
+    vc_json_string(json, "action", action_name(row->action));
+    write_string(json, "reason", row->reason);
+    vc_json_string(json, "role", role_name(row->role));
+    vc_json_string(json, "dtype_before", vc_dtype_name(row->dtype_before));
+    vc_json_string(json, "dtype_after", vc_dtype_name(row->dtype_after));
+    write_string(json, "scheme", row->scheme);
+    vc_json_begin(json, "shape", '[', true);
     for (unsigned i = 0; i < row->n_dims; i++) {
-        vc_text_add(text, "%s%" PRIu64, i > 0 ? ", " : "", row->shape[i]);
+        vc_json_uint(json, NULL, row->shape[i]);
     }
-    add_uint(text, "], ", "elements", row->n_elems);
-    add_uint(text, ", ", "bytes_before", row->bytes_before);
-    add_uint(text, ", ", "bytes_after", row->bytes_after);
-    add_real(text, ", ", "ratio", ratio(row->bytes_before, row->bytes_after));
-    add_uint(text, ", ", "scale_bytes", row->scale_bytes);
-    add_uint(text, ", ", "scales", row->n_scales);
-    add_uint(text, ", ", "file_bytes_before", row->file_bytes_before);
-    add_uint(text, ", ", "dequantized_bytes", row->dequantized_bytes);
-    add_measures(text, row);
+    vc_json_end(json, ']');
+    vc_json_uint(json, "elements", row->n_elems);
+    vc_json_uint(json, "bytes_before", row->bytes_before);
+    vc_json_uint(json, "bytes_after", row->bytes_after);
+    write_ratio(json, row->bytes_before, row->bytes_after);
+    vc_json_uint(json, "scale_bytes", row->scale_bytes);
+    vc_json_uint(json, "scales", row->n_scales);
+    vc_json_uint(json, "file_bytes_before", row->file_bytes_before);
+    vc_json_uint(json, "dequantized_bytes", row->dequantized_bytes);
+    write_measures(json, row);
+    vc_json_end(json, '}');
 }
 
 enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **out)
 {
+    struct vc_json json;
     struct vc_text text;
+    char tool[64];
 
-    *out = NULL;
     vc_text_init(&text, ctx);
-    vc_text_add(&text, "{\n  \"schema\": \"vcompress.report/1\",\n  \"tool\": \"vcompress %s\"", vc_version());
-    add_string(&text, ",\n  ", "command", report->command);
-    add_files(&text, report);
-    add_gates(&text, report);
-    add_totals(&text, report);
-    add_run(&text, report);
-    vc_text_add(&text, ",\n  \"tensors\": [");
+    vc_json_init(&json, &text);
+    (void)snprintf(tool, sizeof tool, "vcompress %s", vc_version());
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_string(&json, "schema", "vcompress.report/1");
+    vc_json_string(&json, "tool", tool);
+    write_string(&json, "command", report->command);
+    write_files(&json, report);
+    write_gates(&json, report);
+    write_totals(&json, report);
+    write_run(&json, report);
+    vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < report->n_rows; i++) {
-        vc_text_add(&text, i > 0 ? ",\n" : "\n");
-        add_row(&text, &report->rows[i]);
+        write_row(&json, &report->rows[i]);
     }
-    vc_text_add(&text, "%s]\n}\n", report->n_rows > 0 ? "\n  " : "");
+    vc_json_end(&json, ']');
+    vc_json_end(&json, '}');
     *out = vc_text_detach(&text);
     return text.status;
 }

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/json_writer.h"
-
 /* ---- the options that commands share ---- */
 
 #define COMMON(member) OPT_FIELD(struct base_options, common.member)
@@ -214,28 +212,36 @@ static int exit_status(enum vc_status status)
     return EXIT_SYSTEM;
 }
 
+/* The memory is a new context's: that of the command may be what failed, or there may be no context yet. */
+static char *error_text(const char *schema, enum vc_status status, const char *message)
+{
+    struct vc_ctx *ctx = NULL;
+    char *text = NULL;
+
+    (void)vc_ctx_create(&ctx); /* may fail for VC_CPU_MASK, and gives a context then, too */
+    if (ctx != NULL) {
+        (void)vc_error_json(ctx, schema, status, message, &text);
+    }
+    vc_ctx_free(ctx);
+    return text;
+}
+
 static void error_document(struct app *app, enum vc_status status, const char *message)
 {
-    struct json json;
+    char *text = NULL;
     FILE *to;
 
     if (!app->json.on || app->command == NULL || app->command->schema == NULL ||
         (app->json.path != NULL && is_foreign(app->json.path))) {
         return;
     }
-    to = json_open(app);
-    if (to == NULL) {
-        return; /* one failure is reported, the first */
+    text = error_text(app->command->schema, status, message);
+    to = text != NULL ? json_open(app) : NULL;
+    if (to != NULL) { /* else nothing: one failure is reported, the first */
+        fputs(text, to);
+        (void)put_in_place(app, to);
     }
-    json_init(&json, to);
-    json_begin(&json, NULL, '{', false);
-    json_string(&json, "schema", app->command->schema);
-    json_begin(&json, "error", '{', false);
-    json_string(&json, "code", vc_status_name(status));
-    json_string(&json, "message", message);
-    json_end(&json, '}');
-    json_end(&json, '}');
-    (void)put_in_place(app, to);
+    vc_text_free(text);
 }
 
 /* True when the sentence names the file: as given, or at least its last part. */
@@ -414,21 +420,15 @@ int json_check(struct app *app)
     return is_foreign(path) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
 }
 
-int json_print(struct app *app, const char *text, void (*write)(struct json *json, const void *data), const void *data)
+int json_print(struct app *app, const char *text)
 {
     FILE *to = json_open(app);
-    struct json json;
     int error;
 
     if (to == NULL) {
         return json_refuse(app, strerror(errno));
     }
-    if (text != NULL) {
-        fputs(text, to);
-    } else {
-        json_init(&json, to);
-        write(&json, data);
-    }
+    fputs(text, to);
     error = put_in_place(app, to);
     /* A lost standard output is noticed once, at the end of main. */
     return error == 0 || app->json.path == NULL ? GO_ON : json_refuse(app, strerror(error));

@@ -85,11 +85,9 @@ int app_gate(struct app *app, const char *sentence); /* the answer is no: the li
 void app_print_memory(struct app *app);
 
 /* Where the JSON document goes: standard output, or a file, which is replaced only when it is empty or a document of
- * ours. json_check finds that out before the work; json_print writes `text`, or what `write` writes if text is NULL.
- * GO_ON or a status. */
-struct json;
+ * ours. json_check finds that out before the work; json_print writes the text of one. GO_ON or a status. */
 int json_check(struct app *app);
-int json_print(struct app *app, const char *text, void (*write)(struct json *json, const void *data), const void *data);
+int json_print(struct app *app, const char *text);
 
 /* The signal that asked us to stop, or 0 (main.c). */
 int caught_signal(void);

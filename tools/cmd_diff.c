@@ -6,22 +6,20 @@
 
 #include "tools/app.h"
 #include "tools/commands.h"
-#include "tools/json_writer.h"
 
 #define MAX_LINES 20 /* without -v; the worst come first */
 
 struct diff_cli {
     struct base_options base;
-    double tolerance;
-    double min_sqnr_db;
+    struct vc_diff_limits limits;
     struct vc_open_options open;
 };
 
 /* clang-format off */
 static const struct opt diff_opts[] = {
-    {.name = "tolerance", .value = "X", .kind = OPT_REAL, .field = offsetof(struct diff_cli, tolerance),
+    {.name = "tolerance", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.tolerance),
      .help = "largest difference of two values that still counts as equal (default 0)"},
-    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, .field = offsetof(struct diff_cli, min_sqnr_db),
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct diff_cli, open.key),
      .help = "the dict whose tensors are the weights, in those of the files that are PyTorch's (default: the usual names)"},
@@ -30,27 +28,14 @@ static const struct opt diff_opts[] = {
 static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_diff, &group_run, &group_json, &group_report, &group_help};
 
-/* What is compared with what, and by which measure. */
+/* What is compared with what, and what was found. */
 struct comparison {
     const struct vc_model *a, *b;
     const struct vc_diff *diff;
-    bool by_value, by_sqnr; /* measures in use; both must hold */
-    double tolerance, min_sqnr_db;
+    const struct vc_diff_limits *limits;
     const struct vc_diff_row **order; /* worst first */
     size_t n_beyond;                  /* rows that are not close enough */
 };
-
-static bool within(const struct comparison *c, const struct vc_diff_row *row)
-{
-    if (row->kind == VC_DIFF_SAME) {
-        return true;
-    }
-    if (row->kind != VC_DIFF_VALUES || !row->numeric) {
-        return false;
-    }
-    return (!c->by_value || (c->tolerance > 0 && row->max_abs_error <= c->tolerance)) &&
-           (!c->by_sqnr || row->sqnr_db >= c->min_sqnr_db);
-}
 
 /* Missing ones first, then other shapes, then by SQNR, then in the order of the files. */
 static int rank(const struct vc_diff_row *row)
@@ -102,7 +87,7 @@ static const char *verdict_of(const struct comparison *c, const struct vc_diff_r
         [VC_DIFF_ONLY_B] = "only in the second",
     };
 
-    return row->kind == VC_DIFF_VALUES && within(c, row) ? "close enough" : words[row->kind];
+    return row->kind == VC_DIFF_VALUES && vc_diff_within(c->limits, row) ? "close enough" : words[row->kind];
 }
 
 static void add_row(struct table *table, const struct out *out, const struct comparison *c,
@@ -120,7 +105,7 @@ static void add_row(struct table *table, const struct out *out, const struct com
     table_add(table, INK_NONE, figures ? fmt_db(buf, row->sqnr_db) : "");
     snprintf(buf, sizeof(buf), "%.7f", row->cosine);
     table_add(table, INK_NONE, figures && isfinite(row->cosine) ? buf : "");
-    table_add(table, within(c, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
+    table_add(table, vc_diff_within(c->limits, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
 }
 
 static bool print_table(struct app *app, const struct comparison *c)
@@ -161,10 +146,10 @@ static void print_verdict(const struct out *out, const struct comparison *c)
     char buf[CELL_BYTES];
     char limit[CELL_BYTES * 2] = "";
 
-    if (c->by_value && c->tolerance > 0) {
-        snprintf(limit, sizeof(limit), " (tolerance %g)", c->tolerance);
-    } else if (c->by_sqnr) {
-        snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(buf, c->min_sqnr_db));
+    if (c->limits->by_value && c->limits->tolerance > 0) {
+        snprintf(limit, sizeof(limit), " (tolerance %g)", c->limits->tolerance);
+    } else if (c->limits->by_sqnr) {
+        snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(buf, c->limits->min_sqnr_db));
     }
     if (diff->n_different == 0) {
         fprintf(out->to, "%ssame:%s %s tensors, all equal\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
@@ -218,74 +203,12 @@ static bool print_comparison(struct app *app, const struct comparison *c)
     return true;
 }
 
-/* ---- the document, schema vcompress.diff/1 (diff-1.schema.json) ---- */
-
-static void write_file(struct json *json, const char *key, const struct vc_model *model)
-{
-    json_begin(json, key, '{', true);
-    json_string(json, "path", vc_model_path(model));
-    json_string(json, "format", vc_model_format(model));
-    json_uint(json, "file_bytes", vc_model_file_bytes(model));
-    json_end(json, '}');
-}
-
-static void write_figures(struct json *json, bool numeric, double max_abs_error, double sqnr_db)
-{
-    json_real(json, "max_abs_error", numeric ? max_abs_error : (double)NAN);
-    json_real(json, "sqnr_db", numeric ? sqnr_db : (double)NAN);
-    json_bool(json, "exact", numeric && isinf(sqnr_db) && sqnr_db > 0);
-}
-
-static void write_row(struct json *json, const struct comparison *c, const struct vc_diff_row *row)
-{
-    static const char *const kinds[] = {
-        [VC_DIFF_SAME] = "same",     [VC_DIFF_VALUES] = "values", [VC_DIFF_SHAPE] = "shape",
-        [VC_DIFF_ONLY_A] = "only_a", [VC_DIFF_ONLY_B] = "only_b",
-    };
-
-    json_begin(json, NULL, '{', true);
-    json_string(json, "name", row->name);
-    json_string(json, "kind", kinds[row->kind]);
-    json_bool(json, "within", within(c, row));
-    json_string(json, "dtype_a", row->dtype_a == VC_DTYPE_COUNT ? NULL : vc_dtype_name(row->dtype_a));
-    json_string(json, "dtype_b", row->dtype_b == VC_DTYPE_COUNT ? NULL : vc_dtype_name(row->dtype_b));
-    json_uint(json, "elements", row->n_elems);
-    write_figures(json, row->numeric, row->max_abs_error, row->sqnr_db);
-    json_real(json, "cosine", row->numeric ? row->cosine : (double)NAN);
-    json_end(json, '}');
-}
-
-static void write_comparison(struct json *json, const void *data)
-{
-    const struct comparison *c = data;
-
-    json_begin(json, NULL, '{', false);
-    json_string(json, "schema", "vcompress.diff/1");
-    write_file(json, "a", c->a);
-    write_file(json, "b", c->b);
-    json_begin(json, "limits", '{', true);
-    json_real(json, "tolerance", c->by_value ? c->tolerance : (double)NAN);
-    json_real(json, "min_sqnr_db", c->by_sqnr ? c->min_sqnr_db : (double)NAN);
-    json_end(json, '}');
-    json_bool(json, "within", c->n_beyond == 0);
-    json_begin(json, "totals", '{', true);
-    json_uint(json, "tensors", c->diff->n_rows);
-    json_uint(json, "different", c->diff->n_different);
-    json_uint(json, "beyond", c->n_beyond);
-    write_figures(json, true, c->diff->max_abs_error, c->diff->sqnr_db);
-    json_end(json, '}');
-    json_begin(json, "tensors", '[', false);
-    for (size_t i = 0; i < c->diff->n_rows; i++) {
-        write_row(json, c, &c->diff->rows[i]);
-    }
-    json_end(json, ']');
-    json_end(json, '}');
-}
-
 /* ---- the command ---- */
 
 static int tell(struct app *app, struct comparison *c)
 {
+    enum vc_status status;
+    char *text = NULL;
     int rc = GO_ON;
 
     c->order = malloc((c->diff->n_rows + 1) * sizeof(*c->order));
@@ -294,14 +217,16 @@ static int tell(struct app *app, struct comparison *c)
     }
     for (size_t i = 0; i < c->diff->n_rows; i++) {
         c->order[i] = &c->diff->rows[i];
-        c->n_beyond += !within(c, c->order[i]);
     }
+    c->n_beyond = vc_diff_beyond(c->limits, c->diff);
     qsort(c->order, c->diff->n_rows, sizeof(*c->order), worst_first);
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_comparison(app, c)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON && app->json.on) {
-        rc = json_print(app, NULL, write_comparison, c);
+        status = vc_diff_json(app->ctx, c->a, c->b, c->diff, c->limits, &text);
+        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+        vc_text_free(text);
     }
     app_print_memory(app);
     free(c->order);
@@ -324,8 +249,8 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (app->parsed.n_args != 2) {
         return app_usage(app, "diff takes two files, got %d; see vcompress diff --help", app->parsed.n_args);
     }
-    if (cli.tolerance < 0) {
-        return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.tolerance);
+    if (cli.limits.tolerance < 0) {
+        return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.limits.tolerance);
     }
     rc = app_open(app);
     if (rc == GO_ON) {
@@ -348,10 +273,9 @@ static int run_diff(struct app *app, int n_args, char **args)
     if (status != VC_OK) {
         rc = app_fail(app, status);
     } else {
-        c = (struct comparison){.a = a, .b = b, .diff = diff, .tolerance = cli.tolerance};
-        c.min_sqnr_db = cli.min_sqnr_db;
-        c.by_sqnr = options_seen(&app->parsed, "min-sqnr");
-        c.by_value = !c.by_sqnr || options_seen(&app->parsed, "tolerance");
+        cli.limits.by_sqnr = options_seen(&app->parsed, "min-sqnr");
+        cli.limits.by_value = !cli.limits.by_sqnr || options_seen(&app->parsed, "tolerance");
+        c = (struct comparison){.a = a, .b = b, .diff = diff, .limits = &cli.limits};
         rc = tell(app, &c);
     }
     vc_diff_free(diff);

@@ -4,7 +4,6 @@
 
 #include "tools/app.h"
 #include "tools/commands.h"
-#include "tools/json_writer.h"
 
 struct verify_cli {
     struct base_options base;
@@ -183,114 +182,21 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
     return true;
 }
 
-/* ---- the document, schema vcompress.verify/1 (verify-1.schema.json) ---- */
-
-static void write_dtypes(struct json *json, const struct vc_verification *v)
-{
-    json_begin(json, "dtypes", '[', false);
-    for (size_t i = 0; i < v->n_dtypes; i++) {
-        json_begin(json, NULL, '{', true);
-        json_string(json, "dtype", vc_dtype_name(v->dtypes[i].dtype));
-        json_uint(json, "tensors", v->dtypes[i].n_tensors);
-        json_uint(json, "value_bytes", v->dtypes[i].size_bytes);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
-}
-
-static void write_findings(struct json *json, const struct vc_verification *v)
-{
-    json_uint(json, "errors", v->n_errors);
-    json_uint(json, "warnings", v->n_warnings);
-    json_begin(json, "findings", '[', false);
-    for (size_t i = 0; i < v->n_findings; i++) {
-        const struct vc_finding *finding = &v->findings[i];
-
-        json_begin(json, NULL, '{', true);
-        json_string(json, "severity", severity_name(finding->severity));
-        json_string(json, "id", finding->id);
-        json_string(json, "tensor", finding->tensor[0] != '\0' ? finding->tensor : NULL);
-        json_string(json, "sentence", finding->sentence);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
-}
-
-static void write_against(struct json *json, const struct vc_verification *v)
-{
-    if (v->against[0] == '\0') {
-        json_null(json, "against");
-        return;
-    }
-    json_begin(json, "against", '{', true);
-    json_string(json, "path", v->against);
-    json_uint(json, "compared", v->n_compared);
-    json_uint(json, "identical", v->n_identical);
-    json_real(json, "sqnr_db", v->measured ? v->sqnr_db : (double)NAN);
-    json_string(json, "worst_tensor", v->measured ? v->rows[v->worst].name : NULL);
-    json_end(json, '}');
-}
-
-static void write_row(struct json *json, const struct vc_verify_row *row)
-{
-    json_begin(json, NULL, '{', true);
-    json_string(json, "name", row->name);
-    json_string(json, "dtype", vc_dtype_name(row->dtype));
-    json_uint(json, "elements", row->n_elems);
-    json_bool(json, "read", row->read);
-    json_uint(json, "nans", row->nans);
-    json_uint(json, "infs", row->infs);
-    json_string(json, "sha256", row->sha256[0] != '\0' ? row->sha256 : NULL);
-    if (row->compared) {
-        json_begin(json, "compared", '{', true);
-        json_bool(json, "identical", row->identical);
-        json_bool(json, "exact", row->identical || (row->numeric && isinf(row->sqnr_db) && row->sqnr_db > 0));
-        json_real(json, "sqnr_db", row->numeric ? row->sqnr_db : (double)NAN);
-        json_real(json, "max_abs_error", row->numeric ? row->max_abs_error : (double)NAN);
-        json_end(json, '}');
-    } else {
-        json_null(json, "compared");
-    }
-    json_end(json, '}');
-}
-
-static void write_verification(struct json *json, const void *data)
-{
-    const struct verdict *verdict = data;
-    const struct vc_verification *v = verdict->v;
-
-    json_begin(json, NULL, '{', false);
-    json_string(json, "schema", "vcompress.verify/1");
-    json_begin(json, "input", '{', true);
-    json_string(json, "path", v->path);
-    json_string(json, "format", v->format);
-    json_uint(json, "file_bytes", v->file_bytes);
-    json_uint(json, "tensors", v->n_tensors);
-    json_end(json, '}');
-    write_dtypes(json, v);
-    json_bool(json, "data", v->data);
-    json_bool(json, "fine", is_fine(verdict));
-    write_findings(json, v);
-    write_against(json, v);
-    json_begin(json, "tensors", '[', false);
-    for (size_t i = 0; i < v->n_rows; i++) {
-        write_row(json, &v->rows[i]);
-    }
-    json_end(json, ']');
-    json_end(json, '}');
-}
-
 /* ---- the command ---- */
 
 static int tell(struct app *app, const struct verdict *verdict)
 {
+    enum vc_status status;
+    char *text = NULL;
     int rc = GO_ON;
 
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_verdict(app, verdict)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON && app->json.on) {
-        rc = json_print(app, NULL, write_verification, verdict);
+        status = vc_verify_json(app->ctx, verdict->v, verdict->strict, &text);
+        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+        vc_text_free(text);
     }
     app_print_memory(app);
     return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;

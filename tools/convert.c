@@ -342,7 +342,7 @@ static int print_json(struct app *app, const struct vc_report *report)
 {
     char *text = NULL;
     enum vc_status status = vc_report_json(app->ctx, report, &text);
-    int rc = status == VC_OK ? json_print(app, text, NULL, NULL) : app_fail(app, status);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);
     return rc;

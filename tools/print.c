@@ -211,13 +211,6 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *out)
     return len;
 }
 
-size_t text_sequence(const char *s, size_t n)
-{
-    uint32_t c;
-
-    return decode((const unsigned char *)s, n, &c);
-}
-
 /* Control characters, and those that hide or reorder what is around them. */
 static bool is_unsafe(uint32_t c)
 {

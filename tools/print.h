@@ -44,8 +44,6 @@ char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_
 
 /* Columns that `s` takes when printed. */
 size_t text_width(const char *s);
-/* Bytes of the UTF-8 sequence at s (n bytes, at least 1), or 0 when there is none. */
-size_t text_sequence(const char *s, size_t n);
 /* Control characters replaced; a copy that the caller frees; NULL: no memory. */
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/group.h"
-#include "tools/inspect.h"
+#include "tools/print_inspect.h"
 
 #define MAX_LINES  40 /* of a table without -v */
 #define BAR_CELLS  12 /* powers of two in the bar of magnitudes */
@@ -21,7 +21,8 @@ struct line {
     bool shown;
 };
 
-char *fmt_scheme(char *buf, const struct vc_quant *quant)
+/* "int8/group:128/asym" for a quantized tensor, into a buffer of CELL_BYTES. */
+static char *fmt_scheme(char *buf, const struct vc_quant *quant)
 {
     const char *end = quant->symmetric ? "" : "/asym";
 
@@ -41,7 +42,7 @@ char *fmt_scheme(char *buf, const struct vc_quant *quant)
 
 /* ---- first line and census ---- */
 
-static void print_head(const struct out *out, const struct inspection *in)
+static void print_head(const struct out *out, const struct vc_inspection *in)
 {
     char n[CELL_BYTES];
     char params[CELL_BYTES];
@@ -56,7 +57,7 @@ static void print_head(const struct out *out, const struct inspection *in)
 }
 
 /* What the file says about itself. */
-static void print_facts(const struct out *out, const struct inspection *in)
+static void print_facts(const struct out *out, const struct vc_inspection *in)
 {
     const struct vc_fact *fact;
 
@@ -73,7 +74,7 @@ static const char *const role_names[] = {
 #define MAX_PARTS 20 /* without -v */
 
 /* What a training checkpoint holds around its weights. A file that is one dict of weights has nothing to tell. */
-static bool print_parts(const struct app *app, const struct inspection *in)
+static bool print_parts(const struct app *app, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
     size_t n = vc_model_part_count(in->model);
@@ -114,7 +115,7 @@ static bool print_parts(const struct app *app, const struct inspection *in)
 
 #define MAX_TIED 10 /* without -v */
 
-static void print_tied(const struct app *app, const struct inspection *in)
+static void print_tied(const struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;
     size_t n = 0;
@@ -137,7 +138,7 @@ static void print_tied(const struct app *app, const struct inspection *in)
     }
 }
 
-static bool print_census(const struct out *out, const struct inspection *in)
+static bool print_census(const struct out *out, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
     struct table table;
@@ -150,22 +151,20 @@ static bool print_census(const struct out *out, const struct inspection *in)
     for (size_t i = 0; i < 5; i++) {
         table_add(&table, INK_DIM, titles[i]);
     }
-    for (size_t i = 0; i < VC_DTYPE_COUNT; i++) {
-        const struct census *census = &in->census[i];
+    for (size_t i = 0; i < in->n_dtypes; i++) {
+        const struct vc_inspect_dtype *of_type = &in->dtypes[i];
 
-        if (census->n_tensors != 0) {
-            table_add(&table, INK_NONE, vc_dtype_name((enum vc_dtype)i));
-            table_add(&table, INK_NONE, fmt_count(buf, census->n_tensors));
-            table_add(&table, INK_NONE, fmt_count(buf, census->n_elems));
-            table_add(&table, INK_NONE, fmt_size(buf, out, census->bytes));
-            table_add(&table, INK_NONE, fmt_percent(buf, (double)census->bytes, (double)in->value_bytes));
-        }
+        table_add(&table, INK_NONE, vc_dtype_name(of_type->dtype));
+        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_tensors));
+        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_elems));
+        table_add(&table, INK_NONE, fmt_size(buf, out, of_type->size_bytes));
+        table_add(&table, INK_NONE, fmt_percent(buf, (double)of_type->size_bytes, (double)in->value_bytes));
     }
     fputc('\n', out->to);
     return table_print(&table, out, false);
 }
 
-static void print_estimates(const struct out *out, const struct inspection *in)
+static void print_estimates(const struct out *out, const struct vc_inspection *in)
 {
     uint64_t before = vc_model_file_bytes(in->model);
     char size[CELL_BYTES];
@@ -298,8 +297,8 @@ static void add_value_cells(struct table *table, const struct view *view, const 
     table_add(table, INK_NONE, s->valid ? fmt_bar(buf, view->out, s->histogram) : "");
 }
 
-static void add_line(struct table *table, const struct view *view, const struct inspection *in, const struct line *line,
-                     const char *label)
+static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
+                     const struct line *line, const char *label)
 {
     const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
     char buf[CELL_BYTES];
@@ -390,7 +389,8 @@ static size_t choose_lines(struct line *lines, size_t n, bool all, const struct 
     return hidden;
 }
 
-static bool print_lines(struct app *app, const struct inspection *in, const struct groups *groups, struct line *lines)
+static bool print_lines(struct app *app, const struct vc_inspection *in, const struct groups *groups,
+                        struct line *lines)
 {
     const struct out *out = &app->out;
     struct view view = {.out = out, .stats = in->stats != NULL, .verbose = app->common.verbose > 0};
@@ -429,7 +429,7 @@ static bool print_lines(struct app *app, const struct inspection *in, const stru
 }
 
 /* Scales and zero points go with their tensor: they are listed with -v only. */
-static bool print_tensors(struct app *app, const struct inspection *in)
+static bool print_tensors(struct app *app, const struct vc_inspection *in)
 {
     bool verbose = app->common.verbose > 0;
     struct line *lines = calloc(in->n_tensors + 1, sizeof(*lines));
@@ -473,7 +473,7 @@ static bool print_tensors(struct app *app, const struct inspection *in)
     return ok;
 }
 
-bool print_inspection(struct app *app, const struct inspection *in)
+bool print_inspection(struct app *app, const struct vc_inspection *in)
 {
     const struct out *out = &app->out;
     char n[CELL_BYTES];

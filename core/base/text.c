@@ -115,6 +115,18 @@ bool vc_utf8_valid(const char *s, size_t n)
     return true;
 }
 
+/* ASCII at the front that needs no escape. It is added in one piece: a call per character is what a long report would
+ * spend its time on. */
+static size_t plain_bytes(const char *s)
+{
+    size_t n = 0;
+
+    while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
 void vc_text_add_json_string(struct vc_text *text, const char *s)
 {
     size_t n = strlen(s);
@@ -122,7 +134,8 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
 
     vc_text_add_bytes(text, "\"", 1);
     while (i < n) {
-        size_t len = utf8_length((const unsigned char *)s + i, n - i);
+        size_t run = plain_bytes(s + i);
+        size_t len = run != 0 ? run : utf8_length((const unsigned char *)s + i, n - i);
 
         if (len == 0) {
             vc_text_add_bytes(text, "\xef\xbf\xbd", 3);

@@ -1,4 +1,4 @@
-/* text.h - a string that grows, and JSON text written by hand in a fixed order. Reading JSON is jansson's work. */
+/* text.h - a string that grows, and how strings and numbers look in JSON. json_write.h makes documents of them. */
 #ifndef VC_CORE_TEXT_H
 #define VC_CORE_TEXT_H
 

@@ -59,6 +59,24 @@ VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *
                                      struct vc_diff **out);
 VC_API void vc_diff_free(struct vc_diff *diff);
 
+/* How close is close enough. A tensor that is not the same has to hold every measure that is in use. */
+struct vc_diff_limits {
+    bool by_value;      /* no value differs by more than `tolerance` */
+    double tolerance;   /* 0: any difference is too much */
+    bool by_sqnr;       /* the SQNR is at least min_sqnr_db */
+    double min_sqnr_db; /* any number */
+};
+
+/* The row is the same in both, or differs within the limits. One that is missing, or has another shape, never does. */
+VC_API bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row);
+/* Rows that do not. */
+VC_API size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff);
+
+/* Renders it as one JSON document, schema vcompress.diff/1 (installed as diff-1.schema.json); a and b: what was
+ * compared. *text is NUL-terminated and freed with vc_text_free. */
+VC_API enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                                   const struct vc_diff *diff, const struct vc_diff_limits *limits, char **text);
+
 /* Runs every kernel variant of this machine against the reference on small inputs, and a round trip through a
  * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; freed with vc_text_free. */
 VC_API enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary);

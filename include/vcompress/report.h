@@ -98,6 +98,11 @@ struct vc_report {
 VC_API enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **text);
 VC_API void vc_text_free(char *text);
 
+/* The document that takes the place of one of `schema` ("vcompress.report/1") after a failure: the name of the status
+ * and the sentence. Needs memory of ctx: where that is what failed, give it another context. */
+VC_API enum vc_status vc_error_json(struct vc_ctx *ctx, const char *schema, enum vc_status failure, const char *message,
+                                    char **text);
+
 #ifdef __cplusplus
 }
 #endif

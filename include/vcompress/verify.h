@@ -85,6 +85,12 @@ VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const stru
                                 struct vc_verification **out);
 VC_API void vc_verification_free(struct vc_verification *verification); /* accepts NULL */
 
+/* Renders it as one JSON document, schema vcompress.verify/1 (installed as verify-1.schema.json); its member "fine" is
+ * true when there is no error, and with `strict` no warning either. *text is NUL-terminated and freed with
+ * vc_text_free. */
+VC_API enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *verification, bool strict,
+                                     char **text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 """test_npz_report.py - every figure of the report equals what NumPy finds in the two files.
 
 Sizes and counts exactly, sums and decibels within 1e-9; a dry run says the same sizes as the run; the document fits
-the schema that ships with the program (report/report-1.schema.json; inspect and diff have theirs in tools/).
+the schema that ships with the program (report/report-1.schema.json; inspect and diff have theirs beside it).
 """
 import json
 import os
@@ -41,8 +41,8 @@ class Report(Judge):
     def setUp(self):
         super().setUp()
         self.schemas = {}
-        for folder, name in [("memory", "report"), ("tools", "inspect"), ("tools", "diff")]:
-            with open(os.path.join(SOURCE_DIR, folder, name + "-1.schema.json")) as f:
+        for name in ["report", "inspect", "diff"]:
+            with open(os.path.join(SOURCE_DIR, "report", name + "-1.schema.json")) as f:
                 self.schemas[name] = json.load(f)
 
     def valid(self, doc, name="report"):

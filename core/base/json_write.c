@@ -1,0 +1,110 @@
+/* json_write.c - see json_write.h. What a string and a number look like is in text.c. */
+#include "core/base/json_write.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+void vc_json_init(struct vc_json *json, struct vc_text *text)
+{
+    *json = (struct vc_json){.text = text};
+}
+
+static void new_line(struct vc_json *json)
+{
+    vc_text_add(json->text, "\n%*s", (int)(2 * json->depth), "");
+}
+
+/* What separates the next member from the one before, and its key. */
+static void next(struct vc_json *json, const char *key)
+{
+    bool own_line = !json->level[json->depth].flat || json->line;
+
+    if (json->depth > 0) {
+        if (json->level[json->depth].some) {
+            vc_text_add(json->text, own_line ? "," : ", ");
+        }
+        if (own_line) {
+            new_line(json);
+        }
+        json->level[json->depth].some = true;
+        json->level[json->depth].broken = json->level[json->depth].broken || own_line;
+    }
+    json->line = false;
+    if (key != NULL) {
+        vc_text_add_json_string(json->text, key);
+        vc_text_add_bytes(json->text, ": ", 2);
+    }
+}
+
+void vc_json_begin(struct vc_json *json, const char *key, char bracket, bool flat)
+{
+    next(json, key);
+    vc_text_add_bytes(json->text, &bracket, 1);
+    json->depth++;
+    assert(json->depth < VC_JSON_MAX_DEPTH);
+    json->level[json->depth].some = false;
+    json->level[json->depth].flat = flat;
+    json->level[json->depth].broken = false;
+}
+
+void vc_json_end(struct vc_json *json, char bracket)
+{
+    bool broken = json->level[json->depth].broken;
+
+    json->depth--;
+    if (broken) {
+        new_line(json);
+    }
+    vc_text_add_bytes(json->text, &bracket, 1);
+    if (json->depth == 0) {
+        vc_text_add_bytes(json->text, "\n", 1);
+    }
+}
+
+void vc_json_line(struct vc_json *json)
+{
+    json->line = true;
+}
+
+void vc_json_string(struct vc_json *json, const char *key, const char *value)
+{
+    if (value == NULL) {
+        vc_json_null(json, key);
+        return;
+    }
+    next(json, key);
+    vc_text_add_json_string(json->text, value);
+}
+
+void vc_json_uint(struct vc_json *json, const char *key, uint64_t value)
+{
+    next(json, key);
+    vc_text_add(json->text, "%" PRIu64, value);
+}
+
+void vc_json_known(struct vc_json *json, const char *key, uint64_t value)
+{
+    if (value == 0) {
+        vc_json_null(json, key);
+    } else {
+        vc_json_uint(json, key, value);
+    }
+}
+
+void vc_json_real(struct vc_json *json, const char *key, double value)
+{
+    next(json, key);
+    vc_text_add_json_number(json->text, value);
+}
+
+void vc_json_bool(struct vc_json *json, const char *key, bool value)
+{
+    next(json, key);
+    vc_text_add(json->text, value ? "true" : "false");
+}
+
+void vc_json_null(struct vc_json *json, const char *key)
+{
+    next(json, key);
+    vc_text_add_bytes(json->text, "null", 4);
+}

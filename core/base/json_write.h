@@ -1,0 +1,49 @@
+/* json_write.h - a JSON document as text, member by member, in the order of the calls. Every document of the library is
+ * written with it. Reading JSON is jansson's work (formats/).
+ *
+ *     vc_json_begin(&json, NULL, '{', false);            {
+ *     vc_json_string(&json, "name", "fc1.weight");         "name": "fc1.weight",
+ *     vc_json_begin(&json, "shape", '[', true);            "shape": [512, 64]
+ *     vc_json_uint(&json, NULL, 512);                    }
+ *     vc_json_uint(&json, NULL, 64);
+ *     vc_json_end(&json, ']');
+ *     vc_json_end(&json, '}');
+ *
+ * The layout is part of the calls, so that a document has one tensor a line and two of them can be compared with diff.
+ */
+#ifndef VC_CORE_JSON_WRITE_H
+#define VC_CORE_JSON_WRITE_H
+
+#include "core/base/text.h"
+
+#define VC_JSON_MAX_DEPTH 8
+
+struct vc_json {
+    struct vc_text *text; /* borrowed; holds the first failure */
+    unsigned depth;
+    struct {
+        bool some;   /* it has a member already */
+        bool flat;   /* members follow on one line */
+        bool broken; /* flat, but some member began a line: the closing bracket does so, too */
+    } level[VC_JSON_MAX_DEPTH];
+    bool line; /* vc_json_line was called */
+};
+
+void vc_json_init(struct vc_json *json, struct vc_text *text);
+
+/* An object '{' or an array '['. key is NULL inside arrays and for the document itself. With `flat` the members stay on
+ * one line; without, each has a line of its own. */
+void vc_json_begin(struct vc_json *json, const char *key, char bracket, bool flat);
+void vc_json_end(struct vc_json *json, char bracket); /* '}' or ']' */
+
+/* Inside a flat object: the next member begins a line. */
+void vc_json_line(struct vc_json *json);
+
+void vc_json_string(struct vc_json *json, const char *key, const char *value); /* null for NULL */
+void vc_json_uint(struct vc_json *json, const char *key, uint64_t value);
+void vc_json_known(struct vc_json *json, const char *key, uint64_t value); /* null for 0, where that is "not known" */
+void vc_json_real(struct vc_json *json, const char *key, double value);    /* null for NaN and infinities */
+void vc_json_bool(struct vc_json *json, const char *key, bool value);
+void vc_json_null(struct vc_json *json, const char *key);
+
+#endif

@@ -1,0 +1,113 @@
+/* inspect.c - counts what is in a checkpoint, and plans what a plain quantize would write. */
+#include <vcompress/inspect.h>
+
+#include <string.h>
+
+#include <vcompress/quantize.h>
+
+#include "core/base/ctx.h"
+
+/* What the caller gets is the first member. */
+struct owned {
+    struct vc_inspection result;
+    struct vc_ctx *ctx;
+    struct vc_inspect_dtype dtypes[VC_DTYPE_COUNT];
+    struct vc_value_stats *stats;
+};
+
+/* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. */
+static uint64_t planned_bytes(struct vc_ctx *ctx, const struct vc_model *model, enum vc_target target)
+{
+    const struct vc_write_options write = {.path = NULL, .dry_run = true};
+    struct vc_quantize_options quantize;
+    struct vc_job *job = NULL;
+    uint64_t bytes = 0;
+
+    vc_quantize_defaults(&quantize);
+    quantize.target = target;
+    if (vc_job_create(ctx, model, &job) == VC_OK && vc_job_add_quantize(ctx, job, &quantize) == VC_OK &&
+        vc_job_plan(ctx, job, &write) == VC_OK) {
+        bytes = vc_job_report(job)->totals.file_after;
+    }
+    vc_job_free(job);
+    return bytes;
+}
+
+static void count(struct owned *owned, const struct vc_tensor *tensor)
+{
+    struct vc_inspection *in = &owned->result;
+    struct vc_inspect_dtype *of_type = &owned->dtypes[tensor->dtype];
+    bool tied = tensor->alias_of != VC_NO_TENSOR;
+    bool weight = tensor->role == VC_ROLE_WEIGHT && !tied && tensor->dtype != VC_DTYPE_RAW;
+
+    in->compressed = in->compressed || tensor->compressed;
+    in->n_tied += tied;
+    of_type->n_tensors++;
+    of_type->n_elems += tied ? 0 : tensor->n_elems;
+    of_type->size_bytes += tied ? 0 : tensor->size_bytes;
+    in->value_bytes += tied ? 0 : tensor->size_bytes;
+    if (tensor->companion_of == VC_NO_TENSOR) {
+        in->n_own++;
+        in->n_quantized += tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
+        in->n_params += weight ? tensor->n_elems : 0;
+    }
+}
+
+/* Those that occur move to the front. */
+static void list_dtypes(struct owned *owned)
+{
+    size_t i;
+
+    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+        owned->dtypes[i].dtype = (enum vc_dtype)i;
+        if (owned->dtypes[i].n_tensors != 0) {
+            owned->dtypes[owned->result.n_dtypes++] = owned->dtypes[i];
+        }
+    }
+    owned->result.dtypes = owned->dtypes;
+}
+
+enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
+{
+    struct owned *owned;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
+    VC_TRY_ALLOC(owned);
+    owned->ctx = ctx;
+    owned->result.model = model;
+    owned->result.n_tensors = vc_model_tensor_count(model);
+    for (i = 0; i < owned->result.n_tensors; i++) {
+        count(owned, vc_model_tensor(model, i));
+    }
+    list_dtypes(owned);
+    if (owned->result.n_quantized == 0) {
+        owned->result.int8_bytes = planned_bytes(ctx, model, VC_TARGET_INT8);
+        owned->result.fp16_bytes = planned_bytes(ctx, model, VC_TARGET_F16);
+        vc_clear_error(ctx);
+    }
+    if (stats) {
+        owned->stats = vc_calloc_array(ctx, VC_TAG_REPORT, owned->result.n_tensors, sizeof *owned->stats);
+        VC_TRY_ALLOC(owned->stats);
+        VC_TRY(vc_model_stats(ctx, model, owned->stats, owned->result.n_tensors));
+        owned->result.stats = owned->stats;
+    }
+    *out = &owned->result;
+    return VC_OK;
+out:
+    vc_inspection_free(owned != NULL ? &owned->result : NULL);
+    return status;
+}
+
+void vc_inspection_free(struct vc_inspection *inspection)
+{
+    struct owned *owned = (struct owned *)(void *)inspection;
+
+    if (owned != NULL) {
+        vc_free(owned->ctx, owned->stats);
+        vc_free(owned->ctx, owned);
+    }
+}

@@ -1,0 +1,118 @@
+/* test_json_write.c - the layout of JSON documents: lines, brackets, separators. How strings and numbers look is in
+ * test_text.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <vcompress/report.h>
+
+#include "core/base/json_write.h"
+
+static struct vc_ctx *ctx;
+static struct vc_text text;
+static struct vc_json json;
+
+static int make(void **unused)
+{
+    (void)unused;
+    if (vc_ctx_create(&ctx) != VC_OK) {
+        return -1;
+    }
+    vc_text_init(&text, ctx);
+    vc_json_init(&json, &text);
+    return 0;
+}
+
+static int unmake(void **unused)
+{
+    (void)unused;
+    vc_text_release(&text);
+    vc_ctx_free(ctx);
+    return 0;
+}
+
+static void test_lines(void **unused)
+{
+    (void)unused;
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_string(&json, "name", "a\"b");
+    vc_json_string(&json, "none", NULL);
+    vc_json_begin(&json, "shape", '[', true);
+    vc_json_uint(&json, NULL, 2);
+    vc_json_uint(&json, NULL, UINT64_MAX);
+    vc_json_end(&json, ']');
+    vc_json_begin(&json, "rows", '[', false);
+    vc_json_begin(&json, NULL, '{', true);
+    vc_json_real(&json, "x", 0.5);
+    vc_json_real(&json, "y", (double)NAN);
+    vc_json_end(&json, '}');
+    vc_json_begin(&json, NULL, '{', true);
+    vc_json_known(&json, "n", 0);
+    vc_json_known(&json, "m", 7);
+    vc_json_bool(&json, "is", true);
+    vc_json_end(&json, '}');
+    vc_json_end(&json, ']');
+    vc_json_end(&json, '}');
+    assert_string_equal(text.data, "{\n"
+                                   "  \"name\": \"a\\\"b\",\n"
+                                   "  \"none\": null,\n"
+                                   "  \"shape\": [2, 18446744073709551615],\n"
+                                   "  \"rows\": [\n"
+                                   "    {\"x\": 0.5, \"y\": null},\n"
+                                   "    {\"n\": null, \"m\": 7, \"is\": true}\n"
+                                   "  ]\n"
+                                   "}\n");
+}
+
+static void test_empty(void **unused)
+{
+    (void)unused;
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_begin(&json, "rows", '[', false);
+    vc_json_end(&json, ']');
+    vc_json_begin(&json, "flat", '{', true);
+    vc_json_end(&json, '}');
+    vc_json_end(&json, '}');
+    assert_string_equal(text.data, "{\n  \"rows\": [],\n  \"flat\": {}\n}\n");
+}
+
+/* A flat object in which some members begin a line. */
+static void test_broken_lines(void **unused)
+{
+    (void)unused;
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_begin(&json, "totals", '{', true);
+    vc_json_line(&json);
+    vc_json_uint(&json, "a", 1);
+    vc_json_uint(&json, "b", 2);
+    vc_json_line(&json);
+    vc_json_begin(&json, "c", '{', true);
+    vc_json_bool(&json, "d", false);
+    vc_json_end(&json, '}');
+    vc_json_null(&json, "e");
+    vc_json_end(&json, '}');
+    vc_json_uint(&json, "f", 3);
+    vc_json_end(&json, '}');
+    assert_string_equal(text.data, "{\n"
+                                   "  \"totals\": {\n"
+                                   "    \"a\": 1, \"b\": 2,\n"
+                                   "    \"c\": {\"d\": false}, \"e\": null\n"
+                                   "  },\n"
+                                   "  \"f\": 3\n"
+                                   "}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_lines, make, unmake),
+        cmocka_unit_test_setup_teardown(test_empty, make, unmake),
+        cmocka_unit_test_setup_teardown(test_broken_lines, make, unmake),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

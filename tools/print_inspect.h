@@ -1,0 +1,12 @@
+/* print_inspect.h - the report of vcompress inspect as tables. */
+#ifndef VC_TOOLS_PRINT_INSPECT_H
+#define VC_TOOLS_PRINT_INSPECT_H
+
+#include <vcompress/vcompress.h>
+
+#include "tools/app.h"
+
+/* False: no memory. */
+bool print_inspection(struct app *app, const struct vc_inspection *in);
+
+#endif
