@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/job/pass.h"
+#include "core/base/glob.h"
 
 /* Matches one set "[...]" at *glob against c; *glob moves behind it. A '[' without ']' stands for itself. */
 static bool match_set(const char **glob, char c)

@@ -149,7 +149,4 @@ void vc_item_drop_stages(struct vc_ctx *ctx, struct vc_item *item, size_t n_left
 /* Says why the pass leaves the item alone. */
 enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...) VC_PRINTF(3, 4);
 
-/* `s` matches the glob (`*`, `?`, `[a-z]`, `[!a-z]`, backslash escapes); no recursion. */
-bool vc_glob_match(const char *glob, const char *s);
-
 #endif

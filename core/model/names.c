@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/job/pass.h"
+#include "core/base/glob.h"
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 

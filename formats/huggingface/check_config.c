@@ -13,7 +13,7 @@
 #include "core/base/arena.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/job/pass.h"
+#include "core/base/glob.h"
 #include "core/model/names.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/joined_layers.h"

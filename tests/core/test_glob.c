@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/job/pass.h"
+#include "core/base/glob.h"
 
 static void test_matches(void **unused)
 {

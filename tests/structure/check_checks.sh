@@ -21,6 +21,14 @@ expect_failure() { # WHAT SCRIPT
     fi
 }
 
+expect_message() { # WORDS: of the check that failed last
+    if ! grep -qF "$1" "$dir/log"; then
+        echo "the failure does not say '$1':"
+        cat "$dir/log"
+        failed=1
+    fi
+}
+
 copy
 for script in check_includes.sh check_style.sh; do
     if ! sh "$here/$script" "$dir/tree" >"$dir/log"; then
@@ -38,6 +46,27 @@ for edge in "core/base/pool.c formats/npz/npy.h" "kernels/kernel_ref.c core/job/
     expect_failure "$edge" check_includes.sh
     cp "$root/$file" "$dir/tree/$file" 2>/dev/null || rm -f "$dir/tree/$file"
 done
+
+# Rooms: FILE TARGET, and what the failure has to say.
+while read -r file target words; do
+    [ -f "$dir/tree/$file" ] && [ -f "$dir/tree/$target" ] || { echo "$file or $target is gone"; failed=1; }
+    echo "#include \"$target\"" >>"$dir/tree/$file"
+    expect_failure "$file $target" check_includes.sh
+    expect_message "$words"
+    cp "$root/$file" "$dir/tree/$file"
+done <<'END'
+formats/npz/npz_read.c formats/torch/torch.h formats/npz may not include formats/torch: a format does not include another format's headers
+formats/torch/torch_data.c formats/npz/npy_data.h formats/torch may not include formats/npz: a format does not
+formats/dialects/manifest.c formats/gguf/gguf.h formats/dialects may not include formats/gguf: a format does not
+formats/huggingface/weight_index.c formats/safetensors/safetensors.h formats/huggingface may not include formats/safetensors: a format
+formats/gguf/gguf_read.c formats/huggingface/hf_config.h formats/gguf may not include formats/huggingface
+formats/io/infile.c formats/huggingface/weight_index.h formats/io may not include formats/huggingface
+formats/io/infile.c formats/formats.h formats/io may not include formats/*.h
+formats/formats.c formats/npz/npy_data.h is inside a room
+core/base/pool.c core/model/source.h core/base may not include core/model
+core/model/model.c core/job/pass.h core/model may not include core/job
+core/model/model.c core/run/sink.h core/model may not include core/run
+END
 
 cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"
 expect_failure "two files of one name" check_includes.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_includes.sh ROOT - who includes whom. Fails on every edge that the table of docs/architecture.md does not have,
-# on third-party headers outside their place, and on two source files of the same name.
+# check_includes.sh ROOT - who includes whom. Fails on every edge that the tables of docs/architecture.md do not have,
+# between folders and between the rooms of core/ and formats/, on third-party headers outside their place, and on two source files of the same name.
 set -eu
 cd "$1"
 
@@ -12,7 +12,7 @@ list_edges() {
         sed -nE 's|^([^:]*):[^<"]*([<"][^>"]+[>"]).*|\1 \2|p'
 }
 
-list_edges | awk '
+list_edges | awk -v sq="'" '
     function folder(path) { sub(/\/.*/, "", path); return path }
     function bad(why) { printf "%s includes %s: %s\n", $1, $2, why; failed = 1 }
 
@@ -22,6 +22,42 @@ list_edges | awk '
                t ~ /^core\/base\/(tile|ctx|cpu|pool|checked|compiler)\.h$/
     }
     function is_pass(d) { return d ~ /^(passes|prune|quantize|distill|measure)$/ }
+
+    # The room of a file of core/ or formats/: "npz" of formats/npz/npy.c; "" of what lies beside the rooms.
+    function room(path) {
+        if (path !~ /^[^\/]+\/[^\/]+\//) { return "" }
+        sub(/^[^\/]+\//, "", path)
+        sub(/\/.*/, "", path)
+        return path
+    }
+    # Why a file of formats/ may not include another one of formats/, t; "" where it may.
+    function formats_may_not(from, t,    a, b) {
+        a = room(from)
+        b = room(t)
+        if (a == b) { return "" }
+        if (a == "") { # formats.c and the like: the one header that a room has for the table of formats
+            if (b ~ /^(io|dialects|huggingface)$/ || t == "formats/" b "/" b ".h") { return "" }
+            return "is inside a room; the one header for the table of formats is formats/" b "/" b ".h"
+        }
+        if (a == "io") { return "formats/io may not include formats/" (b == "" ? "*.h" : b) ": all rooms stand on io" }
+        if (b == "") { return t == "formats/formats.h" ? "" : "formats/" a " may include formats/formats.h of these" }
+        if (b == "io" || b == "dialects") { return "" }
+        if (t == "formats/safetensors/safetensors_modules.h" && a == "huggingface") { return "" }
+        if (b == "huggingface") {
+            if (a == "safetensors") { return "" }
+            return "formats/" a " may not include formats/huggingface: it is what lies around safetensors files"
+        }
+        return "formats/" a " may not include formats/" b ": a format does not include another format" sq "s headers"
+    }
+    # base <- model <- run, job
+    function core_may_not(from, t,    a, b) {
+        a = room(from)
+        b = room(t)
+        if ((a == "base" && b != "base") || (a == "model" && b !~ /^(base|model)$/)) {
+            return "core/" a " may not include core/" b ": base, then model, then run and job"
+        }
+        return ""
+    }
 
     {
         from = folder($1)
@@ -54,6 +90,9 @@ list_edges | awk '
         else if (from == "examples") { ok = to == "include" }
         else { ok = 0 }
         if (!ok) { bad(from "/ may not") }
+        why = from == "formats" && to == "formats" ? formats_may_not($1, t) : ""
+        if (from == "core" && to == "core") { why = core_may_not($1, t) }
+        if (why != "") { bad(why) }
         edges++
     }
     END {
