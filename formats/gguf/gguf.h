@@ -1,6 +1,18 @@
-/* gguf.h - what reader and writer of GGUF share. Layout: docs/formats.md.
+/* gguf.h - what the reader (gguf_read.c, gguf_metadata.c, gguf_split.c) and the writer (gguf_write.c, gguf_files.c) of
+ * GGUF share. The format in words: docs/formats.md.
  *
- *     "GGUF" | u32 version | u64 tensors | u64 pairs | pairs | tensor entries | padding | data, each tensor padded */
+ *     offset  bytes  what                        a file with one pair and one f32 tensor "w" of shape (2, 3)
+ *          0      4  "GGUF"                      47 47 55 46
+ *          4      4  u32 version                 03 00 00 00
+ *          8      8  u64 number of tensors       01 00 00 00 00 00 00 00
+ *         16      8  u64 number of pairs         01 00 00 00 00 00 00 00
+ *         24      .  pairs                       u64 5, "a.key", u32 4 (kind u32), u32 7
+ *          .      .  tensor entries              u64 1, "w", u32 2 dims, u64 3, u64 2, u32 0 (f32), u64 0 (offset in
+ * the data) .      .  padding                     zeros up to a multiple of general.alignment (32 unless a pair says
+ * otherwise) .      .  data                        24 bytes of values, each tensor padded to the alignment, too
+ *
+ * All numbers are little-endian. Dimensions come fastest first, so (2, 3) of NumPy is written 3, 2. There is no
+ * checksum. */
 #ifndef VC_FORMATS_GGUF_H
 #define VC_FORMATS_GGUF_H
 
@@ -20,7 +32,8 @@
 #define VC_GGUF_KEY_ALIGNMENT    "general.alignment"
 #define VC_GGUF_KEY_ARCHITECTURE "general.architecture"
 
-/* Kinds of metadata values. */
+/* Kinds of metadata values, by their numbers in the file. Strings are a u64 length and the bytes; arrays a u32 kind, a
+ * u64 count and the values. */
 enum gguf_kind {
     GGUF_U8 = 0,
     GGUF_I8,
@@ -43,12 +56,12 @@ enum vc_dtype vc_gguf_dtype(uint32_t type);
 /* The number of a type; false when the format has none. */
 bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type);
 
-/* Where a pair lies in the file, key included; end 0: there is none. */
+/* Where a pair lies in the file, from its key's length to the end of its value; end 0: the file has no such pair. */
 struct gguf_place {
     uint64_t begin, end;
 };
 
-/* Pairs that a writer replaces. */
+/* Pairs that speak of the tensors, so that a writer replaces or drops them. All others are copied as they are. */
 enum gguf_known {
     GGUF_FILE_TYPE,
     GGUF_QUANTIZER,
@@ -58,7 +71,7 @@ enum gguf_known {
     GGUF_KNOWN_COUNT
 };
 
-/* What the metadata was read for. */
+/* What a reader keeps of the pairs. The pairs themselves stay in the file: the writer copies begin..end from there. */
 struct gguf_metadata {
     uint64_t begin, end; /* in the file */
     uint64_t n_pairs;
@@ -67,7 +80,7 @@ struct gguf_metadata {
     uint64_t values[GGUF_KNOWN_COUNT]; /* of those that are whole numbers; 0 for others */
 };
 
-/* One file. */
+/* One file of a model that has one or several. */
 struct gguf_shard {
     const char *path;       /* NULL: the only one, as it was given */
     struct vc_infile *file; /* NULL: it cannot be read, and findings are collected */
@@ -85,7 +98,8 @@ struct gguf {
     uint64_t *shapes;
 };
 
-/* A position in the file, read through a buffer. The pool owns the buffer: gguf_cursor_release. */
+/* A position in a file that is read front to back through a buffer; `where` goes into the sentence when the file ends
+ * too early. vc_gguf_cursor_release frees the buffer. */
 struct gguf_cursor {
     struct vc_ctx *ctx;
     const struct vc_infile *file;
@@ -108,23 +122,28 @@ enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v);
 enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
                                      struct gguf_metadata *metadata);
 
-/* The header and the pairs; the cursor is at the first entry then, of n_tensors. */
+/* Header and pairs of one file, from its first byte on. Adds the facts that `inspect` shows to the model (NULL: to
+ * none) and leaves the cursor at the first tensor entry. Used by the reader for each file, and by gguf_split.c to learn
+ * whether a file is one of several. */
 enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
                                  struct gguf_metadata *metadata);
 
-/* The files of the model: one, or where the name of the given one is that of a file of several, and its metadata
- * agrees, all of them. The model has its path; `file` and all others are self's, also after a failure. */
+/* Fills self->shards: the given file alone, or, where its name is "<prefix>-00001-of-00003.gguf" and its metadata
+ * agrees, all files of the model. self closes `file` and all others, also after a failure. */
 enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, struct gguf *self,
                                   struct vc_model *model);
-/* Puts the name of one of several files before a failure; where findings are collected it becomes one of them. */
+/* Puts the name of one of several files before the sentence of a failure; with findings the failure becomes one of
+ * them, VC_OK is returned, and the reader goes on with the next file. */
 enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *shard, enum vc_status status);
-/* The metadata of all files has been read, and so many tensors were found. */
+/* Called when the metadata of all files has been read and n_tensors were found in them: split.no, split.count and
+ * split.tensors.count have to be right. */
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors);
 
-/* The key of a known pair. */
+/* "general.file_type" and so on. */
 extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 
-/* options->path NULL or dry_run: sizes only. The model may be of any format. */
+/* The writer (create_sink of the row in gguf_read.c). options->path NULL or dry_run: only sizes are planned. The model
+ * may be of any format. */
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out);
 

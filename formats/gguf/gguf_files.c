@@ -1,6 +1,11 @@
-/* gguf_files.c - see gguf_files.h. The metadata of a GGUF source is copied byte for byte; the pairs that would be wrong
- * afterwards are replaced where they stood, or go. Of several files the first has the metadata of the model, as
- * llama.cpp's own tools divide it; what is divided as the source was keeps what each file had. */
+/* gguf_files.c - plans the files of a GGUF output: who goes where, the metadata, the tensor entries. Writes nothing.
+ *
+ *     source's pairs:   [general.name][general.file_type 0][llama.block_count] ...
+ *     output's parts:   copied........|made: file_type 7   |copied.................|made: quantization_version 2
+ *
+ * The metadata of a GGUF source is copied byte for byte; pairs that would be wrong afterwards are replaced where they
+ * stood, removed, or added behind. Of several files the first has the metadata of the model, as llama.cpp's own tools
+ * divide it; what is divided as the source was keeps what each file had. */
 #include "formats/gguf/gguf_files.h"
 
 #include <inttypes.h>
@@ -37,6 +42,7 @@ static void add_u64(struct vc_text *text, uint64_t v)
     vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
 }
 
+/* As the format has strings: u64 length, then the bytes without a NUL. */
 static void add_string(struct vc_text *text, const char *s)
 {
     add_u64(text, strlen(s));
@@ -54,12 +60,14 @@ static void pad(struct vc_text *text, uint64_t n)
 
 /* ---- which file ---- */
 
+/* A source of several files becomes a folder divided in the same way, unless --max-shard-size says otherwise. */
 static bool keeps_division(const struct gguf_plan *plan)
 {
     return plan->in_folder && plan->max_shard_bytes == 0 && plan->source != NULL && plan->source->n_shards > 1;
 }
 
-/* Files are filled in the order of the tensors; tells the number of files. */
+/* Fills files up to max_shard_bytes in the order of the tensors; a tensor that is larger has a file of its own. Sets
+ * file_of and tells the number of files. */
 static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
 {
     uint64_t in_file = 0;
@@ -79,6 +87,7 @@ static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
     return n;
 }
 
+/* Decides the file of each tensor; tells the number of files. */
 static size_t assign(const struct gguf_plan *plan, struct gguf_files *to)
 {
     size_t i;
@@ -92,6 +101,7 @@ static size_t assign(const struct gguf_plan *plan, struct gguf_files *to)
     return plan->source->n_shards;
 }
 
+/* "<prefix>-00001-of-00003.gguf", or "<prefix>.gguf" where there is one; only files in a folder need a name. */
 static enum vc_status name_file(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t i)
 {
     struct gguf_file *file = &to->files[i];
@@ -108,6 +118,8 @@ out:
     return status;
 }
 
+/* The files without their contents: names, where their metadata comes from, alignment, which of them other workers
+ * write. */
 static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to)
 {
     bool kept = keeps_division(plan);
@@ -143,6 +155,7 @@ out:
 
 /* ---- metadata ---- */
 
+/* Appends a piece of metadata to those of the file; an empty one is left out. */
 static void add_part(struct gguf_file *file, bool from_source, uint64_t begin, uint64_t end)
 {
     if (begin != end) {
@@ -151,7 +164,8 @@ static void add_part(struct gguf_file *file, bool from_source, uint64_t begin, u
     }
 }
 
-/* The two numbers of files are of 16 bits, and that of tensors is signed: the loader asks for these kinds. */
+/* Makes a pair and appends it. The loader insists on kinds: the two numbers of files are u16, the number of tensors
+ * i32. */
 static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
 {
     uint64_t begin = file->fresh.n;
@@ -167,6 +181,7 @@ static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
     add_part(file, false, begin, file->fresh.n);
 }
 
+/* Adds the elements of an output to those of its type. */
 static void count_type(const struct vc_out_tensor *out, uint64_t n_elems[VC_DTYPE_COUNT])
 {
     uint64_t n = 1;
@@ -178,7 +193,8 @@ static void count_type(const struct vc_out_tensor *out, uint64_t n_elems[VC_DTYP
     n_elems[out->dtype] += n;
 }
 
-/* general.file_type: what most elements are; UINT32_MAX where that is a type this program does not make. */
+/* The value of general.file_type: the type of most elements, over all files, other workers' included. NO_VALUE where
+ * that is a type which this program does not make; the pair stays as it was then. */
 static uint32_t file_type(const struct vc_out_list *outs)
 {
     static const struct {
@@ -206,13 +222,14 @@ static uint32_t file_type(const struct vc_out_list *outs)
     return UINT32_MAX;
 }
 
-/* What is to become of a known pair of a file. */
+/* What becomes of a known pair of a file. */
 struct change {
     enum { KEEP, REMOVE, REPLACE, SET } what; /* REPLACE: only where it is; SET: also where it is not */
     uint32_t value;
 };
 
-/* By what all tensors are now. */
+/* Types changed, so general.file_type is set, and general.quantization_version where there are blocks. Only the first
+ * file gets pairs that it did not have; the others have theirs corrected. */
 static void change_types(const struct vc_out_list *outs, bool fresh, bool first, struct change *changes)
 {
     uint32_t type;
@@ -237,6 +254,7 @@ static void change_types(const struct vc_out_list *outs, bool fresh, bool first,
     }
 }
 
+/* The three split.* pairs: set where there are several files, removed where several become one. */
 static void change_split(const struct gguf_plan *plan, const struct gguf_files *files, size_t index,
                          struct change *changes)
 {
@@ -251,7 +269,7 @@ static void change_split(const struct gguf_plan *plan, const struct gguf_files *
     }
 }
 
-/* The next known pair in the source's file that changes; GGUF_KNOWN_COUNT: there is none. */
+/* The first known pair at or behind `at` in the source's file that changes; GGUF_KNOWN_COUNT: there is none. */
 static size_t next_change(const struct gguf_metadata *metadata, const struct change *changes, uint64_t at)
 {
     size_t next = GGUF_KNOWN_COUNT;
@@ -268,7 +286,8 @@ static size_t next_change(const struct gguf_metadata *metadata, const struct cha
     return next;
 }
 
-/* The source's pairs, with the new values where the old ones stood, or behind everything. */
+/* Cuts the source's metadata at the pairs that change: what lies between is copied, a changed pair takes the place of
+ * the old one, and a new one goes to the end. */
 static void copy_pairs(struct gguf_file *file, const struct change *changes)
 {
     static const struct gguf_metadata none = {.n_pairs = 0};
@@ -295,6 +314,7 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
     }
 }
 
+/* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown". */
 static enum vc_status lay_out_metadata(const struct gguf_plan *plan, struct gguf_files *files, size_t index)
 {
     struct change changes[GGUF_KNOWN_COUNT] = {{KEEP, 0}};
@@ -315,6 +335,7 @@ static enum vc_status lay_out_metadata(const struct gguf_plan *plan, struct gguf
 
 /* ---- tensor entries ---- */
 
+/* What the format can say of a tensor; *type is its number. */
 static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *out, uint32_t *type)
 {
     if (!vc_gguf_type(out->dtype, type)) {
@@ -332,7 +353,8 @@ static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *
     return VC_OK;
 }
 
-/* Behind those that its file has already; file_bytes is the end of its data as yet. */
+/* Appends the entry of output `index` to its file and gives it its place behind the tensors that are there already.
+ * Offsets count from the start of the data until place_data knows where that is. */
 static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
                                 size_t index)
 {
@@ -365,7 +387,7 @@ out:
     return status;
 }
 
-/* All entries are known, so that it is known where the data begins. */
+/* Metadata and entries of the file are complete: pads them, and moves the ends by the offset of the data. */
 static enum vc_status place_data(struct gguf_file *file, uint64_t *data_offset)
 {
     uint64_t head = VC_GGUF_HEADER_BYTES + file->metadata_bytes + file->entries.n;
@@ -379,7 +401,7 @@ static enum vc_status place_data(struct gguf_file *file, uint64_t *data_offset)
 
 /* ---- the whole ---- */
 
-/* Pairs of the files behind the first that only a division as it was can keep. */
+/* For the report: files behind the first may have pairs of their own, which only a division as it was can keep. */
 static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files)
 {
     enum vc_status status = VC_OK;
@@ -403,6 +425,7 @@ out:
     return status;
 }
 
+/* Entries first (their sizes decide where the data begins), then metadata, then absolute offsets. */
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out)
 {
     const struct vc_out_list *outs = plan->outs;

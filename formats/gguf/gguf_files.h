@@ -14,12 +14,14 @@
 #define VC_GGUF_MAX_FILES 65535 /* split.count has 16 bits */
 #define VC_GGUF_MAX_PARTS (2 * GGUF_KNOWN_COUNT + 2)
 
-/* A piece of the metadata: bytes of the source's file, or of `fresh`. */
+/* A piece of a file's metadata: bytes begin..end of the source's file, or of `fresh`. The pieces in a row are the
+ * metadata. */
 struct gguf_part {
     bool from_source;
     uint64_t begin, end;
 };
 
+/* One file of the output. */
 struct gguf_file {
     const char *name;              /* in the folder; NULL for a single file */
     struct vc_outfile *file;       /* NULL: nothing is written. In a folder it is the folder's */
@@ -38,6 +40,7 @@ struct gguf_file {
     atomic_uint_fast64_t got;
 };
 
+/* The plan: which output tensor goes to which file, and at which offset. */
 struct gguf_files {
     struct vc_arena arena;
     size_t n;
@@ -47,6 +50,7 @@ struct gguf_files {
     const char *note;  /* what cannot be kept, for the report; NULL: nothing */
 };
 
+/* What the plan is made from; filled by gguf_write.c. */
 struct gguf_plan {
     const struct vc_out_list *outs;
     const struct vc_model *model;
@@ -57,7 +61,8 @@ struct gguf_plan {
     unsigned shard, n_shards; /* as in vc_write_options */
 };
 
-/* Release also after a failure. */
+/* Called by the sink's layout. Refuses what GGUF cannot say (names above 63 bytes, more than 4 dimensions, types
+ * without a number). Release also after a failure. */
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out);
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
 

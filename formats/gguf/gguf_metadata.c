@@ -1,5 +1,11 @@
-/* gguf_metadata.c - the key-value pairs of a GGUF file: every one is checked, few are understood, none is held in
- * memory. A writer copies them from the file as they are. */
+/* gguf_metadata.c - the key-value pairs of a GGUF file, and the cursor that reads them.
+ *
+ *     u64 12 | "general.name" | u32 8 (string) | u64 5 | "llama"
+ *     u64 17 | "general.alignment" | u32 4 (u32) | u32 32
+ *     u64 21 | "tokenizer.ggml.tokens" | u32 9 (array) | u32 8 (of strings) | u64 32000 | u64 5 | "<unk>" | ...
+ *
+ * Every pair is checked (kinds, lengths against the file, keys that occur twice), few are understood, none is held in
+ * memory: a vocabulary has megabytes. A writer copies the pairs from the file. */
 #include "formats/gguf/gguf.h"
 
 #include <inttypes.h>
@@ -29,7 +35,8 @@ void vc_gguf_cursor_release(struct gguf_cursor *cursor)
     cursor->buffer = NULL;
 }
 
-/* cursor->at never passes the end of the file. */
+/* The file has n bytes more from the cursor on. The cursor never passes the end of the file, so the difference cannot
+ * wrap. */
 static enum vc_status need(const struct gguf_cursor *cursor, uint64_t n)
 {
     uint64_t left = cursor->file->size_bytes - cursor->at;
@@ -40,6 +47,7 @@ static enum vc_status need(const struct gguf_cursor *cursor, uint64_t n)
                                cursor->where, n, left);
 }
 
+/* The next piece of the file into the buffer. */
 static enum vc_status refill(struct gguf_cursor *cursor)
 {
     cursor->start = cursor->at;
@@ -87,6 +95,7 @@ enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v)
     return status;
 }
 
+/* Moves on without reading: the file is read by range, so skipped bytes cost nothing. */
 static enum vc_status skip(struct gguf_cursor *cursor, uint64_t n)
 {
     enum vc_status status = need(cursor, n);
@@ -97,6 +106,7 @@ static enum vc_status skip(struct gguf_cursor *cursor, uint64_t n)
 
 /* ---- one pair ---- */
 
+/* A pair while it is looked at. */
 struct pair {
     const char *key;
     uint32_t kind;
@@ -105,13 +115,14 @@ struct pair {
     struct gguf_place place;
 };
 
-/* Keys seen so far, each with its NUL. */
+/* Keys seen so far, one after the other with their NULs, so that those that occur twice can be found at the end. */
 struct keys {
     struct vc_text text;
     size_t *starts;
     size_t n;
 };
 
+/* Bytes of a number of that kind; 0: it is a string, an array or no kind at all. */
 static size_t scalar_bytes(uint32_t kind)
 {
     static const unsigned char bytes[GGUF_KIND_COUNT] = {
@@ -121,6 +132,7 @@ static size_t scalar_bytes(uint32_t kind)
     return kind < GGUF_KIND_COUNT ? bytes[kind] : 0;
 }
 
+/* Reads a string and keeps its beginning: up to capacity - 1 bytes go to `start`; capacity 0: it is only skipped. */
 static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_t capacity)
 {
     uint64_t n = 0;
@@ -139,6 +151,8 @@ out:
     return status;
 }
 
+/* Checks and skips an array. Strings have to be walked one by one, since each has its own length; before that, the
+ * count is held against the file, so that a wrong one cannot keep this busy. */
 static enum vc_status take_array(struct gguf_cursor *cursor)
 {
     uint32_t kind = 0;
@@ -169,6 +183,7 @@ out:
     return status;
 }
 
+/* A value of any kind. Numbers are kept in pair->value as 64 bits, strings in pair->text; arrays are skipped. */
 static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
 {
     unsigned char bytes[8] = {0};
@@ -190,6 +205,7 @@ out:
     return status;
 }
 
+/* Reads a key and adds it to the list of those seen. pair->key points into that list until the next key is added. */
 static enum vc_status take_key(struct gguf_cursor *cursor, struct keys *keys, struct pair *pair)
 {
     size_t at = keys->text.n;
@@ -225,7 +241,7 @@ out:
 
 /* ---- what is understood ---- */
 
-/* general.file_type; NULL where a number is not known. */
+/* The name that llama.cpp gives to a number of general.file_type, "Q4_K_M"; NULL where a number is not known. */
 static const char *file_type_name(uint64_t number)
 {
     static const char *const names[] = {
@@ -246,7 +262,7 @@ const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "ge
                                                           [GGUF_SPLIT_COUNT] = "split.count",
                                                           [GGUF_SPLIT_TENSORS] = "split.tensors.count"};
 
-/* A whole number from 0 on. */
+/* True for a number of a kind that has only whole numbers from 0 on, or a signed one that is not negative. */
 static bool is_whole(const struct pair *pair)
 {
     switch (pair->kind) {
@@ -262,6 +278,7 @@ static bool is_whole(const struct pair *pair)
     }
 }
 
+/* general.alignment: a power of two, as u32. Loaders compute the place of the data with it, so nothing else will do. */
 static enum vc_status note_alignment(const struct gguf_cursor *cursor, const struct pair *pair,
                                      struct gguf_metadata *metadata)
 {
@@ -277,6 +294,8 @@ static enum vc_status note_alignment(const struct gguf_cursor *cursor, const str
     return VC_OK;
 }
 
+/* Looks whether the pair is one of the few that mean something here: the alignment, the known pairs (their place is
+ * kept for the writer), and what `inspect` shows. */
 static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *pair, struct vc_model *model,
                            struct gguf_metadata *metadata)
 {
@@ -317,6 +336,7 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Two pairs of one key would be read differently by different loaders. Sorted, the same keys are neighbours. */
 static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
 {
     const char **sorted = vc_alloc_array(ctx, VC_TAG_IO, keys->n, sizeof(const char *));
@@ -341,6 +361,7 @@ out:
     return status;
 }
 
+/* Pair by pair; every sentence names the pair or its key. */
 enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model *model, uint64_t n_pairs,
                                      struct gguf_metadata *metadata)
 {

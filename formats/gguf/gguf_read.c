@@ -1,8 +1,13 @@
 /* gguf_read.c - opens a GGUF file, or several that belong together, as a model: one tensor per entry, dimensions turned
- * round to NumPy's order.
+ * round to NumPy's order. The bytes: gguf.h.
+ *
+ *     vc_model_open -> gguf_open -> gguf_split.c finds the files
+ *                                -> first walk over the entries of each: check everything, count names and dimensions
+ *                                -> second walk: store them in memory of exactly that size
+ *     passes        -> gguf_read: a range of a tensor's data, from any thread
  *
  * As strict as the loader that these files are made for: offsets have to be the running sum of padded sizes in the
- * order of the entries, names are short, rows are whole blocks. There is no checksum in this format. */
+ * order of the entries, names are short, rows are whole blocks. What this reader lets through, llama.cpp opens. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +18,8 @@
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 
-/* By their numbers in the format. Types that it has given up (4, 5, 31-33, 36-38) have no entry, and RAW is 0. */
+/* Element types by their numbers in the format. Types that the format has given up (4, 5, 31-33, 36-38) have no entry,
+ * which makes them 0, VC_DTYPE_RAW: "not known". */
 static const unsigned char dtypes[] = {
     [0] = VC_DTYPE_F32,      [1] = VC_DTYPE_F16,     [2] = VC_DTYPE_Q4_0,     [3] = VC_DTYPE_Q4_1,
     [6] = VC_DTYPE_Q5_0,     [7] = VC_DTYPE_Q5_1,    [8] = VC_DTYPE_Q8_0,     [9] = VC_DTYPE_Q8_1,
@@ -43,6 +49,8 @@ bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type)
 
 /* ---- one tensor entry ---- */
 
+/* A tensor entry while it is read. In the file: u64 length and name, u32 number of dimensions, the dimensions fastest
+ * first (u64 each), u32 type, u64 offset in the data. */
 struct entry {
     char name[VC_GGUF_MAX_NAME + 1];
     size_t name_bytes;
@@ -53,6 +61,8 @@ struct entry {
     bool broken; /* only while findings are collected: it is left out */
 };
 
+/* Reads the name. One that is no UTF-8 is a finding (its entry can still be skipped); one that is too long is not,
+ * because nobody would know where the entry ends. */
 static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint64_t n = 0;
@@ -77,6 +87,8 @@ out:
     return status;
 }
 
+/* Reads the dimensions into NumPy's order and counts the elements; 2^63 or more are refused here, so that later
+ * products of sizes cannot wrap. */
 static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
 {
     enum vc_status status;
@@ -99,6 +111,7 @@ out:
     return status;
 }
 
+/* Rows are whole blocks (a Q4_0 block has 32 elements), and the tensor is below 2^63 bytes. Sets size_bytes. */
 static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
 {
     uint64_t row = entry->n_dims == 0 ? 1 : entry->shape[entry->n_dims - 1];
@@ -117,13 +130,15 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct entry *entry)
     return VC_OK;
 }
 
-/* A violation behind which the next entry can be found; with findings, the entry is left out. */
+/* Reports a violation after which the next entry can still be found. Without findings it is the failure that it was;
+ * with findings it is noted and the entry is left out of the model. */
 static enum vc_status note(const struct gguf_cursor *cursor, struct entry *entry, const char *id, enum vc_status status)
 {
     entry->broken = entry->broken || status != VC_OK;
     return vc_collect(cursor->ctx, status, id, entry->name);
 }
 
+/* One entry: everything in it is checked but its offset, which add_entry compares with the tensors before it. */
 static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint32_t type = 0;
@@ -146,7 +161,7 @@ out:
 
 /* ---- all entries ---- */
 
-/* What a walk over the entries adds up, so that the next one can store without growing anything. */
+/* What a walk over the entries adds up. The first walk tells the second how much memory names and shapes need. */
 struct sums {
     uint64_t n_tensors;
     uint64_t name_bytes, n_dims;
@@ -156,6 +171,8 @@ struct sums {
     bool incomplete;     /* ... or of any tensor */
 };
 
+/* Tensors follow each other without holes, each padded to the alignment: the entry's offset has to be where the one
+ * before it ended. Behind a broken entry that is not known, so nothing is compared. */
 static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, uint32_t alignment, struct sums *sums)
 {
     uint64_t last;
@@ -183,7 +200,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, u
     return VC_OK;
 }
 
-/* Where the next tensor of the model is stored. */
+/* Where the second walk puts the next tensor of the model. */
 struct store {
     struct gguf *self;
     struct vc_model *model;
@@ -192,6 +209,7 @@ struct store {
     uint64_t *shapes;
 };
 
+/* The entry becomes tensor number model->n_tensors. Name and shape are copied into the blocks that `allocate` made. */
 static void store_entry(const struct entry *entry, struct store *to)
 {
     struct vc_model *model = to->model;
@@ -216,8 +234,9 @@ static void store_entry(const struct entry *entry, struct store *to)
     model->io[i] = (struct vc_tensor_io){.raw_bytes = entry->size_bytes, .shard = to->shard};
 }
 
-/* Twice over the entries: first everything is checked and counted (`to` NULL), then it is stored where there is room
- * for `counted`. */
+/* Goes over the entries from the cursor on; called twice for each file. First with `to` NULL: everything is checked and
+ * counted. Then with room for what was `counted`: the entries are stored. The sums are compared in the second walk,
+ * because the file may have been changed in between. */
 static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignment, struct store *to,
                                    const struct sums *counted, struct sums *sums)
 {
@@ -248,6 +267,7 @@ out:
     return status;
 }
 
+/* Makes the tables of the model, as large as the first walk said. */
 static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, struct gguf *self, struct vc_model *model)
 {
     size_t n = (size_t)sums->n_tensors;
@@ -267,7 +287,8 @@ out:
     return status;
 }
 
-/* The data section: from the next multiple of the alignment to the end of the file. */
+/* The data begins at the next multiple of the alignment behind the entries and reaches to the end of the file: not one
+ * byte less than the tensors need, and not more than their last padding. */
 static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, uint64_t entries_end,
                                  const struct sums *sums)
 {
@@ -290,6 +311,8 @@ static enum vc_status check_data(struct vc_ctx *ctx, struct gguf_shard *shard, u
 
 /* ---- the file ---- */
 
+/* Version 0 is a header that was written first and never completed. A big-endian file has its version in the other two
+ * bytes. Version 1 had other sizes and is not made any more. */
 static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
 {
     if (version == 0) {
@@ -323,12 +346,14 @@ out:
     return status;
 }
 
-/* A file as the first walk leaves it for the second. */
+/* What the first walk over a file leaves for the second. */
 struct walk {
     struct sums sums;
     uint64_t entries; /* where they begin */
 };
 
+/* The first walk over one file. Facts for `inspect` come from the first file only. With findings, a failure that ends
+ * the walk says at which byte that was. */
 static enum vc_status check_shard(struct vc_ctx *ctx, struct gguf *self, size_t index, struct vc_model *model,
                                   struct walk *walk)
 {
@@ -349,6 +374,7 @@ out:
     return status;
 }
 
+/* The second walk over one file. */
 static enum vc_status store_shard(struct vc_ctx *ctx, const struct walk *walk, struct store *to)
 {
     const struct gguf_shard *shard = &to->self->shards[to->shard];
@@ -364,6 +390,8 @@ out:
     return status;
 }
 
+/* The first walk over all files. A file that cannot be read is left out where findings are collected; then the numbers
+ * of split.tensors.count are not compared. */
 static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model, struct walk *walks,
                                    struct sums *total)
 {
@@ -392,6 +420,7 @@ out:
     return status;
 }
 
+/* For `inspect`: how many files the model has, or that the others cannot be found because this one was renamed. */
 static enum vc_status tell_division(struct vc_ctx *ctx, const struct gguf *self, struct vc_model *model)
 {
     uint64_t count = self->shards[0].metadata.values[GGUF_SPLIT_COUNT];
@@ -406,6 +435,7 @@ static enum vc_status tell_division(struct vc_ctx *ctx, const struct gguf *self,
                : VC_OK;
 }
 
+/* Both walks. Findings are muted in the second, which would find the same again. */
 static enum vc_status read_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model)
 {
     struct walk *walks = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *walks);
@@ -431,6 +461,8 @@ out:
     return status;
 }
 
+/* vc_source_ops.read. Raw bytes and values are the same here: blocks and little-endian numbers, as passes want them.
+ * There is no checksum to compare, so `check` is not used. */
 static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                 uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
@@ -449,6 +481,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }
 
+/* vc_source_ops.close: everything that gguf_open and its helpers made. */
 static void gguf_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
@@ -471,12 +504,14 @@ static void gguf_close(struct vc_model *model)
 
 static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_close};
 
+/* vc_format.probe. Four bytes are enough: nothing else begins with "GGUF". */
 static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     (void)file_bytes;
     return n >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
 }
 
+/* vc_format.open. */
 static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                 struct vc_model *model)
 {

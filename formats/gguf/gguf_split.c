@@ -1,5 +1,10 @@
-/* gguf_split.c - the files that a GGUF model is divided into: "<prefix>-00001-of-00003.gguf" and so on, each with
- * split.no, split.count and split.tensors.count in its metadata. Looks for no other names, and in no other folder. */
+/* gguf_split.c - finds the files that a GGUF model is divided into, and checks what they say of each other.
+ *
+ *     "big-00001-of-00003.gguf"     split.no 0, split.count 3, split.tensors.count 291, and the metadata of the model
+ *     "big-00002-of-00003.gguf"     split.no 1, split.count 3, split.tensors.count 291
+ *     "big-00003-of-00003.gguf"     split.no 2, split.count 3, split.tensors.count 291
+ *
+ * Any of them may be given. The others are looked for under these names in the same folder and nowhere else. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +23,8 @@ static const char *base_name(const char *path)
 
 /* ---- which files ---- */
 
-/* What the given file says of itself; 1 where it is whole. */
+/* split.count of a file, 1 where it has none. Findings are muted: the file is read again in full, and what is wrong
+ * with it is said then. */
 static enum vc_status read_count(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *count)
 {
     struct gguf_cursor cursor;
@@ -36,7 +42,8 @@ out:
     return status;
 }
 
-/* The name says that the file is one of several; *several: its metadata, too. */
+/* *several becomes true where name and metadata both say that the file is one of several. A file whose metadata cannot
+ * be read counts as whole here; the reader refuses it a moment later with a better sentence. */
 static enum vc_status is_several(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_numbered_name *name,
                                  bool *several)
 {
@@ -58,6 +65,7 @@ static enum vc_status is_several(struct vc_ctx *ctx, const struct vc_infile *fil
     return VC_OK;
 }
 
+/* Opens one of the other files. One that is no GGUF file is refused as what it is (a Git LFS pointer, say). */
 static enum vc_status open_other(struct vc_ctx *ctx, struct gguf_shard *shard, const struct vc_model *model)
 {
     enum vc_status status = vc_infile_open_other(ctx, shard->path, base_name(model->path), &shard->file);
@@ -70,7 +78,8 @@ static enum vc_status open_other(struct vc_ctx *ctx, struct gguf_shard *shard, c
     return status;
 }
 
-/* The others beside the given one, whose place its name tells. */
+/* Makes self->shards for all files and opens those that were not given. The model's size becomes that of all of them,
+ * and model->inputs lists the others, so that an output cannot overwrite them. */
 static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name *name, struct gguf *self,
                                struct vc_model *model)
 {
@@ -135,6 +144,7 @@ enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *sha
 
 /* ---- what they say ---- */
 
+/* File number `index` says of itself that it is that one. */
 static enum vc_status check_one(struct vc_ctx *ctx, const struct gguf *self, size_t index)
 {
     const struct gguf_metadata *metadata = &self->shards[index].metadata;

@@ -1,7 +1,13 @@
-/* gguf_write.c - GGUF output: header, metadata, tensor entries, then the tensors, each padded to the alignment; one
- * file, or a folder of several.
+/* gguf_write.c - the writer of GGUF: one file, or a folder of several. gguf_files.c plans what stands where; this
+ * writes it.
  *
- * Everything is known before the first weight is read, so a tile goes straight to its place, from any thread. */
+ *     0                 header (24 bytes)      gguf_finish, when all values are there
+ *     24                metadata, entries      copied from the source or made by gguf_files.c; gguf_finish
+ *     data offset       values                 gguf_emit, at their places, from any thread in any order
+ *     behind each       padding                holes of the file, which read as zeros; the last one is written
+ *
+ * Everything is known before the first weight is read, so a tile goes straight to its place, and a file that is not
+ * complete has no header. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,6 +20,7 @@
 
 #define COPY_BYTES ((size_t)64 << 10)
 
+/* `self` of the sink. file and folder are both NULL where only sizes are wanted (--dry-run). */
 struct gguf_sink {
     struct vc_outfile *file;     /* a single file that is written */
     struct vc_outfolder *folder; /* a folder that is written; neither: sizes only */
@@ -23,6 +30,7 @@ struct gguf_sink {
     struct gguf_files files;
 };
 
+/* The bytes that this worker writes. */
 static uint64_t file_bytes_of(const struct gguf_sink *self)
 {
     uint64_t total = 0;
@@ -34,7 +42,8 @@ static uint64_t file_bytes_of(const struct gguf_sink *self)
     return total;
 }
 
-/* The files of the output come to be known by the folder, or are the only one. */
+/* Gives each file of the plan its output: a file in the folder, or the only one. With --shard, files of other workers
+ * have none. */
 static enum vc_status add_files(struct vc_ctx *ctx, struct gguf_sink *self)
 {
     enum vc_status status = VC_OK;
@@ -52,6 +61,8 @@ out:
     return status;
 }
 
+/* vc_sink_ops.layout: plans files, metadata and places from the list of outputs, and looks whether the disk has room.
+ * With --shard nothing is created yet, since a shared folder stays once it is made. */
 static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
 {
@@ -79,6 +90,7 @@ out:
 
 /* ---- the sink ---- */
 
+/* vc_sink_ops.begin: opens the files. */
 static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
@@ -95,6 +107,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.emit: a piece of a tensor, at its place. Called from any thread. */
 static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct gguf_sink *self = sink->self;
@@ -105,6 +118,7 @@ static enum vc_status gguf_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
                             packet->n_bytes);
 }
 
+/* A part of the source's metadata, byte for byte, to offset `to` of the output. */
 static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_file *file, const struct gguf_part *part,
                                        uint64_t to, char *buffer)
 {
@@ -121,7 +135,8 @@ out:
     return status;
 }
 
-/* Everything before the data, and the padding behind it, which nothing else would write. */
+/* Everything before the data, and the padding behind the last value. The padding between tensors is never written: a
+ * hole in a file reads as zeros. At the end of the file there would be no hole, only a shorter file. */
 static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_file *file)
 {
     unsigned char head[VC_GGUF_HEADER_BYTES] = {'G', 'G', 'U', 'F', VC_GGUF_VERSION};
@@ -157,6 +172,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.finish: checks that every byte of every tensor came, completes each file and brings it to the disk. */
 static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct gguf_sink *self = sink->self;
@@ -180,6 +196,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.commit: the output gets its name. */
 static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
@@ -187,6 +204,7 @@ static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
     return self->folder != NULL ? vc_outfolder_commit(ctx, self->folder) : vc_outfile_commit(ctx, self->file);
 }
 
+/* vc_sink_ops.free: also removes what was not committed. */
 static void gguf_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
@@ -199,6 +217,7 @@ static void gguf_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* vc_sink_ops.can_hold: what the format has a number for. */
 static bool gguf_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     uint32_t type;
@@ -215,6 +234,7 @@ static const struct vc_sink_ops gguf_sink_ops = {.layout = gguf_layout,
                                                  .free = gguf_free,
                                                  .can_hold = gguf_can_hold};
 
+/* Refuses options that mean nothing for GGUF, with what to do instead. */
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_options *options)
 {
     const struct vc_dialect *asked = NULL;
@@ -232,7 +252,8 @@ out:
     return status;
 }
 
-/* Files are called as the folder is. */
+/* Files are called as their folder is: "out/tiny/" gives "tiny", and so "tiny-00001-of-00003.gguf". No output: "model".
+ */
 static const char *make_prefix(struct vc_ctx *ctx, struct gguf_sink *self, const char *path)
 {
     size_t n = path != NULL ? strlen(path) : 0;
@@ -246,6 +267,8 @@ static const char *make_prefix(struct vc_ctx *ctx, struct gguf_sink *self, const
     return vc_arena_printf(ctx, &self->arena, "%.*s", (int)(n == 0 ? 5 : n - begin), n == 0 ? "model" : path + begin);
 }
 
+/* One file or a folder, from the options and from how the source is divided; and what is wrong with the output's name.
+ */
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options, struct gguf_sink *self)
 {
     size_t n_files = self->plan.source != NULL ? self->plan.source->n_shards : 1;

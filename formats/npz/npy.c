@@ -1,7 +1,8 @@
-/* npy.c - parses the header of an npy array.
+/* npy.c - parses the header of an npy array (npy.h has the bytes). Reads no data.
  *
- * The header is a Python dict literal; this accepts exactly the literals that NumPy writes, in any key order and with
- * any white space, and evaluates nothing. It does not read the data. */
+ * The text is a Python dict literal, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }". This accepts the
+ * literals that NumPy writes, in any key order and with any white space, and evaluates nothing: a header is no program.
+ */
 #include "formats/npz/npy.h"
 
 #include <inttypes.h>
@@ -12,11 +13,13 @@
 
 #define VC_NPY_MAGIC_BYTES 6
 
+/* The text while it is parsed; `p` is the next character. Positions in sentences count from start. */
 struct npy_text {
     struct vc_ctx *ctx;
     const unsigned char *start, *p, *end;
 };
 
+/* A string of the text, without its quotes. */
 struct npy_string {
     const unsigned char *p;
     size_t n;
@@ -24,7 +27,7 @@ struct npy_string {
 
 /* ------------------------------------------------------------------------------------------------ the literal */
 
-/* "found X at byte N, expected Y" */
+/* Fails with "found X at byte N, expected Y". */
 static enum vc_status unexpected(const struct npy_text *text, const char *expected)
 {
     char found[32];
@@ -59,6 +62,7 @@ static bool take(struct npy_text *text, char c)
     return false;
 }
 
+/* A string in quotes of either kind. Escapes are refused: none of the three keys and no 'descr' of numbers has any. */
 static enum vc_status parse_string(struct npy_text *text, const char *expected, struct npy_string *out)
 {
     unsigned char quote;
@@ -88,6 +92,7 @@ static bool string_is(const struct npy_string *s, const char *what)
     return s->n == strlen(what) && memcmp(s->p, what, s->n) == 0;
 }
 
+/* True (and past it) when the text goes on with that word. */
 static bool take_word(struct npy_text *text, const char *word)
 {
     size_t n = strlen(word);
@@ -109,7 +114,7 @@ static enum vc_status parse_bool(struct npy_text *text, bool *out)
     return VC_OK;
 }
 
-/* Digits without sign; Python 2 wrote an L after long ones. */
+/* One dimension: digits without a sign. Python 2 wrote an L after long ones. */
 static enum vc_status parse_dim(struct npy_text *text, uint64_t *out)
 {
     const unsigned char *first;
@@ -140,7 +145,7 @@ static enum vc_status parse_dim(struct npy_text *text, uint64_t *out)
     return VC_OK;
 }
 
-/* "()", "(3,)", "(3, 4)", "(3, 4,)"; "(3)" is a number in Python and no shape. */
+/* "()", "(3,)", "(3, 4)", "(3, 4,)". "(3)" is a number in Python and no tuple, so it is refused. */
 static enum vc_status parse_shape(struct npy_text *text, struct vc_npy_header *out)
 {
     enum vc_status status = VC_OK;
@@ -168,6 +173,7 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ descr */
 
+/* 'descr' of the types that have a dtype here. */
 struct npy_descr {
     char letter;
     uint8_t item_bytes;
@@ -180,6 +186,7 @@ static const struct npy_descr descrs[] = {{'b', 1, VC_DTYPE_BOOL}, {'i', 1, VC_D
                                           {'f', 2, VC_DTYPE_F16},  {'f', 4, VC_DTYPE_F32},  {'f', 8, VC_DTYPE_F64},
                                           {'c', 8, VC_DTYPE_C64},  {'c', 16, VC_DTYPE_C128}};
 
+/* The end of a sentence that refuses a dtype by its letter. */
 static const char *why_no_weights(char letter)
 {
     switch (letter) {
@@ -203,7 +210,8 @@ static enum vc_status refuse_descr(struct vc_ctx *ctx, const struct npy_string *
                    why_no_weights(letter));
 }
 
-/* [<>|=] letter digits */
+/* 'descr' is an optional byte order (< little, > big, | none, = that of the machine), a letter and the bytes of an
+ * element: "<f4", ">i2", "|u1", "V2". */
 static enum vc_status parse_descr(struct vc_ctx *ctx, const struct npy_string *s, struct vc_npy_header *out)
 {
     static const size_t n_descrs = sizeof descrs / sizeof descrs[0];
@@ -244,6 +252,8 @@ static enum vc_status parse_descr(struct vc_ctx *ctx, const struct npy_string *s
     return refuse_descr(ctx, s, letter);
 }
 
+/* The value of 'descr'. Lists are structured dtypes and tuples are sub-arrays; both are several kinds of numbers in one
+ * array. */
 static enum vc_status parse_descr_value(struct npy_text *text, struct vc_npy_header *out)
 {
     struct npy_string s = {NULL, 0};
@@ -266,6 +276,7 @@ static enum vc_status parse_descr_value(struct npy_text *text, struct vc_npy_hea
 enum { KEY_DESCR, KEY_ORDER, KEY_SHAPE, N_KEYS };
 static const char *const key_names[N_KEYS] = {"descr", "fortran_order", "shape"};
 
+/* One key with its value; each of the three keys may come once. */
 static enum vc_status parse_entry(struct npy_text *text, bool *seen, struct vc_npy_header *out)
 {
     struct npy_string key = {NULL, 0};
@@ -302,6 +313,7 @@ out:
     return status;
 }
 
+/* The whole text: all three keys, no other, nothing behind the closing brace. */
 static enum vc_status parse_dict(struct npy_text *text, struct vc_npy_header *out)
 {
     bool seen[N_KEYS] = {false, false, false};
@@ -348,7 +360,8 @@ static void shape_text(const struct vc_npy_header *h, char *dst, size_t capacity
     }
 }
 
-/* The product is taken over the dimensions that are not 0, so that a 0 cannot hide an overflow. */
+/* Sets n_elems and data_bytes. The product is taken over the dimensions that are not 0, so that a 0 cannot hide an
+ * overflow; header and data together stay below 2^63. */
 static enum vc_status count_elems(struct vc_ctx *ctx, struct vc_npy_header *h)
 {
     char shape[160];

@@ -1,7 +1,14 @@
-/* npy.h - the header of an npy array: parse and write. Also the format for single .npy files.
+/* npy.h - the header of an npy array: parse (npy.c) and write (npy_write.c). Used for members of an npz and for .npy
+ * files.
  *
- *     93 'N' 'U' 'M' 'P' 'Y' | major | minor | header length (u16 LE in 1.0, u32 LE in 2.0 and 3.0) | text | data
- *     text: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } padded with spaces, ends in \n */
+ *     offset  bytes  what                     an f4 array of shape (2, 3), as NumPy writes it
+ *          0      6  magic                    93 4e 55 4d 50 59           "\x93NUMPY"
+ *          6      2  version                  01 00                       1.0
+ *          8      2  length of the text       76 00                       118 (u16; u32 in versions 2.0 and 3.0)
+ *         10    118  text                     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   ... \n
+ *        128     24  data                     00 00 80 3f ...
+ *
+ * The text is padded with spaces so that the data begins at a multiple of 64. */
 #ifndef VC_FORMATS_NPY_H
 #define VC_FORMATS_NPY_H
 
@@ -12,6 +19,7 @@
 #define VC_NPY_PREFIX_BYTES 12 /* enough to learn the header's length */
 #define VC_NPY_MAX_HEADER   ((size_t)64 << 10)
 
+/* What a header says. dtype, item_bytes and big_endian come from 'descr'. */
 struct vc_npy_header {
     enum vc_dtype dtype; /* VOID for V<n> */
     uint32_t item_bytes;

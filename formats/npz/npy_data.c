@@ -1,8 +1,11 @@
 /* npy_data.c - reads array data by range: plain, or gathered from Fortran order with bounded memory.
  *
- * An array of shape (d0, d1, ...) in Fortran order is, in memory, a sequence of columns: the d0 elements that share
- * their other indices. A range in C order is cut into rectangles (rows ra..rb, columns ja..jb), and each rectangle is
- * collected column piece by column piece. Short columns are read many at a time through a window. */
+ *     shape (2, 3)   C order  a00 a01 a02 a10 a11 a12       Fortran order in the file  a00 a10 a01 a11 a02 a12
+ *                                                                                      column  column  column
+ *
+ * An array of shape (d0, d1, ...) in Fortran order is a sequence of columns: the d0 elements that share their other
+ * indices. A range in C order is cut into rectangles (rows ra..rb, columns ja..jb), and each rectangle is collected
+ * column piece by column piece. Short columns are read many at a time through a window. */
 #include "formats/npz/npy_data.h"
 
 #include <string.h>
@@ -47,6 +50,7 @@ enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, co
 
 /* ------------------------------------------------------------------------------------------------ Fortran order */
 
+/* One read of a Fortran array. Rows are dimension 0; `inner` columns stand for all other dimensions together. */
 struct gather {
     struct vc_ctx *ctx;
     const struct vc_npy_data *data;
@@ -58,7 +62,8 @@ struct gather {
     uint64_t index[VC_MAX_DIMS]; /* the odometer, dimensions 1.. */
 };
 
-/* `need` bytes of the data from `pos` on, at most a window. */
+/* *out points to `need` bytes of the data from `pos` on, at most a window; they stay there until the next call. Columns
+ * that are short (`wide`) are read ahead, since the next ones are wanted at once. */
 static enum vc_status fetch(struct gather *g, uint64_t pos, size_t need, const unsigned char **out)
 {
     enum vc_status status = VC_OK;
@@ -79,7 +84,8 @@ out:
     return status;
 }
 
-/* n elements, neighbours in src, to places `stride` bytes apart. Constant sizes let memcpy become one move. */
+/* Puts n elements that are neighbours in src to places `stride` bytes apart in dst. Constant sizes let memcpy become
+ * one move. */
 static void scatter(unsigned char *dst, size_t stride, const unsigned char *src, size_t n, size_t item)
 {
     size_t i;
@@ -108,7 +114,7 @@ static void scatter(unsigned char *dst, size_t stride, const unsigned char *src,
     }
 }
 
-/* Rows ra.. of all columns, in the order of the file. */
+/* n_rows whole rows from ra on: goes through the columns in the order of the file and puts a piece of each into dst. */
 static enum vc_status gather_rows(struct gather *g, uint64_t ra, uint64_t n_rows, unsigned char *dst)
 {
     const struct vc_npy_data *data = g->data;
@@ -149,7 +155,8 @@ out:
     return status;
 }
 
-/* Columns ja.. of one row, in C order. */
+/* n elements of one row from column ja on, in C order: one element per column, found with an odometer over the indices.
+ */
 static enum vc_status gather_piece(struct gather *g, uint64_t row, uint64_t ja, uint64_t n, unsigned char *dst)
 {
     const struct vc_npy_data *data = g->data;
@@ -183,6 +190,7 @@ out:
     return status;
 }
 
+/* n elements from `first` on: the rest of a row, whole rows, the beginning of a row. */
 static enum vc_status gather_range(struct vc_ctx *ctx, const struct vc_npy_data *data, uint64_t first, uint64_t n,
                                    unsigned char *dst)
 {

@@ -8,6 +8,8 @@
 /* Memory that a gathering read takes. */
 #define VC_NPY_WINDOW_BYTES ((size_t)64 << 10)
 
+/* Where and how the data of one array lies; made from its header by vc_npy_data_init, then file, offset and shape are
+ * set. */
 struct vc_npy_data {
     const struct vc_infile *file;
     uint64_t offset; /* of the first element in the file */

@@ -1,4 +1,5 @@
-/* npy_file.c - a single .npy file as a model with one tensor, "arr_0". The format has no checksum. */
+/* npy_file.c - opens a single .npy file (npy.h has the bytes) as a model with one tensor, "arr_0", the name that
+ * np.savez gives to an array without a name. The format has no checksum, and its data is read by range. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,12 +12,15 @@
 
 #define VC_NPY_TENSOR "arr_0"
 
+/* `self` of the model. */
 struct npy_file {
     struct vc_infile *file;
     struct vc_npy_data data;
     uint64_t shape[VC_MAX_DIMS];
 };
 
+/* vc_source_ops.read. RAW is the file as it is, header included, so that a kept array can be copied bit for bit; VALUES
+ * come in C order and little-endian. */
 static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
@@ -37,6 +41,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 
+/* vc_source_ops.stream_bytes: the window for Fortran order. */
 static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     const struct npy_file *self = model->self;
@@ -57,6 +62,8 @@ static void npy_close(struct vc_model *model)
 
 static const struct vc_source_ops npy_ops = {.read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close};
 
+/* vc_format.probe. Files that are shorter than the magic count as well, if they begin like it: the reader says what is
+ * missing. */
 static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -65,6 +72,7 @@ static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return memcmp(head, magic, n < sizeof magic ? n : sizeof magic) == 0 ? 100 : 0;
 }
 
+/* Reads and parses the header; the file has to end where the data does. */
 static enum vc_status read_header(struct vc_ctx *ctx, struct vc_infile *file, struct vc_npy_header *header)
 {
     unsigned char prefix[VC_NPY_PREFIX_BYTES];
@@ -90,6 +98,7 @@ out:
     return status;
 }
 
+/* The only tensor of the model. */
 static void fill_tensor(struct vc_model *model, struct npy_file *self, const struct vc_npy_header *header,
                         const struct vc_open_options *options)
 {
@@ -110,6 +119,7 @@ static void fill_tensor(struct vc_model *model, struct npy_file *self, const str
     model->n_tensors = 1;
 }
 
+/* vc_format.open. */
 static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                struct vc_model *model)
 {

@@ -1,4 +1,7 @@
-/* npy_write.c - npy output: the header, and the sink for single .npy files.
+/* npy_write.c - writes npy: the header (also for members of an npz), and the sink for single .npy files.
+ *
+ *     0     header, version 1.0, a multiple of 64 bytes     npy_finish
+ *     .     the array in C order, little-endian             npy_emit, at its place, from any thread
  *
  * A .npy holds one array and nothing else, so quantized output (codes and scales) and bf16 (which needs the manifest)
  * become an npz, unless the name that was asked for says .npy: then the user hears what to do. */
@@ -20,7 +23,8 @@
 
 /* ---- header ---- */
 
-/* NumPy's description; NULL for what has none. */
+/* NumPy's name of a type, "<f4"; NULL for what NumPy has none of. bf16 is written as u2, and the manifest says what it
+ * is. */
 static const char *descr_of(enum vc_dtype dtype)
 {
     static const char *const descr[VC_DTYPE_COUNT] = {
@@ -32,7 +36,8 @@ static const char *descr_of(enum vc_dtype dtype)
     return (unsigned)dtype < VC_DTYPE_COUNT ? descr[dtype] : NULL;
 }
 
-/* The literal without padding; its length. 64 dimensions of 20 digits are far below version 1.0's limit of 65,535. */
+/* The literal without padding into dst; tells its length. 64 dimensions of 20 digits are far below version 1.0's limit
+ * of 65,535. */
 static size_t header_text(char *dst, size_t capacity, const char *descr, unsigned n_dims, const uint64_t *shape)
 {
     size_t n = (size_t)snprintf(dst, capacity, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
@@ -73,6 +78,7 @@ size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, un
 
 /* ---- the sink ---- */
 
+/* `self` of the sink. */
 struct npy_sink {
     const struct vc_model *model;
     struct vc_write_options options;
@@ -90,7 +96,7 @@ static bool ends_in(const char *path, const char *suffix)
     return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
-/* Why it has to be an npz; NULL if an npy will do. */
+/* Why the output has to be an npz; NULL if an npy will do. */
 static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
 {
     if (outs->n != 1) {
@@ -106,7 +112,7 @@ static const char *needs_npz(const struct npy_sink *self, const struct vc_out_li
     return NULL;
 }
 
-/* From here on the sink is an npz sink. */
+/* Turns the sink, in place, into one of npz, which goes on with the output file that this one has opened. */
 static enum vc_status become_npz(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                  uint64_t *file_bytes)
 {
@@ -120,6 +126,7 @@ static enum vc_status become_npz(struct vc_ctx *ctx, struct vc_sink *sink, const
     return sink->ops->layout(ctx, sink, outs, file_bytes);
 }
 
+/* vc_sink_ops.layout: npy or npz, header, size, room on the disk. */
 static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                  uint64_t *file_bytes)
 {
@@ -157,6 +164,7 @@ static enum vc_status npy_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     return vc_outfile_begin(ctx, self->file);
 }
 
+/* vc_sink_ops.emit. */
 static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct npy_sink *self = sink->self;
@@ -165,6 +173,8 @@ static enum vc_status npy_emit(struct vc_ctx *ctx, struct vc_sink *sink, const s
     return vc_outfile_write(ctx, self->file, self->header_bytes + packet->offset, packet->data, packet->n_bytes);
 }
 
+/* vc_sink_ops.finish: the header comes last, so that a file that is not complete does not look like one. Raw output
+ * brought its own header. */
 static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct npy_sink *self = sink->self;
@@ -201,7 +211,7 @@ static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
-/* bf16 is decided by the layout: it may make the output an npz. */
+/* vc_sink_ops.can_hold. bf16 is decided by the layout: it may make the output an npz. */
 static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;

@@ -10,6 +10,7 @@
 #include "formats/io/byte_order.h"
 #include "formats/npz/npz_internal.h"
 
+/* A deflated member that is being read front to back. */
 struct vc_source_stream {
     const struct vc_model *model;
     const struct npz_member *member;
@@ -24,13 +25,15 @@ struct vc_source_stream {
 
 /* ------------------------------------------------------------------------------------------------ checks */
 
+/* Bytes of a form: the values are the member without its npy header. */
 static uint64_t form_bytes(const struct npz_member *member, enum vc_form form)
 {
     return form == VC_FORM_VALUES && member->kind == NPZ_ARRAY ? member->data.size_bytes : member->entry->size_bytes;
 }
 
-/* Counts a piece of a form; when that completes it, the CRC is compared and counting starts again. crc: of the piece,
- * which ends n_after bytes before the end of the member. */
+/* Counts a piece of a form that was read; the one that completes it compares the CRC, and counting starts again. crc is
+ * of the piece, which ends n_after bytes before the end of the member. A member in a spool was checked when it was
+ * inflated. */
 static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, const struct npz_member *member,
                                  enum vc_form form, struct vc_check *check, size_t n, uint64_t n_after, uint32_t crc)
 {
@@ -64,7 +67,7 @@ static enum vc_status note_piece(struct vc_ctx *ctx, const struct npz *self, con
 
 /* ------------------------------------------------------------------------------------------------ by range */
 
-/* A run of bytes of the file, with its CRC where that is wanted. */
+/* Reads bytes of a file in blocks that stay in the cache, with their CRC where that is wanted. */
 static enum vc_status read_run(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, unsigned char *dst,
                                size_t n, bool check, uint32_t *crc)
 {
@@ -86,6 +89,8 @@ out:
     return status;
 }
 
+/* A range of a stored or spooled member: finds where it lies, reads or gathers it, counts it, puts numbers into
+ * little-endian order. The CRC is taken before the bytes are swapped. */
 static enum vc_status read_form(struct vc_ctx *ctx, struct npz *self, struct npz_member *member, enum vc_form form,
                                 uint64_t offset, unsigned char *dst, size_t n, struct vc_check *check)
 {
@@ -123,6 +128,7 @@ out:
     return status;
 }
 
+/* vc_source_ops.read: any thread, any range. */
 enum vc_status vc_npz_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                            uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
@@ -134,6 +140,7 @@ enum vc_status vc_npz_read(struct vc_ctx *ctx, const struct vc_model *model, siz
 
 /* ------------------------------------------------------------------------------------------------ streams */
 
+/* vc_source_ops.stream_bytes: what reading this tensor takes beside its destination. */
 size_t vc_npz_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     const struct npz *self = model->self;
@@ -148,6 +155,7 @@ size_t vc_npz_stream_bytes(const struct vc_model *model, size_t tensor)
     return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;
 }
 
+/* Inflates the npy header and drops it; its bytes count for the CRC. */
 static enum vc_status skip_header(struct vc_ctx *ctx, struct vc_source_stream *stream)
 {
     unsigned char skipped[512];
@@ -165,6 +173,7 @@ out:
     return status;
 }
 
+/* vc_source_ops.stream_open; the stream stands at the first byte of the form. */
 enum vc_status vc_npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   struct vc_source_stream **out)
 {
@@ -201,6 +210,7 @@ out:
     return vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 
+/* The next n bytes. Whole elements where bytes have to be swapped. */
 static enum vc_status stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, unsigned char *dst, size_t n)
 {
     unsigned unit = stream->form == VC_FORM_VALUES ? stream->member->data.swap_bytes : 0;
@@ -230,6 +240,7 @@ enum vc_status vc_npz_stream_read(struct vc_ctx *ctx, struct vc_source_stream *s
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
 }
 
+/* vc_source_ops.stream_close: a stream that was read to its end has to end there, and with the right CRC. */
 enum vc_status vc_npz_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished)
 {
     enum vc_status status = VC_OK;

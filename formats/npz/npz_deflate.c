@@ -1,5 +1,9 @@
 /* npz_deflate.c - npz output with compressed members: pieces are compressed on any thread and appended in order.
  *
+ *     piece 0: npy header and values, deflated | sync flush | piece 1 | sync flush | ... | last piece, end of stream
+ *     one member                                                                     sizes go into its local header
+ * after it
+ *
  * How a member is compressed is decided on its first piece; the packs of its later pieces wait for that, so the result
  * does not depend on timing. Where the first piece does not shrink, the member is stored. Scales and zero points arrive
  * between the pieces of their tensor and wait in a spool until it is complete. */
@@ -29,6 +33,7 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
     return (size_t)bytes;
 }
 
+/* Called by the layout: how large the spools in memory are, and what begin will allocate. */
 size_t vc_npz_deflate_plan(struct npz_sink *self)
 {
     uint64_t largest = 0;
@@ -78,6 +83,7 @@ void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
 
 /* ---- compressing a piece ---- */
 
+/* The decision about a member is made: packs of its later pieces may go on. */
 static void publish(struct npz_sink *self, struct npz_out *member, enum npz_packing packing, enum vc_strategy strategy)
 {
     (void)pthread_mutex_lock(&self->mutex);
@@ -88,6 +94,8 @@ static void publish(struct npz_sink *self, struct npz_out *member, enum npz_pack
     (void)pthread_mutex_unlock(&self->mutex);
 }
 
+/* Waits until the first piece of the member has decided. Tiles start in order, so the first piece is always under way;
+ * an interrupt ends the wait when another worker has failed. */
 static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, struct npz_out *member,
                                    enum npz_packing *packing)
 {
@@ -100,7 +108,8 @@ static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, st
     return *packing != NPZ_UNDECIDED ? VC_OK : vc_fail(ctx, VC_E_CANCELLED, "an earlier part failed");
 }
 
-/* The first piece: chooses, compresses npy header and data, and says whether that was worth it. */
+/* The first piece of a member: chooses the strategy, compresses npy header and values, and says whether that was worth
+ * it. */
 static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
 {
     struct npz_out *member = &self->members[packet->out];
@@ -134,6 +143,7 @@ out:
     return status;
 }
 
+/* A later piece: compressed as the first one was, or left as it is. */
 static enum vc_status pack_next(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
 {
     struct npz_out *member = &self->members[packet->out];
@@ -152,6 +162,7 @@ out:
     return status;
 }
 
+/* Which of the two a packet is. The last piece ends the stream. */
 static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, struct vc_packet *packet)
 {
     bool last = packet->offset + packet->n_plain == self->outs->tensors[packet->out].size_bytes;
@@ -159,6 +170,7 @@ static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, stru
     return packet->offset == 0 ? pack_first(ctx, self, last, packet) : pack_next(ctx, self, last, packet);
 }
 
+/* vc_sink_ops.pack. Companions are not compressed here: their pieces are too small, and come in between. */
 static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
@@ -171,6 +183,8 @@ static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, str
 
 /* ---- appending ---- */
 
+/* The member begins at the end of what is written. Its compressed size is not known: zip64 fields are kept wherever it
+ * could become too large for 32 bits. */
 static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     struct npz_out *member = &self->members[out];
@@ -184,6 +198,7 @@ static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, si
     return VC_OK;
 }
 
+/* Writes at the end of the output. */
 static enum vc_status append(struct vc_ctx *ctx, struct npz_sink *self, const void *data, size_t n)
 {
     enum vc_status status = vc_npz_put(ctx, self, self->position, data, n);
@@ -192,6 +207,7 @@ static enum vc_status append(struct vc_ctx *ctx, struct npz_sink *self, const vo
     return status;
 }
 
+/* The npy header of a member that is stored. */
 static enum vc_status append_header(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     unsigned char header[VC_NPY_WRITE_MAX];
@@ -222,6 +238,7 @@ out:
 
 /* ---- companions ---- */
 
+/* Which spool the companion uses: the number of companions between it and its main tensor. */
 static size_t spool_of(const struct npz_sink *self, size_t out)
 {
     size_t n = 0;
@@ -237,6 +254,8 @@ static enum vc_status spool_io_failed(struct vc_ctx *ctx, const struct npz_sink 
     return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", self->outs->tensors[out].name, what);
 }
 
+/* A piece of a companion: into memory, or into a temporary file where the companion is larger than the memory for it.
+ */
 static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
 {
     struct npz_spool *spool = &self->spools[spool_of(self, packet->out)];
@@ -268,7 +287,7 @@ static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, con
     return VC_OK;
 }
 
-/* n bytes of a companion: where they lie in memory, or read back. */
+/* *data: n bytes of a companion from `offset` on, in memory or read back. */
 static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t offset, size_t n,
                                   const void **data)
 {
@@ -295,6 +314,7 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
     return VC_OK;
 }
 
+/* The main tensor is complete: its companion is compressed and appended, piece by piece. */
 static enum vc_status append_companion(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     uint64_t size = self->outs->tensors[out].size_bytes;
@@ -323,6 +343,7 @@ out:
 
 /* ---- members in order ---- */
 
+/* The current member is complete: its companion's values come out of the spool, its local header is written. */
 static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t out = self->current;
@@ -342,6 +363,8 @@ out:
     return status;
 }
 
+/* vc_sink_ops.emit, one call at a time and in order. A packet of a later tensor means that those before it are
+ * complete. */
 static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
@@ -372,6 +395,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.interrupt: whoever waits in wait_decided gives up. */
 static void deflate_interrupt(struct vc_sink *sink)
 {
     struct npz_sink *self = sink->self;

@@ -6,6 +6,7 @@
 #include "formats/io/zip_data.h"
 #include "formats/npz/npy_data.h"
 
+/* What a member is. */
 enum npz_kind {
     NPZ_BROKEN = 0, /* left out, while findings are collected */
     NPZ_ARRAY,
@@ -13,6 +14,7 @@ enum npz_kind {
     NPZ_MANIFEST
 };
 
+/* A member of the archive. Once the file is open, member i is tensor i. */
 struct npz_member {
     const struct vc_zip_entry *entry;
     enum npz_kind kind;
@@ -24,6 +26,7 @@ struct npz_member {
     _Atomic bool spooled;
 };
 
+/* `self` of a model that was read from an npz. */
 struct npz {
     struct vc_infile *file;
     struct vc_zip zip;
@@ -33,6 +36,7 @@ struct npz {
     struct vc_spool spool;
 };
 
+/* npz_data.c: the entries of vc_source_ops (core/model/source.h). */
 enum vc_status vc_npz_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                            uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 enum vc_status vc_npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,

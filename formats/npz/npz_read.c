@@ -5,7 +5,11 @@
  *     member "a", an npy       -> tensor "a" (NumPy's rule: the content decides)
  *     member "vcompress.json"  -> the manifest, no tensor
  *
- * Only headers are read here; npz_data.c reads the values. */
+ *     local header | "fc1.weight.npy" | extra | 93 'N' 'U' 'M' 'P' 'Y' ... | values     the member in the file
+ *     ^ zip_read.h                              ^ npy.h, read here          ^ npz_data.c
+ *
+ * Only headers are read here: of a stored member its first bytes, of a deflated one as much as inflates to the npy
+ * header. formats.c opens the archive and asks npz last, so any zip that no other format knows comes here. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,14 +24,14 @@
 #define SUFFIX       ".npy"
 #define SUFFIX_BYTES ((size_t)4)
 
-/* What the table of tensors is made from. */
+/* What a member's header says; kept until the table of tensors is made. */
 struct tensor_head {
     enum vc_dtype dtype;
     unsigned n_dims;
     uint64_t n_elems;
 };
 
-/* While a file is being opened. */
+/* State of the walk over the members. */
 struct opening {
     struct npz *self;
     enum vc_dtype void_as;
@@ -37,6 +41,7 @@ struct opening {
     size_t manifest;             /* member, or VC_NO_TENSOR */
 };
 
+/* The bytes begin an npy array. */
 static bool is_magic(const unsigned char *data, size_t n)
 {
     static const unsigned char magic[MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -44,6 +49,7 @@ static bool is_magic(const unsigned char *data, size_t n)
     return n >= MAGIC_BYTES && memcmp(data, magic, MAGIC_BYTES) == 0;
 }
 
+/* The member's name ends in ".npy". */
 static bool has_suffix(const struct vc_zip_entry *entry)
 {
     return entry->name_bytes >= SUFFIX_BYTES &&
@@ -52,6 +58,8 @@ static bool has_suffix(const struct vc_zip_entry *entry)
 
 /* ------------------------------------------------------------------------------------------------ member headers */
 
+/* Puts a shape behind those of the members before. Pointers into self->shapes are made once it does not grow any more.
+ */
 static enum vc_status append_shape(struct vc_ctx *ctx, struct opening *o, size_t member, const uint64_t *shape,
                                    unsigned n_dims)
 {
@@ -95,7 +103,8 @@ static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t ind
     return append_shape(ctx, o, index, &member->entry->size_bytes, 1);
 }
 
-/* text: the whole npy header. */
+/* text is the whole npy header, n bytes. An array in Fortran order that is deflated cannot be gathered from a stream,
+ * so its values will be inflated into a temporary file first (`spool`). */
 static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *text,
                                  size_t n)
 {
@@ -123,6 +132,7 @@ out:
     return status;
 }
 
+/* How long the npy header is; it has to lie inside the member. */
 static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_zip_entry *entry, const unsigned char *prefix,
                                    size_t n, size_t *bytes)
 {
@@ -137,6 +147,8 @@ out:
     return status;
 }
 
+/* A stored member. head: its first n_head bytes, which the walk has read anyway; a longer header is read again whole.
+ */
 static enum vc_status open_stored(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
                                   size_t n_head)
 {
@@ -166,7 +178,8 @@ out:
     return status;
 }
 
-/* Inflates the npy header; `prefix` holds the first n_prefix bytes. */
+/* Inflates the npy header of a deflated member; `prefix` holds its first n_prefix bytes already. *crc and *n are of the
+ * header, for a member that ends with it. */
 static enum vc_status inflate_header(struct vc_ctx *ctx, struct opening *o, size_t index, struct vc_inflate *inflate,
                                      const unsigned char *prefix, size_t n_prefix, uint32_t *crc, size_t *n)
 {
@@ -188,6 +201,7 @@ out:
     return status;
 }
 
+/* A deflated member: inflates its beginning from `head` and, where that is not enough, from the file. */
 static enum vc_status open_deflated(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
                                     size_t n_head)
 {
@@ -222,6 +236,7 @@ out:
     return status;
 }
 
+/* Decides what a member is. */
 static enum vc_status read_member(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *head,
                                   size_t n)
 {
@@ -242,6 +257,8 @@ static enum vc_status read_member(struct vc_ctx *ctx, struct opening *o, size_t 
                                                   : open_deflated(ctx, o, index, head, n);
 }
 
+/* Called by vc_zip_visit for each member, in the order of the file. With findings, a member that cannot be read is left
+ * out. */
 static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, const unsigned char *head, size_t n)
 {
     struct opening *o = user;
@@ -256,6 +273,7 @@ static enum vc_status open_member(struct vc_ctx *ctx, void *user, size_t index, 
 
 /* ------------------------------------------------------------------------------------------------ tensors */
 
+/* The member becomes a tensor. The name is cut in place: the tensor has it without ".npy". */
 static void fill_tensor(struct npz_member *member, const struct tensor_head *head, const uint64_t *shape,
                         struct vc_tensor *tensor, struct vc_tensor_io *io)
 {
@@ -280,7 +298,8 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
     io->raw_bytes = entry->size_bytes;
 }
 
-/* Members become tensors; the manifest leaves the list. */
+/* Members become tensors, in the order of the directory; broken ones and the manifest leave the list, so that
+ * afterwards member i is tensor i. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct vc_model *model)
 {
     struct npz *self = o->self;
@@ -319,6 +338,7 @@ out:
     return status;
 }
 
+/* The manifest tells which tensors are codes and which are their scales (formats/dialects/manifest.h). */
 static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, const struct vc_zip_entry *entry,
                                     struct vc_model *model)
 {
@@ -341,6 +361,8 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
+/* Walks over the members, makes the tensors, then applies the manifest; without one the names tell what is quantized.
+ */
 static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const struct vc_open_options *options,
                                    struct vc_model *model)
 {
@@ -373,6 +395,7 @@ out:
     return status;
 }
 
+/* vc_source_ops.close. */
 static void npz_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
@@ -396,14 +419,15 @@ static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
                                              .stream_bytes = vc_npz_stream_bytes,
                                              .close = npz_close};
 
-/* Any archive that no other format knows: whether there are arrays in it, and what else, is told from the members'
- * own first bytes. */
+/* vc_format.probe_zip: any archive that no other format knows. Whether there are arrays in it is told from the members'
+ * own first bytes when they are read. */
 static int npz_probe_zip(const struct vc_zip *zip)
 {
     (void)zip;
     return 10;
 }
 
+/* vc_format.open_zip; takes over file and zip. */
 static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                    const struct vc_open_options *options, struct vc_model *model)
 {

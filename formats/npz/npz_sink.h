@@ -11,8 +11,10 @@
 #include "formats/io/outfile.h"
 #include "formats/io/zip_write.h"
 
+/* How a member is written; with --deflate that is decided on its first piece. */
 enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };
 
+/* A member of the output, by number of the output tensor. */
 struct npz_out {
     struct vc_zip_member zip;
     size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs */
@@ -24,7 +26,7 @@ struct npz_out {
     int strategy;
 };
 
-/* The bytes of one companion until its tensor is complete. */
+/* The bytes of one companion (scales, zero points) until its tensor is complete. */
 struct npz_spool {
     unsigned char *memory; /* room for spool_bytes */
     int fd;                /* for those that are larger; -1: none */
@@ -32,6 +34,7 @@ struct npz_spool {
 
 struct npz;
 
+/* `self` of both sinks, the stored and the deflated one. */
 struct npz_sink {
     const struct npz *source; /* the reader's state where the model is an npz; else NULL */
     struct vc_outfile *file;  /* NULL: nothing is written */
@@ -55,7 +58,7 @@ struct npz_sink {
     unsigned char *packed; /* packet buffer for companions */
 };
 
-/* Writes, unless the sink only measures. */
+/* Writes n bytes at that offset of the output; does nothing where only sizes are wanted. */
 enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset, const void *data, size_t n);
 
 /* The npy header of a member that needs one, header_bytes long. */

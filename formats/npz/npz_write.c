@@ -1,8 +1,12 @@
-/* npz_write.c - npz output: names, layout, stored members in any order, directory.
+/* npz_write.c - npz output: names, layout, stored members in any order, directory. npz_deflate.c has compressed
+ * members.
  *
- * Everything about a stored file is known from the shapes, so a tile goes straight to its place with one pwrite, from
- * any thread and without a lock; CRCs are put together from the pieces' in any order. Headers come last, with real
- * sizes and CRCs. */
+ *     layout   sizes and places of all members, from their shapes alone
+ *     emit     a tile goes straight to its place with one pwrite, from any thread and without a lock
+ *     finish   local headers (now with size and CRC), npy headers, manifest, directory, end record, fsync
+ *
+ * The CRC of a member is put together from those of its pieces in any order (vc_crc32_place), so nothing is read back.
+ */
 #include "formats/npz/npz_write.h"
 
 #include <inttypes.h>
@@ -29,13 +33,14 @@ enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t of
 
 /* ---- names ---- */
 
-/* A member copied as it is keeps its name; an array of ours ends in .npy, as NumPy expects. */
+/* True for a member that does not get ".npy" behind its name: no array, or one that is copied as it is and had none. */
 static bool has_bare_name(const struct npz_sink *self, const struct vc_out_tensor *out)
 {
     return out->dtype == VC_DTYPE_RAW ||
            (out->form == VC_FORM_RAW && self->source != NULL && self->source->members[out->source].bare_name);
 }
 
+/* Names of all members, one after the other in one block. */
 static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
@@ -78,7 +83,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "w" and "w.scale" in the source, and "w" is quantized: both scales cannot have the name. */
+/* Two members of one name: "w" and "w.scale" are in the source, and "w" is quantized, which gives a second "w.scale".
+ */
 static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t n = self->outs->n;
@@ -108,6 +114,7 @@ out:
 
 /* ---- layout ---- */
 
+/* Bytes of the npy header that we write before an array; raw outputs bring their own. */
 static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_tensor *out, size_t *header_bytes)
 {
     *header_bytes = 0;
@@ -127,7 +134,8 @@ static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
 }
 
-/* Places of the stored members; their sizes. */
+/* Gives each member its place: one behind the other, the npy header of each at a multiple of 64. *end: behind the last.
+ */
 static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, uint64_t *end)
 {
     enum vc_status status = VC_OK;
@@ -151,6 +159,7 @@ out:
     return status;
 }
 
+/* The manifest is the last member; its text is known already, so its CRC is, too. */
 static enum vc_status place_manifest(struct npz_sink *self, uint64_t *end)
 {
     struct vc_zip_member *zip = &self->manifest_zip;
@@ -167,7 +176,7 @@ static enum vc_status place_manifest(struct npz_sink *self, uint64_t *end)
     return VC_OK;
 }
 
-/* Bytes of directory and end records. */
+/* Bytes of directory and end records, when members end at `offset`. */
 static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
 {
     uint64_t directory = 0;
@@ -182,6 +191,7 @@ static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
     return directory + vc_zip_end_bytes(self->outs->n + (self->manifest.n != 0), offset, directory);
 }
 
+/* vc_sink_ops.layout of both sinks. The size of compressed output is not known: *file_bytes is 0 then. */
 enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
 {
@@ -213,6 +223,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.begin of both sinks. */
 enum vc_status vc_npz_sink_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct npz_sink *self = sink->self;
@@ -228,6 +239,7 @@ out:
 
 /* ---- stored pieces ---- */
 
+/* vc_sink_ops.pack: what the piece contributes to the CRC of its member. Runs on any thread. */
 static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct npz_sink *self = sink->self;
@@ -238,6 +250,7 @@ static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, stru
     return VC_OK;
 }
 
+/* vc_sink_ops.emit: counts the piece and writes it at its place. Runs on any thread. */
 static enum vc_status stored_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
@@ -249,6 +262,8 @@ static enum vc_status stored_emit(struct vc_ctx *ctx, struct vc_sink *sink, cons
                       packet->n_bytes);
 }
 
+/* vc_sink_ops.finish: headers of all members, then the end of the archive. The size has to be the one that was
+ * promised. */
 static enum vc_status stored_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct npz_sink *self = sink->self;
@@ -280,6 +295,7 @@ void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *
     }
 }
 
+/* The CRC of a member is that of its npy header, moved past the values, XOR what the pieces contributed. */
 enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t packed_bytes,
                                       bool with_header)
 {
@@ -321,6 +337,7 @@ out:
     return status;
 }
 
+/* Manifest, directory, end records; the directory goes through a buffer, because there may be a million members. */
 enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *self, uint64_t offset,
                                          uint64_t *file_bytes)
 {
@@ -379,6 +396,7 @@ void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* vc_sink_ops.can_hold: what NumPy has, and members that are no arrays. */
 bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
