@@ -48,7 +48,7 @@ struct app {
     struct out out;      /* of the report */
     const char *subject; /* the file that a failure is about when its sentence names none; NULL: none */
     const char *output;  /* the other file that a sentence may be about; NULL: none */
-    char *own_output;    /* owned; what output points to when we made the name */
+    char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
     char *own_names;     /* owned; of further outputs */
     bool written;        /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed;  /* it was, when we started */

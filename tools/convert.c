@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- options ---- */
@@ -186,14 +185,9 @@ static bool is_piped(const struct vc_write_options *write)
 /* A folder, or a file of several, goes into a folder, whose name has no extension. */
 static bool names_folder(const char *name, const char *input)
 {
-    static const char index[] = ".index.json";
     const char *slash = strrchr(name, '/');
-    size_t n = strlen(input);
-    struct stat st;
 
-    return strchr(slash != NULL ? slash : name, '.') == NULL &&
-           ((stat(input, &st) == 0 && S_ISDIR(st.st_mode)) || divided_stem(input) != 0 ||
-            (n >= sizeof(index) - 1 && strcmp(input + n - (sizeof(index) - 1), index) == 0));
+    return strchr(slash != NULL ? slash : name, '.') == NULL && vc_path_is_divided(input);
 }
 
 /* A command that goes by the names of its outputs needs them, with an extension that it knows. */
@@ -253,14 +247,19 @@ static int check_words(struct app *app, const struct vc_write_options *write)
 }
 
 /* The name beside the input, where none was given. */
-static int name_output(struct app *app, const struct vc_model *model, const char *tag, bool divided)
+static int name_output(struct app *app, const struct vc_model *model, const char *tag, struct vc_write_options *write)
 {
-    const char *own = vc_model_extension(model);
-    const char *extension = strcmp(tag, "int8") == 0 && strcmp(own, ".npy") == 0 ? ".npz" : own;
+    const struct vc_name_options options = {
+        .tag = tag,
+        .input = app->subject,
+        .more_tensors = strcmp(tag, "int8") == 0,
+        .folder = write->max_shard_bytes != 0,
+    };
+    enum vc_status status = vc_model_output_name(app->ctx, model, &options, &app->own_output);
 
-    app->own_output = name_beside(app->subject, own[0] == '\0', tag, divided ? "" : extension);
     app->output = app->own_output;
-    return app->output != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "no memory for the name of the output");
+    write->path = app->own_output;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
 /* --json=FILE is none of the outputs. */
@@ -313,8 +312,7 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
     }
     rc = check_key(app, *model, options->open.key);
     if (rc == GO_ON && output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
-        rc = name_output(app, *model, tag, write->max_shard_bytes != 0);
-        write->path = app->output;
+        rc = name_output(app, *model, tag, write);
     }
     if (rc == GO_ON) {
         rc = check_json(app, write);

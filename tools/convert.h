@@ -34,13 +34,6 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
 /* Refuses a --key (NULL: none) for a file that has no such thing. GO_ON or a status. */
 int check_key(struct app *app, const struct vc_model *model, const char *key);
 
-/* Bytes before "-00002-of-00003.gguf", which one of several files is called; 0: the path is none. */
-size_t divided_stem(const char *path);
-
-/* <stem>.<tag><extension> beside the input; the stem is a file without its extension, or a folder (also where its index
- * is the input). Allocated; NULL: no memory. */
-char *name_beside(const char *input, bool is_folder, const char *tag, const char *extension);
-
 /* Called once the model is open and the passes are added: plans, runs (unless --dry-run), prints the report. */
 int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job);
 

@@ -186,7 +186,7 @@ int main(int argc, char **argv)
     vc_ctx_free(app.ctx);
     app.ctx = NULL;
     status = close_streams(&app, status);
-    free(app.own_output);
+    vc_text_free(app.own_output);
     free(app.own_names);
     return status;
 }

@@ -131,6 +131,23 @@ VC_API const char *vc_format_of_name(const char *path);
 /* Extension number `index`, ".npz", of the formats that can be written, the usual one of each; NULL behind the last. */
 VC_API const char *vc_format_extension(size_t index);
 
+/* What is at the path is a checkpoint of several files, and what is made from it is a folder unless its name asks for a
+ * file: a folder, the index in one, or one of several GGUF files. Goes by the name where it is no folder. */
+VC_API bool vc_path_is_divided(const char *path);
+
+struct vc_name_options {
+    const char *tag; /* what is done with the model: "int8" makes model.int8.npz from model.npz */
+    const char
+        *input; /* the path as the user knows it; NULL: vc_model_path, which is the file where a folder holds one */
+    bool more_tensors; /* the output has more tensors than the model, as codes with their scales: .npy becomes .npz */
+    bool folder;       /* the output is divided into files whatever the model is (vc_write_options.max_shard_bytes) */
+};
+
+/* A name for what is made from the model, beside it: for programs whose users do not have to give one. It may be taken.
+ * *name is freed with vc_text_free. VC_E_ARGUMENT for standard input. */
+VC_API enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
+                                           const struct vc_name_options *options, char **name);
+
 VC_API uint64_t vc_model_file_bytes(const struct vc_model *model);
 /* Parts of the file, in its order; none where the format knows no such thing. NULL beyond the last. */
 VC_API size_t vc_model_part_count(const struct vc_model *model);

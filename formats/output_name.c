@@ -1,0 +1,118 @@
+/* output_name.c - what an output is called when nobody says so, and which inputs are several files.
+ *
+ *     model.npz                          int8   model.int8.npz
+ *     weights.npy                        int8   weights.int8.npz   codes and scales are two arrays
+ *     llama/                             fp16   llama.fp16         a folder
+ *     llama/model.safetensors.index.json fp16   llama.fp16
+ *     q-00001-of-00003.gguf              f32    q.f32              a folder
+ *
+ * Looks at names and at what kind of file a path is; opens none. */
+#define _GNU_SOURCE /* realpath */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <vcompress/report.h>
+
+#include "core/base/text.h"
+#include "formats/formats.h"
+#include "formats/io/numbered_name.h"
+
+#define INDEX_SUFFIX ".index.json"
+
+static bool is_index(const char *path)
+{
+    size_t n = strlen(path);
+    size_t k = sizeof INDEX_SUFFIX - 1;
+
+    return n >= k && strcmp(path + n - k, INDEX_SUFFIX) == 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Bytes before "-00002-of-00003.gguf"; 0: the path is none of several GGUF files. */
+static size_t divided_stem(const char *path)
+{
+    const char *base = base_name(path);
+    struct vc_numbered_name name;
+
+    return vc_numbered_name_parse(base, vc_format_gguf.extensions[0], &name) && name.n_prefix > 0
+               ? (size_t)(base - path) + name.n_prefix
+               : 0;
+}
+
+bool vc_path_is_divided(const char *path)
+{
+    struct stat st;
+
+    return (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) || divided_stem(path) != 0 || is_index(path);
+}
+
+/* A folder, or the one that an index lies in; "." and ".." by their real names. */
+static void add_folder(struct vc_text *text, const char *path)
+{
+    size_t n = is_index(path) ? (size_t)(base_name(path) - path) : strlen(path);
+    char *real;
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    vc_text_add_bytes(text, n == 0 ? "." : path, n == 0 ? 1 : n);
+    if (text->status != VC_OK ||
+        (strcmp(base_name(text->data), ".") != 0 && strcmp(base_name(text->data), "..") != 0)) {
+        return;
+    }
+    real = realpath(text->data, NULL);
+    if (real == NULL) {
+        text->status = vc_fail_errno(text->ctx, errno, "%s", text->data);
+        return;
+    }
+    text->n = 0;
+    vc_text_add_bytes(text, real, strlen(real));
+    free(real);
+}
+
+/* A file without its extension, one of several without its number. */
+static void add_file(struct vc_text *text, const char *path)
+{
+    const char *base = base_name(path);
+    const char *point = strrchr(base, '.');
+    size_t divided = divided_stem(path);
+
+    vc_text_add_bytes(text, path,
+                      divided != 0                     ? divided
+                      : point != NULL && point != base ? (size_t)(point - path)
+                                                       : strlen(path));
+}
+
+enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_name_options *options, char **out)
+{
+    const char *input = options->input != NULL ? options->input : vc_model_path(model);
+    const char *extension = vc_model_extension(model);
+    struct vc_text text;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    if (strcmp(input, "-") == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "what is read from standard input has no name that one could be made from");
+    }
+    vc_text_init(&text, ctx);
+    if (extension[0] == '\0' && divided_stem(input) == 0) {
+        add_folder(&text, input);
+    } else {
+        add_file(&text, input);
+    }
+    if (options->more_tensors && model->format == &vc_format_npy) {
+        extension = vc_format_npz.extensions[0];
+    }
+    vc_text_add(&text, ".%s%s", options->tag, options->folder ? "" : extension);
+    *out = vc_text_detach(&text);
+    return text.status;
+}
