@@ -28,7 +28,7 @@ static const struct opt run_opts[] = {
     {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
      .help = "where to compute; the output does not depend on it (default auto)"},
     {.name = "threads", .value = "N", .kind = OPT_COUNT, COMMON(threads),
-     .help = "threads to use (default: every processor this process may use)"},
+     .help = "threads to use (default, and 0: every processor this process may use)"},
     {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, COMMON(max_memory),
      .help = "most memory to take (default: a quarter of what is free)"},
     {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
@@ -362,6 +362,14 @@ void app_print_memory(struct app *app)
     }
 }
 
+int app_check_gate(struct app *app, const char *name, double value)
+{
+    if (!options_seen(&app->parsed, name) || value > 0) {
+        return GO_ON;
+    }
+    return app_usage(app, "--%s: %g is no gate: it must be above 0", name, value);
+}
+
 static int set_up(struct app *app, enum vc_status status, const char *option)
 {
     return status == VC_OK ? GO_ON : app_refuse(app, status, "--%s: %s", option, vc_ctx_message(app->ctx));
@@ -371,9 +379,14 @@ int app_open(struct app *app)
 {
     const struct common_options *common = &app->common;
     const char *subject = app->subject;
-    enum vc_status status = vc_ctx_create(&app->ctx);
+    enum vc_status status;
     int rc = GO_ON;
 
+    if (options_seen(&app->parsed, "max-memory") && common->max_memory == 0) {
+        return app_usage(app,
+                         "--max-memory: nothing can be done in 0 bytes; leave it out for a quarter of what is free");
+    }
+    status = vc_ctx_create(&app->ctx);
     app->subject = NULL; /* these are about options, not about a file */
     if (status != VC_OK) {
         return app_fail(app, status);

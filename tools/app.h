@@ -81,6 +81,10 @@ int app_usage(struct app *app, const char *format, ...) TOOLS_PRINTF(2, 3);
 int app_refuse(struct app *app, enum vc_status status, const char *format, ...) TOOLS_PRINTF(3, 4);
 int app_gate(struct app *app, const char *sentence); /* the answer is no: the line without an error document */
 
+/* Refuses a gate of 0 or less where it was given: for the library 0 means that there is none, and whoever writes
+ * --max-bytes 0 expects to be stopped. `name`: of the option. GO_ON or a status. */
+int app_check_gate(struct app *app, const char *name, double value);
+
 /* --memory-summary, after the report. */
 void app_print_memory(struct app *app);
 

@@ -75,11 +75,11 @@ static const struct opt_group *const groups[] = {
     &group_target, &group_scheme, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
 };
 
-/* Options that say nothing for a target are refused: a script that gives them expects something. -1: fine. */
-static int check_target(struct app *app, enum vc_target target)
+/* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
+static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
-    bool int8 = target == VC_TARGET_INT8;
+    bool int8 = options->target == VC_TARGET_INT8;
     bool given = false;
 
     for (size_t i = 0; i < group_target.n_opts; i++) {
@@ -92,6 +92,9 @@ static int check_target(struct app *app, enum vc_target target)
         if (options_seen(&app->parsed, int8_only[i])) {
             return app_usage(app, "--%s works with --int8 only", int8_only[i]);
         }
+    }
+    if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
+        return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
     if (int8 && options_seen(&app->parsed, "overflow")) {
         return app_usage(app, "--overflow works with --fp16 and --bf16 only: int8 scales fit every finite value");
@@ -111,7 +114,7 @@ static int run_quantize(struct app *app, int n_args, char **args)
     vc_quantize_defaults(&cli.quantize);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {
-        rc = check_target(app, cli.quantize.target);
+        rc = check_target(app, &cli.quantize);
     }
     if (rc == GO_ON) {
         rc = convert_open(app, &cli.convert, tags[cli.quantize.target], &model);

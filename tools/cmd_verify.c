@@ -219,6 +219,10 @@ static int run_verify(struct app *app, int n_args, char **args)
     if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
         return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
     }
+    rc = app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db);
+    if (rc != GO_ON) {
+        return rc;
+    }
     app->subject = app->parsed.args[0];
     app->output = cli.verify.against;
     rc = app_open(app);

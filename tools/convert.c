@@ -218,6 +218,7 @@ static int check_extensions(struct app *app, const struct vc_write_options *writ
 static int check_words(struct app *app, const struct vc_write_options *write)
 {
     bool piped = is_piped(write);
+    int rc;
 
     if (app->parsed.n_args == 0) {
         return app_usage(app, "%s needs an INPUT file; see vcompress %s --help", app->command->name,
@@ -230,8 +231,17 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     if (output_name(write, 0) == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
         return app_usage(app, "reading standard input needs a name for the output: -o FILE, or -o - for a pipe");
     }
-    if (write->min_sqnr_db < 0) {
-        return app_usage(app, "--min-sqnr: %g is no gate: it must be above 0", write->min_sqnr_db);
+    rc = app_check_gate(app, "min-sqnr", write->min_sqnr_db);
+    if (rc == GO_ON) {
+        rc = app_check_gate(app, "max-bytes", (double)write->max_bytes);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (options_seen(&app->parsed, "max-shard-size") && write->max_shard_bytes == 0) {
+        return app_usage(app,
+                         "--max-shard-size: a file cannot have 0 bytes; leave it out to keep the files as they are "
+                         "divided");
     }
     if (piped && app->json.on && app->json.path == NULL) {
         app->json.on = false;
