@@ -1,5 +1,9 @@
 /* pickle.c - the stack machine of pickle.h: which opcode does what, numbers and texts. Sentences name the offset, so
- * that a tool such as pickletools shows the same place. */
+ * that a tool such as pickletools shows the same place.
+ *
+ *     vc_pickle_parse -> step (the common opcodes) -> step_object (containers, calls) -> step_new (protocols 3 to 5)
+ *                          pickle_machine.c: arguments, stack, marks, memo
+ *                          pickle_build.c: tuples, items, calls           pickle_node.c: nodes */
 #include "formats/torch/pickle_machine.h"
 
 #include <inttypes.h>
@@ -9,6 +13,7 @@
 
 /* ---- nodes ---- */
 
+/* A string or bytes with a length of `width` bytes before it. The text stays where it is. */
 static enum vc_status push_text(struct pickle_machine *m, enum vc_pickle_kind kind, size_t width)
 {
     struct vc_pickle_node *node = NULL;
@@ -22,7 +27,8 @@ out:
     return status;
 }
 
-/* Little-endian two's complement of any length. */
+/* An integer as little-endian two's complement of any length, its number of bytes before it in `width` bytes. Above 8
+ * bytes it stays a text (VC_PICKLE_LONG). */
 static enum vc_status push_long(struct pickle_machine *m, size_t width)
 {
     struct vc_pickle_bytes text = {NULL, 0};
@@ -48,6 +54,7 @@ out:
     return status;
 }
 
+/* Eight bytes, big-endian, unlike everything else in a pickle. */
 static enum vc_status push_float(struct pickle_machine *m)
 {
     const unsigned char *p = NULL;
@@ -68,6 +75,7 @@ out:
 
 /* ---- opcodes ---- */
 
+/* PROTO: the number of the protocol. */
 static enum vc_status protocol(struct pickle_machine *m)
 {
     const unsigned char *p = NULL;
@@ -82,7 +90,8 @@ out:
     return status;
 }
 
-/* A frame tells a length that readers may use to read ahead; it must be there. */
+/* FRAME tells a length that readers may use to read ahead. It has to be there; then reading goes on behind the length.
+ */
 static enum vc_status frame(struct pickle_machine *m)
 {
     const unsigned char *p = NULL;
@@ -98,6 +107,7 @@ out:
     return status;
 }
 
+/* POP. With a mark on top, Python takes the mark away, so this does, too. */
 static enum vc_status pop(struct pickle_machine *m)
 {
     enum vc_status status;
@@ -112,6 +122,7 @@ out:
     return status;
 }
 
+/* POP_MARK: the mark and everything above it go. */
 static enum vc_status pop_to_mark(struct pickle_machine *m)
 {
     size_t n = 0;
@@ -123,6 +134,7 @@ out:
     return status;
 }
 
+/* DUP. */
 static enum vc_status duplicate(struct pickle_machine *m)
 {
     enum vc_status status;
@@ -133,6 +145,7 @@ out:
     return status;
 }
 
+/* STOP: exactly one value is left, and it is the pickle's. */
 static enum vc_status stop(struct pickle_machine *m)
 {
     if (m->depth != 1 || m->n_marks != 0) {
@@ -144,6 +157,7 @@ static enum vc_status stop(struct pickle_machine *m)
     return VC_OK;
 }
 
+/* EMPTY_LIST, EMPTY_DICT, EMPTY_SET. */
 static enum vc_status push_empty(struct pickle_machine *m, enum vc_pickle_kind kind)
 {
     struct vc_pickle_node *node = NULL;
@@ -151,7 +165,7 @@ static enum vc_status push_empty(struct pickle_machine *m, enum vc_pickle_kind k
     return vc_pickle_push_new(m, kind, &node);
 }
 
-/* An unsigned number of 1, 2 or 4 bytes; 4 signed ones for integers. */
+/* A number of 1, 2 or 4 bytes, without a sign; whoever wants a signed one converts it. */
 static enum vc_status number(struct pickle_machine *m, size_t width, int64_t *value)
 {
     const unsigned char *p = NULL;
@@ -163,6 +177,7 @@ out:
     return status;
 }
 
+/* BININT (4 bytes, signed), BININT1 and BININT2. */
 static enum vc_status push_number(struct pickle_machine *m, size_t width)
 {
     int64_t value = 0;
@@ -174,6 +189,7 @@ out:
     return status;
 }
 
+/* BINPUT, LONG_BINPUT, BINGET, LONG_BINGET: the slot is in the pickle. */
 static enum vc_status memo_number(struct pickle_machine *m, size_t width, bool set)
 {
     int64_t slot = 0;
@@ -185,6 +201,8 @@ out:
     return status;
 }
 
+/* Refuses an opcode, with the reason where it is one of Python's: protocol 0, extension codes, buffers outside of the
+ * pickle. */
 static enum vc_status unknown(struct pickle_machine *m, unsigned char op)
 {
     if (strchr("FIiLSVPgpdlot", op) != NULL && op != 't') {
@@ -200,7 +218,7 @@ static enum vc_status unknown(struct pickle_machine *m, unsigned char op)
     return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: 0x%02x is no opcode", m->op_at, (unsigned)op);
 }
 
-/* Protocols 3 to 5. */
+/* Opcodes of protocols 3 to 5. */
 static enum vc_status step_new(struct pickle_machine *m, unsigned char op)
 {
     switch (op) {
@@ -272,6 +290,7 @@ static enum vc_status step_object(struct pickle_machine *m, unsigned char op)
     }
 }
 
+/* One opcode. */
 static enum vc_status step(struct pickle_machine *m, unsigned char op)
 {
     switch (op) {
@@ -323,6 +342,7 @@ static enum vc_status step(struct pickle_machine *m, unsigned char op)
     }
 }
 
+/* Runs until STOP. Every 65,536 bytes it looks whether the user wants to stop. */
 enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, struct vc_pickle *out, bool *cut)
 {
     struct pickle_machine m = {.ctx = ctx, .out = out, .data = data, .n = n};

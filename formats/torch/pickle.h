@@ -1,8 +1,18 @@
 /* pickle.h - a Python pickle (protocols 2 to 5) as a tree of values. Nothing is imported, called or run.
  *
+ *     80 02                                     protocol 2
+ *     7d                            }           an empty dict
+ *     58 01 00 00 00 77             X           the string "w"
+ *     63 torch._utils \n _rebuild_tensor_v2 \n  c  the name of a function (GLOBAL)
+ *     28 ... 74                     ( t         a tuple of what lies between them: the arguments
+ *     52                            R           function and arguments become a call (CALL)
+ *     73                            s           "w" and the call become an item of the dict
+ *     2e                            .           the end; what is on the stack is the value
+ *
  * Plain values, containers, names of globals and calls are nodes; what a call would make is the reader's business to
- * recognize, or to leave alone. Nodes may be shared and, through the memo, contain themselves: whoever walks has to
- * count, and to mark where it is (`busy`). The tree points into the bytes it was made from, which must outlive it.
+ * recognize (torch_tensor.c), or to leave alone. Nodes may be shared and, through the memo, contain themselves: whoever
+ * walks has to count, and to mark where it is (`busy`). The tree points into the bytes it was made from, which must
+ * outlive it.
  *
  * Memory is bounded by the number of bytes: an opcode makes at most one node, and puts at most one item into another.
  */
@@ -15,6 +25,7 @@
 #define VC_PICKLE_MAX_STACK  ((size_t)16 << 20)
 #define VC_PICKLE_MAX_GLOBAL ((size_t)1000) /* bytes of the module's name, and of the other one */
 
+/* What a node is; behind each the member of `u` that it uses. */
 enum vc_pickle_kind {
     VC_PICKLE_NONE,
     VC_PICKLE_BOOL,   /* integer: 0 or 1 */
@@ -32,6 +43,7 @@ enum vc_pickle_kind {
     VC_PICKLE_PERSID  /* persid */
 };
 
+/* A text of the pickle, in place. */
 struct vc_pickle_bytes {
     const char *p; /* not NUL-terminated */
     size_t n;
@@ -51,8 +63,8 @@ struct vc_pickle_object {
     struct vc_pickle_runs items;
 };
 
-/* There are millions of them, so a node is allocated only as far as the member of its kind goes: copy pointers, never
- * nodes. Equal numbers, and tuples of nothing, may be one node. */
+/* A value. There are millions of them, so a node is allocated only as far as the member of its kind goes: copy
+ * pointers, never nodes. Equal numbers, and tuples of nothing, may be one node. */
 struct vc_pickle_node {
     unsigned char kind; /* enum vc_pickle_kind */
     bool frozen;
@@ -79,6 +91,7 @@ struct vc_pickle_node {
     } u;
 };
 
+/* A parsed pickle; vc_pickle_release frees all of it at once. */
 struct vc_pickle {
     struct vc_arena arena;
     struct vc_pickle_node *root;
@@ -94,6 +107,7 @@ struct vc_pickle {
 enum vc_status vc_pickle_parse(struct vc_ctx *ctx, const void *data, size_t n, struct vc_pickle *out, bool *cut);
 void vc_pickle_release(struct vc_ctx *ctx, struct vc_pickle *pickle);
 
+/* A place among the items of a node. */
 struct vc_pickle_iter {
     struct vc_pickle_node *const *at;
     size_t n_left; /* of this run */

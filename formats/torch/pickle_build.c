@@ -6,6 +6,7 @@
 
 /* ---- containers ---- */
 
+/* TUPLE: what lies above the last mark. */
 enum vc_status vc_pickle_tuple(struct pickle_machine *m)
 {
     size_t n = 0;
@@ -17,6 +18,7 @@ out:
     return status;
 }
 
+/* FROZENSET. It never takes items later, which `frozen` says. */
 enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
@@ -34,6 +36,9 @@ out:
 
 /* ---- what is done to the object below n values ---- */
 
+/* APPEND, SETITEM and, with marks, APPENDS, SETITEMS, ADDITEMS: the n topmost values become items of the value below
+ * them. A call takes items of any kind, because it may be a subclass of list or dict; both kinds at once make it
+ * `mixed`. */
 enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, bool set)
 {
     struct vc_pickle_node *node;
@@ -126,6 +131,7 @@ out:
     return status;
 }
 
+/* BUILD: the value on top is the state of the object below it (__setstate__, or its __dict__). */
 enum vc_status vc_pickle_build(struct pickle_machine *m)
 {
     struct vc_pickle_node *node;
@@ -142,6 +148,8 @@ out:
     return status;
 }
 
+/* BINPERSID: the value on top is a name for something outside of the pickle. PyTorch names storages so. They are
+ * chained, so that all storages can be listed without a walk. */
 enum vc_status vc_pickle_persistent(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;
@@ -158,6 +166,7 @@ out:
     return status;
 }
 
+/* GLOBAL: two lines, module and name. */
 enum vc_status vc_pickle_push_global(struct pickle_machine *m)
 {
     struct vc_pickle_bytes module = {NULL, 0};
@@ -174,6 +183,7 @@ out:
     return status;
 }
 
+/* STACK_GLOBAL: module and name are the two strings on top of the stack. */
 enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
 {
     struct vc_pickle_node *node = NULL;

@@ -46,6 +46,7 @@ out:
     return status;
 }
 
+/* Names are short, so the newline has to come soon: a damaged file cannot make this search all of it. */
 enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_bytes *out)
 {
     size_t left = m->n - m->at;
@@ -65,7 +66,7 @@ enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_by
 
 /* ---- stack and memo ---- */
 
-/* Makes room for one more; *items has *room of them. */
+/* Makes room for `need` items of that size, doubling; new ones are zeros. */
 static enum vc_status grow(struct pickle_machine *m, void **items, size_t *room, size_t need, size_t size)
 {
     size_t capacity = *room == 0 ? 64 : *room;
@@ -113,6 +114,7 @@ enum vc_status vc_pickle_need(struct pickle_machine *m, size_t n)
     return m->depth - floor < n ? vc_pickle_damaged(m, "an opcode finds too few values on the stack") : VC_OK;
 }
 
+/* Remembers the depth: what comes above it belongs to the next tuple, list or dict. */
 enum vc_status vc_pickle_push_mark(struct pickle_machine *m)
 {
     void *marks = m->marks;
@@ -135,6 +137,7 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
     return VC_OK;
 }
 
+/* Slots are numbered by the pickle. None can be above its number of bytes, since each is set by an opcode. */
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 {
     void *memo = m->memo;

@@ -14,6 +14,8 @@ struct vc_pickle_run {
 
 #define PICKLE_RECENT 512 /* a power of two */
 
+/* The machine while it runs: opcodes take values from the stack and put values on it; marks remember depths of the
+ * stack; the memo keeps values that occur again. */
 struct pickle_machine {
     struct vc_ctx *ctx;
     struct vc_pickle *out;
@@ -32,15 +34,22 @@ struct pickle_machine {
     bool cut, stopped;
 };
 
+/* Fails with VC_E_FORMAT and the byte of the opcode in work. */
 enum vc_status vc_pickle_damaged(struct pickle_machine *m, const char *what);
+/* The next n bytes of the pickle; sets m->cut when there are not so many, since a longer window of the file may have
+ * them. */
 enum vc_status vc_pickle_take(struct pickle_machine *m, size_t n, const unsigned char **p);
 enum vc_status vc_pickle_take_counted(struct pickle_machine *m, size_t width, struct vc_pickle_bytes *out);
+/* A line as GLOBAL has them, without its newline. */
 enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_bytes *out);
+/* Onto the stack; below VC_PICKLE_MAX_STACK. */
 enum vc_status vc_pickle_push(struct pickle_machine *m, struct vc_pickle_node *node);
 enum vc_status vc_pickle_need(struct pickle_machine *m, size_t n);
 enum vc_status vc_pickle_push_mark(struct pickle_machine *m);
 enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n);
+/* The value on top of the stack into a slot of the memo; it stays on the stack. */
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot);
+/* What is in the slot, onto the stack. */
 enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot);
 
 /* ---- pickle_node.c ---- */

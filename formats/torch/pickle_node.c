@@ -8,6 +8,7 @@
 
 #define UP_TO(member) (offsetof(struct vc_pickle_node, u) + sizeof((struct vc_pickle_node *)0)->u.member)
 
+/* How much of a node its kind needs. */
 static size_t node_bytes(enum vc_pickle_kind kind)
 {
     switch (kind) {
@@ -37,6 +38,7 @@ static size_t node_bytes(enum vc_pickle_kind kind)
     return UP_TO(persid);
 }
 
+/* A node of zeros with n_more bytes behind it. */
 static enum vc_status make(struct pickle_machine *m, enum vc_pickle_kind kind, size_t n_more,
                            struct vc_pickle_node **out)
 {
@@ -67,11 +69,14 @@ out:
     return status;
 }
 
+/* None is one node for all. */
 enum vc_status vc_pickle_push_none(struct pickle_machine *m)
 {
     return m->none != NULL ? vc_pickle_push(m, m->none) : vc_pickle_push_new(m, VC_PICKLE_NONE, &m->none);
 }
 
+/* Sizes and strides repeat a few numbers over and over: one that was met lately is used again. VC_PICKLE_BOOL is stored
+ * the same way. */
 enum vc_status vc_pickle_push_integer(struct pickle_machine *m, enum vc_pickle_kind kind, int64_t value)
 {
     uint64_t hash = (2 * (uint64_t)value + (kind == VC_PICKLE_BOOL)) * 0x9e3779b97f4a7c15u;
@@ -87,6 +92,7 @@ out:
     return status;
 }
 
+/* The items lie behind the node, in the same allocation. */
 enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
 {
     struct vc_pickle_node *node = m->empty_tuple;
@@ -109,7 +115,7 @@ out:
     return status;
 }
 
-/* What a call is given after it was made, which most never are. */
+/* The place for state and items of a call, made when the first of them comes; most calls never get any. */
 static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_node *call)
 {
     struct vc_pickle_object *object;
@@ -135,6 +141,7 @@ out:
     return status;
 }
 
+/* The n topmost values leave the stack and become a run of items. */
 enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_node *node, size_t n)
 {
     struct vc_pickle_runs *runs = &node->u.items;
@@ -163,6 +170,7 @@ out:
 
 /* ---- items ---- */
 
+/* Where the items of a list, dict, set or call begin; NULL: it has none. */
 static const struct vc_pickle_run *first_run(const struct vc_pickle_node *node)
 {
     switch ((enum vc_pickle_kind)node->kind) {
@@ -232,6 +240,7 @@ bool vc_pickle_is_string(const struct vc_pickle_node *node, const char *text)
     return node != NULL && node->kind == VC_PICKLE_STRING && vc_pickle_bytes_are(&node->u.text, text);
 }
 
+/* Python 2 called the module "builtins" "__builtin__". */
 static bool is_module(const struct vc_pickle_bytes *module, const char *name)
 {
     return vc_pickle_bytes_are(module, name) ||

@@ -1,9 +1,20 @@
-/* torch.h - what the parts of the PyTorch reader and writer share. Layout: docs/formats.md.
+/* torch.h - what the parts of the PyTorch reader and writer share. The format in words: docs/formats.md.
+ *
+ *     model.pt, a zip archive                    what it holds
+ *     archive/data.pkl                           80 02 7d ... : a pickle, the object that was saved (pickle.h)
+ *     archive/byteorder                          "little"
+ *     archive/data/0, archive/data/1, ...        the bytes of the storages that data.pkl names
+ *     archive/version                            "3\n"
+ *
+ *     {'fc.weight': _rebuild_tensor_v2(('storage', FloatStorage, '0', 'cpu', 6), 0, (2, 3), (3, 1), False,
+ * OrderedDict())} key of the storage ^         elements ^  ^ offset  ^ sizes  ^ strides
+ *
+ * Who does what:
  *
  *     torch_types     element types and their storage classes
- *     torch_node      what a node of the pickle is;  vc_torch_describe: in words
+ *     torch_node      what a node of the pickle is;  torch_describe: in words
  *     torch_tensor    a node -> the tensor it describes
- *     vc_torch_choose    which dict is the model;  torch_tree: names, roles and parts of everything
+ *     torch_choose    which dict is the model;  torch_tree: names, roles and parts of everything
  *     torch_storage   storages: where their bytes are, in a zip or behind the pickles of a legacy file
  *     torch_archive, torch_legacy   the pickle out of the file
  *     torch_open      the file as a model;  torch_list: its tensors;  torch_data: values by range
@@ -27,6 +38,7 @@
 #define TORCH_MANIFEST ".data/vcompress.json"
 #define TORCH_KEY      ".data/vcompress.key"
 
+/* An element type of PyTorch. Classic types have a storage class of their own, newer ones share UntypedStorage. */
 struct torch_dtype {
     const char *storage; /* "FloatStorage"; NULL: has none of its own, so storages are untyped */
     const char *name;    /* "float32" */
@@ -59,6 +71,7 @@ struct torch_tensor {
     bool requires_grad, parameter;
 };
 
+/* The bytes that tensors are views of, named by a persistent id of the pickle. */
 struct torch_storage {
     struct vc_pickle_bytes key;
     const struct torch_dtype *dtype; /* NULL: untyped */
@@ -80,6 +93,7 @@ struct torch_found {
     struct torch_tensor tensor;
 };
 
+/* `self` of a model that was read from a PyTorch file. */
 struct torch {
     struct vc_ctx *ctx;
     struct vc_infile *file;
@@ -109,6 +123,7 @@ struct torch {
 
 /* ---- torch_tensor.c ---- */
 
+/* What vc_torch_tensor_parse makes of a node. */
 enum torch_kind {
     TORCH_NOTHING, /* no tensor */
     TORCH_TENSOR,
@@ -123,6 +138,8 @@ struct torch_storage_id {
     uint64_t view_offset;            /* legacy: it is a part of the storage with that key */
 };
 
+/* ('storage', class, key, location, elements), the tuple of a persistent id. VC_E_FORMAT and VC_E_UNSUPPORTED say what
+ * is wrong with it. */
 enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle_node *node,
                                       struct torch_storage_id *out);
 
@@ -185,12 +202,14 @@ enum vc_status vc_torch_legacy_read(struct vc_ctx *ctx, struct torch *self, stru
 
 /* ---- torch_data.c ---- */
 
+/* The entries of vc_source_ops (core/model/source.h). */
 enum vc_status vc_torch_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                              uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor);
 
 /* ---- torch_write.c, torch_pickle.c ---- */
 
+/* The writer of the torch row (torch_open.c). */
 enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_write_options *options, struct vc_sink **out);
 

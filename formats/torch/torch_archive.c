@@ -13,6 +13,7 @@
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
 
+/* The entry is called root (n_root bytes) and name. */
 static bool is_member(const struct vc_zip_entry *entry, const char *root, size_t n_root, const char *name)
 {
     return entry->name_bytes == n_root + strlen(name) && memcmp(entry->name, root, n_root) == 0 &&
@@ -27,6 +28,7 @@ size_t vc_torch_root_bytes(const struct vc_zip *zip)
     return slash == NULL ? 0 : (size_t)(slash - zip->entries[0].name) + 1;
 }
 
+/* Used by vc_format.probe_zip: a data.pkl in the folder that the first member lies in. */
 bool vc_torch_is_archive(const struct vc_zip *zip)
 {
     size_t n = vc_torch_root_bytes(zip);
@@ -40,6 +42,7 @@ bool vc_torch_is_archive(const struct vc_zip *zip)
     return false;
 }
 
+/* The entry of that name below the root; NULL: there is none. */
 static const struct vc_zip_entry *find_member(const struct torch *self, const char *name)
 {
     size_t i;
@@ -52,6 +55,7 @@ static const struct vc_zip_entry *find_member(const struct torch *self, const ch
     return NULL;
 }
 
+/* A wrong CRC is a note and no failure, since PyTorch can be told to write none. */
 static enum vc_status note_checksum(struct vc_ctx *ctx, struct torch *self, const char *name)
 {
     static const char sentence[] = "does not match its checksum";
@@ -98,6 +102,7 @@ out:
     return status;
 }
 
+/* Versions 1 to 10 have the layout that is read here. */
 static enum vc_status check_version(struct vc_ctx *ctx, struct torch *self)
 {
     unsigned char *text = NULL;
@@ -119,6 +124,7 @@ out:
     return status;
 }
 
+/* "little" or "big", without a newline. */
 static enum vc_status read_byte_order(struct vc_ctx *ctx, struct torch *self)
 {
     unsigned char *text = NULL;
@@ -137,6 +143,7 @@ out:
     return status;
 }
 
+/* The walk over the members checks their headers; nothing else is wanted of it. */
 static enum vc_status visit_nothing(struct vc_ctx *ctx, void *user, size_t entry, const unsigned char *head, size_t n)
 {
     (void)ctx;
@@ -147,6 +154,7 @@ static enum vc_status visit_nothing(struct vc_ctx *ctx, void *user, size_t entry
     return VC_OK;
 }
 
+/* Reads and parses data.pkl, which has to end where the pickle does. */
 static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
@@ -186,6 +194,7 @@ out:
 
 /* ---- verify ---- */
 
+/* With findings: the data of a member can be inflated, and its CRC is right. */
 static enum vc_status check_member(struct vc_ctx *ctx, struct torch *self, const struct vc_zip_entry *entry)
 {
     const char *name = entry->name + vc_min_u64(self->root_bytes, entry->name_bytes);

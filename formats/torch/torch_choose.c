@@ -1,4 +1,9 @@
-/* torch_choose.c - finds the dict of weights among what training scripts save around it, and names the rest. */
+/* torch_choose.c - finds the dict of weights among what training scripts save around it, and says what the rest is.
+ *
+ *     {'epoch': 12, 'model_state_dict': {...}, 'optimizer_state_dict': {...}}
+ *                    ^ chosen: a usual key with tensors below it
+ *
+ * Called by torch_tree.c before it lists anything. --key chooses by a path instead of by the usual names. */
 #include "formats/torch/torch_choose.h"
 
 #include <ctype.h>
@@ -10,7 +15,7 @@
 
 #define MAX_NAME ((size_t)60000)
 
-/* In the order in which they are tried. */
+/* Keys that training scripts use for the model, in the order in which they are tried. */
 static const char *const usual_keys[] = {"state_dict", "model_state_dict", "model",   "module",
                                          "net",        "params_ema",       "params",  "generator",
                                          "ema",        "model_ema",        "network", "weights"};
@@ -65,6 +70,7 @@ void vc_torch_path_leave(struct vc_text *path, size_t n)
 
 /* ---- kinds of entries ---- */
 
+/* The word, in small letters, is somewhere in the text, in whatever case. */
 static bool contains_word(const char *text, const char *word)
 {
     size_t n = strlen(word);
@@ -80,6 +86,7 @@ static bool contains_word(const char *text, const char *word)
     return false;
 }
 
+/* By the key: optimizers and schedulers are not weights. */
 enum vc_role vc_torch_role_of(const char *key, enum vc_role usual)
 {
     if (contains_word(key, "optim") || strcmp(key, "opt") == 0 || strcmp(key, "opt_state") == 0) {
@@ -93,6 +100,7 @@ enum vc_role vc_torch_role_of(const char *key, enum vc_role usual)
 
 /* ---- the choice ---- */
 
+/* A search for tensors below a value; steps are counted over all searches of a choice. */
 struct search {
     struct vc_ctx *ctx;
     const struct torch *self;
@@ -100,7 +108,8 @@ struct search {
     unsigned depth;
 };
 
-/* A tensor somewhere below. */
+/* *found: a tensor is somewhere below the node. Containers on the way are marked, so that one inside itself is not
+ * entered again. */
 static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, bool *found)
 {
     struct vc_pickle_iter iter;
@@ -127,6 +136,7 @@ out:
     return status;
 }
 
+/* Values of a dict, and how many of them are tensors. */
 static void count_tensors(const struct vc_pickle_node *dict, size_t *n_tensors, size_t *n_values)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(dict);
@@ -165,6 +175,7 @@ out:
     return status;
 }
 
+/* Goes down up to three levels, as long as a dict has no tensors of its own: {'model': {'state_dict': ...}}. */
 static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struct vc_pickle_node **home)
 {
     struct search s = {.ctx = ctx, .self = self};
@@ -217,6 +228,7 @@ static struct vc_pickle_node *descend(const struct vc_pickle_node *node, const c
     return value;
 }
 
+/* Refuses a --key, and lists the keys that are there. */
 static enum vc_status no_such_key(struct vc_ctx *ctx, const struct vc_pickle_node *node, const char *key)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
@@ -234,6 +246,7 @@ static enum vc_status no_such_key(struct vc_ctx *ctx, const struct vc_pickle_nod
     return vc_fail(ctx, VC_E_ARGUMENT, "has no key '%s'%s", key, list);
 }
 
+/* Goes down a path such as "model.state_dict" or "0.net"; keys may have dots in them. */
 static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, const char *key,
                                     struct vc_pickle_node **home)
 {

@@ -15,7 +15,8 @@ uint64_t vc_torch_max_steps(const struct torch *self);
  * What looks at many values at once adds them to *steps itself. */
 enum vc_status vc_torch_step(struct vc_ctx *ctx, const struct torch *self, uint64_t *steps);
 
-/* Adds ".key" to a path, or the position where the key is no name (NULL: items of a list). leave: back to n bytes. */
+/* Adds ".key" to a path, or the position where the key is no name (NULL: items of a list). vc_torch_path_leave goes
+ * back to n bytes. */
 enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, const struct vc_pickle_node *key,
                                    size_t position);
 void vc_torch_path_leave(struct vc_text *path, size_t n);
@@ -29,6 +30,7 @@ enum vc_role vc_torch_role_of(const char *key, enum vc_role usual);
 bool vc_torch_is_optimizer(const struct vc_pickle_node *node);
 /* Made by one of the functions that make tensors, known or not. */
 bool vc_torch_is_tensor(const struct vc_pickle_node *node);
+/* A list, tuple, dict or call: something may be in it. */
 bool vc_torch_is_container(const struct vc_pickle_node *node);
 /* The node with the items of a set (may be NULL): itself, or the list it is made from. NULL: no set, list or tuple. */
 const struct vc_pickle_node *vc_torch_set_items(const struct vc_pickle_node *set);

@@ -10,6 +10,7 @@
 #include "formats/io/strided.h"
 #include "formats/torch/torch.h"
 
+/* vc_source_ops.stream_bytes: inflating a storage, and the window for strides. */
 size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     const struct torch *self = model->self;
@@ -20,6 +21,7 @@ size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor)
            (t->gather ? VC_STRIDED_WINDOW_BYTES : 0);
 }
 
+/* Counts a storage with a wrong CRC, once. */
 static void note_bad(struct torch *self, struct torch_storage *s)
 {
     if (!atomic_exchange(&s->bad, true)) {
@@ -27,7 +29,8 @@ static void note_bad(struct torch *self, struct torch_storage *s)
     }
 }
 
-/* Counts a piece; the one that completes the values compares. */
+/* Counts a piece of the values; the one that completes them compares the CRC. n_after: bytes of the storage behind the
+ * piece. */
 static void check_piece(struct torch *self, struct torch_storage *s, struct vc_check *check, const void *data, size_t n,
                         uint64_t n_after)
 {
@@ -43,6 +46,7 @@ static void check_piece(struct torch *self, struct torch_storage *s, struct vc_c
     }
 }
 
+/* Inflates the storage into the temporary file, unless another thread has done so. */
 static enum vc_status need_unpacked(struct vc_ctx *ctx, struct torch *self, struct torch_storage *s)
 {
     bool wrong = false;
@@ -54,6 +58,7 @@ static enum vc_status need_unpacked(struct vc_ctx *ctx, struct torch *self, stru
     return status;
 }
 
+/* A range of a tensor's values: plain, or gathered by strides; numbers in little-endian order. */
 static enum vc_status read_values(struct vc_ctx *ctx, struct torch *self, const struct torch_tensor *t, uint64_t offset,
                                   void *dst, size_t n, struct vc_check *check)
 {
@@ -94,6 +99,8 @@ out:
     return status;
 }
 
+/* vc_source_ops.read. There is no raw form: a kept tensor is written as a storage of its own, whatever it was a view
+ * of. */
 enum vc_status vc_torch_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                              uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "formats/torch/torch_choose.h"
 
+/* "str 'resnet50'", cut after 40 bytes between two characters. */
 static const char *describe_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_bytes *text)
 {
     size_t n = text->n < 40 ? text->n : 40;
@@ -18,6 +19,7 @@ static const char *describe_text(struct vc_ctx *ctx, struct vc_arena *arena, con
     return vc_arena_printf(ctx, arena, "str '%.*s'%s", (int)n, text->p, n < text->n ? "..." : "");
 }
 
+/* What a call made, as far as it is known. */
 static const char *describe_call(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node)
 {
     struct vc_pickle_node number;

@@ -29,7 +29,7 @@ void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n)
     vc_text_add_bytes(e->to, p, n);
 }
 
-/* Little-endian two's complement, no byte more than needed. */
+/* LONG1: little-endian two's complement, no byte more than needed. */
 static void emit_long1(struct torch_emit *e, uint64_t bits, bool negative)
 {
     unsigned char bytes[10];
@@ -45,6 +45,7 @@ static void emit_long1(struct torch_emit *e, uint64_t bits, bool negative)
     vc_text_add_bytes(e->to, (const char *)bytes, n);
 }
 
+/* The shortest opcode that holds the number, as Python chooses it. */
 void vc_torch_emit_int(struct torch_emit *e, int64_t value)
 {
     if (value >= 0 && value < 256) {
@@ -62,6 +63,7 @@ void vc_torch_emit_int(struct torch_emit *e, int64_t value)
     }
 }
 
+/* Sizes above 2^63 - 1 need LONG1. */
 void vc_torch_emit_uint(struct torch_emit *e, uint64_t value)
 {
     if (value <= INT64_MAX) {
@@ -95,7 +97,7 @@ void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *
     vc_text_add(e->to, "c%s\n%s\n", module, name);
 }
 
-/* encode(text, 'latin1'), the text being the bytes as characters. */
+/* Protocol 2 has no bytes: encode(text, 'latin1'), the text having one character for each byte. */
 void vc_torch_emit_bytes(struct torch_emit *e, const struct vc_pickle_bytes *bytes)
 {
     size_t n = bytes->n;
@@ -133,6 +135,7 @@ static bool from_memo(struct torch_emit *e, unsigned slot)
     return slot != 0;
 }
 
+/* Into the next slot of the memo; returns the slot + 1, so that 0 means "not there". */
 static unsigned memoize(struct torch_emit *e)
 {
     vc_torch_emit_byte(e, 'q');
@@ -172,6 +175,7 @@ void vc_torch_emit_new_ordered_dict(struct torch_emit *e)
 
 /* ---- tensors ---- */
 
+/* A name of the module torch, through the memo. */
 static void emit_torch_name(struct torch_emit *e, const char *name, unsigned *slot)
 {
     if (!from_memo(e, *slot)) {
@@ -180,6 +184,7 @@ static void emit_torch_name(struct torch_emit *e, const char *name, unsigned *sl
     }
 }
 
+/* The persistent id of a storage: ('storage', class, key, 'cpu', elements). */
 static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
                          size_t key)
 {
@@ -201,6 +206,7 @@ static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, 
     vc_torch_emit_byte(e, 'Q');
 }
 
+/* A tuple of numbers. */
 static void emit_dims(struct torch_emit *e, unsigned n_dims, const uint64_t *dims)
 {
     unsigned d;

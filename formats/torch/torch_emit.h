@@ -1,4 +1,12 @@
-/* torch_emit.h - opcodes of pickle protocol 2, those alone that torch.load(weights_only=True) takes. */
+/* torch_emit.h - writes opcodes of pickle protocol 2, those alone that torch.load(weights_only=True) takes.
+ *
+ *     63 torch._utils \n _rebuild_tensor_v2 \n 71 00     GLOBAL, and into memo slot 0
+ *     28                                                 MARK
+ *       28 58 "storage" 63 torch \n FloatStorage \n 58 "0" 58 "cpu" 4b 06 74 51      the storage: a persistent id
+ *       4b 00 | 28 4b 02 4b 03 74 | 28 4b 03 4b 01 74 | 89 | ...                     offset, sizes, strides, no
+ * gradient 74 52                                              TUPLE, REDUCE: the call that makes the tensor
+ *
+ * What is written goes to e->to; its status tells whether there was memory for it. */
 #ifndef VC_FORMATS_TORCH_EMIT_H
 #define VC_FORMATS_TORCH_EMIT_H
 
@@ -18,6 +26,7 @@ enum torch_word {
 
 #define TORCH_MAX_DTYPES 64
 
+/* The pickle that is being written, and what is in its memo. */
 struct torch_emit {
     struct vc_text *to;
     unsigned n_memo;
@@ -34,8 +43,10 @@ void vc_torch_emit_uint(struct torch_emit *e, uint64_t value);
 void vc_torch_emit_float(struct torch_emit *e, double value);
 void vc_torch_emit_bytes(struct torch_emit *e,
                          const struct vc_pickle_bytes *bytes); /* through _codecs.encode, as protocol 2 */
+/* An integer of more than 64 bits, as it was read. */
 void vc_torch_emit_long(struct torch_emit *e, const struct vc_pickle_bytes *bytes);
 void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *name);
+/* One of the names above, from the memo where it is there already. */
 void vc_torch_emit_word(struct torch_emit *e, enum torch_word word);
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e);
 

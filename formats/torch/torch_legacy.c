@@ -14,6 +14,7 @@
 
 static const unsigned char magic_long[10] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
 
+/* The first three pickles are what they have to be, and the machine was little-endian. */
 static enum vc_status check_heads(struct vc_ctx *ctx, const struct vc_pickle *pickles)
 {
     const struct vc_pickle_node *magic = pickles[0].root;
@@ -40,7 +41,7 @@ static enum vc_status check_heads(struct vc_ctx *ctx, const struct vc_pickle *pi
     return VC_OK;
 }
 
-/* Parses them out of the window; *cut: it is too short. On success *n_bytes is where they end. */
+/* Parses the five pickles out of the window. *cut: the window is too short. On success *n_bytes is where they end. */
 static enum vc_status parse_all(struct vc_ctx *ctx, const unsigned char *window, size_t n, struct vc_pickle *pickles,
                                 size_t *n_bytes, bool *cut)
 {

@@ -9,7 +9,7 @@
 
 #define MAX_NAMED 20 /* of those that cannot be read, in the note */
 
-/* "2 tensors cannot be read: a, b (is a sparse tensor; to_dense() it first)" */
+/* For the report: "2 tensors cannot be read: a, b (is a sparse tensor; to_dense() it first)". */
 static void note_refused(struct torch *self)
 {
     size_t n = self->n_refused;
@@ -30,6 +30,7 @@ static void note_refused(struct torch *self)
     }
 }
 
+/* A file without any tensor that can be read is refused. */
 enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
@@ -67,6 +68,7 @@ out:
     return status;
 }
 
+/* The tensor as the model has it. The first one of a storage is charged with its bytes in the file. */
 static void fill_tensor(struct torch *self, struct torch_found *found, struct vc_tensor *tensor)
 {
     const struct torch_tensor *t = &found->tensor;
@@ -86,12 +88,13 @@ static void fill_tensor(struct torch *self, struct torch_found *found, struct vc
     s->file_bytes = 0; /* the others of this storage cost nothing more */
 }
 
+/* A tensor, to be sorted by what it shows of which storage. */
 struct place {
     const struct torch_tensor *tensor;
     size_t index;
 };
 
-/* By what they are, not by their number: 0 for aliases. */
+/* By storage, offset, type, shape and strides: 0 for tensors that are the same elements, which are aliases. */
 static int compare_places(const struct torch_tensor *a, const struct torch_tensor *b)
 {
     unsigned d;
@@ -119,6 +122,7 @@ static int compare_places(const struct torch_tensor *a, const struct torch_tenso
     return 0;
 }
 
+/* The same, and among aliases the one that was listed first comes first. */
 static int by_place(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -128,6 +132,7 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
+/* Sorts, and makes each group of equal ones aliases of its first. */
 static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self, struct vc_model *model)
 {
     struct place *places = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *places);
@@ -152,6 +157,7 @@ out:
     return status;
 }
 
+/* Tensors and bytes of each part, for `inspect`. */
 static void count_parts(struct torch *self, struct vc_model *model)
 {
     size_t i;

@@ -87,6 +87,7 @@ bool vc_torch_is_container(const struct vc_pickle_node *node)
            node->kind == VC_PICKLE_DICT;
 }
 
+/* Two keys that are the same text. */
 static bool same_key(const struct vc_pickle_node *a, const struct vc_pickle_node *b)
 {
     return a->kind == VC_PICKLE_STRING && b->kind == VC_PICKLE_STRING && a->u.text.n == b->u.text.n &&

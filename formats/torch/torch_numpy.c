@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "formats/torch/torch_choose.h"
 
+/* A call of one of NumPy's own functions for pickles, under its old or its new module. */
 static bool is_multiarray(const struct vc_pickle_node *node)
 {
     return node->kind == VC_PICKLE_CALL && node->u.call.function->kind == VC_PICKLE_GLOBAL &&
@@ -29,7 +30,7 @@ const char *vc_torch_numpy_kind(const struct vc_pickle_node *node)
     return vc_torch_is_numpy_array(node) ? "NumPy array" : is_call_of(node, "scalar") ? "NumPy number" : NULL;
 }
 
-/* Characters below 256, as UTF-8. */
+/* n characters below 256, which stand for bytes, out of a text in UTF-8. */
 static bool take_latin1(const struct vc_pickle_bytes *text, unsigned char *out, size_t n)
 {
     size_t at = 0;
@@ -88,6 +89,7 @@ static bool take_dtype(const struct vc_pickle_node *dtype, char *letter, size_t 
     return *n == 1 || *n == 2 || *n == 4 || *n == 8;
 }
 
+/* n bytes as a number. */
 static uint64_t join(const unsigned char *bytes, size_t n, bool big)
 {
     uint64_t bits = 0;
@@ -99,6 +101,7 @@ static uint64_t join(const unsigned char *bytes, size_t n, bool big)
     return bits;
 }
 
+/* The bits as a number of Python's; false where it has none like it. */
 static bool make_number(char letter, size_t n, uint64_t bits, struct vc_pickle_node *number)
 {
     uint32_t low = (uint32_t)bits;
@@ -126,6 +129,7 @@ static bool make_number(char letter, size_t n, uint64_t bits, struct vc_pickle_n
     return true;
 }
 
+/* scalar(dtype, bytes). */
 bool vc_torch_numpy_number(const struct vc_pickle_node *node, struct vc_pickle_node *number)
 {
     unsigned char bytes[8];

@@ -1,5 +1,9 @@
-/* torch_open.c - opens a PyTorch file as a model: an archive, handed over by the zip reader (torch_archive.c), or a
- * legacy file (torch_legacy.c); from the pickle on they are the same. Values are read by torch_data.c. */
+/* torch_open.c - opens a PyTorch file as a model: an archive that formats.c has opened (torch_archive.c), or a legacy
+ * file (torch_legacy.c). From the pickle on they are the same:
+ *
+ *     pickle -> torch_tree.c: names, roles, parts -> torch_storage.c: where the bytes are -> torch_list.c: the tensors
+ *
+ * Values are read by torch_data.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +13,8 @@
 #include "formats/formats.h"
 #include "formats/torch/torch.h"
 
-/* What of it is quantized: our manifest where it speaks of the dict that was chosen, else the names tell. key: that the
- * manifest is about; NULL: the one that is found without. */
+/* What of it is quantized: our manifest where it speaks of the dict that was chosen, else the names tell. wanted: the
+ * --key of the user; key: the one that the manifest is about (NULL: the dict that is found without). */
 static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, struct vc_model *model, const char *wanted,
                                      const char *key)
 {
@@ -34,6 +38,7 @@ out:
 
 /* ---- open, close ---- */
 
+/* vc_source_ops.close. */
 static void torch_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
@@ -55,6 +60,7 @@ static void torch_close(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
+/* vc_source_ops.late_note: storages whose CRC turned out to be wrong while they were read. */
 static void torch_late_note(const struct vc_model *model, char *buffer, size_t n)
 {
     struct torch *self = model->self;
@@ -73,7 +79,7 @@ static const struct vc_source_ops torch_ops = {.read = vc_torch_read,
                                                .late_note = torch_late_note,
                                                .check_rest = vc_torch_check_rest};
 
-/* Takes over file and zip (NULL: none). */
+/* Makes the reader's state. Takes over file and zip (NULL: a legacy file), also when it fails. */
 static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip, struct vc_model *model)
 {
     struct torch *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
@@ -100,7 +106,7 @@ static enum vc_status begin(struct vc_ctx *ctx, struct vc_infile *file, struct v
     return VC_OK;
 }
 
-/* From the tree to the tensors. keys: NULL for an archive. */
+/* From the pickle to the tensors. keys: of a legacy file, whose storages begin at `data`; NULL for an archive. */
 static enum vc_status finish(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model,
                              const struct vc_pickle_node *keys, uint64_t data)
 {
@@ -131,6 +137,7 @@ out:
     return status;
 }
 
+/* vc_format.open_zip. */
 static enum vc_status torch_open_zip(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
@@ -143,6 +150,7 @@ out:
     return status;
 }
 
+/* vc_format.open: what torch_probe knows is a legacy file. */
 static enum vc_status torch_open_legacy(struct vc_ctx *ctx, struct vc_infile *file,
                                         const struct vc_open_options *options, struct vc_model *model)
 {
@@ -159,12 +167,15 @@ out:
     return status;
 }
 
+/* vc_format.probe_zip. */
 static int torch_probe_zip(const struct vc_zip *zip)
 {
     return vc_torch_is_archive(zip) ? 90 : 0;
 }
 
-/* The long integer that a legacy file begins with; from protocol 4 on it is in a frame of 13 bytes. */
+/* vc_format.probe: the long integer that a legacy file begins with; from protocol 4 on it is in a frame of 13 bytes.
+ *
+ *     80 02 8a 0a 6c fc 9c 46 f9 20 6a a8 50 19 2e */
 static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     static const unsigned char frame[] = {0x95, 13, 0, 0, 0, 0, 0, 0, 0};

@@ -9,6 +9,8 @@
 
 /* ---- tensors ---- */
 
+/* The element type of an output: the source's own where nothing changed, since two of them may mean one dtype of ours.
+ */
 static const struct torch_dtype *dtype_of(const struct torch_writer *w, const struct vc_out_tensor *out)
 {
     if (w->source != NULL && w->source->found[out->source].tensor.dtype->dtype == out->dtype &&
@@ -91,7 +93,7 @@ bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *la
 
 /* ---- one dict ---- */
 
-/* All outputs by name in one dict. */
+/* All outputs by name in one OrderedDict, in batches as Python writes them. */
 static void write_flat(struct torch_writer *w)
 {
     size_t i;
@@ -111,6 +113,7 @@ static void write_flat(struct torch_writer *w)
 
 /* ---- the whole ---- */
 
+/* An empty pickle of protocol 2. */
 static void begin(struct torch_writer *w, struct vc_text *pickle)
 {
     pickle->n = 0;
@@ -119,6 +122,7 @@ static void begin(struct torch_writer *w, struct vc_text *pickle)
     vc_torch_emit_byte(&w->e, 2);
 }
 
+/* Each output has a storage of its own but aliases, which have that of the tensor they are another name of. */
 static void number_storages(const struct vc_out_list *outs, size_t *keys)
 {
     size_t n = 0;
@@ -129,6 +133,7 @@ static void number_storages(const struct vc_out_list *outs, size_t *keys)
     }
 }
 
+/* The main output of each tensor of the model. */
 static enum vc_status find_outs(struct torch_writer *w)
 {
     size_t i;
@@ -148,6 +153,7 @@ out:
     return status;
 }
 
+/* The source's tree with the outputs in it. */
 static enum vc_status write_tree(struct torch_writer *w)
 {
     enum vc_status status;
@@ -160,6 +166,7 @@ out:
     return status;
 }
 
+/* The tree first; if it has no place for scales, all is begun again as one dict. */
 enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
                                     const struct vc_out_list *outs, struct vc_text *pickle, size_t *keys,
                                     struct vc_text *note)

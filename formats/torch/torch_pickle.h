@@ -7,6 +7,7 @@
 #define TORCH_MAX_LEFT 5    /* names of what is left out */
 #define TORCH_BATCH    1000 /* items per opcode, as Python has it */
 
+/* The state of writing one data.pkl. */
 struct torch_writer {
     struct vc_ctx *ctx;
     const struct vc_model *model;

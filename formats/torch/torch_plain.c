@@ -7,6 +7,7 @@
 
 static bool is_plain(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget);
 
+/* Every item is plain. */
 static bool is_plain_list(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
@@ -40,6 +41,7 @@ bool vc_torch_is_ordered_dict(const struct vc_pickle_node *node)
     return vc_pickle_is_call(node, "collections", "OrderedDict");
 }
 
+/* A value that nothing is in. The only globals among them are element types, torch.float32. */
 bool vc_torch_is_atom(const struct vc_pickle_node *node)
 {
     switch ((enum vc_pickle_kind)node->kind) {
@@ -61,7 +63,8 @@ bool vc_torch_is_atom(const struct vc_pickle_node *node)
     }
 }
 
-/* Nothing in it but values that can be written, and no tensors. */
+/* Nothing in it but values that can be written, and no tensors; down to `depth` levels and with `budget` steps, of
+ * which each value takes one. */
 static bool is_plain(const struct vc_pickle_node *node, unsigned depth, uint64_t *budget)
 {
     if (depth == 0 || *budget == 0) {
@@ -82,6 +85,7 @@ static bool is_plain(const struct vc_pickle_node *node, unsigned depth, uint64_t
     }
 }
 
+/* Counts its steps on *steps. */
 bool vc_torch_is_plain(const struct torch *self, const struct vc_pickle_node *node, uint64_t *steps)
 {
     uint64_t most = vc_torch_max_steps(self);

@@ -1,6 +1,12 @@
 /* torch_resave.c - the tree of a PyTorch file written again with the new tensors in it, so that a training checkpoint
- * stays one: dicts, lists, numbers and texts as they were, scales beside the tensors they belong to. What needs code to
- * be loaded cannot be in there: objects with tensors become dicts of them, others are left out and named. */
+ * stays one.
+ *
+ *     {'epoch': 12, 'model': {'w': f32}, 'args': Namespace(...)}     the source
+ *     {'epoch': 12, 'model': {'w': int8, 'w.scale': f32}}            the output; left out: args (argparse.Namespace)
+ *
+ * Dicts, lists, numbers and texts are written as they were, scales beside the tensors they belong to. What needs code
+ * to be loaded cannot be in there: objects with tensors become dicts of them, others are left out and named in the
+ * report. Called by torch_pickle.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +16,8 @@
 
 static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node);
 
-/* Names below the dict that was chosen are without the way to it. Returns what to put back afterwards. */
+/* Below the dict that was chosen, names of tensors are without the way to it. Returns what the caller puts back into
+ * names_at afterwards. */
 static size_t names_from(struct torch_writer *w, const struct vc_pickle_node *value)
 {
     size_t before = w->names_at;
@@ -23,6 +30,7 @@ static size_t names_from(struct torch_writer *w, const struct vc_pickle_node *va
 
 /* ---- what can be written ---- */
 
+/* Some tensor below the path is in the output. */
 static bool holds_tensors(const struct torch_writer *w)
 {
     size_t first;
@@ -31,11 +39,13 @@ static bool holds_tensors(const struct torch_writer *w)
     return vc_torch_find_below(w, &first, &last);
 }
 
+/* A restricted loader takes the value as it is. */
 static bool is_plain(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     return vc_torch_is_plain(w->source, node, &w->steps);
 }
 
+/* The value at the path can be in the output, as it is or changed. */
 static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_node number;
@@ -58,7 +68,8 @@ static bool can_write(struct torch_writer *w, const struct vc_pickle_node *node)
     }
 }
 
-/* Tensors that are not there any more were dropped or went into another one: the report says so. */
+/* The value is left out, and the report names it. Tensors that the model has are none of these: they were dropped on
+ * purpose, or became a part of another one. */
 static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     char name[256];
@@ -77,7 +88,8 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 
 /* ---- writing ---- */
 
-/* "weight" and the tensor's scales: "weight.scale". */
+/* "weight" is followed by the scales that its tensor has now: "weight.scale". A key that is neither text nor number
+ * gives no name to them: the output becomes flat. */
 static void write_companions(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
 {
     size_t n = vc_torch_companions_of(w, main_out);
@@ -109,7 +121,7 @@ static void write_companions(struct torch_writer *w, const struct vc_pickle_node
 
 /* ---- containers ---- */
 
-/* At the top, what belongs to a part that is not wanted. */
+/* An entry at the top that belongs to a part which is not wanted (--drop). */
 static bool is_dropped(const struct torch_writer *w)
 {
     size_t i;
@@ -124,7 +136,7 @@ static bool is_dropped(const struct torch_writer *w)
     return false;
 }
 
-/* The value at the path, with the key before it, or nothing. */
+/* Key and value at the path, or neither. */
 static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *key, struct vc_pickle_node *value)
 {
     size_t main_out = vc_torch_is_tensor(value) ? vc_torch_out_here(w) : VC_NO_TENSOR;
@@ -145,6 +157,7 @@ out:
     return status;
 }
 
+/* The items of a dict; a new mark after each batch, as Python does it. */
 static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
@@ -171,6 +184,7 @@ out:
     return status;
 }
 
+/* A dict or an OrderedDict; other subclasses become plain dicts, which load without code. */
 static enum vc_status write_mapping(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_node *state = vc_pickle_state(node);
@@ -225,7 +239,7 @@ out:
     return status;
 }
 
-/* An object as the dict of what it holds, scales included. */
+/* An object as the dict of the tensors in it, scales included. */
 static void write_object(struct torch_writer *w)
 {
     size_t n = strlen(vc_torch_here(w));
@@ -249,6 +263,7 @@ static void write_object(struct torch_writer *w)
     vc_torch_emit_byte(&w->e, 'u');
 }
 
+/* What a call becomes: a tensor, itself, a number, a dict. */
 static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *node)
 {
     const struct vc_pickle_node *function = node->u.call.function;
@@ -274,6 +289,7 @@ out:
     return status;
 }
 
+/* A value with others in it. */
 static enum vc_status write_container(struct torch_writer *w, struct vc_pickle_node *node)
 {
     enum vc_status status = VC_OK;
@@ -310,6 +326,7 @@ out:
     return status;
 }
 
+/* Any value that can_write accepted. */
 static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node)
 {
     enum vc_status status;

@@ -12,6 +12,7 @@
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
 
+/* The order that storages are sorted in, by key. */
 static int compare_bytes(const struct vc_pickle_bytes *a, const struct vc_pickle_bytes *b)
 {
     int order = memcmp(a->p, b->p, a->n < b->n ? a->n : b->n);
@@ -24,6 +25,7 @@ static int compare_storages(const void *a, const void *b)
     return compare_bytes(&((const struct torch_storage *)a)->key, &((const struct torch_storage *)b)->key);
 }
 
+/* The storage of that key, once they are sorted; NULL: there is none. */
 static struct torch_storage *find_storage(const struct torch *self, const struct vc_pickle_bytes *key)
 {
     size_t low = 0;
@@ -44,6 +46,7 @@ static struct torch_storage *find_storage(const struct torch *self, const struct
 
 /* ---- which storages there are ---- */
 
+/* What a persistent id says of a storage. */
 static enum vc_status add_storage(struct vc_ctx *ctx, const struct torch_storage_id *id, struct torch_storage *out)
 {
     uint64_t n_bytes;
@@ -58,7 +61,8 @@ static enum vc_status add_storage(struct vc_ctx *ctx, const struct torch_storage
     return VC_OK;
 }
 
-/* An archive: those that readable tensors need. A legacy file: all, because each tells where the next one is. */
+/* Lists the storages, some of them several times. An archive: those that readable tensors need. A legacy file: all,
+ * because each tells where the next one is. */
 static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
 {
     const struct vc_pickle_node *node;
@@ -90,6 +94,7 @@ out:
     return status;
 }
 
+/* Sorts the storages and leaves one of each key; what was said of it twice has to agree. */
 static enum vc_status unify(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
@@ -119,6 +124,7 @@ static int compare_entries(const void *a, const void *b)
     return strcmp((*(const struct vc_zip_entry *const *)a)->name, (*(const struct vc_zip_entry *const *)b)->name);
 }
 
+/* Finds the member of a storage, whose size has to be exactly that of its elements. */
 static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self, const struct vc_zip_entry **sorted,
                                    struct torch_storage *s)
 {
@@ -149,6 +155,7 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
     return VC_OK;
 }
 
+/* Places all storages of an archive; the members are sorted by name for that, and none may occur twice. */
 static enum vc_status place_members(struct vc_ctx *ctx, struct torch *self)
 {
     const struct vc_zip_entry **sorted = vc_alloc_array(ctx, VC_TAG_NAMES, self->zip.n, sizeof *sorted);
@@ -178,7 +185,8 @@ out:
     return status;
 }
 
-/* One after the other behind the pickles. */
+/* Places the storages of a legacy file: one behind the other, from `at` on, in the order of the list of keys; the file
+ * ends with the last one. */
 static enum vc_status place_legacy(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
                                    uint64_t at)
 {

@@ -1,5 +1,13 @@
 /* torch_tensor.c - which calls of a pickle make a tensor, and the tensor they would make: storage, offset, sizes and
- * strides, all compared with each other. Calls are recognized by their exact names; what is not known stays opaque. */
+ * strides, all compared with each other.
+ *
+ *     torch._utils._rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks[, metadata])
+ *     torch._utils._rebuild_tensor_v3(..., dtype, metadata)          types without a storage class: float8, uint16
+ *     torch._utils._rebuild_parameter(tensor, requires_grad, hooks)  around one of these
+ *     torch._tensor._rebuild_from_type_v2(function, type, args, state)
+ *
+ * Called for every node of the tree by torch_tree.c. Calls are recognized by their exact names; what is not known stays
+ * opaque, and what is known to be no plain tensor (sparse, quantized) is refused with what to do. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +24,7 @@
 
 /* ---- small parts ---- */
 
+/* A whole number from 0 on. */
 static bool take_count(const struct vc_pickle_node *node, uint64_t *out)
 {
     if (node == NULL || node->kind != VC_PICKLE_INT || node->u.integer < 0) {
@@ -38,6 +47,7 @@ static bool is_storage_module(const struct vc_pickle_bytes *module)
            vc_pickle_bytes_are(module, "torch.storage");
 }
 
+/* The class of a storage, torch.FloatStorage; dtype becomes NULL for storages of bytes. */
 static enum vc_status parse_class(struct vc_ctx *ctx, const struct vc_pickle_node *node, struct torch_storage_id *out)
 {
     char name[256];
@@ -57,7 +67,7 @@ static enum vc_status parse_class(struct vc_ctx *ctx, const struct vc_pickle_nod
                    node == NULL ? "?" : vc_torch_class_name(node, name, sizeof name));
 }
 
-/* Legacy: (key of the view, offset, size) after the five. */
+/* Legacy files: a storage may be a part of another one: (key of the view, offset, size). */
 static enum vc_status parse_view(struct vc_ctx *ctx, const struct vc_pickle_node *view, struct torch_storage_id *out)
 {
     uint64_t offset;
@@ -136,7 +146,9 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct vc_arena *arena, con
     return VC_OK;
 }
 
-/* Elements, whether they lie in C order, and the last one inside the storage of `room` elements. */
+/* Counts the elements, finds out whether they lie in C order (`gather`), and that the last one is inside the storage of
+ * `room` elements. A view made by expand() may repeat its elements, but not without limit: a file of some bytes must
+ * not become an output of gigabytes. */
 static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, uint64_t room)
 {
     uint64_t last = t->offset;
@@ -179,7 +191,7 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
     return VC_OK;
 }
 
-/* (storage, offset, size, stride, ...) with the type of the storage, or that of `dtype`. */
+/* (storage, offset, size, stride, requires_grad, ...), with elements of the storage's type or of `dtype`. */
 static enum vc_status parse_plain(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *args,
                                   const struct torch_dtype *dtype, struct torch_tensor *out)
 {
@@ -215,6 +227,7 @@ out:
     return status;
 }
 
+/* As parse_plain; the element type is argument 6, torch.float8_e4m3fn. */
 static enum vc_status parse_v3(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *args,
                                struct torch_tensor *out, const char **refusal)
 {
@@ -236,7 +249,7 @@ static enum vc_status parse_v3(struct vc_ctx *ctx, struct vc_arena *arena, const
     return parse_plain(ctx, arena, args, dtype, out);
 }
 
-/* Functions whose tensors are not plain. */
+/* Functions of torch._utils whose tensors are not plain, with the reason; NULL: it is none of them. */
 static const char *refused_function(const struct vc_pickle_bytes *name)
 {
     static const struct {
@@ -266,6 +279,7 @@ static bool starts_with(const struct vc_pickle_bytes *bytes, const char *prefix)
     return bytes->n >= strlen(prefix) && memcmp(bytes->p, prefix, strlen(prefix)) == 0;
 }
 
+/* A function of that family which is newer than this program. */
 static enum vc_status refuse_unknown(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *function,
                                      const char **refusal)
 {
@@ -319,7 +333,7 @@ static bool is_utils(const struct vc_pickle_node *function)
            vc_pickle_bytes_are(&function->u.global.module, UTILS);
 }
 
-/* Takes wrappers off: parameters, and _rebuild_from_type_v2(function, type, args, state). */
+/* Takes wrappers off: parameters, and tensors with a Python class. *function and *args are of what is inside. */
 static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_node **function,
                    const struct vc_pickle_node **args, struct torch_tensor *out)
 {
@@ -346,6 +360,7 @@ static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_nod
     }
 }
 
+/* Recognizes the call, then reads its arguments. */
 enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node,
                                      struct torch_tensor *out, enum torch_kind *kind, const char **refusal)
 {

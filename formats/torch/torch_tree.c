@@ -1,5 +1,9 @@
 /* torch_tree.c - walks over the values of a PyTorch file and lists its tensors by name.
  *
+ *     {'model': {'fc': {'weight': tensor}}, 'optimizer': {'state': {0: {'exp_avg': tensor}}}}
+ *         -> "fc.weight", a weight (the names below the chosen dict are without the way to it)
+ *            "optimizer.state.0.exp_avg", of the optimizer; it is part "optimizer" of `inspect`
+ *
  * Names are the keys on the way, joined by '.'. Dicts, lists and tuples are walked through; objects by their
  * attributes, modules by their parameters and buffers, as state_dict() would. Values may be shared, so one node can be
  * reached on more ways than there are atoms: steps are counted, and a container inside itself is refused. */
@@ -15,6 +19,7 @@
 #define MAX_PARTS ((size_t)1000)
 #define MAX_ARGS  ((uint64_t)10000) /* values that are looked at of what an object is made from */
 
+/* Where the walk is, and what it has seen. */
 struct walk {
     struct vc_ctx *ctx;
     struct torch *self;
@@ -32,6 +37,7 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node);
 
 /* ---- lists that grow ---- */
 
+/* Room for one more item behind n of them. */
 static enum vc_status grow(struct vc_ctx *ctx, void **items, size_t n, size_t *room, size_t size)
 {
     size_t capacity = *room == 0 ? 64 : 2 * *room;
@@ -53,6 +59,7 @@ static enum vc_status grow(struct vc_ctx *ctx, void **items, size_t n, size_t *r
     return VC_OK;
 }
 
+/* A tensor at the path, or one that cannot be read (refusal says why). */
 static enum vc_status add_found(struct walk *w, const struct torch_tensor *tensor, const char *refusal)
 {
     struct torch *self = w->self;
@@ -70,6 +77,7 @@ out:
     return status;
 }
 
+/* An entry at the top of the file, for `inspect`: what it is, what it is for, whether it is the model. */
 static enum vc_status add_part(struct walk *w, const char *name, const struct vc_pickle_node *node, enum vc_role role,
                                bool chosen)
 {
@@ -97,6 +105,7 @@ static size_t last_part(const struct walk *w)
     return w->self->n_parts - 1;
 }
 
+/* The value below a key; the path has the key while it is walked. */
 static enum vc_status walk_at(struct walk *w, const struct vc_pickle_node *key, size_t position,
                               struct vc_pickle_node *value)
 {
@@ -112,6 +121,7 @@ out:
 
 /* ---- containers ---- */
 
+/* Every value of a dict. */
 static enum vc_status walk_mapping(struct walk *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
@@ -126,6 +136,7 @@ out:
     return status;
 }
 
+/* Every item of a list or tuple, by its position. */
 static enum vc_status walk_sequence(struct walk *w, const struct vc_pickle_node *node)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
@@ -140,14 +151,14 @@ out:
     return status;
 }
 
-/* Buffers that state_dict() leaves out; there are few, so they are looked through for every buffer. */
+/* Buffers that state_dict() leaves out. There are few, so the list of them is looked through for every buffer. */
 static bool is_hidden(struct walk *w, const struct vc_pickle_node *hidden, const struct vc_pickle_node *key)
 {
     w->steps += hidden == NULL ? 0 : hidden->n_items;
     return hidden != NULL && vc_torch_items_have(hidden, key);
 }
 
-/* What state_dict() would list of a module. */
+/* What state_dict() would list of a module: its parameters and buffers, then those of the modules in it. */
 static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *state)
 {
     static const char *const lists[] = {"_parameters", "_buffers", "_modules"};
@@ -207,6 +218,7 @@ out:
     return status;
 }
 
+/* A container, by its kind. */
 static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
 {
     struct vc_pickle_node *state = vc_torch_object_state(node);
@@ -222,6 +234,8 @@ static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
     return node->kind == VC_PICKLE_CALL ? walk_object(w, node) : walk_sequence(w, node);
 }
 
+/* Any value: a tensor is listed, a container entered, anything else is left alone. With findings, a tensor whose
+ * description is damaged becomes one of them. */
 static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
 {
     struct torch_tensor tensor;
@@ -266,7 +280,7 @@ out:
 
 /* ---- the parts ---- */
 
-/* One for each key at the top. Returns in *at the one that the model is in. */
+/* One part for each key at the top. *at: the one that the model is in. */
 static enum vc_status add_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home,
                                 size_t *at)
 {
@@ -292,7 +306,7 @@ out:
     return status;
 }
 
-/* The model is below one of the keys at the top. It comes first, so that of two names of one tensor the weight's
+/* The model lies below one of the keys at the top. It comes first, so that of two names of one tensor the weight's
  * counts. */
 static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *root, const struct vc_pickle_node *home)
 {
@@ -319,7 +333,8 @@ out:
     return status;
 }
 
-/* Everything is the model, but for what tells by its key that it is not. */
+/* The file is the model: a state_dict() at the top. Entries whose key says that they are none of it become parts of
+ * their own. */
 static enum vc_status walk_whole(struct walk *w, struct vc_pickle_node *root)
 {
     enum vc_role usual = vc_torch_is_optimizer(root) ? VC_ROLE_OPTIMIZER : VC_ROLE_WEIGHT;

@@ -1,6 +1,8 @@
 /* torch_types.c - the element types of PyTorch, by the class of their storage and by their own name. */
 #include "formats/torch/torch.h"
 
+/* Storage class, name, our dtype, bytes of an element, bytes that are swapped together in a big-endian file, quantized.
+ * Several names may mean one dtype; vc_torch_dtype_of takes the first that is not quantized. */
 static const struct torch_dtype dtypes[] = {
     {"FloatStorage", "float32", VC_DTYPE_F32, 4, 4, false},
     {"HalfStorage", "float16", VC_DTYPE_F16, 2, 2, false},

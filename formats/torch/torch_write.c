@@ -22,17 +22,19 @@
 #define ROOT       "archive/"
 #define NAME_BYTES ((size_t)40) /* "archive/data/18446744073709551615" */
 
-/* Members that are not storages, in front of and behind them. */
+/* Members that are not storages; the first N_FRONT lie before the storages, the others behind. */
 enum fixed { FIXED_PICKLE, FIXED_BYTEORDER, FIXED_VERSION, FIXED_MANIFEST, FIXED_KEY, FIXED_COUNT };
 
 #define N_FRONT 2
 
+/* A storage of the output, by number of the output tensor. */
 struct torch_out {
     struct vc_zip_member zip;
     atomic_uint crc; /* XOR of what the pieces contribute */
     atomic_uint_fast64_t got;
 };
 
+/* `self` of the sink. */
 struct torch_sink {
     const struct vc_model *model;
     const struct torch *source; /* NULL: the model is of another format */
@@ -46,6 +48,7 @@ struct torch_sink {
     uint64_t directory_offset, directory_bytes, n_members, file_bytes;
 };
 
+/* Writes; nothing where only sizes are wanted. */
 static enum vc_status put(struct vc_ctx *ctx, const struct torch_sink *self, uint64_t offset, const void *data,
                           size_t n)
 {
@@ -54,6 +57,7 @@ static enum vc_status put(struct vc_ctx *ctx, const struct torch_sink *self, uin
 
 /* ---- layout ---- */
 
+/* The bytes of a member that is no storage. */
 static const char *fixed_data(const struct torch_sink *self, enum fixed member)
 {
     switch (member) {
@@ -72,6 +76,7 @@ static const char *fixed_data(const struct torch_sink *self, enum fixed member)
     return self->source->key;
 }
 
+/* Such a member is in the archive: its name, size and CRC. */
 static void name_fixed(struct torch_sink *self, enum fixed member, const char *name, size_t n_bytes)
 {
     struct vc_zip_member *zip = &self->fixed[member];
@@ -84,6 +89,7 @@ static void name_fixed(struct torch_sink *self, enum fixed member, const char *n
     zip->crc = vc_crc32(0, fixed_data(self, member), n_bytes);
 }
 
+/* Makes the texts of these members: pickle, manifest, the --key that names are relative to. */
 static enum vc_status make_fixed(struct vc_ctx *ctx, struct torch_sink *self)
 {
     enum vc_status status;
@@ -104,6 +110,8 @@ out:
     return status;
 }
 
+/* The member's place at *end, which moves behind it; false when the file would be larger than 2^63 bytes. A member
+ * without a name is left out. */
 static bool place(struct torch_sink *self, struct vc_zip_member *zip, uint64_t *end)
 {
     if (zip->name == NULL) {
@@ -118,6 +126,7 @@ static bool place(struct torch_sink *self, struct vc_zip_member *zip, uint64_t *
     return true;
 }
 
+/* Places of all members, and of the directory. */
 static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
 {
     uint64_t end = 0;
@@ -153,6 +162,7 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
     return VC_OK;
 }
 
+/* vc_sink_ops.layout. */
 static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                    uint64_t *file_bytes)
 {
@@ -185,6 +195,7 @@ static enum vc_status torch_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     return vc_outfile_begin(ctx, self->file);
 }
 
+/* vc_sink_ops.pack: what the piece contributes to the CRC of its storage. Runs on any thread. */
 static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct torch_sink *self = sink->self;
@@ -195,6 +206,7 @@ static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, struc
     return VC_OK;
 }
 
+/* vc_sink_ops.emit: the piece to its place. Runs on any thread. */
 static enum vc_status torch_emit_packet(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct torch_sink *self = sink->self;
@@ -219,6 +231,7 @@ out:
     return status;
 }
 
+/* Local headers of all members, now that sizes and CRCs are known. */
 static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
 {
     size_t i;
@@ -246,6 +259,7 @@ out:
     return status;
 }
 
+/* Directory and end record, in one block. */
 static enum vc_status write_directory(struct vc_ctx *ctx, const struct torch_sink *self)
 {
     unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
@@ -270,6 +284,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.finish. */
 static enum vc_status torch_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct torch_sink *self = sink->self;
@@ -307,6 +322,7 @@ static void torch_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* vc_sink_ops.can_hold. Elements of no known meaning (VOID) can only be written as what the source called them. */
 static bool torch_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     const struct torch_sink *self = sink->self;
