@@ -1,4 +1,5 @@
-/* access.h - reads and writes elements of arrays that may be unaligned: memcpy, which compilers turn into a plain move.
+/* access.h - reads and writes element i of an array that may be unaligned: vc_get_f32(p, i), vc_put_f32(p, i, v), and
+ * the same for f64, u32 and u16. By memcpy, which compilers turn into a plain move.
  *
  * Kernels get pointers into files and network buffers; dereferencing an unaligned float * is undefined in C. */
 #ifndef VC_KERNELS_ACCESS_H

@@ -1,8 +1,13 @@
-/* arith.h - the arithmetic of one element: the definition of every conversion, once for C, C++ and CUDA.
+/* arith.h - the arithmetic of one element: what a scale, a code or a converted number is. Written once, for C, C++
+ * and CUDA; the kernels (kernel_ref.c, loops*.h, cuda/) and the passes call it. Loops, arrays and statistics are not
+ * here.
  *
  * Only operations that IEEE 754 fixes: + - * / compare, rint, conversions between formats, bit operations. Built with
  * -ffp-contract=off (host) and --fmad=false (device), every compiler gives the same bits. No libm but rintf.
- * Formulas and reasons: docs/numerics.md. */
+ * Formulas, bounds and reasons at length: docs/numerics.md.
+ *
+ *   x  a weight, f32 or f64         s  its scale (the size of one step), > 0
+ *   q  its code, int8               z  its zero point: the code that stands for 0 */
 #ifndef VC_KERNELS_ARITH_H
 #define VC_KERNELS_ARITH_H
 
@@ -18,10 +23,12 @@
 #define VC_HD static inline
 #endif
 
+/* Bits of an f32: sign, 8 bits of exponent, 23 of fraction. All without the sign below. */
 #define VC_F32_ABS_MASK        0x7fffffffu
 #define VC_F32_INF_BITS        0x7f800000u
 #define VC_F32_MIN_NORMAL_BITS 0x00800000u
 
+/* Bits of a number and back. memcpy is the way that C, C++ and CUDA all define. */
 VC_HD uint32_t vc_f32_bits(float x)
 {
     uint32_t u;
@@ -54,21 +61,25 @@ VC_HD double vc_bits_f64(uint64_t u)
     return x;
 }
 
-/* Magnitude as an integer: its order is the order of |x|; >= VC_F32_INF_BITS means Inf or NaN. */
+/* |x| as an integer. Integers of this kind have the order of the magnitudes, so a maximum over them needs no rule for
+ * NaN: Inf is VC_F32_INF_BITS and every NaN is larger. */
 VC_HD uint32_t vc_f32_magnitude(float x)
 {
     return vc_f32_bits(x) & VC_F32_ABS_MASK;
 }
 
-/* Whether k steps of s are too far for f32. */
+/* Whether k * s has no finite f32. Scales for which the outermost code would decode to an infinity are avoided. */
 VC_HD int vc_int8_steps_overflow(float k, float s)
 {
     return vc_f32_magnitude(k * s) >= VC_F32_INF_BITS;
 }
 
-/* The scale to store for an absolute maximum (given as bits, finite): absmax / 127 in f32, or 1 where that is zero or
- * subnormal (docs/numerics.md "Zero and tiny scales"; all codes are then 0). The one quotient that 127 steps of which
- * overflow, that of FLT_MAX, gives way to the float before it. */
+/* The scale of symmetric int8, from the largest magnitude A of its elements (given as bits, finite): s = A / 127, one
+ * f32 division. s differs from A / 127 by at most one part in 2^24, so |x / s| < 127.00002 and no code is clipped.
+ * A / 127 zero or subnormal (A < 127 * 2^-126): 1, and all codes of the group are 0 (docs/numerics.md "Zero and tiny
+ * scales").
+ * A = FLT_MAX, and no other A, gives a quotient that 127 steps of overflow: the float before it is taken.
+ * A NaN or Inf: not allowed; the caller stores 1 then, or refuses. */
 VC_HD float vc_int8_scale(uint32_t absmax_bits)
 {
     float s = vc_bits_f32(absmax_bits) / 127.0f;
@@ -79,15 +90,17 @@ VC_HD float vc_int8_scale(uint32_t absmax_bits)
     return vc_f32_bits(s) < VC_F32_MIN_NORMAL_BITS ? 1.0f : s;
 }
 
-/* Whether the rule for tiny scales applies: every code of the group is then 0. */
+/* Whether A / 127 is zero or subnormal: vc_int8_scale is then 1, and every code of the group 0. For callers that must
+ * tell this 1 from a real one. */
 VC_HD int vc_int8_scale_is_tiny(uint32_t absmax_bits)
 {
     return vc_f32_bits(vc_bits_f32(absmax_bits) / 127.0f) < VC_F32_MIN_NORMAL_BITS;
 }
 
-/* Symmetric int8: clamp(rint(x / s), -127, 127), ties to even; x finite or +-Inf, s > 0. NaN gives 127 (min and max
- * by comparison), so callers refuse or replace NaN before. With the tiny-scale rule (s = 1, |x| < 2^-118) it gives 0.
- */
+/* Symmetric int8: q = clamp(rint(x / s), -127, 127), ties to even. x finite or +-Inf, s > 0.
+ * With the scale of vc_int8_scale nothing is clipped and |x - q * s| < 0.500016 s. 0 gives 0; Inf gives +-127. NaN
+ * gives 127, since each comparison with it is false: callers refuse or replace NaN before. Tiny scales (s = 1, |x| <
+ * 2^-118) give 0. */
 VC_HD int8_t vc_int8_encode(float x, float s)
 {
     float t = rintf(x / s);
@@ -97,7 +110,9 @@ VC_HD int8_t vc_int8_encode(float x, float s)
     return (int8_t)(int32_t)t;
 }
 
-/* Asymmetric int8: clamp(rint(x / s) + z, -128, 127), the order of ONNX QuantizeLinear. */
+/* Asymmetric int8: q = clamp(rint(x / s) + z, -128, 127), ties to even; z is added after rounding, the order of ONNX
+ * QuantizeLinear (rint(x / s + z) differs at ties where z is odd). With s and z of the functions below |x - (q - z) *
+ * s| <= 0.50003 s (found, docs/numerics.md). 0 gives z exactly. Inf and NaN as for symmetric codes. */
 VC_HD int8_t vc_int8_encode_asym(float x, float s, int8_t z)
 {
     float t = rintf(x / s);
@@ -110,10 +125,13 @@ VC_HD int8_t vc_int8_encode_asym(float x, float s, int8_t z)
     return (int8_t)(int32_t)t;
 }
 
-/* From the largest positive and the largest negative magnitude (bits; 0 where there is none), so zero is always in
- * range: s = (max - min) / 255. The difference may overflow for values beyond half of FLT_MAX: then halves are used,
- * (max / 255 - min / 255), which is finite. The larger end lies within half a step of its code k; where k steps
- * overflow, the step grows until that end is a quarter of a step beyond the code before. */
+/* The scale of asymmetric int8, from the largest magnitudes of both signs (bits, finite; 0 where there is no such
+ * element): s = (pos + neg) / 255. Zero is always in the range, so that it has a code.
+ * Where pos + neg overflows: pos / 255 + neg / 255, which is finite. Where s is zero or subnormal: 1, and every value
+ * decodes to 0.
+ * Where k * s overflows, k = rint(most / s) being the larger end's distance from zero in steps: most / (k - 0.75), so
+ * that this end lies a quarter of a step beyond k - 1 steps. Only for ends within half a step of FLT_MAX; s grows by
+ * 0.6 % at most. */
 VC_HD float vc_int8_asym_scale(uint32_t pos_bits, uint32_t neg_bits)
 {
     float pos = vc_bits_f32(pos_bits);
@@ -130,7 +148,8 @@ VC_HD float vc_int8_asym_scale(uint32_t pos_bits, uint32_t neg_bits)
     return vc_int8_steps_overflow(k, s) ? most / (k - 0.75f) : s;
 }
 
-/* zp = clamp(rint(-128 - min / s), -128, 127) with min = -neg. Tiny scales (s = 1) give -128 + 0: code of 0 is zp. */
+/* The zero point that goes with that scale: z = clamp(rint(-128 + neg / s), -128, 127), so the smallest value (-neg)
+ * gets a code at -128 or next to it. With a tiny scale (s = 1) neg / s vanishes: z = -128, the code of every value. */
 VC_HD int8_t vc_int8_zero_point(uint32_t neg_bits, float s)
 {
     float z = rintf(-128.0f + vc_bits_f32(neg_bits) / s);
@@ -140,13 +159,17 @@ VC_HD int8_t vc_int8_zero_point(uint32_t neg_bits, float s)
     return (int8_t)(int32_t)z;
 }
 
-/* value = (float)(q - z) * s, one rounding. z = 0 when symmetric. */
+/* What a code stands for: (float)(q - z) * s, one rounding; q - z has at most 9 bits and is exact. z = 0 when
+ * symmetric. The code of zero gives +0. s from a file may be anything; one so large that the product overflows gives
+ * an infinity. */
 VC_HD float vc_int8_decode(int8_t q, float s, int32_t z)
 {
     return (float)((int32_t)q - z) * s;
 }
 
-/* f32 -> f16, round to nearest even, gradual underflow; |x| >= 65520 -> Inf; NaN -> sign | 0x7e00. */
+/* f32 -> f16, one rounding to nearest even, gradual underflow below 2^-14. Relative error at most 2^-11; of subnormal
+ * results at most 2^-25 absolute. |x| >= 65520 -> Inf. -0 stays -0. NaN -> sign | 0x7e00: one NaN per sign, payloads
+ * are dropped. */
 VC_HD uint16_t vc_f32_to_f16(float x)
 {
     uint32_t u = vc_f32_bits(x);
@@ -168,7 +191,9 @@ VC_HD uint16_t vc_f32_to_f16(float x)
     return (uint16_t)(sign | r);
 }
 
-/* f32 -> bf16, round to nearest even; beyond 0x7f7f7fff -> Inf; NaN -> sign | 0x7fc0. */
+/* f32 -> bf16, one rounding to nearest even: half of the last kept bit is added to the bits, and the upper 16 are the
+ * result. Relative error at most 2^-8. Beyond 0x7f7f7fff -> Inf. NaN -> sign | 0x7fc0, tested first, since the
+ * addition could carry. */
 VC_HD uint16_t vc_f32_to_bf16(float x)
 {
     uint32_t u = vc_f32_bits(x);
@@ -179,8 +204,8 @@ VC_HD uint16_t vc_f32_to_bf16(float x)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-/* f64 -> f32, round to nearest even; NaN keeps sign and upper payload and becomes quiet (processors agree, GPUs do not:
- * so it is spelled out). */
+/* f64 -> f32, one rounding to nearest even. NaN keeps its sign and the upper 22 bits of its payload, and becomes
+ * quiet: that is what processors do. GPUs do not, so it is spelled out. */
 VC_HD float vc_f64_to_f32(double x)
 {
     uint64_t u = vc_f64_bits(x);
@@ -190,9 +215,10 @@ VC_HD float vc_f64_to_f32(double x)
     return x != x ? vc_bits_f32(nan) : r;
 }
 
-/* f64 -> f32 that keeps what a later rounding to fewer bits needs: round to odd (the last bit is set when anything was
- * cut off). vc_f32_to_f16 and vc_f32_to_bf16 of it equal the single rounding of the f64, because f32 has at least two
- * bits more than either. Overflow becomes the largest finite value with its odd last bit, or Inf for Inf. */
+/* f64 -> f32, rounded to odd: towards zero, and the last bit is set when anything was cut off. The first half of f64
+ * -> f16 and f64 -> bf16, which must round once: 1 + 2^-11 + 2^-50 rounded to nearest f32 first would become a tie of
+ * f16, and the f16 1. Two bits more than the target are enough for this, and f32 has 13 and 16 more. Overflow becomes
+ * the largest finite f32, which is odd; Inf stays Inf, NaN as in vc_f64_to_f32. */
 VC_HD float vc_f64_to_f32_odd(double x)
 {
     float r = vc_f64_to_f32(x);
@@ -203,6 +229,7 @@ VC_HD float vc_f64_to_f32_odd(double x)
     return back == x || x != x ? r : vc_bits_f32((u - away) | 1u); /* Inf - 1 is the largest finite value */
 }
 
+/* f64 -> f16 and bf16, one rounding to nearest even each; bounds, Inf and NaN as from f32. */
 VC_HD uint16_t vc_f64_to_f16(double x)
 {
     return vc_f32_to_f16(vc_f64_to_f32_odd(x));
@@ -213,7 +240,9 @@ VC_HD uint16_t vc_f64_to_bf16(double x)
     return vc_f32_to_bf16(vc_f64_to_f32_odd(x));
 }
 
-/* f16 -> f32, exact; NaN keeps sign and payload and becomes quiet. */
+/* f16 -> f32, exact, by cases of the magnitude: NaN keeps sign and payload and becomes quiet; Inf; subnormal, m *
+ * 2^-24; and normal, where the exponent's bias changes from 15 to 127 (0x38000000 is their difference in f32's
+ * place). */
 VC_HD float vc_f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
@@ -231,7 +260,7 @@ VC_HD float vc_f16_to_f32(uint16_t h)
     return vc_bits_f32(sign | ((m << 13) + 0x38000000u));
 }
 
-/* bf16 -> f32, exact; NaN becomes quiet. */
+/* bf16 -> f32, exact: the upper half of the f32. NaN keeps sign and payload and becomes quiet. */
 VC_HD float vc_bf16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)h << 16;
@@ -242,8 +271,9 @@ VC_HD float vc_bf16_to_f32(uint16_t h)
     return vc_bits_f32(u);
 }
 
-/* The scale of vc_int8_scale as f16: to nearest even; below 2^-14, where that is coarse, upwards, so that no code is
- * clipped and no scale is 0. At most 515.5: 127 steps of more are infinite as f16. */
+/* The scale of vc_int8_scale as f16, for loaders whose scales have the type of the weights: to nearest even. Below
+ * 2^-14, where f16 is coarse, upwards, so that no code is clipped and no scale is 0. At most 515.5 (0x6007): 127
+ * steps of more are infinite as f16, and loaders decode in that type. */
 VC_HD uint16_t vc_int8_scale_f16(uint32_t absmax_bits)
 {
     float s = vc_int8_scale(absmax_bits);
@@ -255,8 +285,8 @@ VC_HD uint16_t vc_int8_scale_f16(uint32_t absmax_bits)
     return h < 0x6007u ? h : (uint16_t)0x6007u;
 }
 
-/* The same as bf16, to nearest even: it has the range of f32, and 127 * (1 + 2^-8) still rounds to 127. At most 2^121,
- * for the same reason. */
+/* The same as bf16, to nearest even: it has the range of f32, and where rounding makes s smaller, by 2^-8 at most,
+ * 127 * (1 + 2^-8) = 127.496 still rounds to 127. At most 2^121 (0x7c00), for the same reason as 515.5 above. */
 VC_HD uint16_t vc_int8_scale_bf16(uint32_t absmax_bits)
 {
     uint16_t h = vc_f32_to_bf16(vc_int8_scale(absmax_bits));
@@ -264,8 +294,10 @@ VC_HD uint16_t vc_int8_scale_bf16(uint32_t absmax_bits)
     return h < 0x7c00u ? h : (uint16_t)0x7c00u;
 }
 
-/* What a stored absolute maximum stands for: a 127th of it, as in vc_int8_scale. Its rule for tiny scales is left out:
- * ours go with codes of 0, and those of other programs mean what they say. */
+/* The scale for decoding where a file stores absolute maxima (bitsandbytes): A / 127, with the step back for FLT_MAX,
+ * as in vc_int8_scale. The rule for tiny scales is left out: codes of ours are 0 there, and those of other programs
+ * mean what they say. A comes from a file, so it may be negative, zero, Inf or NaN; the quotient is then that of
+ * IEEE. */
 VC_HD float vc_int8_scale_of_absmax(float absmax)
 {
     float s = absmax / 127.0f;

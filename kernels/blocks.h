@@ -1,14 +1,27 @@
-/* blocks.h - GGUF's block types, element by element: where its bits lie in the block and what it stands for. For C, C++
- * and CUDA, as arith.h. Layouts are those of the format (docs/formats.md has the picture); products and sums are f32,
- * each rounded once, in the order written here.
+/* blocks.h - GGUF's block types, element by element: where the bits of element i lie in its block, and what they
+ * stand for. For C, C++ and CUDA, as arith.h. kernel_ref_blocks.c, loops_blocks.h and cuda_blocks.cu make kernels of
+ * it; it knows no tensor and no file. Layouts are those of ggml (docs/formats.md); products and sums are f32, each
+ * rounded once, in the order written here.
  *
- * Steps, minima and scales of steps that come from a file may be anything. A result that is no number is the one NaN
+ * Bytes of a block, f16 and integers little-endian. d: step, m: minimum, dmin: step of the minima.
+ *
+ *   Q4_0   d[2] codes[16]                              32 elements   (q - 8) * d
+ *   Q4_1   d[2] m[2] codes[16]                         32            q * d + m
+ *   Q5_0   d[2] high[4] codes[16]                      32            (q - 16) * d
+ *   Q5_1   d[2] m[2] high[4] codes[16]                 32            q * d + m
+ *   Q8_0   d[2] q[32]                                  32            q * d
+ *   Q4_K   d[2] dmin[2] scales[12] codes[128]          256           (d * scale) * q - dmin * min
+ *   Q5_K   d[2] dmin[2] scales[12] high[32] codes[128] 256           (d * scale) * q - dmin * min
+ *   Q6_K   low[128] high[64] scales[16] d[2]           256           (d * scale) * (q - 32)
+ *
+ * Steps, minima and scales come from a file and may be anything. A result that is no number is the one NaN
  * 0x7fc00000: what hardware makes of 0 * Inf has another sign on every one. */
 #ifndef VC_KERNELS_BLOCKS_H
 #define VC_KERNELS_BLOCKS_H
 
 #include "kernels/arith.h"
 
+/* Bytes of a block. */
 #define VC_Q4_0_BYTES 18 /* per 32 elements */
 #define VC_Q4_1_BYTES 20
 #define VC_Q5_0_BYTES 22
@@ -20,6 +33,7 @@
 
 /* ---- pieces ---- */
 
+/* f16 and u32 at any address of a block. Blocks have no alignment, so they are read byte by byte. */
 VC_HD float vc_block_f16(const uint8_t *p)
 {
     return vc_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
@@ -30,24 +44,32 @@ VC_HD uint32_t vc_block_u32(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* y, with every NaN replaced by the one that this program writes. */
 VC_HD float vc_one_nan(float y)
 {
     return y != y ? vc_bits_f32(0x7fc00000u) : y;
 }
 
-/* 4-bit code i of 32: the first half lies in the low bits, the second in the high bits of the same 16 bytes. */
+/* 4-bit code i of 32, from 16 bytes: elements 0 to 15 lie in the low halves of the bytes, 16 to 31 in the high
+ * halves. */
 VC_HD uint32_t vc_nibble_32(const uint8_t *codes, uint32_t i)
 {
     return i < 16 ? codes[i] & 15u : (uint32_t)codes[i - 16] >> 4;
 }
 
-/* ... i of 256: the same with 32 bytes for each 64 elements. */
+/* 4-bit code i of 256, from 128 bytes: the same for each 64 elements in turn, with 32 bytes each. */
 VC_HD uint32_t vc_nibble_256(const uint8_t *codes, uint32_t i)
 {
     return (uint32_t)codes[i / 64 * 32 + i % 32] >> (i % 64 < 32 ? 0 : 4) & 15u;
 }
 
-/* Scale and minimum number j (of 8, six bits each) of the 12 bytes at p. */
+/* Scale (vc_k_scale) and minimum (vc_k_min) number j of the eight of a Q4_K or Q5_K block: six bits each, packed into
+ * the 12 bytes at p. Four of either lie whole in bytes 0 to 7; those bytes' upper two bits are the upper bits of the
+ * others:
+ *
+ *   byte j      (j < 4)  scale j     | upper bits of scale j + 4, two
+ *   byte j + 4  (j < 4)  minimum j   | upper bits of minimum j + 4, two
+ *   byte j + 8  (j < 4)  lower bits of scale j + 4, four | lower bits of minimum j + 4, four */
 VC_HD uint32_t vc_k_scale(const uint8_t *p, uint32_t j)
 {
     return j < 4 ? p[j] & 63u : (p[j + 4] & 15u) | (uint32_t)p[j - 4] >> 6 << 4;
@@ -60,6 +82,8 @@ VC_HD uint32_t vc_k_min(const uint8_t *p, uint32_t j)
 
 /* ---- element i of a block ---- */
 
+/* Each: the value of element i (0 to 31, or 0 to 255) of the block at b. The product q * d is exact in f32 (at most 8
+ * bits times 11); the sums and the products of three factors round as written in the table above. */
 VC_HD float vc_q4_0_value(const uint8_t *b, uint32_t i)
 {
     return vc_one_nan((float)((int32_t)vc_nibble_32(b + 2, i) - 8) * vc_block_f16(b));
@@ -106,7 +130,9 @@ VC_HD float vc_q5_k_value(const uint8_t *b, uint32_t i)
     return vc_one_nan(step * (float)code - least);
 }
 
-/* For each 128 elements: 64 bytes of low bits, 32 bytes of high bits, 8 scales. */
+/* Q6_K: for each 128 elements 64 bytes of lower bits (four per code), 32 bytes of upper bits (two per code) and 8
+ * scales. Element i is number i % 32 of part 0 to 3 of its half; parts 0 and 1 have the low halves of bytes 0 to 31
+ * and 32 to 63, parts 2 and 3 their high halves, and part p has bits 2 p and 2 p + 1 of the upper bytes. */
 VC_HD float vc_q6_k_value(const uint8_t *b, uint32_t i)
 {
     uint32_t half = i / 128;
@@ -120,21 +146,24 @@ VC_HD float vc_q6_k_value(const uint8_t *b, uint32_t i)
 
 /* ---- making Q8_0 ---- */
 
-/* The step of 32 elements whose largest magnitude is given (as bits, finite): f32 division. It is stored as f16; the
- * codes are made with the unrounded one. */
+/* The step of a Q8_0 block, from the largest magnitude A of its 32 elements (bits, finite): d = A / 127, f32
+ * division. The block stores it as f16; the codes are made with the unrounded one, as by llama.cpp's
+ * quantize_row_q8_0_ref. A from 8321040 on has no finite f16 step (VC_Q8_0_TOO_LARGE_BITS). */
 VC_HD float vc_q8_0_step(uint32_t absmax_bits)
 {
     return vc_bits_f32(absmax_bits) / 127.0f;
 }
 
-/* What values are multiplied with: 1 / step, or 0 where that would be infinite (the stored step is 0 then). */
+/* What values are multiplied with: 1 / d, or 0 where that is infinite (d <= 2^-128; the stored step is then 0 as
+ * well, and the block decodes to zeros). */
 VC_HD float vc_q8_0_inverse(float step)
 {
     return vc_f32_bits(step) > 0x00200000u ? 1.0f / step : 0.0f; /* above 2^-128 */
 }
 
-/* Rounds half away from zero. |x * inverse| is below 127.5 where inverse comes from the functions above; other values
- * (NaN too) are cut, so that the conversion is defined. */
+/* Code of x: x * inverse, rounded with halves away from zero, as C's roundf and llama.cpp do. |x * inverse| is below
+ * 127.5 where inverse comes from the functions above. Other values, Inf and NaN too, are cut to 127, so that the
+ * conversion to an integer is defined; the caller sees from the maximum's bits that the block is not finite. */
 VC_HD int8_t vc_q8_0_encode(float x, float inverse)
 {
     float t = x * inverse;

@@ -1,5 +1,9 @@
 /* cuda_load.c - the library's side of the plug-in: where it is looked for, whether it fits (backend.h), which of its
- * kernels are used, and the one device that is open. Knows no CUDA header; device_list.c shows the same to users. */
+ * kernels are used, and the one device that is open. Knows no CUDA header; device_list.c shows the same to users.
+ *
+ * State of the process, all in `plugin`: the plug-in, loaded once and kept; the device, open while a context uses it;
+ * and the contexts that do, of which the first one's pool counts the device's memory. Contexts come and go from any
+ * thread. */
 #include "kernels/cuda_load.h"
 
 #include <dlfcn.h>
@@ -19,27 +23,28 @@
 #define MIN_DEVICE_BYTES ((uint64_t)8 << 20) /* room for one thread's slot, whatever the memory limit */
 #define RESULT_NOMEM     2                   /* cudaErrorMemoryAllocation */
 
-/* A context that uses the device. What the device takes is counted in the pool of the first one. */
+/* A context that uses the device, known by its pool. What the device takes is counted in the pool of the first one. */
 struct user {
     struct user *next;
     struct vc_pool *pool;
 };
 
 static struct {
-    pthread_mutex_t mutex; /* guards plug-in and device */
-    const struct vc_backend *backend;
-    char path[4096];
-    void *handle;
-    int device;
-    const char *label; /* of the device that was opened last; NULL before */
+    pthread_mutex_t mutex;            /* guards plug-in and device */
+    const struct vc_backend *backend; /* NULL: not loaded */
+    char path[4096];                  /* where it was found */
+    void *handle;                     /* of the open device; NULL: none is open */
+    int device;                       /* its number */
+    const char *label;                /* of the device that was opened last; NULL before */
 
     pthread_mutex_t account_mutex; /* guards what follows; taken inside of the other one */
     struct user *users;
-    int64_t bytes;
+    int64_t bytes; /* device and pinned memory that is held now */
 } plugin = {.mutex = PTHREAD_MUTEX_INITIALIZER, .account_mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- search ---- */
 
+/* Appends folder/file; not a second time, where the program lies in the folder it was installed to. */
 static void add_place(struct vc_cuda_search *search, const char *folder, const char *file)
 {
     unsigned n = search->n_places;
@@ -56,6 +61,7 @@ static void add_place(struct vc_cuda_search *search, const char *folder, const c
     search->n_places = n + 1;
 }
 
+/* Fills in where to look (cuda_load.h has the list), without looking. */
 static void list_places(struct vc_cuda_search *search)
 {
     const char *wanted = getenv("VCOMPRESS_BACKEND_PATH");
@@ -86,7 +92,8 @@ static void list_places(struct vc_cuda_search *search)
     add_place(search, program, "lib/vcompress/" VC_BACKEND_FILE);
 }
 
-/* A reason without line breaks; dlerror repeats the path in front, which the reader has already. */
+/* Stores a reason without line breaks. dlerror repeats the path in front, which the reader of the sentence has
+ * already. */
 static void set_outcome(char outcome[256], const char *path, const char *text)
 {
     size_t n = strlen(path);
@@ -182,6 +189,7 @@ static void set_loaded(char outcome[256], const struct vc_backend *backend)
     }
 }
 
+/* What the loaded file offers, if this library can use it; else NULL with the reason. */
 static const struct vc_backend *check_entry(void *library, char outcome[256])
 {
     const struct vc_backend *backend;
@@ -197,6 +205,8 @@ static const struct vc_backend *check_entry(void *library, char outcome[256])
     return backend_fits(backend, outcome) ? backend : NULL;
 }
 
+/* Loads the file at path; NULL with the reason in outcome. A relative path is refused: nothing is ever loaded from
+ * the current folder. A file that does not fit is unloaded again. */
 static const struct vc_backend *try_place(const char *path, char outcome[256])
 {
     const struct vc_backend *backend;
@@ -226,7 +236,8 @@ static const struct vc_backend *try_place(const char *path, char outcome[256])
     return backend;
 }
 
-/* With the mutex held. */
+/* The plug-in, loaded now or before; NULL when no place has one that fits. *search tells what was found where. With
+ * the mutex held. */
 static const struct vc_backend *find_plugin(struct vc_cuda_search *search)
 {
     unsigned i;
@@ -259,6 +270,7 @@ const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search)
     return backend;
 }
 
+/* The sentence for a plug-in that was not found: every place with its outcome. */
 static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_cuda_search *search)
 {
     unsigned n = search->n_places;
@@ -272,6 +284,7 @@ static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_cuda_searc
 
 /* ---- accounting ---- */
 
+/* The plug-in tells of memory that it takes or gives back, from any thread: it counts in the first user's pool. */
 static void account(void *unused, int64_t bytes)
 {
     (void)unused;
@@ -283,6 +296,7 @@ static void account(void *unused, int64_t bytes)
     (void)pthread_mutex_unlock(&plugin.account_mutex);
 }
 
+/* Appends a user; with the list empty it becomes the one who counts. */
 static void attach(struct user *user, struct vc_pool *pool)
 {
     struct user **at = &plugin.users;
@@ -325,7 +339,8 @@ static struct user *detach(struct vc_pool *pool)
 
 /* ---- the device ---- */
 
-/* With the mutex held and the caller attached. */
+/* Opens that device, or finds it open. A quarter of the context's memory limit bounds what the device takes: pinned
+ * memory is the host's. With the mutex held and the caller attached, so that the first allocations are counted. */
 static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct vc_backend *backend)
 {
     uint64_t limit = vc_ctx_max_memory(ctx) / 4;

@@ -12,7 +12,7 @@
 #include "core/base/ctx.h"
 #include "kernels/backend.h"
 
-#define VC_CUDA_MAX_PLACES 2
+#define VC_CUDA_MAX_PLACES 2 /* of the list above: 1 alone, or 2 and 3 */
 
 /* The places that were searched and what was found there, up to the one that was loaded. */
 struct vc_cuda_search {
@@ -23,7 +23,8 @@ struct vc_cuda_search {
     } places[VC_CUDA_MAX_PLACES];
 };
 
-/* Loads the plug-in unless it is loaded already; it stays for the life of the process. NULL: *search tells why. */
+/* Loads the plug-in unless it is loaded already; it stays for the life of the process, and so does what is returned.
+ * NULL: *search tells why. Opens no device. From any thread. */
 const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search);
 
 /* Opens that device, unless it is open, and puts its kernels over those of *table, which the caller has filled with CPU

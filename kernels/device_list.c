@@ -1,4 +1,5 @@
-/* device_list.c - vc_devices_list: the plug-in's devices as users see them. Opens none of them. */
+/* device_list.c - vc_devices_list: the plug-in's devices as users see them (`vcompress devices`), and where the
+ * plug-in was looked for. Opens none of them for kernels; asking for free memory starts the driver all the same. */
 #include <vcompress/device.h>
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct list {
     char reason[256];
 };
 
+/* Device number i. What cannot be asked stays 0, with the reason. */
 static void add_device(struct list *list, const struct vc_backend *backend, size_t i)
 {
     struct vc_device_info *info = &list->info[i];

@@ -1,23 +1,26 @@
-/* kernel_ref.c - the definition of every kernel: one plain loop each, in the order of the contract (kernels.h).
+/* kernel_ref.c - the definition of every kernel but those for blocks (kernel_ref_blocks.c): one plain loop each, in
+ * the order of the contract (kernels.h), with the arithmetic of arith.h.
  *
- * Written to be read, not to be fast; every other variant is compared with these bit for bit (tests/kernelcheck).
- * Knows nothing of processors. */
+ * Written to be read, not to be fast; every other variant is compared with these bit for bit (tests/kernelcheck). It
+ * is also the lowest level that runs: VC_CPU_MASK=ref. Knows nothing of processors; built without vectorization. */
 #include "kernels/access.h"
 #include "kernels/arith.h"
 #include "kernels/variants.h"
 
-#define LANES 64
+#define LANES 64 /* of the tree of sums */
 
-/* The fixed tree: see kernels.h. */
+/* The sum of one chunk so far, in 64 lanes; the tree and its reasons are in kernels.h. All zeros to begin with. */
 struct tree {
     double lane[LANES];
 };
 
+/* Adds v, which belongs to element number index_in_chunk; calls come in ascending order. */
 static void tree_add(struct tree *tree, size_t index_in_chunk, double v)
 {
     tree->lane[index_in_chunk % LANES] += v;
 }
 
+/* The sum: lanes are halved six times. *tree is used up. */
 static double tree_value(struct tree *tree)
 {
     for (size_t k = LANES / 2; k >= 1; k /= 2) {
@@ -48,6 +51,7 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Channel of element i of a tile. */
 static size_t channel_of(const struct vc_axis_map *map, size_t i)
 {
     return (size_t)((map->first + i) / map->inner % map->n_channels);
@@ -55,6 +59,7 @@ static size_t channel_of(const struct vc_axis_map *map, size_t i)
 
 /* ---- absmax ---- */
 
+/* g walks over groups in row order; the last group of a row may be short. */
 int vc_absmax_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits)
 {
     size_t g = 0;
@@ -74,6 +79,7 @@ int vc_absmax_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t gro
     return 0;
 }
 
+/* Joins with what bits holds: a tensor arrives in many tiles, and channels go on from tile to tile. */
 int vc_absmax_axis_ref(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *bits)
 {
     for (size_t i = 0; i < n; i++) {
@@ -87,6 +93,7 @@ int vc_absmax_axis_ref(const float *x, size_t n, const struct vc_axis_map *map, 
     return 0;
 }
 
+/* Joins |x| into the side of its sign: pos[at] or neg[at]. -0 counts as negative and adds 0. */
 static void widen(float x, uint32_t *pos, uint32_t *neg, size_t at)
 {
     uint32_t *side = vc_f32_bits(x) >> 31 ? neg : pos;
@@ -123,6 +130,7 @@ int vc_range_axis_ref(const float *x, size_t n, const struct vc_axis_map *map, u
 
 /* ---- statistics ---- */
 
+/* Every field is overwritten by a kernel, so counters start here. */
 static void stats_clear(struct vc_tile_stats *stats)
 {
     if (stats != NULL) {
@@ -131,7 +139,8 @@ static void stats_clear(struct vc_tile_stats *stats)
     }
 }
 
-/* Source x and decoded output y of element i of a chunk. */
+/* Counts element i of a chunk: x is the source, y what the output decodes to. Both as f64, which holds every f32, so
+ * x - y is rounded once. Where either is not finite, only the zeros are counted. */
 static void stats_add(struct vc_tile_stats *stats, struct tree sums[2], size_t i, double x, double y)
 {
     double e = x - y;
@@ -149,6 +158,8 @@ static void stats_add(struct vc_tile_stats *stats, struct tree sums[2], size_t i
 
 /* ---- int8 ---- */
 
+/* Whether the clamp changed the code (`clipped`): the same steps as vc_int8_encode_asym and vc_int8_encode before
+ * their clamps. */
 static int clamp_changes(float x, float s, int z)
 {
     float t = rintf(x / s) + (float)z;
@@ -163,12 +174,13 @@ static int clamp_changes_symmetric(float x, float s)
     return t > 127.0f || t < -127.0f;
 }
 
-/* Codes and statistics of a tile; element (row, i) takes scale and zero point number at(row, i). */
+/* Which scale (and zero point) an element of a tile takes. */
 struct scale_map {
     const struct vc_axis_map *axis; /* NULL: groups of rows */
     size_t row_len, group;
 };
 
+/* Number of the scale of element i of a row. */
 static size_t scale_at(const struct scale_map *map, size_t row, size_t i)
 {
     if (map->axis != NULL) {
@@ -177,6 +189,8 @@ static size_t scale_at(const struct scale_map *map, size_t row, size_t i)
     return row * (map->row_len / map->group + (map->row_len % map->group != 0)) + i / map->group;
 }
 
+/* Codes and statistics of a tile with given scales; zero NULL: symmetric. The body of int8_rows, int8_rows_given and
+ * int8_axis_given. Chunks (up to 4096 elements of a row) are numbered in row order. */
 static void int8_encode(const float *x, size_t n_rows, const struct scale_map *map, const float *scale,
                         const int8_t *zero, int8_t *q, struct vc_tile_stats *stats)
 {
@@ -208,6 +222,8 @@ static void int8_encode(const float *x, size_t n_rows, const struct scale_map *m
     }
 }
 
+/* Three steps over the whole tile; faster variants make one walk of them. A group that is not finite gets scale 1;
+ * its codes and statistics are what comes out, and no caller looks at them. */
 int vc_int8_rows_ref(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
                      int8_t *q, struct vc_tile_stats *stats)
 {
@@ -264,7 +280,10 @@ int vc_int8_decode_axis_ref(const int8_t *q, size_t n, const struct vc_axis_map 
     return 0;
 }
 
-/* ---- casts: the same loop for every pair of types ---- */
+/* ---- casts: the same loop for every pair of types ----
+ *
+ * convert makes a `to` of a `from`; back says what the result stands for (f32). clipped counts finite values that
+ * became infinite. */
 
 #define CAST(name, from, get, to, put, convert, back, finite)                                             \
     int vc_##name##_ref(const from *x, size_t n_rows, size_t row_len, to *h, struct vc_tile_stats *stats) \
@@ -330,6 +349,8 @@ int vc_f64_to_f32_ref(const double *x, size_t n, float *y)
 
 /* ---- sums and counts ---- */
 
+/* Element i of a chunk: x against y, f32 widened exactly. NaN equals NaN, and +0 equals -0. Pairs with a NaN or an
+ * Inf are left out of the sums: one Inf would make every figure useless. */
 static void diff_add(struct vc_diff_sums *sums, struct tree trees[4], size_t i, double x, double y)
 {
     int equal = x == y || (x != x && y != y);
@@ -349,6 +370,8 @@ static void diff_add(struct vc_diff_sums *sums, struct tree trees[4], size_t i, 
     }
 }
 
+/* Element i of a chunk, f32 widened exactly. The histogram has a bin per exponent of f32: bin 0 holds zeros and
+ * subnormals. */
 static void values_add(struct vc_value_counts *counts, struct tree trees[2], size_t i, double x)
 {
     if (!finite64(x)) {
@@ -364,6 +387,7 @@ static void values_add(struct vc_value_counts *counts, struct tree trees[2], siz
     tree_add(&trees[1], i, x * x);
 }
 
+/* Magnitudes 1 to just below the smallest normal; for 0 the subtraction wraps around to the largest. */
 static uint64_t subnormal32(float x)
 {
     return vc_f32_magnitude(x) - 1 < VC_F32_MIN_NORMAL_BITS - 1;
@@ -374,6 +398,7 @@ static uint64_t subnormal64(double x)
     return (vc_f64_bits(x) & 0x7fffffffffffffffu) - 1 < 0x0010000000000000u - 1;
 }
 
+/* diff_* and values_* for one type: walk the chunks, add the elements, store the sums. */
 #define SUMS(type, get, subnormal, suffix)                                                                             \
     int vc_diff_##suffix##_ref(const type *x, const type *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums) \
     {                                                                                                                  \

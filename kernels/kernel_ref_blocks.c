@@ -1,9 +1,10 @@
-/* kernel_ref_blocks.c - the definition of the kernels for GGUF's block types, as kernel_ref.c is for the others. */
+/* kernel_ref_blocks.c - the definition of the kernels for GGUF's block types, as kernel_ref.c is for the others. The
+ * arithmetic and the layouts are those of blocks.h. */
 #include "kernels/access.h"
 #include "kernels/blocks.h"
 #include "kernels/variants.h"
 
-#define LANES 64
+#define LANES 64 /* of the tree of sums, kernels.h */
 
 static int finite32(float x)
 {
@@ -15,6 +16,7 @@ struct sums {
     double lane[2][LANES];
 };
 
+/* The sum of a chunk: lanes are halved six times. They are used up. */
 static double tree_value(double *lane)
 {
     for (size_t k = LANES / 2; k >= 1; k /= 2) {
@@ -25,6 +27,7 @@ static double tree_value(double *lane)
     return lane[0];
 }
 
+/* Counts element i of a chunk: source x, decoded output y. As in kernel_ref.c; nothing is clipped in Q8_0. */
 static void stats_add(struct vc_tile_stats *stats, struct sums *sums, size_t i, float x, float y)
 {
     double e = (double)x - (double)y;
@@ -40,6 +43,8 @@ static void stats_add(struct vc_tile_stats *stats, struct sums *sums, size_t i, 
 
 /* ---- Q8_0 from weights ---- */
 
+/* The block of the 32 elements from `first`: its largest magnitude into bits, step and codes into the 34 bytes at
+ * `block`. Codes are made with the step before it was rounded to f16. */
 static void encode_block(const float *x, size_t first, uint32_t *bits, uint8_t *block)
 {
     size_t g = first / 32;
@@ -62,6 +67,8 @@ static void encode_block(const float *x, size_t first, uint32_t *bits, uint8_t *
     }
 }
 
+/* Blocks first, statistics after, from what the blocks decode to. row_len is a multiple of 32, so blocks do not cross
+ * rows. */
 int vc_q8_0_rows_ref(const float *x, size_t n_rows, size_t row_len, uint32_t *bits, uint8_t *blocks,
                      struct vc_tile_stats *stats)
 {
@@ -94,6 +101,7 @@ int vc_q8_0_rows_ref(const float *x, size_t n_rows, size_t row_len, uint32_t *bi
 
 /* ---- values from blocks ---- */
 
+/* n elements, whole blocks, one after another. */
 #define DECODE(type, elems, bytes)                                                            \
     int vc_##type##_to_f32_ref(const uint8_t *blocks, size_t n, float *y)                     \
     {                                                                                         \

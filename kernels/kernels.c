@@ -1,4 +1,10 @@
-/* kernels.c - which variant of each kernel a context calls: by device, processor and mask. Holds no loops. */
+/* kernels.c - which variant of each kernel a context calls. Holds no loops.
+ *
+ *   device cpu    the reference, overwritten by base, then by the level of the processor (vc_kernels_fill)
+ *   device cuda   that table, overwritten by the plug-in's kernels (cuda_load.c)
+ *
+ * VC_CPU_MASK and vc_ctx_set_cpu_mask lower the level, so that every variant can be tested on a machine that has them
+ * all. */
 #include "kernels/kernels.h"
 
 #include <pthread.h>
@@ -21,7 +27,7 @@ const char *vc_kernel_name(enum vc_kernel_id id)
     return names[id];
 }
 
-/* What the context owns: the table, and whether the plug-in has to be told when it goes. */
+/* What the context owns (vc_shared.kernels): the table, and whether the plug-in has to be told when it goes. */
 struct held {
     struct vc_kernels table;
     bool cuda;
@@ -30,8 +36,8 @@ struct held {
 /* Workers of one context may ask for the first time at once. */
 static pthread_mutex_t first_use = PTHREAD_MUTEX_INITIALIZER;
 
-/* The assignments are made here and not in the files of the levels: those may use instructions that this machine does
- * not have, even to fill a table. */
+/* One function per level puts its variants into the table. They are here and not in the files of the levels: those
+ * may use instructions that this machine does not have, even to fill a table. */
 static void add_ref(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_ref;
@@ -95,6 +101,7 @@ void vc_kernels_fill(struct vc_kernels *table, int level)
 #endif
 }
 
+/* vc_shared.kernels_free: called when the context goes, or its device or level is changed. */
 static void held_free(struct vc_ctx *ctx, void *kernels)
 {
     struct held *held = kernels;
@@ -131,6 +138,8 @@ static void name_device(struct vc_shared *shared, const char *label, unsigned n_
     }
 }
 
+/* Makes the table of a context and names its device. VC_E_NOMEM, or VC_E_DEVICE where CUDA was asked for and cannot
+ * be had: no silent way back to the CPU, since the user named a device. */
 static enum vc_status held_create(struct vc_ctx *ctx, struct held **out)
 {
     struct vc_shared *shared = ctx->shared;

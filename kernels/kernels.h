@@ -1,8 +1,18 @@
-/* kernels.h - arrays to arrays: the table of kernels that passes call. Knows no model and no file.
+/* kernels.h - arrays to arrays: the table of kernels, and the contract of each. Knows no model and no file.
  *
- * Every entry has a plain reference loop (kernel_ref.c), which is its definition; every other variant gives the same
- * bits. All return 0, except the CUDA variants, which return a nonzero code when the device failed (vc_kernels_error
- * tells the sentence). Inputs are never changed; inputs and outputs do not overlap.
+ * A pass or a scan asks its context for the table once per tile and calls an entry on the tile's arrays:
+ *
+ *     const struct vc_kernels *k = vc_kernels_get(ctx);
+ *     VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, group, bits, scale, q, &stats));
+ *
+ * Every entry has a plain reference loop (kernel_ref.c, kernel_ref_blocks.c), which is its definition; every other
+ * variant gives the same bits. All return 0, except the CUDA variants, which return a nonzero code when the device
+ * failed (vc_kernels_error tells the sentence). Inputs are never changed; inputs and outputs do not overlap. Arrays are
+ * the caller's, in host memory; kernels allocate nothing and keep no pointer. They may be called from any number of
+ * threads at once.
+ *
+ * Names of parameters: x weights, y values in f32, h 16-bit floats, q int8 codes, blocks GGUF blocks; scale and zero
+ * (points) belong to codes; bits, pos and neg are magnitudes as integers (vc_f32_magnitude).
  *
  * Shapes
  *   A tile is n_rows x row_len elements, contiguous. *_rows kernels have one scale per `group` consecutive elements of
@@ -74,12 +84,15 @@ struct vc_ctx;
 /* For q8_0_rows: magnitudes (as bits) whose step has no finite f16, from 8321040 on, which gives a step of 65520. */
 #define VC_Q8_0_TOO_LARGE_BITS 0x4afdf020u
 
+/* Which channel an element of a tile belongs to, where scales lie along any axis. Example: shape [2, 3, 5] with scales
+ * along axis 1 has n_channels 3 and inner 5; a tile that starts at element 7 has first 7. */
 struct vc_axis_map {
     uint64_t first; /* flat index of element 0 in its tensor */
     uint64_t inner; /* elements of one channel that follow each other: product of the dimensions after the axis */
     uint64_t n_channels;
 };
 
+/* What diff_* report about a tile (above). chunk_sums is the caller's array, 8-byte aligned. */
 struct vc_diff_sums {
     double *chunk_sums; /* 4 per chunk */
     double max_abs_error;
@@ -87,6 +100,7 @@ struct vc_diff_sums {
     uint64_t nonfinite_pairs;
 };
 
+/* What values_* report about a tile (above). chunk_sums is the caller's array, 8-byte aligned. */
 struct vc_value_counts {
     double *chunk_sums; /* 2 per chunk */
     uint64_t nans, infs, zeros, subnormals;
@@ -94,6 +108,7 @@ struct vc_value_counts {
     uint64_t histogram[256];
 };
 
+/* The table: one pointer per line of kernels.inc, in that order. */
 struct vc_kernels {
     const char *device; /* "cpu" or "cuda:0 NAME" */
 #define VC_KERNEL(name, result, params) result(*name) params;
@@ -116,13 +131,15 @@ const char *vc_kernel_name(enum vc_kernel_id id); /* "int8_rows" */
  * cannot be had. Owned by the context. */
 const struct vc_kernels *vc_kernels_get(struct vc_ctx *ctx);
 
-/* Turns a nonzero result of a kernel into a status with its sentence. */
+/* Turns a nonzero result of a kernel into a status, with the sentence set: VC_E_NOMEM when the device's memory ran out,
+ * else VC_E_DEVICE. CPU kernels never need it. */
 enum vc_status vc_kernels_error(struct vc_ctx *ctx, int result);
 
 /* The CPU table of exactly that enum vc_cpu_level (levels without an own variant of a kernel inherit the one below);
  * for tests. */
 void vc_kernels_fill(struct vc_kernels *table, int level);
 
+/* Calls a kernel; where it fails, sets `status` and goes to `out`, as VC_TRY does. */
 #define VC_KERNEL_TRY(call)                            \
     do {                                               \
         int vc_result = (call);                        \

@@ -1,5 +1,9 @@
-/* loops.h - the text of the fast kernels, compiled once per instruction set: cpu_base.c, cpu_avx2.c, cpu_avx512.c and
- * cpu_neon.c define VC_SUFFIX and include it. Same bits as kernel_ref.c; no instruction set is named here.
+/* loops.h - the source of the fast kernels, compiled once per instruction set: cpu_base.c, cpu_avx2.c, cpu_avx512.c and
+ * cpu_neon.c define VC_SUFFIX and include it. Same bits as kernel_ref.c. No instruction set is named here: loops are
+ * written so that compilers make vectors of them, and loops_x86.h replaces those where they did not.
+ *
+ * This file has what they share: sums by the tree, strips, the walk over a tile. Kernels are in the loops_*.h that it
+ * includes at its end.
  *
  * How it works
  *   A tile is taken in strips of up to STRIP elements that stay in the first-level cache: a piece of one chunk, or
@@ -13,15 +17,17 @@
 #include "kernels/arith.h"
 #include "kernels/variants.h"
 
+/* VC_VARIANT(int8_rows) is vc_int8_rows_avx2 in cpu_avx2.c. */
 #define VC_JOIN2(a, b)   a##b
 #define VC_JOIN(a, b)    VC_JOIN2(a, b)
 #define VC_VARIANT(name) VC_JOIN(vc_##name##_, VC_SUFFIX)
 
-#define LANES       64
-#define STRIP       1024
+#define LANES       64          /* of the tree of sums, kernels.h */
+#define STRIP       1024        /* elements of a strip: its arrays take 20 KiB */
 #define SHORT_ROW   512         /* rows up to this length share a strip */
 #define ROUND_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds |t| < 2^22 to an integer, ties to even */
 
+/* sum + a * b for a and b that were f32: the product is exact, so fused or not the result is the same. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define EXACT_PRODUCT_ADD(a, b, sum) fma((a), (b), (sum))
 #else
@@ -35,7 +41,9 @@ static inline size_t min_size(size_t a, size_t b)
 
 /* ---- the tree ---- */
 
-/* lane[i % 64] += term(i) for i < n, ascending. In blocks of 16 lanes so that the sums stay in registers. */
+/* lane[i % 64] += term(i) for i < n, ascending; `term(sum)` is a macro that reads i. In blocks of 16 lanes, so that
+ * the sums stay in registers: 16 lanes walk over all elements that are theirs, then the next 16. What is left beyond
+ * a multiple of 64 comes last, one element per lane, which is the order of the definition. */
 #define LANES_ADD(n, lane, term)                                 \
     do {                                                         \
         size_t full = (n) / LANES * LANES;                       \
@@ -58,6 +66,7 @@ static inline size_t min_size(size_t a, size_t b)
         }                                                        \
     } while (0)
 
+/* lane[i % 64] += a[i] * b[i]; the product is rounded first. */
 static void products_f64(double *restrict lane, const double *a, const double *b, size_t n)
 {
 #define TERM(sum) ((sum) + a[i] * b[i])
@@ -65,6 +74,7 @@ static void products_f64(double *restrict lane, const double *a, const double *b
 #undef TERM
 }
 
+/* lane[i % 64] += a[i]. */
 static void sum_f64(double *restrict lane, const double *restrict a, size_t n)
 {
 #define TERM(sum) ((sum) + a[i])
@@ -72,7 +82,9 @@ static void sum_f64(double *restrict lane, const double *restrict a, size_t n)
 #undef TERM
 }
 
-/* Sets to +0 what tree_value looks at for n elements. */
+/* Sets the lanes of a chunk of n elements to +0, as far as tree_value reads them: short rows are many, and clearing
+ * 64 lanes each would cost more than their sums. n lanes are used, and the next power of two of them is read, at most
+ * 2 n. */
 static inline void lanes_clear(double *lane, size_t n)
 {
     for (size_t i = 0; i < LANES && i < 2 * n; i += 8) {
@@ -100,6 +112,7 @@ static double max_f64(const double *v, size_t n)
     return most[0];
 }
 
+/* One level of the tree. */
 static inline void halve(double *lane, size_t k)
 {
     for (size_t l = 0; l < k; l++) {
@@ -129,6 +142,7 @@ static inline double tree_value(double *lane, size_t n)
     return n > 1 ? lane[0] + lane[1] : lane[0];
 }
 
+/* Maximum of magnitudes. They fit into 31 bits, and signed compares exist in every instruction set. */
 static inline uint32_t larger(uint32_t a, uint32_t b)
 {
     return (int32_t)a > (int32_t)b ? a : b;
@@ -136,7 +150,8 @@ static inline uint32_t larger(uint32_t a, uint32_t b)
 
 /* ---- strips ---- */
 
-/* What a kernel leaves behind for one strip. */
+/* What a kernel's strip function leaves behind for one strip, for strip_sums and strip_counts; read only where
+ * statistics are wanted. The output itself is in the caller's array. */
 struct strip {
     int wide;          /* sums and maximum come from xw, ew, max_wide; else from x, e, max_bits */
     const float *x;    /* the source */
@@ -160,7 +175,8 @@ struct lanes {
     double x2[LANES], e2[LANES];
 };
 
-/* One kernel at work. strip: converts n elements from `first` (flat in the tile) and fills strip. */
+/* One kernel at work on one tile: its arrays, and the function that does a strip. strip converts n elements from
+ * `first` (flat in the tile), writes the output, and fills *strip. Fields that a kernel does not need stay 0. */
 struct op {
     void (*strip)(struct op *op, size_t first, size_t n, struct strip *strip);
     const void *x;
@@ -178,6 +194,7 @@ struct op {
 #ifdef VC_USE_X86
 #include "kernels/loops_x86.h"
 #else
+/* lane[i % 64] += v[i]^2, v in f32. */
 static void squares_f32(double *restrict lane, const float *restrict v, size_t n)
 {
 #define TERM(sum) EXACT_PRODUCT_ADD((double)vc_get_f32(v, i), (double)vc_get_f32(v, i), sum)
@@ -186,6 +203,7 @@ static void squares_f32(double *restrict lane, const float *restrict v, size_t n
 }
 #endif
 
+/* Adds n elements of the strip, from `at`, to the sums of their chunk. */
 static void strip_sums(const struct strip *strip, size_t at, size_t n, struct lanes *lanes)
 {
     if (strip->wide) {
@@ -197,6 +215,7 @@ static void strip_sums(const struct strip *strip, size_t at, size_t n, struct la
     }
 }
 
+/* Adds the counters of a strip to those of the tile. */
 static void strip_counts(const struct strip *strip, struct vc_tile_stats *stats)
 {
     double most = strip->wide ? strip->max_wide : (double)vc_bits_f32(strip->max_bits);
@@ -207,7 +226,8 @@ static void strip_counts(const struct strip *strip, struct vc_tile_stats *stats)
     stats->clipped += strip->clipped;
 }
 
-/* One chunk: n elements from `first`. */
+/* One chunk of a long row: n elements from `first`, strip by strip; its two sums go to out[0] and out[1]. A strip is
+ * a multiple of 64 elements, so element i of a strip is in lane i % 64 of the chunk as well. */
 static void run_chunk(struct op *op, size_t first, size_t n, struct vc_tile_stats *stats, double *out)
 {
     struct lanes lanes;
@@ -250,6 +270,9 @@ static void run_short_rows(struct op *op, size_t row, size_t n_rows, size_t row_
     }
 }
 
+/* Runs a kernel over a tile, and fills *stats if it is not NULL. Called by every kernel that converts with
+ * statistics. Rows of up to SHORT_ROW elements share strips: with rows of 9 (a convolution's) a strip per row would
+ * be mostly overhead. */
 static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_tile_stats *stats)
 {
     size_t chunk = 0;

@@ -1,8 +1,11 @@
-/* loops_absmax.h - part of loops.h: largest magnitudes. Integer maxima, so their order does not matter. */
+/* loops_absmax.h - part of loops.h: largest magnitudes by group and by channel (absmax_*, range_*), and the walk
+ * along an axis that loops_int8.h uses too. Integer maxima, so their order does not matter, and NaN and Inf need no
+ * rule. */
 #ifndef VC_KERNELS_LOOPS_ABSMAX_H
 #define VC_KERNELS_LOOPS_ABSMAX_H
 
-/* Signed compare is enough (the sign bit is masked off), and every instruction set has it. */
+/* Largest magnitude of n elements; 0 for none. Signed compare is enough (the sign bit is masked off), and every
+ * instruction set has it. */
 static inline uint32_t absmax_run(const float *x, size_t n)
 {
     int32_t most = 0;
@@ -32,6 +35,7 @@ static inline void range_run(const float *x, size_t n, uint32_t *pos, uint32_t *
     *neg = (uint32_t)m;
 }
 
+/* As vc_absmax_rows_ref and vc_range_rows_ref: g walks over groups in row order. */
 int VC_VARIANT(absmax_rows)(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits)
 {
     size_t g = 0;
@@ -66,11 +70,13 @@ int VC_VARIANT(range_rows)(const float *x, size_t n_rows, size_t row_len, size_t
     return 0;
 }
 
-/* Where an axis kernel stands: elements follow each other, `left` more of this channel. */
+/* Where a walk along an axis stands: the next `left` elements belong to `channel`, the ones after them to the channel
+ * that follows. Saves two divisions per element. */
 struct axis_at {
     size_t channel, left;
 };
 
+/* At element i of the tile. */
 static struct axis_at axis_start(const struct vc_axis_map *map, size_t i)
 {
     uint64_t at = map->first + i;
@@ -78,6 +84,7 @@ static struct axis_at axis_start(const struct vc_axis_map *map, size_t i)
     return (struct axis_at){(size_t)(at / map->inner % map->n_channels), (size_t)(map->inner - at % map->inner)};
 }
 
+/* n elements on; n <= at->left. */
 static inline void axis_step(const struct vc_axis_map *map, struct axis_at *at, size_t n)
 {
     at->left -= n;
@@ -87,7 +94,8 @@ static inline void axis_step(const struct vc_axis_map *map, struct axis_at *at, 
     }
 }
 
-/* With inner == 1 neighbours are neighbouring channels: element by element, many at once. */
+/* inner == 1: neighbouring elements are neighbouring channels, so maxima are taken element by element, many at once.
+ * bits (pos, neg) begins at the channel of x[0]. */
 static void absmax_spread(const float *x, size_t n, uint32_t *bits)
 {
     for (size_t i = 0; i < n; i++) {
@@ -111,6 +119,8 @@ static void range_spread(const float *x, size_t n, uint32_t *pos, uint32_t *neg)
     }
 }
 
+/* A run is what needs no change of channel: up to `left` elements of one channel, or with inner == 1 all channels up
+ * to the last. */
 int VC_VARIANT(absmax_axis)(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *bits)
 {
     struct axis_at at = axis_start(map, 0);

@@ -1,4 +1,5 @@
-/* loops_blocks.h - part of loops.h: GGUF's block types. */
+/* loops_blocks.h - part of loops.h: GGUF's block types. Q8_0 from weights, block by block with its statistics, and
+ * the values of all eight types that can be decoded. Layouts and definitions: blocks.h. */
 #ifndef VC_KERNELS_LOOPS_BLOCKS_H
 #define VC_KERNELS_LOOPS_BLOCKS_H
 
@@ -13,7 +14,8 @@
  * (for k = 0 at most 1/2 - 2^-25), and the sum at most k + 1 - u (for k = 0: 1 - 2^-24), a float. */
 #define NEARLY_HALF 0.49999997f
 
-/* Errors again, in f64: of the blocks that are there. Where an error is not finite the zeros are counted anew, too. */
+/* Errors of a strip again, in f64, from the blocks that it has written: where some error is inexact in f32, or not
+ * finite. The latter makes zeros_after unsure as well, so it is counted anew. */
 static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, struct strip *strip)
 {
     strip->zeros_after = 0;
@@ -29,13 +31,17 @@ static void q8_0_errors_wide(const float *x, size_t n, const uint8_t *blocks, st
     strip->max_wide = max_f64(strip->ew, n);
 }
 
-/* The error d = |x| - q * h (h: the step s rounded to f16) is exact in f32 but for rare steps. Let q come from
- * t = |x| / s (1 + a), |a| < 2^-22, and h = s (1 + b), |b| <= 2^-11, which f16's normal range grants. (Where h is
- * infinite, d is no number, and the strip is done again.) With q = 0, d is |x|; with q >= 2, q * h is within a factor 2
- * of |x|, so the difference is exact (Sterbenz); also with q = 1 and |x| >= h / 2. Remains q = 1 and |x| < h / 2. Let
- * 2^e <= s <= 2^e (2 - 2^-9). The inverse of s is at most 2^-e and t at least 1/2, so |x| >= 2^(e - 1): |x|, h and d
- * are multiples of 2^(e - 24), and |d| <= s (1/2 + 2^-11 + 2^-23) < 2^e: 24 bits are enough. For the other steps
- * (`rare`), Knuth's difference says what the subtraction lost. */
+/* Whether errors of a block with this step may be inexact in f32 (then q8_0_lost looks at each). For all other steps
+ * they are exact, and sums of their squares are those of the definition. The proof:
+ *
+ * The error is d = |x| - q * h, with h the step s rounded to f16. Let q come from t = |x| / s (1 + a), |a| < 2^-22,
+ * and h = s (1 + b), |b| <= 2^-11, which f16's normal range grants. (Where h is infinite, d is no number, and the
+ * strip is done again.)
+ * q = 0: d is |x|.
+ * q >= 2, or q = 1 and |x| >= h / 2: q * h is within a factor 2 of |x|, so the difference is exact (Sterbenz).
+ * q = 1 and |x| < h / 2: let 2^e <= s <= 2^e (2 - 2^-9). The inverse of s is at most 2^-e and t at least 1/2, so |x|
+ * >= 2^(e - 1): |x|, h and d are multiples of 2^(e - 24), and |d| <= s (1/2 + 2^-11 + 2^-23) < 2^e: 24 bits are
+ * enough. */
 static inline bool q8_0_is_rare(float step)
 {
     uint32_t u = vc_f32_bits(step);
@@ -47,7 +53,8 @@ static inline bool q8_0_is_rare(float step)
 #include "kernels/loops_q8_0_x86.h"
 #define q8_0_blocks q8_0_blocks_x86
 #else
-/* 32 codes. The clamp makes the conversion defined where the block is not finite. */
+/* The 32 codes of a block: vc_q8_0_encode without branches. The clamp makes the conversion defined where the block is
+ * not finite. */
 static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *restrict q)
 {
     int32_t k[32];
@@ -65,7 +72,7 @@ static inline void q8_0_codes(const float *restrict x, float inverse, int8_t *re
     }
 }
 
-/* Errors of 32 elements as f32. */
+/* Errors x - y of the 32 elements of a block in f32, with the counters; step: as stored, widened from f16. */
 static inline void q8_0_errors(const float *restrict x, const int8_t *restrict q, float step, float *restrict e,
                                struct strip *restrict strip)
 {
@@ -87,7 +94,8 @@ static inline void q8_0_errors(const float *restrict x, const int8_t *restrict q
     strip->zeros_after += after;
 }
 
-/* What rounding took away from those errors (Knuth's exact difference): they stand only where it is 0. */
+/* What rounding took away from those errors: Knuth's two-sum gives the exact difference as e + rest. 0 where all are
+ * exact; otherwise the strip is done again in f64. */
 static inline uint32_t q8_0_lost(const float *restrict x, const int8_t *restrict q, float step, const float *restrict e)
 {
     uint32_t lost = 0;
@@ -102,6 +110,8 @@ static inline uint32_t q8_0_lost(const float *restrict x, const int8_t *restrict
     return lost;
 }
 
+/* One block: magnitude, step, codes, and with `measure` the errors of its 32 elements in e. *lost becomes nonzero
+ * where one of them is inexact. */
 static void q8_0_block(const float *x, uint32_t *bits, uint8_t *block, bool measure, float *e, uint32_t *lost,
                        struct strip *strip)
 {
@@ -136,7 +146,7 @@ static inline uint32_t q8_0_blocks(const float *x, size_t n, uint32_t *bits, uin
 }
 #endif
 
-/* Strips are whole blocks: rows, chunks and STRIP are multiples of 32. */
+/* The strip function of q8_0_rows. Strips are whole blocks: rows, chunks and STRIP are multiples of 32. */
 static void strip_q8_0(struct op *op, size_t first, size_t n, struct strip *strip)
 {
     const float *x = (const float *)op->x + first;
@@ -163,17 +173,20 @@ int VC_VARIANT(q8_0_rows)(const float *x, size_t n_rows, size_t row_len, uint32_
 
 /* ---- values from blocks ---- */
 
+/* Whether the f16 at p is a number: its exponent is not all ones. */
 static inline bool finite_f16(const uint8_t *p)
 {
     return (p[1] & 0x7c) != 0x7c;
 }
 
-/* Codes are unpacked to bytes first, eight at a time in an ordinary integer; then bytes become values in a loop that
- * compilers make vectors of. (Left to themselves they unpack with shuffles: seven times slower.) */
+/* Codes are unpacked to bytes first, eight at a time in an ordinary integer (EVERY(b) is the byte b eight times);
+ * then bytes become values in a loop that compilers make vectors of. (Left to themselves they unpack with shuffles:
+ * seven times slower.) */
 #define EVERY(byte) ((byte)*0x0101010101010101u)
 
 #define NO_LEAST (-0.0f) /* x + -0 is x, zeros of both signs included */
 
+/* Eight bytes as an integer, byte 0 lowest, and back. */
 static inline uint64_t get_8(const uint8_t *p)
 {
     uint64_t v;
@@ -188,11 +201,13 @@ static inline void put_8(int8_t *q, uint64_t v)
 }
 
 #ifndef VC_HAVE_X86
+/* The step (or minimum) at p, which is finite: F16C needs no care for NaN then (loops_x86.h). */
 static inline float finite_step(const uint8_t *p)
 {
     return vc_block_f16(p);
 }
 
+/* y = (code - offset) * step + least; least NO_LEAST where the type has none. */
 static inline void values(const int8_t *restrict q, size_t n, int32_t offset, float step, float least,
                           float *restrict y)
 {
@@ -202,7 +217,8 @@ static inline void values(const int8_t *restrict q, size_t n, int32_t offset, fl
 }
 #endif
 
-/* n bytes become n codes of their low bits and n of their high bits. */
+/* n bytes become 2 n codes of four bits: first those of the low halves, then those of the high halves, as in the
+ * blocks. */
 static inline void nibbles(const uint8_t *codes, size_t n, int8_t *q)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -213,8 +229,9 @@ static inline void nibbles(const uint8_t *codes, size_t n, int8_t *q)
     }
 }
 
-/* Adds 16 to code i where bit i is set. A byte is spread over eight bytes; each keeps its own bit (the lowest byte bit
- * 0: little-endian, as everything here), and adding 0x7f carries it to the top. */
+/* The fifth bits of 32 codes: adds 16 to code i where bit i of the four bytes is set. A byte is spread over eight
+ * bytes; each keeps its own bit (the lowest byte bit 0: little-endian, as everything here), and adding 0x7f carries
+ * it to the top. */
 static inline void fifth_bits(const uint8_t *high, int8_t *q)
 {
     for (size_t k = 0; k < 4; k++) {
@@ -225,6 +242,7 @@ static inline void fifth_bits(const uint8_t *high, int8_t *q)
     }
 }
 
+/* block_<type>: the values of one block at b whose steps and minima are finite. */
 static inline void block_q4_0(const uint8_t *b, float *y)
 {
     int8_t q[32];
@@ -264,7 +282,8 @@ static inline void block_q8_0(const uint8_t *b, float *y)
     values((const int8_t *)b + 2, 32, 0, finite_step(b), NO_LEAST, y);
 }
 
-/* high: the fifth bits, bit j of byte i for code 32 j + i; NULL: there are none. */
+/* Q4_K and Q5_K: eight runs of 32 elements, each with a scale and a minimum; 32 bytes of codes serve two runs. high:
+ * the fifth bits of Q5_K, bit j of byte i for element i of run j; NULL: there are none. */
 static inline void block_k(const uint8_t *b, const uint8_t *codes, const uint8_t *high, float *y)
 {
     float d = finite_step(b);
@@ -294,8 +313,8 @@ static inline void block_q5_k(const uint8_t *b, float *y)
     block_k(b, b + 48, b + 16, y);
 }
 
-/* 128 codes of 64 bytes of low bits and 32 bytes of high ones. This and times_16 stay functions: inlined, gcc 12 mixes
- * the two into something seven times slower. */
+/* Q6_K: 128 codes from 64 bytes of lower bits and 32 bytes of upper ones. This and times_16 stay functions: inlined,
+ * gcc 12 mixes the two into something seven times slower. */
 static VC_NOINLINE void codes_q6(const uint8_t *low, const uint8_t *high, int8_t *q)
 {
     for (size_t i = 0; i < 32; i += 8) {
@@ -310,6 +329,7 @@ static VC_NOINLINE void codes_q6(const uint8_t *low, const uint8_t *high, int8_t
     }
 }
 
+/* The values of 16 codes, which share a scale. */
 static VC_NOINLINE void times_16(const int8_t *restrict q, float step, float *restrict y)
 {
     values(q, 16, 32, step, NO_LEAST, y);
@@ -328,7 +348,8 @@ static inline void block_q6_k(const uint8_t *b, float *y)
     }
 }
 
-/* With finite steps no value is NaN; other blocks go element by element. steps: what has to be finite. */
+/* The kernel of a type: n elements, whole blocks. With finite steps no value is NaN, so block_<type> needs no test
+ * per element; other blocks go element by element through blocks.h. steps: what has to be finite. */
 #define DECODE(type, elems, bytes, steps)                                        \
     int VC_VARIANT(type##_to_f32)(const uint8_t *blocks, size_t n, float *y)     \
     {                                                                            \

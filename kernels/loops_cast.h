@@ -1,7 +1,12 @@
-/* loops_cast.h - part of loops.h: conversions between float types. */
+/* loops_cast.h - part of loops.h: conversions between float types, with statistics (cast_*) and without (f16_to_f32,
+ * ...).
+ *
+ * With statistics a strip takes three walks: convert into the output, convert back into strip->e, and turn strip->e
+ * into errors. From f64 the sums are those of f64 values, so these strips are always wide. */
 #ifndef VC_KERNELS_LOOPS_CAST_H
 #define VC_KERNELS_LOOPS_CAST_H
 
+/* <from>_to_<to>_run: n elements, by the function of arith.h of that name. */
 #ifndef VC_HAVE_X86
 static inline void f64_to_f32_odd_run(const double *restrict x, size_t n, float *restrict y)
 {
@@ -39,7 +44,9 @@ static inline void bf16_to_f32_run(const uint16_t *restrict h, size_t n, float *
     }
 }
 
-/* Elements from i on: from the decoded values, which are in strip->e, to the errors. */
+/* Errors and counters of a strip of f32, from element i on (encode_*_x86 did those before): strip->e holds the
+ * decoded values and gets x - y, which is exact for finite values, since y is x rounded. A NaN or an Inf makes an
+ * error that is no number, and so the strip wide. */
 static void cast_errors(const float *restrict x, size_t i, size_t n, struct strip *restrict strip)
 {
     uint32_t most = strip->max_bits;
@@ -62,7 +69,9 @@ static void cast_errors(const float *restrict x, size_t i, size_t n, struct stri
     strip->wide = most >= VC_F32_INF_BITS; /* where x or y is not finite, e is not either */
 }
 
-/* The general way, for f64 sources and for strips with values that are not finite; y: what the results stand for. */
+/* Values, errors and counters of a strip in f64: for f64 sources, and for strips with values that are not finite. y:
+ * what the results stand for. Elements where x or y is not finite count 0 in sums and maximum; finite x with infinite
+ * y is `clipped`. */
 static void errors_wide(const double *restrict x, const float *restrict y, size_t n, struct strip *restrict strip)
 {
     uint64_t before = 0;
@@ -88,6 +97,7 @@ static void errors_wide(const double *restrict x, const float *restrict y, size_
     strip->clipped = (uint32_t)clipped;
 }
 
+/* errors_wide for an f32 source; back: what an h stands for. */
 static void cast_errors_wide(const float *x, const uint16_t *h, size_t n, float (*back)(uint16_t), struct strip *strip)
 {
     double v[STRIP];
@@ -100,6 +110,7 @@ static void cast_errors_wide(const float *x, const uint16_t *h, size_t n, float 
     errors_wide(v, y, n, strip);
 }
 
+/* The first elements of a strip with intrinsics, errors included; the rest is left to the loops. Returns how many. */
 #ifdef VC_HAVE_X86
 #define encode_f16_first  encode_f16_x86
 #define encode_bf16_first encode_bf16_x86
@@ -108,6 +119,7 @@ static void cast_errors_wide(const float *x, const uint16_t *h, size_t n, float 
 #define encode_bf16_first(x, n, h, strip) strip_start(strip, x)
 #endif
 
+/* strip_<from>_<to>: the strip functions of the casts. */
 static void strip_f32_f16(struct op *op, size_t first, size_t n, struct strip *strip)
 {
     const float *x = (const float *)op->x + first;
@@ -176,6 +188,7 @@ static void strip_f64_f32(struct op *op, size_t first, size_t n, struct strip *s
     errors_wide(x, strip->e, n, strip);
 }
 
+/* The kernel of a cast. */
 #define CAST(name, strip_fn, from, to)                                                                     \
     int VC_VARIANT(name)(const from *x, size_t n_rows, size_t row_len, to *h, struct vc_tile_stats *stats) \
     {                                                                                                      \

@@ -1,7 +1,13 @@
-/* loops_int8.h - part of loops.h: codes from scales, scales from weights, and back. */
+/* loops_int8.h - part of loops.h: int8 codes from weights, with own scales (int8_rows) or given ones, and values from
+ * codes.
+ *
+ * A strip takes three steps: lay out the scale (and zero point) of every element, encode with errors in f32, and
+ * where a clamp or an infinity makes these inexact, take the errors again in f64. */
 #ifndef VC_KERNELS_LOOPS_INT8_H
 #define VC_KERNELS_LOOPS_INT8_H
 
+/* int8_rows: magnitude and scale of group number g, whose n elements start at x. Strips come in order, so groups do,
+ * too, and op->n_made tells which are done; a group may reach beyond the strip that meets it first. */
 static void make_group(struct op *op, size_t g, const float *x, size_t n)
 {
     uint32_t b = absmax_run(x, n);
@@ -11,6 +17,7 @@ static void make_group(struct op *op, size_t g, const float *x, size_t n)
     op->n_made++;
 }
 
+/* n times v. */
 static inline void fill(float *restrict to, size_t n, float v)
 {
     for (size_t i = 0; i < n; i++) {
@@ -18,8 +25,9 @@ static inline void fill(float *restrict to, size_t n, float v)
     }
 }
 
-/* Scale of every element of a strip in s (and zero point in z); returns how far from element to element: 0 where one
- * scale serves all, which is then s[0], else 1. */
+/* Scale of every element of a strip in s (and zero point in z), by groups of rows; s and z have room for STRIP. Makes
+ * the scales that are not there yet (int8_rows). Returns how far from element to element: 0 where one scale serves
+ * the whole strip, which is then s[0] alone, else 1. */
 static size_t scales_of_groups(struct op *op, size_t first, size_t n, float *s, float *z)
 {
     size_t per_row = op->row_len / op->group + (op->row_len % op->group != 0);
@@ -47,6 +55,7 @@ static size_t scales_of_groups(struct op *op, size_t first, size_t n, float *s, 
     return n_segments > 1;
 }
 
+/* The same by channels of op->map, whose scales are all given. */
 static size_t scales_of_channels(const struct op *op, size_t first, size_t n, float *s, float *z)
 {
     struct axis_at at = axis_start(op->map, first);
@@ -83,6 +92,7 @@ static inline float clamp(float v, float lo, float hi)
     return v > lo ? v : lo;
 }
 
+/* The first elements of a strip with intrinsics; the rest is left to the loops. Returns how many. */
 #ifdef VC_HAVE_X86
 #define encode_own_first   encode_own_x86
 #define encode_given_first encode_given_x86
@@ -91,7 +101,9 @@ static inline float clamp(float v, float lo, float hi)
 #define encode_given_first(x, n, s, z, step, z_step, lo, q, strip) strip_start(strip, x)
 #endif
 
-/* Own scales: |x / s| < 127.5 (docs/numerics.md), so nothing clips. */
+/* Codes, errors and counters of a strip with own scales: |x / s| < 127.5 (docs/numerics.md), so nothing clips, and
+ * adding ROUND_MAGIC rounds as rintf does. y = r * s is x rounded to a grid, so e is exact (head of loops.h). step: 0
+ * or 1, how far from scale to scale; a constant at each call, so that the compiler makes two loops of this. */
 static inline void encode_own(const float *restrict x, size_t n, const float *restrict s, size_t step,
                               int8_t *restrict q, struct strip *restrict strip)
 {
@@ -118,6 +130,8 @@ static inline void encode_own(const float *restrict x, size_t n, const float *re
     strip->wide = most >= VC_F32_INF_BITS; /* of Inf and NaN */
 }
 
+/* The same with given scales, and zero points where z_step or z[0] is not 0: codes may clip at lo (-127 or -128) and
+ * 127. A clipped code is far from x, so its error may be inexact: the strip is wide then. */
 static inline void encode_given(const float *restrict x, size_t n, const float *restrict s, const float *restrict z,
                                 size_t step, size_t z_step, float lo, int8_t *restrict q, struct strip *restrict strip)
 {
@@ -149,7 +163,7 @@ static inline void encode_given(const float *restrict x, size_t n, const float *
     strip->wide = most >= VC_F32_INF_BITS || clipped != 0;
 }
 
-/* Errors again, in f64: of the codes that are in q. */
+/* Errors of a strip again, in f64, from the codes that are in q. */
 static void int8_errors_wide(const float *x, size_t n, const float *s, const float *z, size_t step, size_t z_step,
                              const int8_t *q, struct strip *strip)
 {
@@ -164,6 +178,8 @@ static void int8_errors_wide(const float *x, size_t n, const float *s, const flo
     strip->max_wide = max_f64(strip->ew, n);
 }
 
+/* The strip function of int8_rows, int8_rows_given and int8_axis_given. The calls differ in constants only: the
+ * compiler makes a loop of its own for each. */
 static void strip_int8(struct op *op, size_t first, size_t n, struct strip *strip)
 {
     const float *x = (const float *)op->x + first;
@@ -229,6 +245,7 @@ int VC_VARIANT(int8_axis_given)(const float *x, size_t n_rows, size_t row_len, c
     return 0;
 }
 
+/* n codes with one scale and zero point. */
 static inline void decode_run(const int8_t *restrict q, size_t n, float s, int32_t z, float *restrict y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -253,7 +270,8 @@ int VC_VARIANT(int8_decode_rows)(const int8_t *q, size_t n_rows, size_t row_len,
     return 0;
 }
 
-/* inner == 1: neighbours are neighbouring channels. */
+/* inner == 1: neighbouring elements are neighbouring channels, each with its own scale. s and z begin at the channel
+ * of q[0]. */
 static void decode_spread(const int8_t *restrict q, size_t n, const float *restrict s, const int8_t *restrict z,
                           float *restrict y)
 {

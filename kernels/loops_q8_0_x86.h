@@ -1,13 +1,14 @@
-/* loops_q8_0_x86.h - part of loops.h: Q8_0 from weights with AVX2, FMA and F16C. loops_blocks.h has the plain way.
+/* loops_q8_0_x86.h - part of loops.h: Q8_0 from weights with AVX2, FMA and F16C. loops_blocks.h has the plain way,
+ * the proof about inexact errors (q8_0_is_rare), and the strip function that calls q8_0_blocks_x86.
  *
- * Eight blocks at a time: their maxima first, then the eight steps in one vector, then block by block the codes and
- * errors. Everything works on magnitudes; the codes get their signs last. */
+ * Eight blocks at a time: their maxima first, then the eight steps in one vector (one division instead of eight),
+ * then block by block the codes and errors. Everything works on magnitudes; the codes get their signs last. */
 #ifndef VC_KERNELS_LOOPS_Q8_0_X86_H
 #define VC_KERNELS_LOOPS_Q8_0_X86_H
 
 #define Q8_0_BATCH 8 /* blocks */
 
-/* Of the blocks of a batch. */
+/* What the blocks of a batch are made with, by number of the block in the batch. */
 struct q8_0_steps {
     float inverse[Q8_0_BATCH];
     float stored[Q8_0_BATCH]; /* the step as f16, widened */
@@ -15,6 +16,7 @@ struct q8_0_steps {
     bool rare; /* some error may be inexact */
 };
 
+/* Magnitudes of 8 elements, and their maxima over the 32 of a block (8 lanes, still to be joined). */
 static inline __m256i magnitude_8(const float *x)
 {
     return _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x)), _mm256_set1_epi32(0x7fffffff));
@@ -43,7 +45,7 @@ static inline __m256i absmax_batch(const float *x, size_t n_blocks)
     return _mm256_max_epi32(_mm256_permute2x128_si256(m[0], m[4], 0x20), _mm256_permute2x128_si256(m[0], m[4], 0x31));
 }
 
-/* q8_0_is_rare of a batch. */
+/* q8_0_is_rare of the eight steps of a batch (bits): all ones where it holds. */
 static inline __m256i q8_0_rare(__m256i u)
 {
     __m256i fraction = _mm256_and_si256(u, _mm256_set1_epi32(0x007fffff));
@@ -52,7 +54,8 @@ static inline __m256i q8_0_rare(__m256i u)
                            _mm256_cmpgt_epi32(_mm256_set1_epi32(0x38800000), u));
 }
 
-/* vc_q8_0_step, its f16 and vc_q8_0_inverse of a batch. */
+/* Fills *to, and bits with the magnitudes of n_blocks blocks: vc_q8_0_step, its f16 and vc_q8_0_inverse, eight at
+ * once. */
 static inline void q8_0_steps_make(const float *x, size_t n_blocks, uint32_t *bits, struct q8_0_steps *to)
 {
     __m256i most = absmax_batch(x, n_blocks);
@@ -71,13 +74,15 @@ static inline void q8_0_steps_make(const float *x, size_t n_blocks, uint32_t *bi
     to->rare = !_mm256_testz_si256(u, u);
 }
 
-/* What a strip adds up; zeros are counted in bytes, which 1,024 / 32 rounds cannot overflow. */
+/* What a strip adds up: largest error, zeros before and after, bits of errors that were lost. Zeros are counted in
+ * bytes, which 1,024 / 32 rounds cannot overflow. */
 struct q8_0_tally {
     __m256i most, before, after, lost;
 };
 
-/* Errors of 8 magnitudes and their codes. The product is exact (8 bits times 11), so the fused step rounds once, as the
- * subtraction alone does. */
+/* Errors of 8 magnitudes a against their codes q (magnitudes too). The product is exact (8 bits times 11), so the
+ * fused step rounds once, as the subtraction alone does. rare: also what that rounding lost, as in q8_0_lost; a
+ * constant at each call. */
 static inline void q8_0_errors_8(__m256 a, __m256i q, __m256 stored, bool rare, float *e, struct q8_0_tally *t)
 {
     __m256 k = _mm256_cvtepi32_ps(q);
@@ -94,8 +99,9 @@ static inline void q8_0_errors_8(__m256 a, __m256i q, __m256 stored, bool rare, 
     }
 }
 
-/* A block behind its step: the codes, and where e is not NULL the errors. Magnitudes stay different from 0 through the
- * two packs. */
+/* The 34 bytes of block number j of a batch, and where e is not NULL the errors of its elements. Zeros are found in
+ * packed vectors: saturation in the packs turns no magnitude into 0. A zero after is a code of 0, or any code with a
+ * stored step of 0. */
 static inline void q8_0_block_x86(const float *x, const struct q8_0_steps *steps, size_t j, uint8_t *block, float *e,
                                   bool rare, struct q8_0_tally *t)
 {
@@ -127,7 +133,8 @@ static inline void q8_0_block_x86(const float *x, const struct q8_0_steps *steps
     }
 }
 
-/* The blocks of n elements; returns what is not 0 where an error is not exact in f32. */
+/* The blocks of n elements, a strip; returns what is not 0 where an error is not exact in f32. Called by strip_q8_0.
+ * The three calls differ in constants only: the compiler makes three loops without tests inside. */
 static inline uint32_t q8_0_blocks_x86(const float *x, size_t n, uint32_t *bits, uint8_t *blocks, bool measure,
                                        struct strip *strip)
 {

@@ -1,8 +1,11 @@
-/* loops_sums.h - part of loops.h: sums and counts over one or two arrays, for diff and for statistics of values. */
+/* loops_sums.h - part of loops.h: sums and counts over one array (values_*, for statistics and verify) or two
+ * (diff_*). They write no output, so there is no strip function: a piece of up to STRIP elements is widened to f64
+ * and counted in place. */
 #ifndef VC_KERNELS_LOOPS_SUMS_H
 #define VC_KERNELS_LOOPS_SUMS_H
 
-/* A piece of up to STRIP elements of both sides, as doubles; sums over 4 lanes of a chunk. */
+/* A piece of both sides, already in f64: counters into *sums, products into the four sums of its chunk. Pairs with a
+ * NaN or an Inf are set to 0 on both sides, which adds nothing; x and y are scratch. |e| serves for e * e as well. */
 static void diff_strip(double *restrict x, double *restrict y, size_t n, double lane[4][LANES],
                        struct vc_diff_sums *sums)
 {
@@ -31,7 +34,8 @@ static void diff_strip(double *restrict x, double *restrict y, size_t n, double 
     sums->nonfinite_pairs += nonfinite;
 }
 
-/* Minimum and maximum of finite values, in lanes as in max_f64. */
+/* Joins the minimum and maximum of n finite values to *min and *max, in lanes as in max_f64. -0 and +0 compare equal;
+ * the kernel makes either +0 at its end. */
 static void extremes_f64(const double *x, size_t n, double *min, double *max)
 {
     double least[8];
@@ -58,7 +62,7 @@ static void extremes_f64(const double *x, size_t n, double *min, double *max)
     }
 }
 
-/* Takes out what is not finite and returns how many values are left. */
+/* Packs the finite values to the front and counts the others; returns how many are left. */
 static size_t keep_finite(double *x, size_t n, struct vc_value_counts *counts)
 {
     size_t kept = 0;
@@ -72,7 +76,8 @@ static size_t keep_finite(double *x, size_t n, struct vc_value_counts *counts)
     return kept;
 }
 
-/* Four tables, so that runs of one exponent do not wait for the same counter. */
+/* Counts the exponent of each (float)x; all are finite. Four tables, added up at the end, so that runs of one
+ * exponent do not wait for the same counter. */
 static void histogram_add(const double *restrict x, size_t n, uint64_t table[4][256])
 {
     uint32_t bin[STRIP];
@@ -85,8 +90,9 @@ static void histogram_add(const double *restrict x, size_t n, uint64_t table[4][
     }
 }
 
-/* The usual strip has finite values only; otherwise those are packed in a copy for everything but the sums, where the
- * others count as 0 in their place. */
+/* A piece of values_*, in f64; x is scratch. Usually all values are finite. Otherwise the finite ones are packed in a
+ * copy for extremes and histogram, and for the sums the others count as 0 in their place, since the tree depends on
+ * positions. */
 static void values_strip(double *restrict x, size_t n, double lane[2][LANES], uint64_t table[4][256],
                          struct vc_value_counts *counts)
 {
@@ -115,6 +121,7 @@ static void values_strip(double *restrict x, size_t n, double lane[2][LANES], ui
     products_f64(lane[1], x, x, n);
 }
 
+/* Subnormals of the source's own type: magnitudes 1 to just below the smallest normal. */
 static uint64_t subnormals_f32(const float *x, size_t n)
 {
     uint32_t count = 0;
@@ -135,6 +142,7 @@ static uint64_t subnormals_f64(const double *x, size_t n)
     return count;
 }
 
+/* A piece as f64, exact. From here on one set of loops serves both types. */
 static inline void load_f32(const float *restrict from, size_t n, double *restrict to)
 {
     for (size_t i = 0; i < n; i++) {
@@ -147,6 +155,7 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
     memcpy(to, from, n * sizeof *to);
 }
 
+/* diff_* and values_* of one type: chunks in row order, each in pieces of STRIP. */
 #define SUMS(type, suffix)                                                                                        \
     int VC_VARIANT(diff_##suffix)(const type *x, const type *y, size_t n_rows, size_t row_len,                    \
                                   struct vc_diff_sums *sums)                                                      \

@@ -1,5 +1,6 @@
-/* loops_x86.h - part of loops.h: the places where the compilers' code was measured to be clearly slower, with AVX2, FMA
- * and F16C intrinsics. For cpu_avx2.c and cpu_avx512.c; the loops they replace stay in loops.h for everyone else.
+/* loops_x86.h - part of loops.h: the places where the compilers' code was measured to be clearly slower, with AVX2,
+ * FMA and F16C intrinsics. For cpu_avx2.c and cpu_avx512.c; the loops that these replace stay in loops_*.h for
+ * everyone else, under the same names (or finish what is left of a strip, after encode_*_x86).
  *
  * Conversion and sums are two walks over a strip in the first-level cache, not one: widening f32 to f64 from memory
  * takes half a cycle, from the upper half of a register two (measured on Zen 3: 7.6 cycles per 8 elements against 10
@@ -51,11 +52,12 @@ static void squares_f32(double *lane, const float *v, size_t n)
     }
 }
 
-/* Counters and largest error of a strip. */
+/* Counters (8 lanes of 32 bits, or 4 of 64) and largest |error| (8 lanes, as bits) of a strip. */
 struct tally {
     __m256i most, before, after;
 };
 
+/* Sum, and maximum without sign, of the eight 32-bit lanes. Once per strip. */
 static inline uint32_t sum_of_8(__m256i v)
 {
     uint32_t u[8];
@@ -76,6 +78,7 @@ static inline uint32_t max_of_8(__m256i v)
     return most;
 }
 
+/* All ones in the lanes that are +0 or -0: subtracting it counts them. */
 static inline __m256i float_zero(__m256 x)
 {
     return _mm256_castps_si256(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_EQ_OQ));
@@ -92,6 +95,7 @@ static inline void tally_add(struct tally *t, __m256 x, __m256 y, float *e)
     t->before = _mm256_sub_epi32(t->before, float_zero(x));
 }
 
+/* The end of encode_*_x86: its tally becomes the strip's. The loop that follows goes on from there. */
 static inline void tally_end(const struct tally *t, const float *x, struct strip *strip)
 {
     strip->x = x;
@@ -101,7 +105,8 @@ static inline void tally_end(const struct tally *t, const float *x, struct strip
     strip->clipped = 0;
 }
 
-/* 32 codes from integers that fit a byte; the two packs work on halves, hence the new order. */
+/* 32 codes from four vectors of integers that fit a byte. The two packs work within halves of 128 bits, so the result
+ * is put into order afterwards. */
 static inline __m256i pack_codes(const __m256i q[4])
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -157,6 +162,7 @@ static inline __m256i given_8(__m256 x, __m256 s, __m256 z, __m256 lo, struct ta
     return _mm256_cvtps_epi32(k);
 }
 
+/* The first elements of encode_given, 32 at a time; returns how many. */
 static inline size_t encode_given_x86(const float *x, size_t n, const float *s, const float *z, size_t step,
                                       size_t z_step, float lo, int8_t *q, struct strip *strip)
 {
@@ -215,6 +221,7 @@ static inline __m256i bf16_round(__m256 x)
     return _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
 }
 
+/* The same for bf16, 16 at a time. The packs work within halves of 128 bits; 0xd8 puts their quarters into order. */
 static inline size_t encode_bf16_x86(const float *x, size_t n, uint16_t *h, struct strip *strip)
 {
     const __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
@@ -240,7 +247,9 @@ static inline size_t encode_bf16_x86(const float *x, size_t n, uint16_t *h, stru
     return i;
 }
 
-/* vc_f64_to_f32_odd. The conversion treats NaN as the definition does (vc_f64_to_f32). */
+/* vc_f64_to_f32_odd, four at a time: convert, convert back, compare. Lanes where anything was cut off get their last
+ * bit set, one step nearer to zero where the conversion went away from it. The instruction treats NaN as the
+ * definition does (vc_f64_to_f32). */
 static inline void f64_to_f32_odd_run(const double *x, size_t n, float *y)
 {
     const __m256d sign = _mm256_set1_pd(-0.0);
@@ -283,7 +292,7 @@ static inline void f32_to_f16_run(const float *x, size_t n, uint16_t *h)
     }
 }
 
-/* The step of a block, which is finite. */
+/* The step (or minimum) at p, which is finite. */
 static inline float finite_step(const uint8_t *p)
 {
     return _cvtsh_ss((uint16_t)(p[0] | p[1] << 8));
@@ -302,6 +311,7 @@ static inline void values(const int8_t *q, size_t n, int32_t offset, float step,
     }
 }
 
+/* vc_f16_to_f32: the instruction does the same, quiet NaN with payload included. */
 static inline void f16_to_f32_run(const uint16_t *h, size_t n, float *y)
 {
     size_t i = 0;

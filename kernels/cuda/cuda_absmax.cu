@@ -1,4 +1,5 @@
-/* cuda_absmax.cu - largest magnitudes per group or channel, as integers on the bits of the weights.
+/* cuda_absmax.cu - absmax_* and range_*: largest magnitudes per group or channel, as integers on the bits of the
+ * weights.
  *
  * Two kernels: short groups get a team of lanes each; long groups and channels are walked flat, a warp taking 256
  * neighbours, which nearly always belong together and then cost one atomic operation. */
@@ -10,7 +11,7 @@
 #define SHORT_GROUP 1024 /* up to here one team per group */
 #define SEGMENT     256  /* elements a warp takes at once when walking flat */
 
-/* Magnitude of x into the side of its sign, or both into pos. */
+/* Joins |x| to *neg where signs are split and x has its sign bit set, else to *pos. */
 static __device__ __forceinline__ void widen(float x, bool split, uint32_t *pos, uint32_t *neg)
 {
     uint32_t m = vc_f32_magnitude(x);
@@ -22,7 +23,7 @@ static __device__ __forceinline__ void widen(float x, bool split, uint32_t *pos,
     }
 }
 
-/* `team` lanes (a power of two up to 32) per group. */
+/* Short groups: `team` lanes (a power of two up to 32) per group. neg NULL: magnitudes of both signs in pos. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     range_groups_kernel(const float *__restrict__ x, uint32_t n_groups, uint32_t row_len, struct vc_cuda_index index,
                         unsigned team, uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
@@ -57,13 +58,15 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     }
 }
 
+/* Number of the scale of an element, by its index in the unit. */
 static __device__ __forceinline__ uint32_t scale_of_flat(const struct vc_cuda_index *index, uint32_t row_len,
                                                          uint32_t flat)
 {
     return vc_cuda_scale_of(index, flat / row_len, flat % row_len, flat);
 }
 
-/* pos and neg must be 0 before. */
+/* Long groups and channels: a warp takes SEGMENT neighbours. Where all have the same scale it takes their maximum and
+ * joins that once, otherwise every element is joined for itself. pos and neg must be 0 before; neg NULL as above. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     range_flat_kernel(const float *__restrict__ x, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
                       uint32_t *__restrict__ pos, uint32_t *__restrict__ neg)
@@ -135,13 +138,14 @@ void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_
     }
 }
 
+/* Arrays: x, pos and, for ranges, neg. */
 static void launch(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     vc_cuda_launch_range(call, unit, (const float *)unit->device[0], (uint32_t *)unit->device[1],
                          call->n_arrays > 2 ? (uint32_t *)unit->device[2] : NULL);
 }
 
-/* neg NULL: absmax. */
+/* The four kernels of this file. neg NULL: absmax; map NULL: by groups of rows. */
 static int run(const float *x, size_t n_rows, size_t row_len, size_t group, const struct vc_axis_map *map,
                uint32_t *pos, uint32_t *neg)
 {

@@ -1,7 +1,8 @@
-/* cuda_blocks.cu - GGUF's block types; the arithmetic is that of kernels/blocks.h, one thread per element.
+/* cuda_blocks.cu - the kernels for GGUF's block types; the arithmetic is that of kernels/blocks.h, one thread per
+ * element.
  *
- * A block is one entry of an array per group. Q8_0 is made in two kernels over a unit: the largest magnitudes, then the
- * codes, by the walk over chunks that also takes the statistics. */
+ * To the pipeline a block is one entry of an array per group. Q8_0 is made in two kernels over a unit: the largest
+ * magnitudes, then the codes, by the walk over chunks that also takes the statistics. */
 #include "kernels/blocks.h"
 #include "kernels/cuda/cuda_absmax.h"
 #include "kernels/cuda/cuda_chunks.h"
@@ -9,6 +10,8 @@
 
 /* ---- Q8_0 from weights ---- */
 
+/* Code and statistics of one element (cuda_chunks.h). Each thread forms the step of its block again: cheaper than
+ * handing it on. The thread of a block's first element stores it. */
 struct q8_0_op {
     enum { N_SUMS = 2 };
     typedef float value;
@@ -69,6 +72,7 @@ int vc_cuda_q8_0_rows(const float *x, size_t n_rows, size_t row_len, uint32_t *b
 
 /* ---- values from blocks ---- */
 
+/* Block: one type's ELEMS, BYTES and value (DECODE below). blocks holds whole blocks. */
 template <class Block>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     blocks_kernel(const uint8_t *__restrict__ blocks, uint32_t n, float *__restrict__ y)
@@ -98,6 +102,7 @@ template <class Block> static int decode(const uint8_t *blocks, size_t n, float 
     return vc_cuda_run(&call);
 }
 
+/* The type as a class, and its kernel. */
 #define DECODE(type, elems, bytes)                                                      \
     struct type##_block {                                                               \
         enum { ELEMS = (elems), BYTES = (bytes) };                                      \

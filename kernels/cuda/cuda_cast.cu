@@ -1,10 +1,11 @@
-/* cuda_cast.cu - conversions between float types, with and without statistics; the arithmetic is kernels/arith.h. */
+/* cuda_cast.cu - conversions between float types, with statistics (cast_*: the walk over chunks) and without (one
+ * thread per element); the arithmetic is that of kernels/arith.h. */
 #include <string.h>
 
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
 
-/* A conversion: what makes `to` of `from`, and what a `to` stands for. */
+/* A conversion as a class: apply makes a `to` of a `from`; back says what a `to` stands for. */
 #define CONVERSION(name, from_type, to_type, convert, decode)        \
     struct name {                                                    \
         typedef from_type from;                                      \
@@ -30,6 +31,7 @@ CONVERSION(bf16_f32, uint16_t, float, vc_bf16_to_f32, SAME)
 
 /* ---- with statistics ---- */
 
+/* One element: converted, stored, compared (cuda_chunks.h). A finite value that became infinite is `clipped`. */
 template <class C> struct cast_op {
     enum { N_SUMS = 2 };
     typedef typename C::from value;
@@ -53,6 +55,7 @@ template <class C> struct cast_op {
     }
 };
 
+/* Arrays: x, h and, with statistics, chunk sums and totals. */
 template <class C> static void launch_cast(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool stats = call->n_arrays > 2;

@@ -1,14 +1,17 @@
-/* cuda_chunks.h - one kernel for everything that walks elements and sums over chunks: a team of 64 threads takes one
- * chunk (up to VC_CHUNK_ELEMS elements of a row), each thread the elements of one lane of the tree, in order.
+/* cuda_chunks.h - one kernel for everything that walks elements and sums over chunks: casts, int8 with given scales,
+ * Q8_0, diff, values. A team of 64 threads takes one chunk (up to VC_CHUNK_ELEMS elements of a row), each thread the
+ * elements of one lane of the tree, in order.
  *
  * What is done with an element is the operation Op, a plain struct that is handed to the kernel by value:
  *
  *     enum { N_SUMS = 2 };                                  sums per chunk
- *     struct value { ... };                                 what one element is made of
- *     value load(uint32_t flat) const;
+ *     typedef ... value;                                    what one element is made of
+ *     value load(uint32_t flat) const;                      reads it
  *     void visit(value, uint32_t row, uint32_t col, uint32_t flat, double *sums, struct vc_cuda_tally *) const;
+ *                                                           writes its output, adds to the sums, counts
  *
- * (flat = row * row_len + col, all within the unit). */
+ * (flat = row * row_len + col, all within the unit). Loading is apart from visiting so that a thread has several
+ * loads in flight. */
 #ifndef VC_CUDA_CHUNKS_H
 #define VC_CUDA_CHUNKS_H
 
@@ -18,6 +21,7 @@
 #define VC_CUDA_CHUNK_THREADS 256 /* at most; four chunks */
 #define VC_CUDA_BATCH         8   /* loads that a thread has in flight */
 
+/* One thread's part of the chunk at (row, col0): elements threadIdx.x % 64, + 64, + 128, ..., in batches. */
 template <class Op>
 static __device__ __forceinline__ void vc_cuda_walk_chunk(const Op &op, uint32_t row, uint32_t col0, uint32_t row_len,
                                                           double *sums, struct vc_cuda_tally *tally)
@@ -45,7 +49,9 @@ static __device__ __forceinline__ void vc_cuda_walk_chunk(const Op &op, uint32_t
     }
 }
 
-/* chunk_sums gets N_SUMS values per chunk; NULL: neither sums nor totals are wanted. */
+/* The kernel: teams take chunks by turns. chunk_sums gets N_SUMS values per chunk; NULL: neither sums nor totals are
+ * wanted. The loop runs as often for every team of a block, since the tree has barriers; a team beyond the last chunk
+ * adds nothing. */
 template <class Op>
 static __global__ void __launch_bounds__(VC_CUDA_CHUNK_THREADS)
     vc_cuda_chunks_kernel(Op op, uint32_t n_rows, uint32_t row_len, double *chunk_sums, struct vc_cuda_totals *totals)
@@ -80,6 +86,7 @@ static __global__ void __launch_bounds__(VC_CUDA_CHUNK_THREADS)
     }
 }
 
+/* Starts it for a unit; chunk_sums and totals are device memory. */
 template <class Op>
 static void vc_cuda_launch_chunks(const Op &op, const struct vc_cuda_unit *unit, double *chunk_sums,
                                   struct vc_cuda_totals *totals)
@@ -94,7 +101,8 @@ static void vc_cuda_launch_chunks(const Op &op, const struct vc_cuda_unit *unit,
 
 enum { VC_CUDA_ZEROS_BEFORE, VC_CUDA_ZEROS_AFTER, VC_CUDA_CLIPPED };
 
-/* Source x and decoded output y of one element. */
+/* Source x and decoded output y of one element, as in stats_add of kernel_ref.c: zeros are counted always, sums and
+ * the largest error (as bits) only where both are finite. */
 static __device__ __forceinline__ void vc_cuda_compare(double x, double y, bool clipped, double *sums,
                                                        struct vc_cuda_tally *tally)
 {
@@ -110,6 +118,7 @@ static __device__ __forceinline__ void vc_cuda_compare(double x, double y, bool 
     }
 }
 
+/* Counters start at 0; units add to them. stats may be NULL. */
 static inline void vc_cuda_stats_clear(struct vc_tile_stats *stats)
 {
     if (stats != NULL) {
@@ -118,7 +127,7 @@ static inline void vc_cuda_stats_clear(struct vc_tile_stats *stats)
     }
 }
 
-/* vc_cuda_call.totals with a struct vc_tile_stats. */
+/* vc_cuda_call.totals with a struct vc_tile_stats: adds the counts of one unit. */
 static inline void vc_cuda_stats_totals(void *user, const void *unit_totals)
 {
     struct vc_tile_stats *stats = (struct vc_tile_stats *)user;

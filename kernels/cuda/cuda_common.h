@@ -1,9 +1,11 @@
-/* cuda_common.h - the few words of CUDA that the plug-in is written in.
+/* cuda_common.h - the few words of CUDA that the plug-in is written in, and its sizes. Included by every file of
+ * kernels/cuda/.
  *
  * The sources are C++17 used as C, at the level of CUDA 11.8, in a small subset: grid-stride loops, __syncthreads,
- * full-mask shuffles, static shared memory, integer atomics, streams and events. No float atomics, cooperative groups,
- * inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that stands in for
- * the real one (tests/cuda_emu) and defines the two macros below in its own way. */
+ * full-mask shuffles, static shared memory, integer atomics, streams and events. No float atomics, cooperative
+ * groups, inline PTX, fast math. So they also run unmodified where there is no GPU, under a cuda_runtime.h that
+ * stands in for the real one (tests/cuda_emu) and defines the macros below in its own way. Every size can be set from
+ * outside: tests make them small. */
 #ifndef VC_CUDA_COMMON_H
 #define VC_CUDA_COMMON_H
 
@@ -11,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Starts a kernel; its result is asked with cudaGetLastError. */
+/* Starts a kernel with `grid` blocks of `block` threads in a stream; it runs when the stream gets there. Whether it
+ * could be started, cudaGetLastError tells. */
 #ifndef VC_CUDA_LAUNCH
 #define VC_CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
 #endif
@@ -26,11 +29,12 @@
 #define VC_CUDA_UNROLL _Pragma("unroll")
 #endif
 
+/* The beginning of backend.runtime; "CUDA runtime 13.0" with the version. */
 #ifndef VC_CUDA_RUNTIME_NAME
 #define VC_CUDA_RUNTIME_NAME "CUDA runtime"
 #endif
 
-/* Goes to `out` with the code in `result`, which the function declares. */
+/* Makes a call of the runtime; where it fails, goes to `out` with the code in `result`, which the function declares. */
 #define VC_CUDA_TRY(call)            \
     do {                             \
         result = (int)(call);        \
@@ -39,7 +43,8 @@
         }                            \
     } while (0)
 
-/* One half of a call's data on the device, and as much pinned memory: room for all arrays of one unit of work. */
+/* Bytes of an arena: the device memory of a lane, and as much pinned memory. Room for all arrays of one unit of work;
+ * a unit that would need more is made smaller (cuda_pipeline.cu). */
 #ifndef VC_CUDA_ARENA_BYTES
 #define VC_CUDA_ARENA_BYTES (((size_t)2 << 20) + ((size_t)128 << 10))
 #endif

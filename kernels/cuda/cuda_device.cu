@@ -1,5 +1,8 @@
-/* cuda_device.cu - finds, opens and closes a device, and lends its slots to calling threads. No kernels here, but one
- * that does nothing: it tells whether this build has code for a device. */
+/* cuda_device.cu - lists, opens and closes a device, and lends its slots to calling threads. No kernels here, but one
+ * that does nothing: it tells whether this build has code for a device.
+ *
+ * Every failure of the runtime becomes a sentence in `why`, or a code that a kernel returns; the runtime's own memory
+ * of the last error is cleared each time, or the next call that asks would be told of it. */
 #include "kernels/cuda/cuda_device.h"
 
 #include <pthread.h>
@@ -23,6 +26,7 @@ struct device {
 
 static struct device the_device;
 
+/* Asked about, never started. */
 static __global__ void probe_kernel(void)
 {
 }
@@ -35,6 +39,7 @@ const char *vc_cuda_error(int result)
     return cudaGetErrorString((cudaError_t)result);
 }
 
+/* The sentence for a failed call: the driver is missing, too old, sees no device, or the words of the runtime. */
 static void explain(int result, char *why, size_t why_bytes)
 {
     int driver = 0;
@@ -66,7 +71,7 @@ int vc_cuda_device_count(char *why, size_t why_bytes)
     return -1;
 }
 
-/* Makes the device current and says whether the plug-in holds code that it can run. */
+/* Makes the device current and says whether the plug-in holds code that it can run: 0, or -1 with the reason. */
 static int probe(int device, char *why, size_t why_bytes)
 {
     struct cudaFuncAttributes attributes;
@@ -117,6 +122,7 @@ int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, s
     return 0;
 }
 
+/* Takes down what there is of a lane, and accounts for it. Also half-made ones: what is missing is NULL. */
 static void lane_destroy(struct vc_cuda_lane *lane)
 {
     if (lane->pinned != NULL && cudaFreeHost(lane->pinned) == cudaSuccess) {
@@ -179,6 +185,7 @@ out:
     return result;
 }
 
+/* Slots for so many bytes of device memory; 0: no limit. */
 static unsigned slots_within(uint64_t limit_bytes)
 {
     uint64_t n = limit_bytes == 0 ? VC_CUDA_MAX_SLOTS : limit_bytes / SLOT_BYTES;
@@ -235,6 +242,7 @@ void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user,
     return &the_device;
 }
 
+/* All calls of kernels have returned (no context uses the device any more), so every slot is free. */
 void vc_cuda_close(void *handle)
 {
     struct device *device = (struct device *)handle;
@@ -254,7 +262,8 @@ const char *vc_cuda_device_label(const void *handle)
     return ((const struct device *)handle)->label;
 }
 
-/* With the mutex held. NULL when every slot is taken. */
+/* A free slot, a new one if need be; NULL when every slot is taken and there is no room for another. With the mutex
+ * held. */
 static struct vc_cuda_slot *free_slot(struct device *device)
 {
     unsigned i;

@@ -1,4 +1,5 @@
-/* cuda_device.h - the open device: its slots, one for each thread that calls kernels at this moment.
+/* cuda_device.h - the open device: its slots, one for each thread that calls kernels at this moment. cuda_backend.cu
+ * shows these functions to the library; cuda_pipeline.cu takes and gives slots.
  *
  * A slot has two lanes, each with a stream, an arena in device memory and one in pinned host memory. Arenas have a
  * fixed size and are reused by every call, so nothing is allocated while tiles pass through. */
@@ -24,7 +25,7 @@ struct vc_cuda_slot {
     struct vc_cuda_lane lanes[VC_CUDA_LANES];
 };
 
-/* The members of struct vc_backend that are about devices. */
+/* The members of struct vc_backend that are about devices; contracts there. */
 int vc_cuda_device_count(char *why, size_t why_bytes);
 int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, size_t why_bytes);
 void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
@@ -33,9 +34,11 @@ void vc_cuda_close(void *handle);
 const char *vc_cuda_error(int result);
 const char *vc_cuda_device_label(const void *handle); /* "cuda:0 NAME" */
 
-/* A free slot of the open device, made current for this thread. Waits when all are taken and no more fit into the
- * limit or onto the card. */
+/* A free slot of the open device, which is made current for this thread. Makes another slot where all are taken and
+ * limit and card have room, else waits for one. 0, or the code of the failure (VC_CUDA_NO_DEVICE where none is open)
+ * with *slot NULL. */
 int vc_cuda_slot_take(struct vc_cuda_slot **slot);
+/* Gives it back; nothing may be in flight in its lanes. */
 void vc_cuda_slot_give(struct vc_cuda_slot *slot);
 
 #endif

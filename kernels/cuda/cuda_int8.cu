@@ -1,8 +1,9 @@
-/* cuda_int8.cu - codes from weights and weights from codes; the arithmetic is that of kernels/arith.h.
+/* cuda_int8.cu - int8 codes from weights, and weights from codes; the arithmetic is that of kernels/arith.h.
  *
  * int8_rows has three ways. One scale per row: rows up to 1,024 elements get a warp, rows up to 32,768 a block, and
  * both keep the row in registers between its maximum and its codes, so it is read once. Everything else takes the
- * maximum, the scales and the codes in three kernels over a unit, which is small enough to stay in the L2 cache. */
+ * maximum, the scales and the codes in three kernels over a unit, which is small enough to stay in the L2 cache.
+ * Given scales are the third of these alone. */
 #include <string.h>
 
 #include "kernels/cuda/cuda_absmax.h"
@@ -15,12 +16,14 @@
 #define PER_THREAD    (WARP_ROW / 32)
 #define PER_TEAM_LANE ((int)(VC_CHUNK_ELEMS / 64))
 
+/* A group that is not finite gets 1; its codes mean nothing (kernels.h). */
 static __device__ __forceinline__ float scale_from_bits(uint32_t bits)
 {
     return bits < VC_F32_INF_BITS ? vc_int8_scale(bits) : 1.0f;
 }
 
-/* Code of x, counted and compared with what it will be decoded to. zero NULL: symmetric. */
+/* Code of x; adds it, compared with what it will be decoded to, to sums and tally. zero NULL: symmetric. The clamp is
+ * watched as in kernel_ref.c (clamp_changes). */
 static __device__ __forceinline__ int8_t encode(float x, float s, const int8_t *zero, double *sums,
                                                 struct vc_cuda_tally *tally)
 {
@@ -44,6 +47,7 @@ static __device__ __forceinline__ int8_t encode(float x, float s, const int8_t *
 
 /* ---- rows in registers ---- */
 
+/* Arguments of the two kernels for rows in registers: device pointers, sizes of the unit. */
 struct row_args {
     const float *x;
     uint32_t *bits;
@@ -54,7 +58,8 @@ struct row_args {
     uint32_t n_rows, row_len;
 };
 
-/* One warp per row. Thread t has the elements t, t + 32, ...: lanes t and t + 32 of the tree in turn. */
+/* One warp per row of up to WARP_ROW elements, one chunk. Thread t has the elements t, t + 32, ...: lanes t and t +
+ * 32 of the tree in turn, which its two pairs of sums keep apart; their addition is the first level of the tree. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS) row_warp_kernel(struct row_args args)
 {
     size_t warps = blockDim.x / 32;
@@ -107,7 +112,7 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS) row_warp_kernel(struct
     }
 }
 
-/* Maximum over the block, in every thread. */
+/* Maximum over the block, in every thread. The whole block must call it. */
 static __device__ __forceinline__ uint32_t block_max(uint32_t v)
 {
     VC_CUDA_SHARED(uint32_t, of_warp, BLOCK_TEAMS * 2);
@@ -125,7 +130,8 @@ static __device__ __forceinline__ uint32_t block_max(uint32_t v)
     return most;
 }
 
-/* One block per row; each team of 64 threads has one chunk, each thread one lane of its tree. */
+/* One block per row of up to BLOCK_ROW elements; each team of 64 threads has one chunk, each thread one lane of its
+ * tree. */
 static __global__ void __launch_bounds__(BLOCK_TEAMS * 64) row_block_kernel(struct row_args args)
 {
     VC_CUDA_SHARED(double, half, 2 * BLOCK_TEAMS * 32);
@@ -176,6 +182,7 @@ static __global__ void __launch_bounds__(BLOCK_TEAMS * 64) row_block_kernel(stru
 
 /* ---- codes for scales that are there ---- */
 
+/* One element with a given scale (cuda_chunks.h). */
 struct encode_op {
     enum { N_SUMS = 2 };
     typedef float value;
@@ -200,6 +207,7 @@ struct encode_op {
     }
 };
 
+/* Scales from magnitudes, between the maximum and the codes. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     scales_kernel(const uint32_t *__restrict__ bits, uint32_t n, float *__restrict__ scale)
 {
@@ -242,7 +250,8 @@ static void launch_rows(const struct vc_cuda_call *call, const struct vc_cuda_un
     }
 }
 
-/* Rows that do not fit into an arena: the maximum first, then the codes, each in pieces. */
+/* int8_rows for rows that do not fit into an arena: the maximum first, then the codes, each in pieces of rows. The
+ * scales are made on the host in between. */
 static int long_rows(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits, float *scale,
                      int8_t *q, struct vc_tile_stats *stats)
 {
@@ -323,6 +332,7 @@ static void launch_encode(const struct vc_cuda_call *call, const struct vc_cuda_
     vc_cuda_launch_chunks(op, unit, arrays.chunk_sums, arrays.totals);
 }
 
+/* Values from codes, one thread per element; zero NULL: symmetric. */
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     decode_kernel(const int8_t *__restrict__ q, uint32_t n_elems, uint32_t row_len, struct vc_cuda_index index,
                   const float *__restrict__ scale, const int8_t *__restrict__ zero, float *__restrict__ y)

@@ -1,4 +1,5 @@
-/* cuda_kernels.h - the plug-in's variant of every kernel of kernels.inc: vc_cuda_<name>. */
+/* cuda_kernels.h - declares the plug-in's variant of every kernel of kernels.inc: vc_cuda_<name>. Contracts as in
+ * kernels.h: host pointers in and out; 0, or the code of the CUDA call that failed. */
 #ifndef VC_CUDA_KERNELS_H
 #define VC_CUDA_KERNELS_H
 

@@ -1,20 +1,27 @@
 /* cuda_pipeline.cu - the way of a call's data through the device: units, arenas, copies. No kernels.
  *
- * An arena (device and pinned alike) holds the unit's part of each array, inputs first: one copy to the device, one
- * back. The host never touches a lane between handing its unit over and waiting for it. */
+ * An arena (device and pinned alike) holds the unit's part of each array, inputs first, each aligned to 256 bytes:
+ * one copy to the device, one back.
+ *
+ *     | x ... | scale ... || q ... | chunk sums ... | totals |
+ *     0                   in_bytes                       bytes
+ *
+ * The host never touches a lane between handing its unit over and waiting for it. */
 #include "kernels/cuda/cuda_pipeline.h"
 
 #include <string.h>
 
 #include "core/base/tile.h"
 
-#define ALIGN ((size_t)256)
+#define ALIGN ((size_t)256) /* of every array in an arena */
 
+/* How a call is divided. Every unit but the last of a row, or of the call, has this size. */
 struct plan {
     size_t rows;  /* whole rows of a unit; 0: rows are cut */
     size_t piece; /* elements of a unit of a cut row: a multiple of VC_CHUNK_ELEMS */
 };
 
+/* What a lane is doing: busy from `issue` to `collect`. */
 struct lane_state {
     bool busy;
     struct vc_cuda_unit unit;
@@ -66,6 +73,7 @@ void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, e
     array->flow = flow;
 }
 
+/* Entries of the unit's part of an array. */
 static size_t entries(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
 {
     switch (per) {
@@ -83,7 +91,8 @@ static size_t entries(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
     return 1;
 }
 
-/* Bytes that a unit of n_rows x row_len can take in an arena wherever it starts. */
+/* Bytes that a unit of n_rows x row_len can take in an arena wherever it starts: groups and channels may be cut at
+ * both ends. */
 static size_t unit_bytes(const struct vc_cuda_call *call, size_t n_rows, size_t row_len)
 {
     struct vc_cuda_unit worst;
@@ -109,6 +118,8 @@ static size_t unit_bytes(const struct vc_cuda_call *call, size_t n_rows, size_t 
     return bytes;
 }
 
+/* The largest units that fit into an arena: VC_CUDA_UNIT_ELEMS elements, halved until they fit. Whole rows where
+ * possible. */
 static struct plan plan_units(const struct vc_cuda_call *call)
 {
     struct plan plan = {VC_CUDA_UNIT_ELEMS / call->row_len, VC_CUDA_UNIT_ELEMS};
@@ -135,6 +146,7 @@ static uint32_t clamp_u32(uint64_t n)
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
+/* Groups that the unit has elements of, and where its first one is cut. */
 static void locate_groups(const struct vc_cuda_call *call, struct vc_cuda_unit *unit)
 {
     size_t per_row = ceil_div(call->row_len, call->group);
@@ -148,6 +160,7 @@ static void locate_groups(const struct vc_cuda_call *call, struct vc_cuda_unit *
     unit->index.per_row = (uint32_t)here;
 }
 
+/* Channels that the unit meets, in its order, at most each once; and where its first run of one channel is cut. */
 static void locate_channels(const struct vc_axis_map *map, struct vc_cuda_unit *unit)
 {
     uint64_t flat = map->first + unit->first;
@@ -193,6 +206,7 @@ static void locate(const struct vc_cuda_call *call, const struct plan *plan, siz
     }
 }
 
+/* Index of the unit's first entry in the host's array. Channels wrap around and are treated apart. */
 static size_t first_entry(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
 {
     switch (per) {
@@ -226,7 +240,7 @@ static void copy_in(const struct vc_cuda_call *call, const struct vc_cuda_array 
     }
 }
 
-/* `out` may be unaligned, so its words are copied. */
+/* Maximum of *out and *pinned, or just the latter. `out` may be unaligned, so its words are copied. */
 static void join_max(unsigned char *out, const uint32_t *pinned, bool overwrite)
 {
     uint32_t there;
@@ -237,6 +251,8 @@ static void join_max(unsigned char *out, const uint32_t *pinned, bool overwrite)
     }
 }
 
+/* VC_CUDA_OUT_MAX: a group that begins in this unit is overwritten, one that began in an earlier unit is joined;
+ * channels are always joined, since their kernels accumulate (kernels.h). */
 static void copy_out_max(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
                          const struct vc_cuda_unit *unit, const uint32_t *pinned)
 {
@@ -258,6 +274,7 @@ static void copy_out_max(const struct vc_cuda_call *call, const struct vc_cuda_a
     }
 }
 
+/* Brings a finished array of a unit to where the caller wants it. */
 static void copy_out(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
                      const struct vc_cuda_unit *unit, const void *pinned)
 {
@@ -271,7 +288,8 @@ static void copy_out(const struct vc_cuda_call *call, const struct vc_cuda_array
     }
 }
 
-/* Hands a unit to its lane: everything after the host's copying is asynchronous. */
+/* Hands a unit to its lane: lays out the arena, copies the inputs into pinned memory, and queues copy, kernels and
+ * copy back. Everything after the host's copying is asynchronous. Maxima and totals start at 0 on the device. */
 static int issue(const struct vc_cuda_call *call, struct vc_cuda_lane *lane, struct vc_cuda_unit *unit)
 {
     size_t in_bytes = 0;
@@ -329,6 +347,7 @@ out:
     return result;
 }
 
+/* All units of a call, by turns through the lanes of its slot; the lanes are collected in the order of the units. */
 static int run_units(const struct vc_cuda_call *call, struct vc_cuda_slot *slot, struct lane_state *states)
 {
     struct plan plan = plan_units(call);

@@ -1,7 +1,9 @@
-/* cuda_pipeline.h - takes one kernel call with host pointers apart into units of work and moves them through a device.
+/* cuda_pipeline.h - takes one kernel call with host pointers apart into units of work and moves them through the
+ * device. Every vc_cuda_<kernel> fills a struct vc_cuda_call (its arrays, and how its CUDA kernels are started) and
+ * gives it to vc_cuda_run.
  *
  * A unit is a run of whole rows or, where a row does not fit, a piece of one row that starts at a multiple of
- * VC_CHUNK_ELEMS. Units go through the two lanes of a slot in turn:
+ * VC_CHUNK_ELEMS, so that chunks are never cut. Units go through the two lanes of a slot in turn:
  *
  *     host       copy in 0 | copy in 1 | wait 0, copy out 0, copy in 2 | wait 1, copy out 1, copy in 3 | ...
  *     lane 0               H2D 0, kernel 0, D2H 0                      H2D 2, kernel 2, D2H 2
@@ -15,7 +17,7 @@
 
 #define VC_CUDA_MAX_ARRAYS 6
 
-/* What one entry of an array belongs to. */
+/* What one entry of an array belongs to: it decides which part of the array a unit takes. */
 enum vc_cuda_per {
     VC_CUDA_PER_ELEMENT,
     VC_CUDA_PER_GROUP,   /* consecutive elements of a row with one scale */
@@ -24,6 +26,7 @@ enum vc_cuda_per {
     VC_CUDA_PER_UNIT     /* the totals of a unit: call->totals gets each of them */
 };
 
+/* Which way an array goes. */
 enum vc_cuda_flow {
     VC_CUDA_IN,
     VC_CUDA_OUT,
@@ -31,6 +34,7 @@ enum vc_cuda_flow {
                      * overwritten, groups that go on and channels are joined with what is there */
 };
 
+/* One array of a call; `in` or `out` is the host's, NULL for VC_CUDA_PER_UNIT. */
 struct vc_cuda_array {
     const void *in;
     void *out;
@@ -39,14 +43,18 @@ struct vc_cuda_array {
     enum vc_cuda_flow flow;
 };
 
-/* Which scale an element takes. The unit's elements (of a row, or flat for an axis) form runs with one scale each: the
- * first of `head` elements, all others of `step`. */
+/* Which of the unit's scales an element takes; handed to kernels by value (vc_cuda_scale_of). The unit's elements, of
+ * a row, or flat for an axis, form runs with one scale each: the first of `head` elements, all others of `step`.
+ * Example: groups of 32 in a piece of a row that starts at element 20 have head 12 and step 32. */
 struct vc_cuda_index {
     uint32_t head, step;
     uint32_t per_row;    /* groups of a row in the unit; 0: along an axis, elements counted flat */
     uint32_t n_channels; /* along an axis: after so many runs the channels start again */
 };
 
+/* A unit of work. Sizes and indices are within the call where they are size_t, within the unit (32 bits, cheap on a
+ * device) where they are uint32_t. first_<what> is the index in the host's array of the unit's first entry of that
+ * kind. */
 struct vc_cuda_unit {
     size_t first; /* flat index of its first element in the call */
     size_t row0, col0;
@@ -61,6 +69,7 @@ struct vc_cuda_unit {
     cudaStream_t stream;
 };
 
+/* One call of a kernel. Filled by the kernel, constant while it runs, shared by its units. */
 struct vc_cuda_call {
     size_t n_rows, row_len;
     size_t group;                  /* elements per group; 0: no array is per group */
@@ -68,13 +77,14 @@ struct vc_cuda_call {
     unsigned n_arrays;
     struct vc_cuda_array arrays[VC_CUDA_MAX_ARRAYS]; /* inputs first */
     bool keep_rows; /* do not cut rows that could be whole (vc_cuda_rows_fit); otherwise long ones are always cut */
-    /* Starts the kernels of a unit. */
+    /* Starts the kernels of a unit in unit->stream, on the arrays in unit->device. It does not wait. */
     void (*launch)(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit);
     void (*totals)(void *user, const void *unit_totals); /* with PER_UNIT; called in the order of the units */
     void *user;
 };
 
-/* Appends an array that is read or written by the device; for PER_UNIT pointers are NULL. */
+/* Appends an array that the device reads (in) or writes (out), of entries of entry_bytes; inputs come first. The
+ * order is the index in unit->device. out is NULL for VC_CUDA_PER_UNIT. */
 void vc_cuda_add_in(struct vc_cuda_call *call, const void *in, size_t entry_bytes, enum vc_cuda_per per);
 void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, enum vc_cuda_per per,
                      enum vc_cuda_flow flow);
@@ -82,7 +92,8 @@ void vc_cuda_add_out(struct vc_cuda_call *call, void *out, size_t entry_bytes, e
 /* With keep_rows: whether a row fits into an arena. If not, rows are cut all the same. */
 bool vc_cuda_rows_fit(const struct vc_cuda_call *call);
 
-/* Runs it. 0 or the code of the first failure; nothing is in flight any more when it returns. */
+/* Runs it: takes a slot, moves all units through it, gives it back. 0 or the code of the first failure; nothing is in
+ * flight any more when it returns. Empty tiles need no device. */
 int vc_cuda_run(const struct vc_cuda_call *call);
 
 /* Threads of a block that has at most `needed` things to do: whole warps, up to VC_CUDA_THREADS. */

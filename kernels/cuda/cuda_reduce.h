@@ -1,4 +1,5 @@
-/* cuda_reduce.h - sums, maxima and counts inside of a block. Device code only.
+/* cuda_reduce.h - what threads of a block do together: sums by the tree, maxima, counts; and which scale an element
+ * takes. Device code only, for the kernels of the other files.
  *
  * Sums follow the tree of kernels.h, so their bits do not depend on the launch; maxima and counts are integers, so
  * their order does not matter. */
@@ -14,8 +15,9 @@
 #define VC_CUDA_N_COUNTS 4
 #define VC_CUDA_N_PEAKS  2
 
-/* What a thread counts, and what a unit reports (in 64 bits): counts are added, peaks are joined by maximum. All start
- * at 0. The kernels give the numbers their names. */
+/* What a thread counts (tally), and what a unit reports (totals, in 64 bits): counts are added, peaks are joined by
+ * maximum. All start at 0. The kernels give the numbers their names. A thread sees less than 2^32 elements, so 32
+ * bits do for it. */
 struct vc_cuda_tally {
     uint32_t count[VC_CUDA_N_COUNTS];
     unsigned long long peak[VC_CUDA_N_PEAKS];
@@ -26,6 +28,7 @@ struct vc_cuda_totals {
     unsigned long long peak[VC_CUDA_N_PEAKS];
 };
 
+/* |x| of an f64 as an integer, in the order of the magnitudes; as vc_f32_magnitude. */
 static __device__ __forceinline__ unsigned long long vc_cuda_f64_magnitude(double x)
 {
     return vc_f64_bits(x) & VC_CUDA_F64_ABS_MASK;
@@ -36,6 +39,7 @@ static __device__ __forceinline__ bool vc_cuda_finite(double x)
     return vc_cuda_f64_magnitude(x) < VC_CUDA_F64_INF_BITS;
 }
 
+/* Joins v to a maximum. */
 static __device__ __forceinline__ void vc_cuda_raise(unsigned long long *peak, unsigned long long v)
 {
     *peak = v > *peak ? v : *peak;
@@ -68,7 +72,8 @@ static __device__ __forceinline__ uint32_t vc_cuda_warp_max(uint32_t v, unsigned
     return v;
 }
 
-/* The last five levels of the tree, over the lanes of a warp; the sum is valid in lane 0. */
+/* The last five levels of the tree, over the lanes of a warp: lane l adds lane l + k, k = 16, 8, 4, 2, 1. The sum is
+ * valid in lane 0. Whole warps must call it. */
 static __device__ __forceinline__ double vc_cuda_warp_tree(double v)
 {
     for (unsigned k = 16; k > 0; k /= 2) {
@@ -77,8 +82,9 @@ static __device__ __forceinline__ double vc_cuda_warp_tree(double v)
     return v;
 }
 
-/* The tree over each team of 64 threads of the block, N sums at once; valid in the first thread of each team. `half`
- * is shared memory for N * blockDim.x / 2 values. The whole block must call it. */
+/* The tree over each team of 64 threads of the block, N sums at once; valid in the first thread of each team. The
+ * first level crosses warps, so it goes through shared memory: `half`, N * blockDim.x / 2 values. The whole block
+ * must call it. */
 template <int N> static __device__ __forceinline__ void vc_cuda_team_tree(double *sums, double *half)
 {
     unsigned lane = threadIdx.x % 64;
@@ -102,7 +108,8 @@ template <int N> static __device__ __forceinline__ void vc_cuda_team_tree(double
     __syncthreads(); /* `half` may be used again */
 }
 
-/* Adds the tallies of all threads of the block to *totals in device memory. The whole block must call it, once. */
+/* Adds the tallies of all threads of the block to *totals in device memory: in shared memory first, so that a block
+ * costs a few atomic operations on the device's. The whole block must call it, once. */
 static __device__ __forceinline__ void vc_cuda_publish(const struct vc_cuda_tally *tally, struct vc_cuda_totals *totals)
 {
     VC_CUDA_SHARED(unsigned, counts, VC_CUDA_N_COUNTS);

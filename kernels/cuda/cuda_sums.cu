@@ -1,4 +1,5 @@
-/* cuda_sums.cu - the difference of two arrays, and counts and sums over the values of one. */
+/* cuda_sums.cu - diff_*: the difference of two arrays; values_*: counts and sums over the values of one. Both by the
+ * walk over chunks (cuda_chunks.h); the histogram has a kernel of its own. */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ template <class T> struct pair {
     T x, y;
 };
 
+/* One pair of elements, as diff_add of kernel_ref.c. */
 template <class T> struct diff_op {
     enum { N_SUMS = 4 };
     typedef pair<T> value;
@@ -57,6 +59,7 @@ template <class T> static void launch_diff(const struct vc_cuda_call *, const st
     vc_cuda_launch_chunks(op, unit, (double *)unit->device[2], (struct vc_cuda_totals *)unit->device[3]);
 }
 
+/* vc_cuda_call.totals: adds the counts of one unit. */
 static void diff_totals(void *user, const void *unit_totals)
 {
     struct vc_diff_sums *sums = (struct vc_diff_sums *)user;
@@ -102,12 +105,14 @@ int vc_cuda_diff_f64(const double *x, const double *y, size_t n_rows, size_t row
 enum { NANS, INFS, ZEROS, SUBNORMALS };
 enum { LARGEST, SMALLEST }; /* peaks: the key of the maximum, and the complement of the key of the minimum */
 
+/* What a unit of values_* reports. */
 struct value_totals {
     struct vc_cuda_totals totals;
     unsigned long long histogram[BINS];
 };
 
-/* An integer in the order of the doubles. No finite x has the key 0 or ~0, so a peak of 0 means that there was none. */
+/* An integer in the order of the doubles, negative ones included, so that minimum and maximum can be taken with
+ * atomicMax. No finite x has the key 0 or ~0, so a peak of 0 means that there was none. */
 static __device__ __forceinline__ unsigned long long order_key(double x)
 {
     unsigned long long u = vc_f64_bits(x);
@@ -130,6 +135,7 @@ static __device__ __forceinline__ bool subnormal(double x)
     return vc_cuda_f64_magnitude(x) - 1u < 0x0010000000000000ull - 1u;
 }
 
+/* One element, as values_add of kernel_ref.c, but for the histogram. */
 template <class T> struct values_op {
     enum { N_SUMS = 2 };
     typedef T value;
@@ -161,6 +167,8 @@ template <class T> struct values_op {
     }
 };
 
+/* Counts exponents of (float)x, finite values only: a histogram per block in shared memory, then added to the unit's.
+ */
 template <class T>
 static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     histogram_kernel(const T *__restrict__ x, uint32_t n, unsigned long long *__restrict__ histogram)
@@ -195,6 +203,7 @@ template <class T> static void launch_values(const struct vc_cuda_call *, const 
                    totals->histogram);
 }
 
+/* vc_cuda_call.totals: adds what one unit found. */
 static void values_totals(void *user, const void *unit_totals)
 {
     struct vc_value_counts *counts = (struct vc_value_counts *)user;
