@@ -1,4 +1,6 @@
-/* emu.h - how tests steer the emulated card, and what its two halves share. */
+/* emu.h - the emulated card: the .cu files of kernels/cuda/ compiled as C++ against include/cuda_runtime.h, with one
+ * fiber per thread of a block. This header is how tests steer it, and what its two halves share: emu_runtime.cpp
+ * (memory, streams, errors) and emu_fibers.cpp (blocks, barriers, warps). */
 #ifndef VC_EMU_H
 #define VC_EMU_H
 
@@ -24,6 +26,7 @@ struct vc_emu_settings {
     int n_devices;
 };
 
+/* vc_emu_defaults: from the environment, else one card of 8 GiB, ascending, nothing fails. */
 void vc_emu_defaults(struct vc_emu_settings *settings);
 void vc_emu_configure(const struct vc_emu_settings *settings); /* also forgets errors */
 
@@ -31,7 +34,9 @@ uint64_t vc_emu_calls(void);     /* runtime calls that could have failed, since 
 size_t vc_emu_live(void);        /* allocations, streams and events that exist */
 const char *vc_emu_report(void); /* what was wrong with a kernel: "name: file:line: ..."; "" if nothing was */
 
-/* Between the halves: runs a kernel now; returns 0, or 1 with the sentence in vc_emu_complain. */
+/* Between the halves. vc_emu_run_kernel runs a kernel now, all blocks; false: it did something wrong, and
+ * vc_emu_complain has the sentence. Complaining makes every later call of the runtime fail, as a launch failure does
+ * on a real card. */
 void vc_emu_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 enum vc_emu_schedule vc_emu_current_schedule(unsigned *seed);
 

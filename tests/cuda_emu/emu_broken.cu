@@ -1,8 +1,9 @@
-/* emu_broken.cu - kernels and host code with the usual mistakes: the emulated card must find each of them.
+/* emu_broken.cu - kernels and host code with the usual mistakes: the emulated card must find each of them, or its
+ * silence about our kernels would mean nothing.
  *
  *     emu_broken MISTAKE    exit status 0: found (or, for "none", nothing to find); 1: not found
  *
- * Under a sanitizer some end in its report instead, which CTest expects then. */
+ * Under a sanitizer some end in its report instead, which CTest expects then (CMakeLists.txt). */
 #include <cstdio>
 #include <cstring>
 
@@ -12,7 +13,7 @@
 #define THREADS 64u
 #define WORDS   THREADS
 
-/* Every thread writes the word of its neighbour. */
+/* Adds the words of both neighbours; without the barrier they may not be there yet. */
 static __global__ void rotate_kernel(const unsigned *in, unsigned *out, bool barrier)
 {
     VC_CUDA_SHARED(unsigned, words, THREADS);
@@ -24,6 +25,7 @@ static __global__ void rotate_kernel(const unsigned *in, unsigned *out, bool bar
     out[threadIdx.x] = words[(threadIdx.x + 1) % THREADS] + words[(threadIdx.x + THREADS - 1) % THREADS];
 }
 
+/* Half of the block waits for the other half, which never comes. */
 static __global__ void divergent_barrier_kernel(unsigned *out)
 {
     if (threadIdx.x < 32) {
@@ -32,6 +34,7 @@ static __global__ void divergent_barrier_kernel(unsigned *out)
     out[threadIdx.x] = threadIdx.x;
 }
 
+/* Half of a warp shuffles. */
 static __global__ void divergent_shuffle_kernel(unsigned *out)
 {
     unsigned v = threadIdx.x;
@@ -42,6 +45,7 @@ static __global__ void divergent_shuffle_kernel(unsigned *out)
     out[threadIdx.x] = v;
 }
 
+/* Writes one word beyond the allocation. */
 static __global__ void too_far_kernel(unsigned *out, unsigned n)
 {
     for (unsigned i = threadIdx.x; i <= n; i += blockDim.x) {
@@ -49,6 +53,7 @@ static __global__ void too_far_kernel(unsigned *out, unsigned n)
     }
 }
 
+/* The last thread writes beyond the array in shared memory. */
 static __global__ void shared_too_far_kernel(unsigned *out)
 {
     VC_CUDA_SHARED(unsigned, words, THREADS);
@@ -58,12 +63,13 @@ static __global__ void shared_too_far_kernel(unsigned *out)
     out[threadIdx.x] = words[threadIdx.x == 0 ? 1 : threadIdx.x];
 }
 
-/* Two blocks, one word. */
+/* Two blocks write and read the same words, and blocks have no order. */
 static __global__ void block_race_kernel(unsigned *out)
 {
     out[threadIdx.x] = out[(threadIdx.x + 1) % THREADS] + blockIdx.x;
 }
 
+/* A stream and two times WORDS words on either side: input, then output. */
 struct card {
     cudaStream_t stream;
     unsigned *device, *pinned;
@@ -106,6 +112,7 @@ static bool rotated(const struct card *card)
     return true;
 }
 
+/* Launches the kernel with that mistake; rotate_kernel for those that are the host's. */
 static void start(struct card *card, const char *mistake)
 {
     unsigned *out = card->device + WORDS;

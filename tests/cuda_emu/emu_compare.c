@@ -1,5 +1,6 @@
 /* emu_compare.c - see emu_compare.h. Each kernel has a function that runs it with one table into one set of output
- * arrays; both sets start with the same poison and are then compared whole, including room that must not be touched. */
+ * arrays; both sets start with the same poison and are then compared whole, including room that must not be touched.
+ * A new kernel needs its function (or line of a macro) and a line in `kernels`. */
 #include "emu_compare.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #define GUARD  64
 #define POISON 0xaa
 
+/* The inputs of a shape, made once and read by every kernel: every kind of array that one takes. */
 struct inputs {
     const struct emu_shape *shape;
     size_t n, n_groups, n_chunks, n_channels;
@@ -25,6 +27,7 @@ struct inputs {
     float *scales;
 };
 
+/* One output array: data lies in block, with GUARD bytes on either side. */
 struct out {
     const char *what;
     unsigned char *block, *data;
@@ -32,6 +35,7 @@ struct out {
     int doubles; /* aligned, and any NaN equals any other */
 };
 
+/* What one run of one kernel wrote. */
 struct outputs {
     const struct inputs *in;
     struct out arrays[N_OUT];
@@ -43,6 +47,7 @@ struct outputs {
 
 static uint64_t random_state;
 
+/* xorshift64. */
 static uint64_t next_random(void)
 {
     random_state ^= random_state << 13;
@@ -61,6 +66,7 @@ static void *aligned_block(size_t bytes)
     return p;
 }
 
+/* An input array of so many bytes, misaligned as the shape says; freed by inputs_free. */
 static void *input(struct inputs *in, size_t bytes)
 {
     unsigned char *block = aligned_block(bytes + in->shape->misalign + 1);
@@ -71,6 +77,7 @@ static void *input(struct inputs *in, size_t bytes)
 
 /* ---- values ---- */
 
+/* Edges of f32, f16 and bf16, NaN, Inf, or any bits. */
 static float special_value(uint64_t r)
 {
     static const uint32_t bits[] = {0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff,
@@ -97,6 +104,7 @@ static float value(enum emu_values kind)
     }
 }
 
+/* As `value`, with numbers that f32 does not have. */
 static double wide_value(enum emu_values kind)
 {
     uint64_t r = next_random();
@@ -181,6 +189,7 @@ static void inputs_free(struct inputs *in)
 
 /* ---- outputs ---- */
 
+/* A poisoned output array; `what` names it in reports. */
 static void *output(struct outputs *out, const char *what, size_t bytes, int doubles)
 {
     struct out *array = &out->arrays[out->n++];
@@ -220,6 +229,7 @@ static int run_absmax_rows(const struct vc_kernels *t, const struct inputs *in, 
                           output(out, "bits", 4 * in->n_groups, 0));
 }
 
+/* axis kernels accumulate: the caller clears. */
 static void *cleared(void *p, size_t bytes)
 {
     return memset(p, 0, bytes);
@@ -428,6 +438,8 @@ static int same_doubles(const unsigned char *a, const unsigned char *b)
     return memcmp(a, b, sizeof x) == 0 || (x != x && y != y);
 }
 
+/* Whether two runs left the same bytes, guards included; *at: the first that differs, from the beginning of the data.
+ */
 static int same_array(const struct out *a, const struct out *b, size_t *at)
 {
     size_t total = a->bytes + 2 * GUARD + (size_t)(a->data - a->block - GUARD);
@@ -461,6 +473,7 @@ static int same_numbers(const struct outputs *a, const struct outputs *b)
            memcmp(&x.values, &y.values, sizeof x.values) == 0;
 }
 
+/* One kernel of both tables on the same inputs; 0 with the reason in `why`. */
 static int compare_kernel(const struct vc_kernels *reference, const struct vc_kernels *candidate,
                           const struct inputs *in, unsigned k, char *why, size_t why_bytes)
 {

@@ -1,12 +1,14 @@
-/* emu_compare.h - one kernel table against another on small tiles, for builds that hold nothing but kernels (the
- * sanitizer builds of the emulator). tests/kernelcheck is the thorough one. */
+/* emu_compare.h - one kernel table against another on small tiles, for builds that hold nothing but kernels
+ * (test_cuda_emu, also under sanitizers, without the library). tests/kernelcheck is the thorough one. */
 #ifndef VC_EMU_COMPARE_H
 #define VC_EMU_COMPARE_H
 
 #include "kernels/kernels.h"
 
+/* What arrays are filled with: weights; halves of integers; special bits, NaN and Inf included; +0 and -0. */
 enum emu_values { EMU_NORMAL, EMU_TIES, EMU_SPECIAL, EMU_ZERO, EMU_VALUES_COUNT };
 
+/* A tile, and how its arrays lie. */
 struct emu_shape {
     size_t n_rows, row_len;
     size_t group;            /* for the *_rows kernels; at least 1 */

@@ -1,12 +1,16 @@
-/* emu_fibers.cpp - runs a kernel: one block after another, one fiber per thread of the block.
+/* emu_fibers.cpp - the card's half of the emulation: runs a kernel, one block after another, one fiber per thread of
+ * the block.
  *
- * A fiber runs until it meets a barrier or a warp operation, or ends. A warp whose lanes all wait at the same operation
- * goes on at once; when no warp can, the block goes on whose threads all wait at the same barrier; anything else is a
- * divergent barrier and ends the kernel with a report. Three orders of turns (emu.h) must give the same results.
+ * A fiber runs until it meets a barrier or a warp operation, or ends. A warp whose lanes all wait at the same
+ * operation goes on at once; when no warp can, the block goes on whose threads all wait at the same barrier; anything
+ * else is a divergent barrier and ends the kernel with a report. Three orders of turns (emu.h) must give the same
+ * results.
+ *
+ *     run_block -> run_warp -> resume -> (fiber) kernel -> vc_emu_barrier -> wait -> to_scheduler -> back in run_warp
  *
  * Under ThreadSanitizer fibers are synchronised by __syncthreads alone, so that it reports races between barriers and
- * between blocks; this file is built without instrumentation. One kernel at a time per host thread; host threads do not
- * share anything here. */
+ * between blocks; this file is built without instrumentation. One kernel at a time per host thread; host threads do
+ * not share anything here. */
 #undef _FORTIFY_SOURCE /* its longjmp refuses to change stacks */
 
 #include "emu.h"
@@ -45,8 +49,10 @@ thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
 namespace
 {
 
+/* What a thread of the block is doing. */
 enum state { READY, AT_BARRIER, AT_WARP, DONE };
 
+/* One thread of the block: its stack, where it stopped, and why. Used again for every block and kernel. */
 struct fiber {
     ucontext_t context;
     char *stack;
@@ -62,10 +68,12 @@ struct fiber {
     unsigned parity; /* of its next warp operation */
 };
 
+/* Values that the lanes of a warp hand each other in a shuffle. */
 struct warp {
     uint64_t slots[2][32]; /* two, so that a fast lane does not overwrite what a slow one still has to read */
 };
 
+/* One VC_CUDA_SHARED of the running block; key: an address that is its own in the source. */
 struct shared_array {
     const void *key;
     volatile char *data; /* volatile: filling it must not become a memset, which TSan would see */
@@ -120,6 +128,7 @@ struct machine {
 
 thread_local machine m;
 
+/* Zeroed pages; there is no way to go on without. */
 char *map_memory(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -130,6 +139,7 @@ char *map_memory(size_t bytes)
     return (char *)p;
 }
 
+/* The kernel did something wrong: reported once, and the block is given up. */
 void fail(const char *what, const char *file, int line)
 {
     if (!m.failed) {
@@ -170,6 +180,7 @@ void switch_to_fiber(fiber &f)
 }
 #endif
 
+/* Leaves the running fiber; returns when it is resumed. */
 void to_scheduler(void)
 {
     fiber &f = m.fibers[m.current];
@@ -193,6 +204,7 @@ void fiber_main(void)
     }
 }
 
+/* Runs thread t of the block until it waits or ends. */
 void resume(unsigned t)
 {
     fiber &f = m.fibers[t];
@@ -205,6 +217,7 @@ void resume(unsigned t)
     __sanitizer_finish_switch_fiber(m.scheduler_fake, NULL, NULL);
 }
 
+/* The running fiber waits, in that state, at that place of the source. */
 void wait(enum state state, const char *file, int line)
 {
     fiber &f = m.fibers[m.current];
@@ -228,6 +241,7 @@ bool all_wait(unsigned first, unsigned end, enum state state)
     return true;
 }
 
+/* Threads [first, end) may go on. */
 void release(unsigned first, unsigned end)
 {
     for (unsigned t = first; t < end; t++) {
@@ -246,6 +260,7 @@ bool release_block(void)
     return true;
 }
 
+/* No thread can go on: says which waits for others that will never come. Warp operations first, they are more exact. */
 void report_stuck(void)
 {
     for (unsigned t = 0; t < m.n_threads; t++) {
@@ -262,6 +277,7 @@ void report_stuck(void)
 
 /* ---- shared memory ---- */
 
+/* Shared memory has no contents from block to block: arrays are handed out anew, poisoned. */
 void shared_begin_block(void)
 {
     if (m.arena == NULL) {
@@ -271,6 +287,7 @@ void shared_begin_block(void)
     __asan_poison_memory_region(m.arena, SHARED_ARENA);
 }
 
+/* Whether nothing was written beside an array. */
 bool intact(const volatile char *zone)
 {
     for (size_t i = 0; i < RED_ZONE; i++) {
@@ -306,6 +323,7 @@ void create_fiber(fiber &f)
     makecontext(&f.context, fiber_main, 0);
 }
 
+/* As many fibers as the block has threads, all at the beginning of the kernel. */
 void prepare_fibers(void)
 {
     if (m.fibers.size() < m.n_threads) {
@@ -344,6 +362,7 @@ bool run_warp(unsigned first, const std::vector<unsigned> &lanes, unsigned *done
     return ran;
 }
 
+/* One block, its warps and their lanes in the given orders of turns. */
 void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &lanes)
 {
     unsigned done = 0;
@@ -374,6 +393,7 @@ void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &
     }
 }
 
+/* The order in which n things get their turn, by the schedule; salt: so that blocks differ. */
 std::vector<unsigned> turns(unsigned n, unsigned salt)
 {
     std::vector<unsigned> order(n);
@@ -411,8 +431,10 @@ bool vc_emu_run_kernel(const char *name, unsigned grid, unsigned block, const st
     return !m.failed;
 }
 
-/* ---- what kernels call ---- */
+/* ---- what kernels call: cuda_runtime.h makes CUDA's names of these ---- */
 
+/* __syncthreads. For ThreadSanitizer everything before it is ordered before everything after it, in all threads of
+ * the block. */
 void vc_emu_barrier(const char *file, int line)
 {
     char *token = &m.barrier_token[m.generation % 2];
@@ -427,6 +449,7 @@ unsigned vc_emu_lane(void)
     return m.current % 32;
 }
 
+/* A shuffle: gives value, gets that of from_lane, when all 32 lanes are here. */
 uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, const char *file, int line)
 {
     fiber &f = m.fibers[m.current];
@@ -442,6 +465,8 @@ uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, cons
     return w.slots[parity][from_lane % 32];
 }
 
+/* The array of VC_CUDA_SHARED with that key: handed out at first use in a block, filled with poison between red
+ * zones. */
 void *vc_emu_shared(const void *key, size_t bytes)
 {
     size_t total = bytes;

@@ -1,8 +1,9 @@
-/* emu_runtime.cpp - the host side of the emulated card: memory, streams, events, errors.
+/* emu_runtime.cpp - the host's half of the emulation, the CUDA runtime: memory, streams, events, errors.
  *
- * Device memory is host memory with red zones, poisoned when it is handed out. Work in a stream is only noted down and
- * done when the host waits for it, so that reading results or reusing a buffer too early gives wrong bytes. Copies must
- * stay inside of one allocation of the right kind. Every fallible call is counted and can be made to fail. */
+ * Device memory is host memory with red zones, poisoned when it is handed out. Work in a stream is only noted down
+ * and done when the host waits for it (as late as possible, unless `eager`), so that reading results or reusing a
+ * buffer too early gives wrong bytes. Copies must stay inside of one allocation of the right kind. Every fallible
+ * call is counted and can be made to fail. */
 #include "emu.h"
 #include "emu_sanitizers.h"
 
@@ -29,6 +30,7 @@ struct allocation {
     enum kind kind;
 };
 
+/* Work that was handed to a stream and not done yet; how much was handed over, how much is done. */
 struct vc_emu_stream {
     std::deque<std::function<void()>> waiting;
     uint64_t queued, done;
@@ -42,6 +44,7 @@ struct vc_emu_event {
 namespace
 {
 
+/* The card, and what tests want of it. One per process, as with one device. */
 struct card {
     std::mutex mutex;
     struct vc_emu_settings settings;
@@ -77,6 +80,7 @@ const char *environment(const char *name)
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
+/* Remembers an error for cudaGetLastError, per thread, and returns it. */
 cudaError_t note(cudaError_t error)
 {
     if (error != cudaSuccess) {
@@ -85,7 +89,8 @@ cudaError_t note(cudaError_t error)
     return error;
 }
 
-/* First in every call that can fail. */
+/* First in every call that can fail: counts it, and returns `injected` where it is the one that has to fail, or the
+ * error that stays once a kernel went wrong. */
 cudaError_t begin_call(cudaError_t injected)
 {
     card &c = the_card();
@@ -102,7 +107,7 @@ cudaError_t begin_call(cudaError_t injected)
     return cudaSuccess;
 }
 
-/* The allocation that holds all of [p, p + bytes), or NULL. */
+/* Whether one allocation of that kind holds all of [p, p + bytes). */
 bool inside(const void *p, size_t bytes, enum kind kind)
 {
     card &c = the_card();
@@ -117,6 +122,7 @@ bool inside(const void *p, size_t bytes, enum kind kind)
     return next->second.kind == kind && at + bytes <= next->first + next->second.bytes;
 }
 
+/* cudaMalloc and cudaMallocHost. Only device memory counts towards the size of the card. */
 cudaError_t allocate(void **p, size_t bytes, enum kind kind)
 {
     card &c = the_card();
@@ -147,6 +153,7 @@ cudaError_t allocate(void **p, size_t bytes, enum kind kind)
     return cudaSuccess;
 }
 
+/* cudaFree and cudaFreeHost; looks at the red zones. */
 cudaError_t release(void *p, enum kind kind)
 {
     card &c = the_card();
@@ -177,6 +184,7 @@ cudaError_t release(void *p, enum kind kind)
     return cudaSuccess;
 }
 
+/* Does the work of a stream up to number `until`. */
 void run_stream(struct vc_emu_stream *stream, uint64_t until)
 {
     while (stream->done < until && !stream->waiting.empty()) {
@@ -188,6 +196,7 @@ void run_stream(struct vc_emu_stream *stream, uint64_t until)
     }
 }
 
+/* Notes work down; `eager` does it now. */
 cudaError_t enqueue(struct vc_emu_stream *stream, std::function<void()> work)
 {
     stream->waiting.push_back(work);
@@ -198,6 +207,7 @@ cudaError_t enqueue(struct vc_emu_stream *stream, std::function<void()> work)
     return cudaSuccess;
 }
 
+/* The error that stays, if a kernel went wrong. */
 cudaError_t sticky(void)
 {
     card &c = the_card();
@@ -206,6 +216,7 @@ cudaError_t sticky(void)
     return c.sticky_error;
 }
 
+/* Streams and events that exist, for vc_emu_live. */
 void count_handle(int change)
 {
     card &c = the_card();
@@ -500,6 +511,7 @@ const char *cudaGetErrorString(cudaError_t error)
     }
 }
 
+/* A launch: sizes are looked at now, the kernel runs when the stream gets there. */
 void vc_emu_launch(const char *name, unsigned grid, unsigned block, cudaStream_t stream, std::function<void()> body)
 {
     if (begin_call(cudaErrorLaunchFailure) != cudaSuccess) {

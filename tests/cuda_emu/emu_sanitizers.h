@@ -1,4 +1,6 @@
-/* emu_sanitizers.h - tells AddressSanitizer and ThreadSanitizer about fibers; empty without them. */
+/* emu_sanitizers.h - tells AddressSanitizer and ThreadSanitizer about fibers: that the stack changes, which memory
+ * may not be touched, what is ordered. The functions are those of the compilers' runtime libraries; without a
+ * sanitizer they are empty here. */
 #ifndef VC_EMU_SANITIZERS_H
 #define VC_EMU_SANITIZERS_H
 

@@ -30,6 +30,7 @@ const struct vc_backend *vc_backend_entry(void);
 static int64_t accounted;
 static pthread_mutex_t account_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* What the plug-in says it holds; must be 0 in the end. */
 static void account(void *user, int64_t bytes)
 {
     (void)user;
@@ -44,6 +45,7 @@ static void *open_card(char *why, size_t why_bytes)
     return vc_backend_entry()->open(0, 0, account, NULL, why, why_bytes);
 }
 
+/* Closes, and looks whether anything leaked or went wrong. */
 static void close_card(void *handle)
 {
     vc_backend_entry()->close(handle);
@@ -52,6 +54,8 @@ static void close_card(void *handle)
     assert_string_equal(vc_emu_report(), "");
 }
 
+/* Rows, groups and axes around the limits of this build's small units and arenas; some begin in the middle of an
+ * axis, some are misaligned, some empty. */
 static const struct emu_shape shapes[] = {
     {1, 1, 1, {0, 1, 1}, EMU_NORMAL, 0},
     {3, 70, 70, {0, 70, 3}, EMU_NORMAL, 0},
@@ -73,6 +77,7 @@ static const struct emu_shape shapes[] = {
 
 #define N_SHAPES (SMALL ? 6 : sizeof shapes / sizeof shapes[0])
 
+/* Every kernel on every shape, against the reference, with one order of turns. */
 static void compare_all(enum vc_emu_schedule schedule, int eager)
 {
     struct vc_emu_settings settings;
@@ -129,6 +134,7 @@ struct worker {
     int result;
 };
 
+/* One host thread: a tile of several units through int8_rows, by both tables. */
 static void *work(void *user)
 {
     struct worker *worker = user;
@@ -156,6 +162,7 @@ static void *work(void *user)
 
 #define N_WORKERS 4
 
+/* Four threads at once on a card of that size. */
 static void run_workers(uint64_t card_bytes)
 {
     struct vc_emu_settings settings;
@@ -266,6 +273,8 @@ static int small_job(const struct vc_kernels *table)
     return result != 0 ? result : table->int8_decode_axis(q, 3 * 5000, &map, scale, NULL, y);
 }
 
+/* Opens the card and runs a small job again and again, with the first call of the runtime failing, then the second,
+ * and so on until none is left: each failure is noticed, nothing leaks, and the job works afterwards. */
 static void test_every_call_fails_once(void **state)
 {
     struct vc_emu_settings settings;

@@ -27,6 +27,7 @@ static struct vc_ctx *new_ctx(void)
     return ctx;
 }
 
+/* The loader refuses that file with these words, for kernels and in the list of devices, and names the file. */
 static void refused(const char *path, const char *words)
 {
     struct vc_ctx *ctx = new_ctx();

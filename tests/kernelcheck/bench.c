@@ -1,5 +1,6 @@
-/* bench.c - how fast the kernels are: GB/s of the larger array a kernel reads (what the table's column says), best of
- * many short runs, tables by turns, memcpy as the yardstick of the same run. Checks nothing. */
+/* bench.c - how fast the kernels are (kernelcheck --bench): GB/s of the array that a kernel reads, or of its output
+ * where it decodes, as the table's head says. Best of 25 short runs, tables by turns, memcpy as the yardstick of the
+ * same run. Checks nothing. */
 #define _GNU_SOURCE /* clock_gettime */
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@ struct bench_shape {
     uint64_t inner;
 };
 
+/* Tiles of real models: rows of linear layers, one row, groups of 128, 64 and 32, convolutions with rows of 25 and 9.
+ */
 static const struct bench_shape row_shapes[] = {
     {256, 1024, 1024, 0}, {93, 2816, 2816, 0}, {1, 262144, 262144, 0}, {64, 4096, 128, 0}, {64, 4096, 64, 0},
     {64, 4096, 32, 0},    {455, 576, 576, 0},  {2621, 100, 100, 0},    {10485, 25, 25, 0}, {29127, 9, 9, 0}};
@@ -34,6 +37,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* GB/s of a copy of n bytes. */
 static double best_memcpy(void *to, const void *from, size_t n)
 {
     double best = 1e9;
@@ -47,6 +51,7 @@ static double best_memcpy(void *to, const void *from, size_t n)
     return (double)n / best * 1e-9;
 }
 
+/* One line of the table: a kernel on one shape, in every table. */
 static void bench_one(const struct vc_kernels *const *tables, size_t n_tables, const struct kernel_case *c,
                       const struct bench_shape *shape, unsigned char *const *args, FILE *out)
 {

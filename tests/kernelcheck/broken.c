@@ -1,4 +1,6 @@
-/* broken.c - kernels with one mistake each. A checker that finds all of them can be believed when it finds nothing. */
+/* broken.c - kernels with one mistake each, as people make them (kernelcheck --self). A checker that finds all of
+ * them can be believed when it finds nothing. Most call the right kernel and then spoils what the comment over it
+ * says. */
 #include <string.h>
 
 #include "check.h"
@@ -6,7 +8,7 @@
 #include "kernels/arith.h"
 #include "kernels/blocks.h"
 
-static const struct vc_kernels *right;
+static const struct vc_kernels *right; /* what the mistakes are put on */
 
 /* float maximum: loses a NaN that a later number follows */
 static int absmax_loses_nan(const float *x, size_t n_rows, size_t row_len, size_t group, uint32_t *bits)

@@ -1,6 +1,8 @@
-/* cases.c - one entry per kernel of kernels.inc (test of completeness: kernelcheck_table). */
+/* cases.c - one call function and one line of the table per kernel of kernels.inc. kernelcheck_table fails where a
+ * kernel has none. */
 #include "cases.h"
 
+/* call_<kernel>: the kernel of table k on the arrays p of trial t; numbers go to r. */
 #define CALL(name) \
     static int call_##name(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r)
 #define ROWS   t->n_rows, t->row_len
@@ -114,6 +116,7 @@ CALL(values_f64)
     return k->values_f64(p[0], ROWS, &r->values);
 }
 
+/* Pieces of the table. Numbers are bytes of an element. */
 #define ENTRY(kernel) .name = #kernel, .offset = offsetof(struct vc_kernels, kernel), .call = call_##kernel
 #define ELEMS_F32               \
     {                           \

@@ -1,4 +1,5 @@
-/* cases.h - how each kernel is called: its arguments, which inputs its contract covers, which shapes it takes. */
+/* cases.h - how each kernel is called: its arguments, which inputs its contract covers, which shapes it takes. A new
+ * kernel needs a call function and a line in cases.c. */
 #ifndef VC_TESTS_KERNELCHECK_CASES_H
 #define VC_TESTS_KERNELCHECK_CASES_H
 
@@ -24,16 +25,21 @@ enum arg_kind {
     ARG_SUMS /* output of doubles, aligned */
 };
 
+/* How many elements an argument has. */
 enum arg_count { COUNT_ELEMS, COUNT_GROUPS, COUNT_CHANNELS, COUNT_2_CHUNKS, COUNT_4_CHUNKS, COUNT_BLOCKS };
 
+/* One array of a call, in the order of the kernel's parameters. */
 struct arg {
     enum arg_kind kind;
     size_t elem_bytes;
     enum arg_count count;
 };
 
+/* Which of a shape's numbers the kernel takes: rows; rows and groups; elements along an axis; rows along an axis;
+ * elements; rows of whole blocks. */
 enum shape_kind { SHAPE_ROWS, SHAPE_GROUPS, SHAPE_AXIS, SHAPE_AXIS_ROWS, SHAPE_FLAT, SHAPE_BLOCKS };
 
+/* Which member of struct results the kernel fills. */
 enum result_kind { RESULT_NONE, RESULT_TILE, RESULT_DIFF, RESULT_VALUES };
 
 /* The numbers that a kernel returns beside arrays. */
@@ -43,6 +49,7 @@ struct results {
     struct vc_value_counts values;
 };
 
+/* One call: shape, axis, values, and which optional arguments are given. */
 struct trial {
     size_t n_rows, row_len, group; /* SHAPE_BLOCKS: group is the elements of a block */
     struct vc_axis_map map;
@@ -50,12 +57,13 @@ struct trial {
     bool with_zeros, with_stats;
 };
 
+/* A kernel as the checker sees it. call passes the arguments p, and where to put numbers, to that kernel of a table. */
 struct kernel_case {
     const char *name;
     size_t offset; /* of the pointer in struct vc_kernels */
     enum shape_kind shape;
     enum result_kind result;
-    bool finite_only;
+    bool finite_only;    /* the contract wants finite x */
     unsigned bits_first; /* where a group is not finite only that many outputs are defined, the bits before all */
     size_t block;        /* SHAPE_BLOCKS */
     struct arg args[MAX_ARGS];
@@ -65,6 +73,7 @@ struct kernel_case {
 extern const struct kernel_case kernel_cases[];
 extern const size_t n_kernel_cases;
 
+/* Sizes of a trial; arg_bytes: of that array in it. */
 size_t trial_elems(const struct trial *t);
 size_t trial_groups(const struct trial *t);
 size_t arg_bytes(const struct arg *arg, const struct trial *t);

@@ -1,4 +1,6 @@
-/* check.c - the comparison itself: shapes x patterns x placements per kernel. What is called how: cases.c. */
+/* check.c - the comparison itself. A trial is one call of a kernel with one shape, one pattern of values, one
+ * placement of its arrays, with or without zero points and statistics. Reference and candidate get the same inputs
+ * and poisoned outputs; then everything that the contract defines is compared. What is called how: cases.c. */
 #define _GNU_SOURCE /* sigsetjmp and friends */
 
 #include "check.h"
@@ -13,7 +15,7 @@
 #include "fence.h"
 #include "kernels/arith.h"
 
-#define MAX_ELEMS ((size_t)263171)
+#define MAX_ELEMS ((size_t)263171) /* of the largest shape: odd, and more than a tile */
 #define MAX_BYTES (MAX_ELEMS * 8)
 
 struct shape {
@@ -32,6 +34,7 @@ static const struct shape shapes[] = {
     {2, 4100, 1},        {130, 9, 9},      {3, 1040, 16},   {1, 65536, 100000}, {5, 512, 128},   {3, 2048, 2048},
     {1, MAX_ELEMS, 4096}};
 
+/* What all trials of a table share: its buffers, made once, and the state of the random numbers. */
 struct runner {
     const struct kernelcheck_options *options;
     const char *label;
@@ -44,7 +47,9 @@ struct runner {
 
 static const char *const placement_names[PLACE_COUNT] = {"at the end of a page", "one byte off", "aligned"};
 
-/* ---- crashes ---- */
+/* ---- crashes ----
+ *
+ * Reading beyond an array meets an unmapped page; the trial is then left by a jump, and counts as failed. */
 
 static sigjmp_buf crash_jump;
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
@@ -76,6 +81,7 @@ static void crashes_release(void)
 
 /* ---- one trial ---- */
 
+/* ARG_MAXIMA is both: kernels join with what is there. */
 static bool is_input(enum arg_kind kind)
 {
     return kind != ARG_NONE && kind != ARG_OUT && kind != ARG_SUMS;
@@ -108,6 +114,7 @@ static void fill_scales(float *scale, size_t n, enum pattern pattern, uint64_t *
     }
 }
 
+/* Fills one input of a trial. 16-bit and 8-bit codes take every value, by an odd stride. */
 static void fill_input(struct runner *run, const struct trial *t, const struct arg *arg, unsigned char *to)
 {
     size_t n_bytes = arg_bytes(arg, t);
@@ -148,7 +155,8 @@ static void fill_input(struct runner *run, const struct trial *t, const struct a
     }
 }
 
-/* The second array of a diff is like the first in most places. */
+/* Makes the second array of a diff like the first in two places of three, as with real files: equal elements must
+ * count as such. */
 static void make_similar(struct runner *run, const struct kernel_case *c, const struct trial *t)
 {
     size_t n_bytes = arg_bytes(&c->args[1], t);
@@ -161,6 +169,7 @@ static void make_similar(struct runner *run, const struct kernel_case *c, const 
     }
 }
 
+/* Places one side's arrays, poisoned, with the inputs copied in; p[i] is argument i. */
 static void set_up(struct runner *run, const struct kernel_case *c, const struct trial *t, enum placement placement,
                    struct fence *fences, void **p)
 {
@@ -178,6 +187,7 @@ static void set_up(struct runner *run, const struct kernel_case *c, const struct
     }
 }
 
+/* Poisons the numbers that a kernel has to overwrite. */
 static void clear_results(struct results *r, const struct kernel_case *c, void *const *p)
 {
     memset(r, FENCE_POISON, sizeof *r);
@@ -188,6 +198,7 @@ static void clear_results(struct results *r, const struct kernel_case *c, void *
     }
 }
 
+/* Sums over f64 may overflow to NaN, whose bits the contract leaves open. */
 static bool same_double(double a, double b)
 {
     return vc_f64_bits(a) == vc_f64_bits(b) || (a != a && b != b);
@@ -235,6 +246,7 @@ static size_t first_difference(const struct arg *arg, const unsigned char *a, co
     return n;
 }
 
+/* Whether the reference's magnitudes, a trial's argument 1, name a group that is not finite. */
 static bool any_nonfinite_group(const struct fence *bits)
 {
     for (size_t i = 0; i < bits->n_bytes; i += 4) {
@@ -248,6 +260,7 @@ static bool any_nonfinite_group(const struct fence *bits)
     return false;
 }
 
+/* Prints a failed trial with all that is needed to make it again. */
 static void describe(const struct runner *run, const struct kernel_case *c, const struct trial *t,
                      enum placement placement, const char *what)
 {
@@ -265,6 +278,8 @@ static void describe(const struct runner *run, const struct kernel_case *c, cons
             t->with_stats ? "with" : "no", run->options->seed);
 }
 
+/* Whether the candidate did what the reference did, and nothing else: fences, inputs, outputs, numbers. Describes the
+ * first difference. */
 static bool compare(const struct runner *run, const struct kernel_case *c, const struct trial *t,
                     enum placement placement, const struct results *expected, const struct results *actual)
 {
@@ -306,6 +321,7 @@ static bool compare(const struct runner *run, const struct kernel_case *c, const
     return true;
 }
 
+/* One trial, reference first. False: the candidate differs, failed or crashed. */
 static bool run_trial(struct runner *run, const struct kernel_case *c, const struct trial *t, enum placement placement)
 {
     void *p[2][MAX_ARGS] = {{NULL}};
@@ -344,6 +360,7 @@ static bool run_trial(struct runner *run, const struct kernel_case *c, const str
 
 /* ---- all trials of a kernel ---- */
 
+/* An axis for a trial: any, also one that begins in the middle of a channel, or is longer than the tile. */
 static void choose_map(struct runner *run, struct trial *t)
 {
     static const uint64_t inners[] = {1, 2, 3, 9, 16, 64, 1000, 100000};
@@ -355,11 +372,13 @@ static void choose_map(struct runner *run, struct trial *t)
     t->map.first = r >> 60 < 6 ? 0 : (r >> 16) % 100003;
 }
 
+/* Some contracts want finite x. */
 static bool pattern_allowed(const struct kernel_case *c, enum pattern pattern)
 {
     return !(c->finite_only && (pattern == PATTERN_NONFINITE || pattern == PATTERN_BITS));
 }
 
+/* All trials of one shape. Large ones take one trial in all; it is the walk over many chunks that they are for. */
 static bool check_shape(struct runner *run, const struct kernel_case *c, const struct shape *shape)
 {
     bool large = shape->n_rows * shape->row_len > 100000;
@@ -407,6 +426,7 @@ static struct shape in_blocks(const struct shape *shape, size_t block)
     return (struct shape){shape->n_rows, n * block, block};
 }
 
+/* All trials of one kernel. Each kernel begins with the same random numbers, whatever was checked before it. */
 static bool check_kernel(struct runner *run, const struct kernel_case *c)
 {
     run->random = run->options->seed;
@@ -444,6 +464,7 @@ static void runner_destroy(struct runner *run)
     }
 }
 
+/* Whether two tables have the same entry at that offset. */
 static bool same_pointer(const struct vc_kernels *a, const struct vc_kernels *b, size_t offset)
 {
     return memcmp((const char *)a + offset, (const char *)b + offset, sizeof(void (*)(void))) == 0;
@@ -456,7 +477,7 @@ static bool is_null(const struct vc_kernels *a, size_t offset)
     return same_pointer(a, &none, offset);
 }
 
-/* Every line of kernels.inc has its case. */
+/* How many lines of kernels.inc have no case: a new kernel is checked, or this program fails. */
 static unsigned count_without_case(FILE *out)
 {
     static const char *const names[] = {

@@ -1,8 +1,9 @@
 /* check.h - compares the kernels of one table with those of another, bit for bit, on inputs chosen to break them.
  *
- * For CPU levels, and for the CUDA plug-in or its emulation: whoever can fill a struct vc_kernels can be checked. Each
- * kernel is called with outputs poisoned and fenced, arrays that end at an unmapped page or start one byte off, and
- * inputs that must come back unchanged. */
+ * For CPU levels, and for the CUDA plug-in or its emulation: whoever can fill a struct vc_kernels can be checked.
+ * Each kernel is called with outputs poisoned and fenced (fence.h), arrays that end at an unmapped page or start one
+ * byte off, inputs of 14 patterns (inputs.h) that must come back unchanged, and some 50 shapes. What is undefined by
+ * contract is not compared (cases.h). Results are the same for the same seed. */
 #ifndef VC_TESTS_KERNELCHECK_CHECK_H
 #define VC_TESTS_KERNELCHECK_CHECK_H
 
@@ -31,12 +32,14 @@ struct kernelcheck_totals {
     uint64_t trials;
 };
 
-/* Checks every kernel of candidate against reference. Adds to *totals (may be NULL); returns how many kernels failed.
- * label names the candidate ("avx2", "cuda emulated"). A crash inside a kernel counts as its failure. */
+/* Checks every kernel of candidate against reference. Adds to *totals (may be NULL); returns how many kernels failed,
+ * or -1 where there is no memory. label names the candidate ("avx2", "cuda emulated"). A kernel fails at its first
+ * trial that differs, which is described in options->out. A crash inside a kernel counts as its failure; so does a
+ * kernel that cases.c does not know. */
 int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *candidate, const char *label,
                       const struct kernelcheck_options *options, struct kernelcheck_totals *totals);
 
-/* Whether there is a kernel of that name; names one per line otherwise to `out`. */
+/* Whether there is a kernel of that name; and all names, one per line, to `out`. */
 bool kernelcheck_known(const char *function);
 void kernelcheck_list(FILE *out);
 
@@ -44,7 +47,8 @@ void kernelcheck_list(FILE *out);
 void kernelcheck_bench(const struct vc_kernels *const *tables, const char *const *labels, size_t n_tables,
                        const char *function, FILE *out);
 
-/* Breaks kernels on purpose and reports how many of these were not found out (0 is good). */
+/* Breaks kernels on purpose (broken.c), checks each, prints which were found out, and returns how many were not (0 is
+ * good). */
 int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out);
 
 /* Every f32 (2^32) through both casts of every table, against a second, independent formula. Minutes. Returns how many

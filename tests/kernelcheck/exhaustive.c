@@ -1,6 +1,7 @@
-/* exhaustive.c - every f32 there is through the two casts, against a formula that shares nothing with kernels/arith.h:
- * the value is scaled to its grid, rounded with rint() in f64, and the code put together from exponent and integer. And
- * every f32 up to 127 through Q8_0 with a step of 1, against floor() of the f64 half a step up. */
+/* exhaustive.c - every f32 there is through the two casts (kernelcheck --exhaustive), against a formula that shares
+ * nothing with kernels/arith.h: the value is scaled to its grid, rounded with rint() in f64, and the code put
+ * together from exponent and integer. And every f32 up to 127 through Q8_0 with a step of 1, against floor() of the
+ * f64 half a step up. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static uint16_t second_formula(float x, int mantissa, int e_min, int e_max, uint
     return (uint16_t)(sign | ((unsigned)(e - e_min + 1) << mantissa) | ((unsigned)grid - (1u << mantissa)));
 }
 
+/* One run of consecutive floats (by bits), what they should become, and what a table made of them. */
 struct blocks {
     float x[BLOCK];
     uint16_t f16[BLOCK], bf16[BLOCK], got[BLOCK];

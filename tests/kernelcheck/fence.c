@@ -37,6 +37,7 @@ void fence_destroy(struct fence *fence)
     }
 }
 
+/* Poisoned bytes behind the data: none where it ends at the unmapped page. */
 static size_t fence_after(const struct fence *fence)
 {
     size_t left = (size_t)(fence->high - (fence->data + fence->n_bytes));

@@ -1,4 +1,7 @@
-/* fence.h - memory that tells when someone steps outside: poison before and after, an unmapped page at the end. */
+/* fence.h - memory that tells when someone steps outside: poison before and after, an unmapped page at the end.
+ *
+ *     low                                                       high
+ *     | ... | 64 bytes poison | data, n_bytes | poison, <= 64 | unmapped page */
 #ifndef VC_TESTS_KERNELCHECK_FENCE_H
 #define VC_TESTS_KERNELCHECK_FENCE_H
 
@@ -15,6 +18,7 @@ enum placement {
     PLACE_COUNT
 };
 
+/* Made once, placed anew for every trial. */
 struct fence {
     unsigned char *low, *high; /* mapped */
     unsigned char *data;
@@ -25,7 +29,8 @@ struct fence {
 bool fence_create(struct fence *fence, size_t max_bytes);
 void fence_destroy(struct fence *fence);
 
-/* Chooses where n_bytes lie, and poisons them and their surroundings. align_8: shifted by 8 bytes instead of 1. */
+/* Chooses where n_bytes lie, and poisons them and their surroundings; fence->data points to them. align_8: shifted by
+ * 8 bytes instead of 1, for arrays of doubles. */
 void fence_place(struct fence *fence, size_t n_bytes, enum placement placement, bool align_8);
 
 /* Whether the surroundings are still poisoned. */

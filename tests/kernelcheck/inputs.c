@@ -1,5 +1,5 @@
-/* inputs.c - the patterns. Ties are ties of every conversion that takes the type: int8 with a scale of 2^-7, f16, bf16.
- */
+/* inputs.c - the patterns, value by value. Ties are ties of every conversion that takes the type: int8 with a scale
+ * of 2^-7, f16, bf16. */
 #include "inputs.h"
 
 #include <float.h>
@@ -26,6 +26,7 @@ static double uniform(uint64_t *state)
     return (double)(random_next(state) >> 11) * 0x1p-53;
 }
 
+/* Like a trained weight: standard deviation 0.02, by Box and Muller. */
 static double normal(uint64_t *state)
 {
     double u = uniform(state) + 0x1p-60;
@@ -33,6 +34,7 @@ static double normal(uint64_t *state)
     return 0.02 * sqrt(-2 * log(u)) * cos(6.283185307179586 * uniform(state));
 }
 
+/* A number exactly between two results of the conversion `kind` (mod 4). */
 static double tie(uint64_t *state, uint64_t kind)
 {
     uint64_t r = random_next(state);
@@ -75,6 +77,7 @@ static double wide(uint64_t *state)
     return random_next(state) & 1 ? v : -v;
 }
 
+/* Element i of an array with that pattern; kind is drawn once per array. */
 static float value_f32(size_t i, enum pattern pattern, uint64_t kind, uint64_t *state)
 {
     static const uint32_t extremes[] = {0x7f7fffffu, 0xff7fffffu, 0x7f7ffffeu, 0x7f000000u, 0x00800000u, 0x80800000u,

@@ -1,4 +1,5 @@
-/* inputs.h - values for the kernels: ordinary ones, and the ones that break kernels. */
+/* inputs.h - values for the kernels: ordinary ones, and the ones that break kernels. Everything is a function of
+ * *state, a seed that is moved on. */
 #ifndef VC_TESTS_KERNELCHECK_INPUTS_H
 #define VC_TESTS_KERNELCHECK_INPUTS_H
 
@@ -23,12 +24,14 @@ enum pattern {
     PATTERN_COUNT
 };
 
-#define GRID_ABSMAX 0.7310585f
+#define GRID_ABSMAX 0.7310585f /* its 127th is no power of 2: ties of the grid are inexact */
 
 extern const char *const pattern_names[PATTERN_COUNT];
 
+/* The next 64 random bits. */
 uint64_t random_next(uint64_t *state);
 
+/* Fill n elements, which may be unaligned, by a pattern; fill_bytes: any bits. */
 void fill_f32(float *x, size_t n, enum pattern pattern, uint64_t *state);
 void fill_f64(double *x, size_t n, enum pattern pattern, uint64_t *state);
 void fill_bytes(void *p, size_t n_bytes, uint64_t *state);

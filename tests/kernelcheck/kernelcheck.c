@@ -1,4 +1,6 @@
-/* kernelcheck.c - the program: compares every kernel variant of this machine with its reference, and times them. */
+/* kernelcheck.c - the program: options, and which tables are compared. It compares every kernel variant of this
+ * machine with its reference, and times them; check.h has what it is made of. Exit status 0: all equal; 1: some
+ * differ; 2: usage; 4: no device. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 
 #define MAX_LEVELS (VC_CPU_COUNT + 1)
 
+/* The tables to look at, with their names: the CPU levels that this machine has, or the plug-in's alone. */
 struct levels {
     size_t n;
     const char *labels[MAX_LEVELS];
@@ -34,6 +37,7 @@ struct arguments {
     bool bench, self, exhaustive, list;
 };
 
+/* False, with a message, where the command line makes no sense. */
 static bool parse(int argc, char **argv, struct arguments *a)
 {
     a->options.seed = 1;
@@ -70,6 +74,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
     return true;
 }
 
+/* Appends the levels of this machine; only: the one of that name, NULL: all. */
 static void levels_of_cpu(struct levels *levels, const char *only)
 {
     for (int level = VC_CPU_REF; level < VC_CPU_COUNT; level++) {
@@ -94,6 +99,7 @@ static int level_below(const char *label)
     return level == VC_CPU_AVX512 ? VC_CPU_AVX2 : VC_CPU_BASE;
 }
 
+/* Compares each level with the reference, prints a line for it, and returns how many kernels failed. */
 static int check_levels(const struct levels *levels, struct arguments *a, struct kernelcheck_totals *totals)
 {
     struct vc_kernels reference;

@@ -14,6 +14,7 @@
 
 static uint64_t state = 7;
 
+/* Random bits, the same in every run. */
 static uint64_t next(void)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;

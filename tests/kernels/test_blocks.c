@@ -15,6 +15,7 @@
 
 static uint64_t state = 11;
 
+/* A random number below n, the same in every run. */
 static uint32_t next(uint32_t n)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -75,6 +76,7 @@ static void expect(float got, float want)
     assert_int_equal(vc_f32_bits(got), vc_f32_bits(want));
 }
 
+/* Types with blocks of 32: known codes are put into bytes, and every value has to come back. */
 static void test_32(void **unused)
 {
     const float d = 0.0625f;
@@ -121,6 +123,7 @@ static void pack_scales(uint8_t *p, const int *scale, const int *least)
     }
 }
 
+/* The same for Q4_K and Q5_K, with their packed scales and minima. */
 static void test_k(void **unused)
 {
     (void)unused;

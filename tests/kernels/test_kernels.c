@@ -11,6 +11,7 @@
 #include "core/base/threads.h"
 #include "kernels/kernels.h"
 
+/* A context that computes on the CPU, whatever the machine has. */
 static struct vc_ctx *make(void)
 {
     struct vc_ctx *ctx = NULL;

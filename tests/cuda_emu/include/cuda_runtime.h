@@ -60,6 +60,7 @@ struct cudaFuncAttributes {
     int numRegs;
 };
 
+/* As NVIDIA documents them, as far as kernels/cuda/ relies on it; in emu_runtime.cpp. */
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
@@ -84,12 +85,14 @@ const char *cudaGetErrorString(cudaError_t error);
 
 /* ---- inside of a kernel ---- */
 
+/* threadIdx and the others; y and z are always 0 or 1. */
 struct vc_emu_index {
     unsigned x, y, z;
 };
 
 extern thread_local struct vc_emu_index threadIdx, blockIdx, blockDim, gridDim;
 
+/* In emu_fibers.cpp. file and line name the place in reports, and tell two barriers apart. */
 void vc_emu_barrier(const char *file, int line);
 uint64_t vc_emu_exchange(unsigned mask, uint64_t value, unsigned from_lane, const char *file, int line);
 unsigned vc_emu_lane(void);
@@ -97,10 +100,12 @@ void *vc_emu_shared(const void *key, size_t bytes);
 
 #define __syncthreads() vc_emu_barrier(__FILE__, __LINE__)
 
+/* The address of a static of its own is the key: the same for all threads of a block, another for each array. */
 #define VC_CUDA_SHARED(type, name, n) \
     static const char name##_key = 0; \
     type *name = static_cast<type *>(vc_emu_shared(&name##_key, sizeof(type) * (n)))
 
+/* Any type of up to 64 bits through vc_emu_exchange. */
 template <class T>
 static inline T vc_emu_shuffle(unsigned mask, T value, unsigned from_lane, const char *file, int line)
 {
