@@ -1,4 +1,13 @@
-/* formats.c - opens a checkpoint: finds the format by content and hands the file to its reader.
+/* formats.c - opens a checkpoint: finds the format by content and hands the file to its reader; and gives each output
+ * its writer. Parses nothing but first bytes.
+ *
+ *     first bytes             format
+ *     93 4e 55 4d 50 59       npy         \x93NUMPY
+ *     50 4b 03 04             npz or PyTorch: a zip, whose members decide (50 4b 05 06: an empty one)
+ *     47 47 55 46             GGUF        GGUF
+ *     80 02 8a 0a 6c fc ...   PyTorch before 1.6, a pickle with its magic number
+ *     u64, then 7b            safetensors: the length of a JSON header, and its '{'
+ *     08 07 12 .. 3a ..       ONNX: fields of a protocol buffer that make sense
  *
  * What is no checkpoint, or none that can be read, is named: users learn more from "a Git LFS pointer" than from "bad
  * magic". */
@@ -27,6 +36,7 @@ static const size_t n_formats = sizeof formats / sizeof formats[0];
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
+/* Bytes that say what a file is that cannot be read here. */
 struct known {
     size_t offset;
     const char *bytes;
@@ -60,6 +70,7 @@ static const struct known knowns[] = {
              "a program, not a checkpoint"),
 };
 
+/* A page of a server in the place of the file; white space may come before it, and capitals. */
 static bool is_html(const unsigned char *head, size_t n)
 {
     static const char *const starts[] = {"<!doctype", "<html", "<?xml", "<head"};
@@ -85,6 +96,7 @@ static bool is_html(const unsigned char *head, size_t n)
     return false;
 }
 
+/* All zeros: space that was reserved and never written. */
 static bool is_zeros(const unsigned char *head, size_t n)
 {
     size_t i = 0;
@@ -95,6 +107,7 @@ static bool is_zeros(const unsigned char *head, size_t n)
     return i == n;
 }
 
+/* Printable bytes, and those above ASCII. */
 static bool is_text(const unsigned char *head, size_t n)
 {
     size_t i = 0;
@@ -105,6 +118,7 @@ static bool is_text(const unsigned char *head, size_t n)
     return i == n;
 }
 
+/* What the file is that begins so, and what to do about it; NULL: not known. */
 static const char *describe(const unsigned char *head, size_t n)
 {
     size_t i;
@@ -122,6 +136,7 @@ static const char *describe(const unsigned char *head, size_t n)
     return NULL;
 }
 
+/* No reader wants the file: fails with what it is, as far as its first n bytes tell. */
 static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n)
 {
     const char *what = describe(head, n);
@@ -167,7 +182,7 @@ static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
 
 /* ------------------------------------------------------------------------------------------------ names */
 
-/* In capitals, too. */
+/* The path ends in the suffix, in capitals, too, and has something before it. */
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t n = strlen(path);
@@ -314,7 +329,8 @@ out:
     return status;
 }
 
-/* The content decides what a file is; a name that promises something else is worth a word. */
+/* The content decides what a file is; a name that promises something else is worth a word. verify finds that note by
+ * model->wrong_name. */
 static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct vc_format *promised = vc_format_find_by_name(model->path);
@@ -435,7 +451,7 @@ out:
     return status;
 }
 
-/* The file that the folder is there for. */
+/* The folder is there for one GGUF model: opens its file as if it had been given. */
 static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *folder,
                                      const struct vc_open_options *options, struct vc_model *model)
 {
@@ -450,7 +466,7 @@ static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *fol
     return open_file(ctx, options, model);
 }
 
-/* A folder, or the index in it. */
+/* A folder, or the index in it: the readers of safetensors get all of its files. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
@@ -525,7 +541,8 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
-/* `divided`: into several files, which is safetensors where the model's own format cannot be. */
+/* The format of an output: by its name, else the model's own. divided: into several files, which is safetensors where
+ * the model's own format cannot be. */
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
@@ -536,6 +553,8 @@ static const struct vc_format *output_format(const struct vc_model *model, const
     return divided && !model->format->divides ? &vc_format_safetensors : model->format;
 }
 
+/* Chooses the format, lets it make its writer, and sees to what holds for all of them: which outputs may take raw
+ * bytes, and what stays behind of a model of another format. */
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out)
 {

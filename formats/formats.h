@@ -1,4 +1,10 @@
-/* formats.h - the table of formats. Adding a format is one entry here and its own files.
+/* formats.h - the table of formats: how a file is recognised, opened and written. Defined in formats.c; every format's
+ * room has its row (formats/gguf/gguf_read.c has vc_format_gguf, and so on).
+ *
+ *     vc_model_open      a folder?   huggingface/infolder.h finds its files, safetensors or GGUF reads them
+ *                        a zip?      opened once; probe_zip of each row looks at the names of its members
+ *                        else        probe of each row looks at the first VC_PROBE_BYTES bytes
+ *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row
  *
  * The address of a row is the format's identity: a model carries it, and a writer that wants to look into a model of
  * its own format compares it (model->format == &vc_format_gguf) before it casts model->self. */
@@ -45,9 +51,11 @@ extern const struct vc_format vc_format_onnx;
 /* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 
-/* The format whose extension the path has; NULL: none. */
+/* The format whose extension the path has; NULL: none. The name decides about outputs; of inputs it is only compared
+ * with what their content says. */
 const struct vc_format *vc_format_find_by_name(const char *path);
 
+/* Called by formats.c when it knows what a file is. */
 static inline void vc_model_set_format(struct vc_model *model, const struct vc_format *format)
 {
     model->format = format;

@@ -27,6 +27,7 @@ static uint64_t reversed64(uint64_t v)
         memcpy(p + i, &v, sizeof v);                        \
     }
 
+/* memcpy, since the destination may be aligned to nothing. */
 void vc_bytes_swap(void *data, size_t n, unsigned unit)
 {
     unsigned char *p = data;

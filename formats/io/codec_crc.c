@@ -17,6 +17,7 @@
 /* zlib keeps lengths in z_off_t; CRCs of longer runs are moved in steps of this. */
 #define VC_PLACE_STEP ((uint64_t)1 << 30)
 
+/* The fastest that the libraries at hand have. */
 static uint32_t library_crc(uint32_t crc, const void *data, size_t n)
 {
 #if VC_HAVE_ISAL
@@ -28,6 +29,7 @@ static uint32_t library_crc(uint32_t crc, const void *data, size_t n)
 #endif
 }
 
+/* The fast loop takes what it can and leaves 16 bytes that stand for it; the library does the rest. */
 uint32_t vc_crc32(uint32_t crc, const void *data, size_t n)
 {
     unsigned char folded[VC_CRC_FOLDED_BYTES];

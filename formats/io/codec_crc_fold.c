@@ -13,6 +13,7 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
+/* This processor has them, and the libraries are not faster. */
 static bool has_instructions(void)
 {
 #if VC_HAVE_ISAL || VC_HAVE_LIBDEFLATE
@@ -23,6 +24,7 @@ static bool has_instructions(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("vpclmulqdq");
 }
 
+/* n_blocks of 128 bytes become 16 with the same CRC. reg: the CRC's register before them. */
 VC_TARGET("avx2,pclmul,vpclmulqdq")
 static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned char folded[VC_CRC_FOLDED_BYTES])
 {

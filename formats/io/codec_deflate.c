@@ -1,7 +1,10 @@
-/* codec_deflate.c - raw DEFLATE encoders, zlib in three strategies and ISA-L; which one suits a tensor.
+/* codec_deflate.c - raw DEFLATE encoders, zlib in three strategies and ISA-L; which one suits a tensor. Called by
+ * npz_deflate.c.
+ *
+ *     piece 0 | 00 00 ff ff | piece 1 | 00 00 ff ff | last piece (its last block is marked)      one stream
  *
  * A tensor is compressed in pieces that know nothing of each other, on any thread; a sync flush ends every piece but
- * the last on a byte border, so the pieces in a row are one stream. */
+ * the last on a byte border (an empty stored block, 00 00 ff ff), so the pieces in a row are one stream. */
 #include <string.h>
 #include <zlib.h>
 
@@ -28,6 +31,7 @@ size_t vc_deflate_bound(size_t n)
 
 /* ---- zlib, with its memory cut from the caller's block ---- */
 
+/* What is left of the caller's block, which zlib's allocations are cut from. Nothing is freed singly. */
 struct arena {
     unsigned char *at;
     size_t left;
@@ -53,6 +57,7 @@ static void arena_free(void *opaque, void *p)
     (void)p;
 }
 
+/* One piece, with a compressor of its own; -15 means raw DEFLATE. */
 static enum vc_status zlib_piece(struct vc_ctx *ctx, enum vc_strategy strategy, bool last, const void *src, size_t n,
                                  void *work, void *dst, size_t capacity, size_t *n_out)
 {
@@ -88,6 +93,7 @@ static enum vc_status zlib_piece(struct vc_ctx *ctx, enum vc_strategy strategy, 
 
 #define VC_ISAL_WORK_BYTES (sizeof(struct isal_zstream) + ISAL_DEF_LVL1_DEFAULT + VC_POOL_ALIGN)
 
+/* The same with ISA-L at level 1. */
 static enum vc_status isal_piece(struct vc_ctx *ctx, bool last, const void *src, size_t n, void *work, void *dst,
                                  size_t capacity, size_t *n_out)
 {
@@ -149,6 +155,7 @@ enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, b
                                         : zlib_piece(ctx, strategy, last, src, n, work, dst, capacity, n_out);
 }
 
+/* Strategies are numbered from the fastest on, so the first one that is nearly as small as the smallest wins. */
 enum vc_status vc_deflate_choose(struct vc_ctx *ctx, const void *sample, size_t n, bool isal, void *work, void *scratch,
                                  enum vc_strategy *out)
 {

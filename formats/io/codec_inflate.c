@@ -13,6 +13,7 @@
 #include <isa-l/igzip_lib.h>
 #endif
 
+/* A stream that is being inflated; one of the two libraries does the work. */
 struct vc_inflate {
     vc_inflate_fill_fn *fill;
     void *user;
@@ -105,6 +106,7 @@ size_t vc_inflate_bytes(void)
 
 #else
 
+/* zlib's memory comes from the pool, like all other. */
 static void *zlib_alloc(void *opaque, unsigned n, unsigned size)
 {
     struct vc_inflate *self = opaque;

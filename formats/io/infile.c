@@ -15,6 +15,7 @@
 
 #define VC_COPY_BYTES ((size_t)256 << 10)
 
+/* Where temporary files go. */
 static const char *temp_folder(void)
 {
     const char *folder = getenv("TMPDIR");
@@ -68,6 +69,7 @@ static enum vc_status write_all(struct vc_ctx *ctx, int fd, const unsigned char 
     return VC_OK;
 }
 
+/* A pipe cannot be read by range, so all of it goes to a temporary file first. */
 static enum vc_status copy_stdin(struct vc_ctx *ctx, int to)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
@@ -123,6 +125,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, int *fd)
     return status;
 }
 
+/* Folders, pipes and devices are refused by name; a checkpoint of 0 bytes is, too. */
 static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
 {
     if (S_ISDIR(st->st_mode)) {
@@ -194,6 +197,7 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
     }
 }
 
+/* pread may give less than was asked for, and may be interrupted: it is repeated until all is there. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
 {
     unsigned char *to = dst;

@@ -1,4 +1,4 @@
-/* infile.h - an input file: opened once, read by range, never mapped, never changed.
+/* infile.h - an input file: opened once, read by range, never mapped, never changed. Every reader gets its bytes here.
  *
  * A short read (the file was truncated while it was open) is VC_E_FORMAT and names the offset. Thread-safe after open.
  */
@@ -19,9 +19,10 @@ struct vc_infile {
 
 /* "-" copies standard input into an unnamed file in $TMPDIR. Refuses folders, devices and empty files. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out);
-/* The same of a file that another one, `by`, speaks of: VC_E_FORMAT when it is not there. */
+/* Opens a file that another one, `by`, speaks of (a shard of an index): VC_E_FORMAT when it is not there. */
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
+/* Exactly n bytes from `offset` on. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
 
 /* An unnamed temporary file in $TMPDIR (default /tmp), open for reading and writing; -1 with the error set. */

@@ -1,4 +1,7 @@
-/* json_member.c - see json_member.h. */
+/* json_member.c - see json_member.h. Used to change config.json without touching the rest of it.
+ *
+ *     {"a": 1, "b": [2, 3], "c": 4}      member 1:  key at "b", value at [, end behind ], before behind 1, next at "c"
+ */
 #include "formats/io/json_member.h"
 
 #include <stdint.h>
@@ -25,7 +28,7 @@ static size_t skip_string(const char *text, size_t n, size_t at)
     return at < n ? at + 1 : n;
 }
 
-/* Any value, nested ones whole. */
+/* Behind any value, nested ones whole. The text is valid, so counting brackets is enough. */
 static size_t skip_value(const char *text, size_t n, size_t at)
 {
     size_t depth = 0;

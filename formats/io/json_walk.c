@@ -19,12 +19,14 @@
 #define VC_ELEMENT_BYTES ((uint64_t)64)
 #define VC_SMALL_TREE    ((uint64_t)64 << 10) /* not worth counting */
 
+/* What counting brackets tells of one member. */
 struct scan {
     size_t end; /* the comma, or n */
     uint64_t tree_bytes;
     bool minus_zero;
 };
 
+/* The '-' at `at` begins a "-0" that is an integer to jansson: its sign would be lost. */
 static bool is_minus_zero(const char *text, size_t n, size_t at)
 {
     return at + 2 < n && text[at + 1] == '0' && text[at + 2] != '.' && text[at + 2] != 'e' && text[at + 2] != 'E';
@@ -98,6 +100,7 @@ void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted)
     vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, -(int64_t)counted);
 }
 
+/* Frees the tree of the last step. */
 static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
 {
     vc_json_tree_free(ctx, walk->member, walk->counted);
@@ -105,7 +108,8 @@ static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
     walk->counted = 0;
 }
 
-/* A tree of that size is about to be made from the text at `at`. */
+/* A tree of that size is about to be made from the text at `at`: it is charged to the pool, or refused. jansson
+ * allocates by itself, so the size is estimated before. */
 static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
@@ -125,6 +129,7 @@ static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, 
     return VC_OK;
 }
 
+/* jansson's complaint, with the byte in the whole text. */
 static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *error)
 {
     if (json_error_code(error) == json_error_out_of_memory) {
@@ -159,7 +164,7 @@ out:
     return status;
 }
 
-/* text[at..end] as an object. */
+/* text[at..end] as an object: its two ends become braces while jansson looks at it. */
 static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t end)
 {
     char before = walk->text[walk->at];

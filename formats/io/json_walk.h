@@ -10,6 +10,7 @@
 
 #include "core/base/ctx.h"
 
+/* A walk; zeros before begin. The text is put back as it was after each step. */
 struct json_walk {
     char *text; /* the caller's; changed during a step, and put back */
     size_t n;
@@ -22,6 +23,7 @@ struct json_walk {
 /* Members of the object that the text begins with, at least. */
 size_t vc_json_walk_count(const char *text, size_t n);
 
+/* The text is the caller's, and changed for a moment during each step. */
 void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n);
 
 /* The next member: *name and *value are the walk's until the next step; *value NULL: there are no more. VC_E_FORMAT:

@@ -7,6 +7,7 @@
 
 #define VC_NUMBERED_FORMAT "%.*s-%05lu-of-%05lu%s" /* n_prefix (int), prefix, number, count, extension */
 
+/* What such a name says. */
 struct vc_numbered_name {
     size_t n_prefix; /* of the name; folders included if it has any */
     unsigned long number, count;

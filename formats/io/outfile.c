@@ -92,6 +92,7 @@ const char *vc_outfile_path(const struct vc_outfile *file)
     return file->to_stdout ? "standard output" : file->path;
 }
 
+/* What standard output is: no terminal, and not the input. */
 static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *file)
 {
     struct stat st;
@@ -108,6 +109,7 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
     return VC_OK;
 }
 
+/* An output that has neither name nor descriptor yet. */
 static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
 {
     struct vc_outfile *file = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *file);
@@ -172,6 +174,7 @@ static bool has_room(const struct vc_outfile *file, uint64_t *available)
            *available >= file->needed;
 }
 
+/* Refuses an output that the disk has no room for. */
 static enum vc_status check_room(struct vc_ctx *ctx, const struct vc_outfile *file)
 {
     uint64_t available;
@@ -208,6 +211,7 @@ static bool begin_unnamed(struct vc_outfile *file)
 #endif
 }
 
+/* A file under a random name in the target's folder; the name is tried again if somebody has it. */
 static bool begin_named(struct vc_outfile *file)
 {
     int tries;
@@ -271,6 +275,8 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     return VC_OK;
 }
 
+/* An unnamed file needs a descriptor until it has its name; it is a second one (link_fd), so that the first can be
+ * closed and its errors seen. */
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     struct stat st;
@@ -371,6 +377,7 @@ static bool lacks_links(const struct vc_outfile *file, int error)
     return !file->unnamed && (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK);
 }
 
+/* The name, as a link where nothing is there, else by a rename over the old file. */
 static enum vc_status give_name(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     int error = link_as(file, file->folder, file->base);
@@ -429,6 +436,7 @@ out:
     return status;
 }
 
+/* All n bytes. A signal while a pipe is full may mean that the user gives up. */
 static enum vc_status write_stdout(struct vc_ctx *ctx, const unsigned char *data, size_t n)
 {
     enum vc_status status = VC_OK;
@@ -450,6 +458,7 @@ out:
     return status;
 }
 
+/* The finished file goes to standard output in pieces. */
 static enum vc_status copy_to_stdout(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_STDOUT_COPY_BYTES);

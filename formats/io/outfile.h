@@ -1,11 +1,11 @@
-/* outfile.h - an output file that appears whole or not at all.
+/* outfile.h - an output file that appears whole or not at all. Every writer makes its files here.
  *
  *     create (looks at the name only) -> need -> begin -> write, from any thread -> sync -> commit -> free
  *
  * Nothing has a name before commit where the file system has unnamed files (O_TMPFILE); elsewhere a random name in the
  * target's folder, removed by free. "-" is an unnamed file in $TMPDIR that commit copies to standard output. An
- * existing file is replaced in one step. Sentences name the output. A file that is NULL stands for an output that is
- * only laid out: nothing happens then, and all is well. */
+ * existing file is replaced in one step. Sentences name the output. All calls take NULL for a file and do nothing: that
+ * is an output of which only the sizes are wanted (--dry-run). */
 #ifndef VC_FORMATS_OUTFILE_H
 #define VC_FORMATS_OUTFILE_H
 
@@ -23,6 +23,7 @@ enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool forc
  * folder of standard output is known only then). */
 enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t bytes);
 
+/* Opens the temporary file. */
 enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file);
 
 /* Thread-safe; every call checks that everything was written. */

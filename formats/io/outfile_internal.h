@@ -7,6 +7,7 @@
 
 #include "formats/io/outfile.h"
 
+/* An output file in all stages of its life. */
 struct vc_outfile {
     char *path; /* as given */
     bool force, to_stdout;

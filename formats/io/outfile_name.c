@@ -12,6 +12,7 @@
 
 #define VC_MAX_LINKS 40 /* as the kernel */
 
+/* The file is that input, under whatever name. */
 static bool is_same(const struct vc_infile *file, const struct stat *st)
 {
     return file->device == st->st_dev && file->inode == st->st_ino;
@@ -46,7 +47,7 @@ static const char *base_of(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Replaces *path, a symbolic link, by what it points to. */
+/* Replaces *path, a symbolic link, by what it points to; a relative target counts from the link's folder. */
 static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *file, char **path)
 {
     char link[PATH_MAX];
@@ -73,6 +74,7 @@ static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *f
     return VC_OK;
 }
 
+/* file->target becomes the file behind all links, so that a link to an output stays one. */
 static enum vc_status resolve_links(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     enum vc_status status = VC_OK;
@@ -89,6 +91,7 @@ out:
     return status;
 }
 
+/* The folder of the target. One that may be entered and not read can hold the output, but cannot be synced. */
 static enum vc_status open_folder(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = (size_t)(file->base - file->target);
@@ -113,6 +116,7 @@ out:
     return status;
 }
 
+/* What is there is no file. */
 static enum vc_status refuse_kind(struct vc_ctx *ctx, const struct vc_outfile *file, mode_t mode)
 {
     if (S_ISDIR(mode)) {

@@ -111,6 +111,8 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
     return VC_OK;
 }
 
+/* The output file of a member. Shared: in its folder, which is made if it is not there, and with all refusals of a
+ * single output. */
 static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfolder_member *member)
 {
     size_t n = strlen(folder->path) + strlen(member->name) + 2;
@@ -180,6 +182,7 @@ out:
     return status;
 }
 
+/* Sync first: the file must not get a name of any kind before its bytes are on the disk. */
 enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
 {
     struct vc_outfolder_member *member = folder->members;
@@ -246,6 +249,7 @@ static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder 
     return status;
 }
 
+/* Every folder in the hidden one is on the disk, and that one, too. */
 static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd)
 {
     enum vc_status status = VC_OK;
@@ -334,6 +338,7 @@ static int swap_in(const struct vc_outfolder *folder, const char *name)
     return errno;
 }
 
+/* Commit of a folder that is not shared. */
 static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;

@@ -13,7 +13,7 @@
 #include "formats/io/infile.h"
 #include "formats/io/outfolder_internal.h"
 
-/* Of the files that we write folders of. */
+/* A file that we write folders of. */
 static bool is_weights(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -21,6 +21,7 @@ static bool is_weights(const char *name)
     return dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0);
 }
 
+/* The path is the name of a file of that format, or standard output. */
 static bool names_file(const char *path, const char *extension)
 {
     size_t n = strlen(path);
@@ -49,6 +50,7 @@ enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_opt
     return VC_OK;
 }
 
+/* The folder that the output's folder lies in, which stays open: all further names are relative to it. */
 static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     size_t n = (size_t)(folder->base - folder->path);
@@ -66,6 +68,7 @@ static enum vc_status open_parent(struct vc_ctx *ctx, struct vc_outfolder *folde
     return VC_OK;
 }
 
+/* path is the folder or lies in it; both are real paths. */
 static bool is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
@@ -133,10 +136,12 @@ static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder 
     return VC_OK;
 }
 
+/* What lies in a folder that may have to go. */
 struct content {
     bool any, weights, repository;
 };
 
+/* Only the names at the top are looked at. */
 static enum vc_status look_inside(struct vc_ctx *ctx, const struct vc_outfolder *folder, struct content *content)
 {
     DIR *dir = opendir(folder->path);
@@ -202,7 +207,7 @@ out:
     return status;
 }
 
-/* Without slashes at the end. */
+/* Cuts slashes at the end and finds the last part of the path. */
 static enum vc_status split(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     size_t n = strlen(folder->path);

@@ -12,6 +12,7 @@
 
 /* ---- varints ---- */
 
+/* 7 bits per byte, lowest first: 96 01 is 150. */
 size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value)
 {
     uint64_t v = 0;
@@ -58,7 +59,7 @@ void vc_wire_close(struct vc_wire *wire)
     }
 }
 
-/* Up to `want` bytes from `at` on are in the window, fewer at the end of the file; *p points to them. */
+/* *p points to up to `want` bytes from `at` on, in the window, fewer at the end of the file. */
 static enum vc_status look(struct vc_wire *wire, uint64_t at, size_t want, const unsigned char **p, size_t *n)
 {
     uint64_t left = at < wire->file->size_bytes ? wire->file->size_bytes - at : 0;
@@ -116,6 +117,7 @@ out:
     return status;
 }
 
+/* The next n bytes of *rest, as a span; nothing is read. */
 static enum vc_status take(struct vc_wire *wire, struct vc_span *rest, uint64_t n, struct vc_span *data)
 {
     if (n > rest->n) {
@@ -129,6 +131,7 @@ static enum vc_status take(struct vc_wire *wire, struct vc_span *rest, uint64_t 
     return VC_OK;
 }
 
+/* A number of 4 or 8 bytes. */
 static enum vc_status take_fixed(struct vc_wire *wire, struct vc_span *rest, size_t n, struct vc_field *field)
 {
     unsigned char bytes[8] = {0};
@@ -141,7 +144,7 @@ out:
     return status;
 }
 
-/* Number and wire type; 4 (the end of a group) only where `group_end` allows it. */
+/* Number and wire type of the next field; type 4 (the end of a group) only where group_end allows it. */
 static enum vc_status take_tag(struct vc_wire *wire, struct vc_span *rest, bool group_end, uint32_t *number,
                                unsigned *type)
 {
@@ -165,6 +168,7 @@ out:
     return status;
 }
 
+/* What follows the tag of a field that is no group. */
 static enum vc_status take_simple(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     uint64_t n;
@@ -189,7 +193,7 @@ out:
     return status;
 }
 
-/* Everything up to the end of the group, which may hold groups. */
+/* Everything up to the end of the group, which may hold groups; a stack of their numbers says which one ends. */
 static enum vc_status skip_group(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     uint32_t open[VC_WIRE_MAX_GROUPS];

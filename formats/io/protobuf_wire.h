@@ -19,6 +19,7 @@
 #define VC_WIRE_WINDOW_BYTES ((size_t)16 << 10)
 #define VC_WIRE_MAX_GROUPS   32 /* groups within groups */
 
+/* The lowest three bits of a tag. */
 enum vc_wire_type {
     VC_WIRE_VARINT = 0,
     VC_WIRE_FIXED64 = 1,
@@ -27,7 +28,7 @@ enum vc_wire_type {
     VC_WIRE_FIXED32 = 5
 };
 
-/* One thread at a time; for another thread another reader of the same file. */
+/* A reader of one file. One thread at a time; for another thread another reader of the same file. */
 struct vc_wire {
     struct vc_ctx *ctx;
     const struct vc_infile *file;
@@ -41,6 +42,7 @@ struct vc_span {
     uint64_t at, n;
 };
 
+/* A field that was found; its bytes are still in the file. */
 struct vc_field {
     uint32_t number; /* 1 to 2^29 - 1 */
     enum vc_wire_type type;
@@ -72,6 +74,7 @@ size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value);
 /* Writing, to the end of `text`; failures stay in text->status. */
 size_t vc_wire_varint_bytes(uint64_t value);
 void vc_wire_put_varint(struct vc_text *text, uint64_t value);
+/* Number and type, as a varint: field 7 of type 2 is 3a. */
 void vc_wire_put_tag(struct vc_text *text, uint32_t number, enum vc_wire_type type);
 void vc_wire_put_int(struct vc_text *text, uint32_t number, uint64_t value);
 void vc_wire_put_bytes(struct vc_text *text, uint32_t number, const void *data, size_t n);

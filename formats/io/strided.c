@@ -14,12 +14,14 @@
 /* One system call costs about as much as reading this many cached bytes. */
 #define FAR_BYTES ((uint64_t)4096)
 
+/* A dimension of a box. */
 struct dim {
     uint64_t n;
     uint64_t step;  /* bytes in the file */
     size_t to_step; /* bytes in the destination */
 };
 
+/* One read. */
 struct gather {
     struct vc_ctx *ctx;
     const struct vc_strided *array;
@@ -29,7 +31,7 @@ struct gather {
     bool near; /* pieces of a box lie so near each other that reading what is between them pays */
 };
 
-/* `need` bytes of the storage from pos on; at most a window. */
+/* *out points to `need` bytes of the storage from pos on, at most a window, valid until the next call. */
 static enum vc_status fetch(struct gather *g, uint64_t pos, size_t need, const unsigned char **out)
 {
     enum vc_status status = VC_OK;

@@ -1,4 +1,7 @@
-/* strided.h - elements of an array with any strides, read by range in C order and with bounded memory. */
+/* strided.h - elements of an array with any strides, read by range in C order and with bounded memory. The PyTorch
+ * reader uses it for views.
+ *
+ *     shape (2, 3), strides (1, 2), a transposed matrix:   storage  a b c d e f   ->   a c e b d f */
 #ifndef VC_FORMATS_STRIDED_H
 #define VC_FORMATS_STRIDED_H
 
@@ -7,6 +10,7 @@
 /* Memory that a read takes. */
 #define VC_STRIDED_WINDOW_BYTES ((size_t)64 << 10)
 
+/* Where an array lies in a file. */
 struct vc_strided {
     const struct vc_infile *file;
     uint64_t offset;   /* of the storage in the file */

@@ -37,6 +37,7 @@ static struct {
     char name[VC_TEMPORARY_BYTES];
 } temporaries[VC_TEMPORARIES];
 
+/* Finds a free slot without a lock: a signal handler may read the table at any moment. */
 int vc_temporary_take(int folder, enum vc_temporary_kind kind)
 {
     static atomic_uint serial;

@@ -66,6 +66,7 @@ static uint32_t note_crc(const struct vc_zip_entry *entry, uint32_t crc, bool *c
     return entry->crc;
 }
 
+/* Into memory at once: for small members (manifests, pickles) and those that are needed whole. */
 enum vc_status vc_zip_read_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                   unsigned char *dst, bool *crc_wrong)
 {
@@ -113,6 +114,7 @@ size_t vc_spool_bytes(void)
     return 2 * VC_ZIP_BLOCK_BYTES + vc_inflate_bytes();
 }
 
+/* Appends to the spool file. */
 static enum vc_status spool_write(struct vc_ctx *ctx, struct vc_spool *spool, const unsigned char *data, size_t n)
 {
     while (n > 0) {
@@ -165,6 +167,7 @@ out:
     return status;
 }
 
+/* Reads a stored member through and compares its CRC. */
 static enum vc_status check_stored(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                    bool *crc_wrong)
 {
@@ -197,6 +200,7 @@ enum vc_status vc_zip_check_member(struct vc_ctx *ctx, const struct vc_infile *f
                                           : inflate_to_spool(ctx, NULL, file, entry, crc_wrong);
 }
 
+/* The lock is held while the member is inflated: others that want the same one wait, and find it done. */
 enum vc_status vc_spool_need(struct vc_ctx *ctx, struct vc_spool *spool, const struct vc_infile *file,
                              const struct vc_zip_entry *entry, uint64_t skip, _Atomic bool *done, uint64_t *offset,
                              bool *crc_wrong)

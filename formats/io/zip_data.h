@@ -22,6 +22,7 @@ struct vc_zip_fill {
     size_t buffer_bytes;
 };
 
+/* vc_inflate_fill_fn for a struct vc_zip_fill. */
 enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned char **data, size_t *n);
 
 /* After vc_inflate_read of everything: the stream must end where the member does, and its CRC must be right. */

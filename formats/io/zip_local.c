@@ -20,17 +20,20 @@
 #define SKIP_BYTES   2048
 #define WINDOW_BYTES ((size_t)256 << 10)
 
+/* A part of the file in memory: several headers that lie near each other are read at once. */
 struct window {
     uint64_t offset;
     size_t n;
     unsigned char *data;
 };
 
+/* Members in the order of the file. */
 struct order {
     uint64_t offset;
     size_t entry;
 };
 
+/* State of one walk over the members. */
 struct visit {
     struct vc_ctx *ctx;
     const struct vc_infile *file;
@@ -73,6 +76,7 @@ static uint64_t expected_end(const struct vc_zip *zip, const struct vc_zip_entry
     return vc_min_u64(end, zip->directory_offset);
 }
 
+/* Bytes from..to of the file are in the window. */
 static enum vc_status load(struct visit *v, uint64_t from, uint64_t to)
 {
     enum vc_status status = VC_OK;
@@ -111,6 +115,7 @@ static enum vc_status load_headers(struct visit *v, size_t i)
 
 /* ------------------------------------------------------------------------------------------------ comparing */
 
+/* Fails with the two values of a field. */
 static enum vc_status differs(struct vc_ctx *ctx, const char *what, uint64_t local, uint64_t central)
 {
     return vc_fail(ctx, VC_E_FORMAT, "local header and directory disagree about the %s: %" PRIu64 " and %" PRIu64, what,
@@ -123,6 +128,7 @@ static bool same(const struct vc_zip_entry *entry, uint64_t local, uint64_t cent
     return local == central || (local == 0 && (entry->flags & FLAG_DESCRIPTOR) != 0);
 }
 
+/* Sizes of the local header at p, or of its zip64 field, are those of the directory. */
 static enum vc_status check_sizes(struct vc_ctx *ctx, const struct vc_zip_entry *entry, const unsigned char *p,
                                   const struct vc_zip_extra *extra64)
 {
@@ -156,6 +162,7 @@ static enum vc_status check_sizes(struct vc_ctx *ctx, const struct vc_zip_entry 
     return VC_OK;
 }
 
+/* The zip64 field of a local header; out->data NULL: it has none. */
 static enum vc_status find64(struct vc_ctx *ctx, const unsigned char *extra, size_t n, struct vc_zip_extra *out)
 {
     struct vc_zip_extra field;
@@ -207,7 +214,8 @@ out:
     return status;
 }
 
-/* With or without signature, with sizes of 32 or 64 bits: the file does not tell which, the values do. */
+/* Length of the data descriptor at p, 0: that is none. It comes with or without signature, with sizes of 32 or 64 bits:
+ * the file does not tell which, the values do. */
 static size_t descriptor_bytes(const struct vc_zip_entry *entry, const unsigned char *p, size_t n)
 {
     size_t signature;
@@ -255,7 +263,8 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ visiting */
 
-/* Member i in the order of the file. *head: its first bytes, in the window. */
+/* Member i in the order of the file: reads and checks its local header, sets its offsets. *head: its first bytes, in
+ * the window. */
 static enum vc_status visit_local(struct visit *v, size_t i, const unsigned char **head, size_t *n_head)
 {
     struct vc_zip_entry *entry = &v->zip->entries[v->order[i].entry];
@@ -327,6 +336,7 @@ static enum vc_status tell_member(struct vc_ctx *ctx, enum vc_status status, con
     return status == VC_OK || vc_collecting(ctx) ? status : vc_context(ctx, "member '%s'", entry->name);
 }
 
+/* A member was found broken already, so its end is not known. */
 static bool has_broken(const struct vc_zip *zip)
 {
     size_t i = 0;

@@ -1,4 +1,10 @@
-/* zip_read.c - end records and central directory of a zip file; zip_local.c checks the members' own headers. */
+/* zip_read.c - end records and central directory of a zip file; zip_local.c checks the members' own headers. The bytes
+ * of the records: zip_read.h.
+ *
+ *     50 4b 05 06 | disk | disk | members here | members | bytes of the directory | its offset | bytes of the comment |
+ * comment 4      6      8             10        12                       16           20                     22
+ *
+ * The end record is looked for from the end of the file: its comment has to reach the last byte exactly. */
 #include "formats/io/zip_read.h"
 
 #include <inttypes.h>
@@ -64,12 +70,14 @@ static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *tail, si
     return VC_OK;
 }
 
-/* The plain record must agree with the zip64 record, or hold the mark "too large" in that field. */
+/* A field of the plain record agrees with the zip64 record, or holds the mark "too large". */
 static bool agrees(uint64_t plain, uint64_t mark, uint64_t value)
 {
     return plain == mark || plain == value;
 }
 
+/* The zip64 end record, whose place its locator tells. *limit becomes the place where the end records begin, which is
+ * where the directory has to end. */
 static enum vc_status read_end64(struct vc_ctx *ctx, const struct vc_infile *file, const unsigned char *locator,
                                  uint64_t locator_offset, const unsigned char *end, struct directory *out,
                                  uint64_t *limit)
@@ -107,6 +115,7 @@ out:
     return status;
 }
 
+/* The end record of an archive without zip64. */
 static enum vc_status read_end(struct vc_ctx *ctx, const unsigned char *end, struct directory *out)
 {
     if (vc_le16(end + 4) != 0 || vc_le16(end + 6) != 0 || vc_le16(end + 8) != vc_le16(end + 10)) {
@@ -118,7 +127,7 @@ static enum vc_status read_end(struct vc_ctx *ctx, const unsigned char *end, str
     return VC_OK;
 }
 
-/* Finds the directory and checks that it ends where the end records start. */
+/* Finds the directory and checks that it ends where the end records start: nothing can hide between them. */
 static enum vc_status locate(struct vc_ctx *ctx, const struct vc_infile *file, struct directory *out)
 {
     size_t n = (size_t)vc_min_u64(file->size_bytes, END_BYTES + LOCATOR_BYTES + MAX_COMMENT);
@@ -181,7 +190,7 @@ enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra,
     return VC_OK;
 }
 
-/* A second name that other readers would believe. */
+/* An Info-ZIP "Unicode path" field is a second name that other readers would believe, so it has to be the same one. */
 static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_extra *extra, const char *name, size_t n)
 {
     if (extra->n < 5 || vc_le32(extra->data + 1) != vc_crc32(0, name, n)) {
@@ -193,7 +202,8 @@ static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_e
     return VC_OK;
 }
 
-/* Sizes, offset and disk that did not fit into the record, in this order, only those. */
+/* Sizes and offset that did not fit into the record: they are in the field in this order, only those that have the
+ * mark. */
 static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry,
                              bool has_disk)
 {
@@ -220,7 +230,7 @@ static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extr
     return VC_OK;
 }
 
-/* has_disk: the number of the member's disk is in the zip64 field. */
+/* The extra field of a record. has_disk: the number of the member's disk is in the zip64 field. */
 static enum vc_status read_extras(struct vc_ctx *ctx, const unsigned char *data, size_t n, bool has_disk,
                                   struct vc_zip_entry *entry)
 {
@@ -253,6 +263,7 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ directory */
 
+/* A member that can be read: not encrypted, stored or deflated, inside the file, of sizes that are possible. */
 static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry *entry, uint64_t directory_offset)
 {
     uint64_t bound;
@@ -358,6 +369,7 @@ enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const c
     return vc_collect(ctx, status, id, !ok ? NULL : n < sizeof name ? name : entry->name);
 }
 
+/* All records. With findings, one that cannot be read ends the list, since nobody knows where the next one is. */
 static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip *zip)
 {
     char *names = zip->names;
@@ -404,6 +416,7 @@ out:
     return status;
 }
 
+/* End records, directory, then each of its records. */
 enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip)
 {
     struct directory where = {0, 0, 0};

@@ -5,8 +5,25 @@
  *     central record | name | extra | comment                once per member: "the directory"
  *     [zip64 end record] [zip64 locator] end record [comment] up to the last byte of the file
  *
+ *     offset in      local  central     bytes  what
+ *                        0        0         4  50 4b 03 04 (local), 50 4b 01 02 (central)
+ *                        -        4         2  made by
+ *                        4        6         2  version needed
+ *                        6        8         2  flags: 0x0008 sizes behind the data, 0x0800 the name is UTF-8
+ *                        8       10         2  method: 0 stored, 8 deflated
+ *                       10       12         4  time and date
+ *                       14       16         4  CRC-32 of the plain bytes
+ *                       18       20         4  packed size; ff ff ff ff: in the zip64 field
+ *                       22       24         4  size
+ *                       26       28         2  bytes of the name
+ *                       28       30         2  bytes of the extra field
+ *                        -       32        10  bytes of the comment, disk, attributes
+ *                        -       42         4  offset of the local header
+ *                       30       46         .  name, extra field
+ *
  * Stored (0) and deflated (8) members only, no encryption. Member data is not read here. Names may repeat: the caller
- * knows what a name means to it. */
+ * knows what a name means to it. formats.c opens every archive with this, then the npz or the PyTorch reader goes on.
+ */
 #ifndef VC_FORMATS_ZIP_READ_H
 #define VC_FORMATS_ZIP_READ_H
 
@@ -21,6 +38,7 @@
 /* How many of a member's first (compressed) bytes the visitor is sure to get, if there are so many. */
 #define VC_ZIP_HEAD_BYTES 192
 
+/* A member, as its record in the directory says. */
 struct vc_zip_entry {
     char *name; /* NUL-terminated, valid UTF-8, not empty */
     uint32_t name_bytes;
@@ -35,6 +53,7 @@ struct vc_zip_entry {
     bool broken;          /* only while findings are collected: it is not visited */
 };
 
+/* An open archive: its members. The file stays the caller's. */
 struct vc_zip {
     size_t n;
     struct vc_zip_entry *entries; /* in the order of the directory */

@@ -11,6 +11,7 @@
 
 #define FLAGS_UNSURE 0x2069 /* encrypted, sizes behind the data, a patch, masked */
 
+/* A walk over local headers, from the first byte of the file on. */
 struct walk {
     struct vc_ctx *ctx;
     const struct vc_infile *file;
@@ -38,6 +39,7 @@ static bool take_sizes(const struct walk *w, const unsigned char *extra, size_t 
     return false;
 }
 
+/* The header can be believed without a directory. */
 static bool is_sane(const struct vc_zip_entry *entry)
 {
     return (entry->flags & FLAGS_UNSURE) == 0 && entry->name_bytes != 0 &&

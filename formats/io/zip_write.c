@@ -1,4 +1,8 @@
-/* zip_write.c - local headers, directory and end records of zip. PKWARE APPNOTE 4.3 and 4.5.3.
+/* zip_write.c - local headers, directory and end records of zip (PKWARE APPNOTE 4.3 and 4.5.3). The offsets:
+ * zip_read.h.
+ *
+ *     50 4b 03 04 14 00 00 00 00 00 00 00 21 00 | crc | packed | size | 05 00 | 1d 00 | w.npy | 35 d9 19 00 40 00 00
+ * ... local header, version 2.0, stored, 1980-01-01                      name    extra          padding up to 64
  *
  *     local    PK\3\4 needed flags method time date crc packed size name_len extra_len | name | [zip64] [padding]
  *     central  PK\1\2 made_by needed flags method time date crc packed size name_len extra_len comment_len disk
@@ -26,6 +30,7 @@
 #define VC_DATE_1980_01_01 0x0021
 #define VC_MODE_FILE       ((uint32_t)0100644 << 16)
 
+/* Names in ASCII need no flag, and get none: older readers look at it. */
 static bool is_ascii(const struct vc_zip_member *member)
 {
     size_t i = 0;
@@ -36,6 +41,7 @@ static bool is_ascii(const struct vc_zip_member *member)
     return i == member->name_bytes;
 }
 
+/* The value for a field of 32 bits, or the mark that it is in the zip64 field. */
 static uint32_t or_limit32(uint64_t x)
 {
     return x < VC_LIMIT32 ? (uint32_t)x : VC_LIMIT32;
@@ -46,6 +52,7 @@ static uint16_t or_limit16(uint64_t x)
     return x < VC_LIMIT16 ? (uint16_t)x : VC_LIMIT16;
 }
 
+/* A padding field has at least 6 bytes, so a gap that is shorter is made a whole 64 longer. */
 bool vc_zip_place(struct vc_zip_member *member, uint64_t offset, uint64_t largest_bytes)
 {
     uint64_t header;
@@ -73,6 +80,7 @@ static void put_common(const struct vc_zip_member *member, unsigned char *dst)
     vc_put_le32(dst + 8, member->crc);
 }
 
+/* Header, name, zip64 field, padding field: up to data_offset. */
 void vc_zip_put_local(const struct vc_zip_member *member, unsigned char *dst)
 {
     size_t total = (size_t)(member->data_offset - member->local_offset);

@@ -20,6 +20,7 @@
 #define VC_ZIP_CENTRAL_MAX ((size_t)46 + 28)
 #define VC_ZIP_END_MAX     ((size_t)56 + 20 + 22)
 
+/* A member of an archive that is being written; filled by its writer (npz_write.c, torch_write.c). */
 struct vc_zip_member {
     const char *name; /* UTF-8 */
     size_t name_bytes;

@@ -1,12 +1,28 @@
-/* onnx.h - what reader and writer of ONNX share. Layout: docs/formats.md; field numbers: onnx.proto.
+/* onnx.h - what reader and writer of ONNX share. The format in words: docs/formats.md; field numbers: onnx.proto;
+ * varints and tags: formats/io/protobuf_wire.h.
  *
- *     ModelProto    ir_version 1, graph 7, opset_import 8, ...
- *       GraphProto  node 1, initializer 5, input 11, output 12, value_info 13, ...
+ *     08 08                              ModelProto.ir_version (field 1): 8
+ *     3a ..                              ModelProto.graph (7), a GraphProto:
+ *        0a ..                             node (1): op_type "MatMul", inputs "x", "w", output "y"
+ *        2a ..                             initializer (5), a TensorProto:
+ *           08 02 08 03                      dims (1): 2, 3
+ *           10 01                            data_type (2): 1, FLOAT
+ *           42 01 77                         name (8): "w"
+ *           4a 18 ..                         raw_data (9): 24 bytes of values
+ *        5a ..                             input (11);  62 ..  output (12);  6a ..  value_info (13)
+ *     42 04 0a 00 10 0d                  opset_import (8): domain "", version 13
  *
  * The tensors of a model are the initializers of its main graph, and what Constant nodes hold there of floats with two
- * dimensions or more; below, "initializer" means both. Where an initializer reaches the graph through nodes
- * of its own (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it.
- * Everything else stays in the file, and is copied from there when a new one is written. */
+ * dimensions or more; below, "initializer" means both. Where an initializer reaches the graph through nodes of its own
+ * (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it. Everything else
+ * stays in the file, and is copied from there when a new one is written.
+ *
+ *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
+ * onnx_symbols.c
+ *               -> onnx_links.c with onnx_patterns.c: the model's tensors
+ *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_layout.c with onnx_messages.c:
+ * pieces
+ */
 #ifndef VC_FORMATS_ONNX_H
 #define VC_FORMATS_ONNX_H
 
@@ -82,6 +98,7 @@ enum {
     ONNX_N_TYPES = 27
 };
 
+/* An element type of ONNX, by its number in data_type. */
 struct onnx_type {
     const char *name;     /* as onnx.proto has it; NULL: there is no such type */
     enum vc_dtype dtype;  /* VC_DTYPE_RAW: not shown as a tensor, only carried over */
@@ -94,6 +111,7 @@ extern const struct onnx_type vc_onnx_types[ONNX_N_TYPES];
 /* The number of the type that elements of that dtype have; 0: none. */
 uint32_t vc_onnx_type_of(enum vc_dtype dtype);
 
+/* Where the values of a tensor are. */
 enum onnx_place {
     ONNX_PLACE_SPAN,    /* one run of bytes of the model file: raw_data, or packed floats */
     ONNX_PLACE_NUMBERS, /* float_data, int32_data, ... taken apart number by number, front to back */
@@ -136,6 +154,7 @@ struct onnx_symbol {
     bool graph_input;   /* of the main graph */
 };
 
+/* All names of the file, each once. */
 struct onnx_symbols {
     struct onnx_symbol *list;
     size_t n, capacity;
@@ -145,7 +164,7 @@ struct onnx_symbols {
 
 enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
 
-/* A node of the main graph that could stand between an initializer and its name. */
+/* A node of the main graph that could stand between an initializer and its name. Others are not kept. */
 struct onnx_node {
     struct vc_span field;
     enum onnx_op op;
@@ -158,7 +177,7 @@ struct onnx_node {
 
 #define ONNX_LINK_NODES 5
 
-/* How an initializer reaches the graph; by tensor of the model. */
+/* How an initializer reaches the graph, by tensor of the model: through which nodes, and under which name. */
 struct onnx_link {
     size_t tensor; /* of `tensors` */
     size_t name;   /* symbol */
@@ -197,7 +216,7 @@ struct onnx_use {
     bool output;
 };
 
-/* While a file is opened. */
+/* State while a file is opened, passed to all parts of the reader. */
 struct onnx_reader {
     struct vc_ctx *ctx;
     struct onnx *self;
@@ -292,6 +311,7 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
 
 /* ---- onnx_write.c ---- */
 
+/* The writer of the onnx row (onnx_read.c). Only ONNX becomes ONNX: no other format has a graph. */
 enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out);
 

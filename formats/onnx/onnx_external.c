@@ -1,8 +1,11 @@
 /* onnx_external.c - values of a tensor that lie in another file: external_data of a TensorProto.
  *
+ *     external_data: ("location", "model.onnx.data"), ("offset", "4096"), ("length", "24")      strings, all of them
+ *     data_location: 1
+ *
  * The location is a path inside the model's folder, and nothing else: what a stranger's model names must not make the
  * program read other files of its user. Links are followed, as they are for shards: a model cannot bring any, caches
- * consist of them. */
+ * consist of them. Called by onnx_tensor.c. */
 #define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +26,7 @@
 
 /* ---- entries ---- */
 
-/* Digits only: no sign, no blank, no exponent. */
+/* A number as digits only: no sign, no blank, no exponent. */
 static enum vc_status take_size(const struct onnx_reader *r, const char *what, const char *digits, bool *seen,
                                 uint64_t *value)
 {
@@ -94,6 +97,7 @@ out:
 
 /* ---- files ---- */
 
+/* Opened at the first tensor that needs it; locations are relative to it. */
 static enum vc_status open_model_folder(struct onnx_reader *r)
 {
     const char *slash = strrchr(r->path, '/');
@@ -118,6 +122,7 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
     return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
 }
 
+/* Refuses absolute paths and any ".." in the location. */
 static enum vc_status check_location(const struct onnx_reader *r, const char *location)
 {
     const char *part = location;
@@ -141,6 +146,7 @@ static enum vc_status check_location(const struct onnx_reader *r, const char *lo
     return VC_OK;
 }
 
+/* Only files are read, and not the model file itself. */
 static enum vc_status check_file(const struct onnx_reader *r, const char *location, const struct stat *st)
 {
     const struct vc_infile *model = r->self->file;
@@ -154,6 +160,7 @@ static enum vc_status check_file(const struct onnx_reader *r, const char *locati
     return VC_OK;
 }
 
+/* Opens it relative to the model's folder. O_NONBLOCK: a pipe is refused, not waited for. */
 static enum vc_status open_external(struct onnx_reader *r, const char *location, struct vc_infile **out)
 {
     struct vc_infile *file = vc_alloc(r->ctx, VC_TAG_MISC, sizeof *file);

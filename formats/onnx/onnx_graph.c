@@ -12,6 +12,8 @@
 
 /* ---- tensors that are only carried over ---- */
 
+/* Called for tensors inside nodes and inner graphs. Counts the large ones for a note, and those with values in another
+ * file, which the writer cannot take along. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
     struct vc_span rest = field->data;
@@ -36,6 +38,7 @@ out:
     return status;
 }
 
+/* A SparseTensorProto is two tensors, values and indices; its name is that of the values. */
 enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
     struct vc_span rest = field->data;
@@ -108,7 +111,7 @@ out:
 
 /* ---- initializers ---- */
 
-/* Its name first, for the sentences about everything else. */
+/* Looks for the name of a TensorProto first, so that sentences about everything else can begin with it. */
 static enum vc_status find_name(struct onnx_reader *r, struct vc_span message, const char **name)
 {
     struct vc_field f;
@@ -127,7 +130,8 @@ out:
     return status;
 }
 
-/* `constant`: the symbol whose name it has instead of its own; else ONNX_NONE. */
+/* Parses a TensorProto and adds it to the tensors. constant: the symbol of the Constant node's output, whose name it
+ * gets; else ONNX_NONE. With findings, one that is damaged is left out. */
 static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *field, size_t constant)
 {
     struct onnx *self = r->self;
@@ -173,7 +177,7 @@ out:
     return status;
 }
 
-/* Floats of two dimensions or more. */
+/* Floats of two dimensions or more: other constants are axes, shapes and small numbers. */
 static enum vc_status looks_like_weights(struct onnx_reader *r, struct vc_span message, bool *yes)
 {
     enum vc_dtype dtype = VC_DTYPE_RAW;
@@ -193,6 +197,7 @@ out:
     return status;
 }
 
+/* The field of the tensor is the whole node then, which is what the writer replaces. */
 enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
                                      size_t symbol)
 {
@@ -221,6 +226,8 @@ out:
 
 /* ---- graphs ---- */
 
+/* A field of a GraphProto. depth 0: the main graph, whose initializers become tensors; in graphs below it only names
+ * are counted. */
 static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
@@ -256,6 +263,7 @@ out:
     return status;
 }
 
+/* Goes over the fields of a graph, the main one (depth 0) or one inside a node. */
 enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth)
 {
     struct vc_field field;

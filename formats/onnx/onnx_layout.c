@@ -34,6 +34,7 @@ struct layout {
 
 /* ---- pieces ---- */
 
+/* Appends a piece, or makes the last one longer where the bytes follow each other. */
 static enum vc_status add_piece(struct layout *l, enum onnx_piece_kind kind, uint64_t from, uint64_t n)
 {
     struct onnx_sink *self = l->self;
@@ -53,6 +54,7 @@ out:
     return status;
 }
 
+/* Bytes of the source file. */
 static enum vc_status add_copy(struct layout *l, struct vc_span span)
 {
     return add_piece(l, ONNX_PIECE_COPY, span.at, span.n);
@@ -68,6 +70,7 @@ static enum vc_status add_literal(struct layout *l, size_t from)
 
 /* ---- initializers ---- */
 
+/* A field of TensorProto that holds values or says where they are. */
 static bool is_value_field(uint32_t number)
 {
     switch (number) {
@@ -85,6 +88,7 @@ static bool is_value_field(uint32_t number)
     }
 }
 
+/* A field of TensorProto that onnx_messages.c makes anew for changed tensors. */
 static bool is_header_field(uint32_t number)
 {
     return number == ONNX_TENSOR_DIMS || number == ONNX_TENSOR_TYPE || number == ONNX_TENSOR_NAME;
@@ -278,6 +282,7 @@ out:
     return status;
 }
 
+/* A node of the source: it may be a Constant that is a tensor, one that goes, or one that is copied. */
 static enum vc_status add_node(struct layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
@@ -295,6 +300,7 @@ static enum vc_status add_node(struct layout *l, const struct vc_field *field)
     return add_copy(l, field->all);
 }
 
+/* A field of the source's graph. */
 static enum vc_status add_field(struct layout *l, const struct vc_field *field)
 {
     switch (field->number) {
@@ -310,6 +316,7 @@ static enum vc_status add_field(struct layout *l, const struct vc_field *field)
     }
 }
 
+/* The nodes that make floats of changed tensors. */
 static enum vc_status add_new_nodes(struct layout *l)
 {
     struct onnx_sink *self = l->self;
@@ -343,6 +350,7 @@ static enum vc_status add_new_inputs(struct layout *l)
     return add_literal(l, from);
 }
 
+/* All fields of the new graph. */
 static enum vc_status add_graph(struct layout *l)
 {
     struct vc_span rest = l->self->source->graph;
@@ -381,6 +389,7 @@ static enum vc_status put_length(struct layout *l, size_t first, size_t end)
     return self->literals.status;
 }
 
+/* Each piece behind the one before it; outputs learn where their bytes go. */
 static void place_pieces(struct onnx_sink *self)
 {
     size_t i;
@@ -397,6 +406,8 @@ static void place_pieces(struct onnx_sink *self)
     }
 }
 
+/* The whole file. The graph's length is known only when all of its pieces are, so the piece before them is filled last.
+ */
 static enum vc_status add_model(struct layout *l)
 {
     struct onnx_sink *self = l->self;
@@ -421,6 +432,7 @@ out:
     return status;
 }
 
+/* Lays the file out with the present choice of what moves to external data. */
 static enum vc_status lay_out_once(struct layout *l)
 {
     struct onnx_sink *self = l->self;
@@ -439,6 +451,8 @@ static enum vc_status lay_out_once(struct layout *l)
     return add_model(l);
 }
 
+/* First with everything inside; a file that readers could not take is laid out again with its weights in a second one.
+ */
 enum vc_status vc_onnx_lay_out(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     struct layout l = {.ctx = ctx, .self = self, .r = {.ctx = ctx}};

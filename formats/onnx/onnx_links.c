@@ -1,5 +1,5 @@
-/* onnx_links.c - the tensors of the model, from initializers and the nodes that belong to them (onnx_patterns.c):
- * names, scales, output channels. */
+/* onnx_links.c - makes the tensors of the model from initializers and the nodes that belong to them (onnx_patterns.c):
+ * names, scales, output channels. The last step of opening a file. */
 #include "formats/onnx/onnx.h"
 
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
@@ -9,7 +9,7 @@ static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
 
 /* ---- tensors of the model ---- */
 
-/* The tensor has this way to its name now. */
+/* The tensor has this way to its name now, and the nodes on it belong to it alone. */
 static void join(struct onnx *self, const struct onnx_tensor *tensor, const struct onnx_link *way)
 {
     struct onnx_link *link = &self->links[tensor->index];
@@ -23,7 +23,8 @@ static void join(struct onnx *self, const struct onnx_tensor *tensor, const stru
     }
 }
 
-/* [1], [1, .., channels, .., 1] or [rows, groups]: what all formats here have for scales. The values are the same. */
+/* Scales get the shape that all formats here have for them: [1], [1, .., channels, .., 1] or [rows, groups]. The values
+ * are the same. */
 static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const struct vc_tensor *t,
                                   const struct vc_quant *quant, struct vc_tensor *scale)
 {
@@ -48,6 +49,7 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
     return VC_OK;
 }
 
+/* The codes' tensor becomes a quantized one: `quant` with its parts, which become companions of it. */
 static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
                              const struct onnx_quantized *q, struct vc_quant *quant)
 {
@@ -70,6 +72,7 @@ out:
     return status;
 }
 
+/* Looks at every node that was kept whether it ends a quantized tensor. */
 static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
 {
     size_t n_quants = 0;
@@ -90,6 +93,7 @@ out:
     return status;
 }
 
+/* Tensors that only a Cast makes wider get its output's name. */
 static void find_casts(struct onnx *self)
 {
     size_t i;
@@ -108,7 +112,7 @@ static void find_casts(struct onnx *self)
 
 /* ---- channel axes ---- */
 
-/* Where the consumers disagree, or say nothing, it is axis 0. */
+/* The axis that consumers of the tensor agree on; where they disagree, or say nothing, axis 0. */
 static unsigned channel_axis(const struct onnx_symbol *symbol, unsigned n_dims)
 {
     const unsigned axes[] = {0, 1, n_dims - 1, n_dims - 2};
@@ -126,6 +130,7 @@ static unsigned channel_axis(const struct onnx_symbol *symbol, unsigned n_dims)
     return found < n_dims ? found : 0;
 }
 
+/* The tensor as far as its own header tells. */
 static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, struct vc_tensor_io *io)
 {
     const struct onnx_tensor *tensor = &self->tensors[number];
@@ -145,7 +150,7 @@ static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, s
     self->links[tensor->index] = (struct onnx_link){.tensor = number, .name = tensor->symbol, .type = tensor->type};
 }
 
-/* What is known only now: names, axes, roles. */
+/* What is known only now: names, axes, roles, and why some should stay as they are. */
 static void finish_tensors(const struct onnx *self, struct vc_model *model)
 {
     size_t i;

@@ -1,5 +1,7 @@
-/* onnx_messages.c - bytes of the messages that a writer adds to an ONNX graph. Fields come in the order of their
- * numbers, as other writers have them. */
+/* onnx_messages.c - bytes of the messages that a writer adds to an ONNX graph: nodes, headers of tensors, inputs.
+ * Fields come in the order of their numbers, as other writers have them.
+ *
+ *     0a ..    node:  0a "w.int8" 0a "w.scale" 12 "w" 1a "w.dequantize" 22 "DequantizeLinear" 2a (axis 0) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +21,7 @@ static void put_message(struct vc_text *text, uint32_t number, struct vc_text *i
 
 /* ---- nodes ---- */
 
+/* An attribute that is an integer. */
 static void put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
 {
     struct vc_text a;
@@ -42,7 +45,7 @@ static unsigned group_axis(const struct vc_out_tensor *out)
     return axis;
 }
 
-/* A node before its attributes: all of it belongs to the weights `out`, of which `role` tells its place. */
+/* Begins a node: all of it belongs to the weights `out`, of which `role` tells its place. */
 static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
                        const char *const inputs[3], const char *output, struct vc_text *node)
 {
@@ -59,6 +62,7 @@ static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, cons
     vc_wire_put_string(node, ONNX_NODE_OP, op);
 }
 
+/* DequantizeLinear from codes, scale and zero point to floats. */
 static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
 {
     const struct vc_out_tensor *out = &self->outs->tensors[main];
@@ -78,6 +82,7 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
+/* A Cast to the type with that number. */
 static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *input,
                      const char *output, uint32_t type, struct vc_text *text)
 {
@@ -89,6 +94,7 @@ static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const 
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
+/* Sub or Mul of two values. */
 static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
                            const char *const inputs[3], const char *output, struct vc_text *text)
 {
@@ -164,6 +170,7 @@ static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_
     return main->n_dims;
 }
 
+/* The shape that an output has in the graph. */
 static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
@@ -190,6 +197,7 @@ void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text
     vc_wire_put_string(text, ONNX_TENSOR_NAME, self->out[out].name);
 }
 
+/* One pair of external_data. */
 static void put_entry(struct vc_ctx *ctx, struct vc_text *text, const char *key, const char *value)
 {
     struct vc_text entry;

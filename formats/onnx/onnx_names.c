@@ -40,6 +40,7 @@ bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
     return self->outs->tensors[out].quant.scheme != VC_SCHEME_NONE;
 }
 
+/* DequantizeLinear with a scale per channel needs opset 13, with one scale 10; older graphs get Cast and Mul. */
 bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
 {
     bool channels = self->outs->tensors[out].quant.granularity == VC_GRANULARITY_CHANNEL;
@@ -47,6 +48,7 @@ bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
     return vc_onnx_is_quantized(self, out) && self->source->opset < (channels ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
 }
 
+/* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
 bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
 {
     uint32_t type = vc_onnx_is_quantized(self, out) ? ONNX_FLOAT : vc_onnx_type_of(self->outs->tensors[out].dtype);
@@ -56,7 +58,8 @@ bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
 
 /* ---- what the version allows ---- */
 
-/* Groups run along the rows of axis 0, flattened; blocks of ONNX along one axis. */
+/* Groups run along the rows of axis 0, flattened; ONNX has blocks along one axis. Both are the same where only one axis
+ * behind axis 0 is longer than 1. */
 static bool groups_fit(const struct vc_out_tensor *t)
 {
     unsigned n_long = 0;
@@ -68,7 +71,7 @@ static bool groups_fit(const struct vc_out_tensor *t)
     return n_long <= 1;
 }
 
-/* `instead`: what needs less; "" if nothing does. */
+/* Refuses what the graph's version has no operator for. instead: what needs less, "" if nothing does. */
 static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *what,
                                    unsigned needed, const char *instead)
 {
@@ -79,6 +82,7 @@ static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *s
         name, what, needed, self->source->opset, instead);
 }
 
+/* What int8 needs of the graph's version. */
 static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
 {
     bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
@@ -101,6 +105,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
     return VC_OK;
 }
 
+/* What the new type of an output needs of it. */
 static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
@@ -122,6 +127,7 @@ out:
 
 /* ---- names ---- */
 
+/* No value of the new graph has that name. */
 static bool is_free(const struct onnx_sink *self, const char *name)
 {
     size_t symbol = vc_onnx_symbol_find(&self->source->symbols, name);
@@ -149,6 +155,8 @@ static const char *suffix_of(enum vc_dtype dtype)
     return dtype == VC_DTYPE_I8 ? ".int8" : dtype == VC_DTYPE_F16 ? ".f16" : dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
 }
 
+/* Names for the initializer of a changed tensor and for the values between the nodes behind it; the last of these nodes
+ * makes the tensor's own name. */
 static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
@@ -176,6 +184,7 @@ out:
 
 /* ---- what goes ---- */
 
+/* The nodes on the tensor's old way go, and the names that they made for each other. */
 static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
 {
     size_t k;
@@ -188,6 +197,8 @@ static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
     }
 }
 
+/* Which names and nodes the new graph has no more. A tensor of the graph cannot be left out, unless it was a part of a
+ * quantized one. */
 static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
@@ -216,6 +227,7 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
     return VC_OK;
 }
 
+/* First what goes, so that its names are free for what comes. */
 enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct vc_out_list *outs = self->outs;

@@ -1,5 +1,10 @@
-/* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used, which axis
- * its output channels are, and which nodes only turn an initializer into another type. */
+/* onnx_nodes.c - what the nodes of an ONNX graph say about the tensors they use: how often each is used, which axis its
+ * output channels are, and which nodes only turn an initializer into another type.
+ *
+ *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels
+ * last
+ *
+ * Called by onnx_graph.c for each node, also of graphs inside nodes, where only names are counted. */
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
@@ -19,6 +24,7 @@ struct node {
 
 /* ---- fields ---- */
 
+/* A short word into word[MAX_WORD + 1]; longer ones become "", which is none that matters. */
 static enum vc_status read_word(struct onnx_reader *r, const struct vc_field *field, const char *what, char *word)
 {
     enum vc_status status = vc_onnx_string_read(r, field, what);
@@ -32,6 +38,7 @@ static enum vc_status read_word(struct onnx_reader *r, const struct vc_field *fi
     return status;
 }
 
+/* An input or output goes onto the stack r->uses until the whole node is known. */
 static enum vc_status add_use(struct onnx_reader *r, const struct vc_field *field, bool output)
 {
     size_t symbol;
@@ -44,6 +51,8 @@ out:
     return status;
 }
 
+/* An attribute that is a number. One that is not known makes the node `odd`: it may mean more than its operator says.
+ */
 static void take_value(struct node *node, const char *name, int64_t value)
 {
     if (strcmp(name, "axis") == 0) {
@@ -107,6 +116,7 @@ out:
     return status;
 }
 
+/* A field of a NodeProto. */
 static enum vc_status take_field(struct onnx_reader *r, struct node *node, const struct vc_field *f, unsigned depth)
 {
     char domain[MAX_WORD + 1];
@@ -137,7 +147,7 @@ out:
 
 /* ---- what it means for its inputs ---- */
 
-/* Which axis of input k holds the output channels. */
+/* Which axis of input k holds the output channels of the operator; 0: it does not say. */
 static unsigned axis_of(const struct node *node, size_t k)
 {
     const char *op = node->op;
@@ -161,7 +171,8 @@ static unsigned axis_of(const struct node *node, size_t k)
     return strcmp(op, "Gather") == 0 && k == 0 ? ONNX_AXIS_0 : 0;
 }
 
-/* What input k is, if it is no matrix of weights: an error in it is not spread over a sum. */
+/* What input k is, if it is no matrix of weights ("bias"): an error in it is not spread over a sum, so it stays as it
+ * is. */
 static const char *beside_weights(const struct node *node, size_t k)
 {
     bool recurrent = strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0;
@@ -175,7 +186,7 @@ static const char *beside_weights(const struct node *node, size_t k)
                                     : NULL;
 }
 
-/* Inputs of nodes that compute on codes: scales would not survive being quantized themselves. */
+/* Input k of an operator that computes on codes: its scales would not survive being quantized themselves. */
 static bool is_for_codes(const struct node *node, size_t k)
 {
     static const char *const ops[] = {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"};
@@ -199,6 +210,7 @@ static bool is_for_codes(const struct node *node, size_t k)
     return false;
 }
 
+/* The node is complete: what it says about its inputs and outputs goes to their symbols. */
 static void count_uses(struct onnx_reader *r, const struct node *node)
 {
     size_t k = 0;
@@ -247,7 +259,7 @@ static bool is_step(const struct node *node, enum onnx_op *op)
     return false;
 }
 
-/* A node that could be what stands between an initializer and the graph. */
+/* Keeps the node if it could be what stands between an initializer and the graph. */
 static enum vc_status keep(struct onnx_reader *r, const struct node *node, const struct vc_field *field)
 {
     struct onnx *self = r->self;
@@ -288,6 +300,7 @@ out:
     return status;
 }
 
+/* A Constant node that holds a tensor. */
 static bool is_constant(const struct node *node)
 {
     return node->default_domain && strcmp(node->op, "Constant") == 0 && node->n_in == 0 && node->n_out == 1 &&

@@ -24,6 +24,7 @@ static struct onnx_tensor *own_tensor(const struct onnx *self, size_t symbol)
                : NULL;
 }
 
+/* Its type here. */
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
 {
     return vc_onnx_types[tensor->type].dtype;
@@ -70,6 +71,7 @@ static size_t node_before(const struct onnx *self, size_t symbol, enum onnx_op o
                : ONNX_NONE;
 }
 
+/* Another node on the way from the codes to the name. */
 static void add_node(struct onnx_link *link, size_t node)
 {
     link->node[link->n_nodes++] = node;
@@ -77,6 +79,7 @@ static void add_node(struct onnx_link *link, size_t node)
 
 /* ---- what scales mean ---- */
 
+/* Zero points have the shape of the scales. */
 static bool same_dims(const struct onnx_tensor *a, const struct onnx_tensor *b)
 {
     return a->n_dims == b->n_dims && (a->n_dims == 0 || memcmp(a->dims, b->dims, a->n_dims * sizeof *a->dims) == 0);
@@ -97,7 +100,8 @@ static bool blocks_fit(const struct onnx_tensor *codes, const struct onnx_tensor
     return axis != 0;
 }
 
-/* Of DequantizeLinear: one, one per index of `axis`, or blocks. */
+/* Sets the granularity of a DequantizeLinear: one scale, one per index of `axis`, or one per block. False: of a kind
+ * that no scheme here has. */
 static bool granularity_by_axis(const struct onnx *self, const struct onnx_node *node, const struct onnx_tensor *codes,
                                 const struct onnx_tensor *scale, struct vc_quant *quant)
 {
@@ -121,7 +125,7 @@ static bool granularity_by_axis(const struct onnx *self, const struct onnx_node 
            blocks_fit(codes, scale, (uint64_t)axis, (uint64_t)node->block_size);
 }
 
-/* Of Mul: the shape that is spread over the codes, from the last dimension on, says it. */
+/* The same of a Mul: the shape that is spread over the codes, from the last dimension on, says it. */
 static bool granularity_by_shape(const struct onnx_tensor *codes, const struct onnx_tensor *scale,
                                  struct vc_quant *quant)
 {
@@ -153,7 +157,7 @@ static bool is_scale_type(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
 }
 
-/* The parts have types and shapes that go together. */
+/* Codes, scale and zero point (`zero` is its symbol) have types and shapes that go together. */
 static bool parts_fit(struct onnx_quantized *q, size_t zero)
 {
     if (q->codes == NULL || q->scale == NULL || (zero != ONNX_NONE && q->zero == NULL) ||
@@ -165,6 +169,7 @@ static bool parts_fit(struct onnx_quantized *q, size_t zero)
     return true;
 }
 
+/* The node is a DequantizeLinear of three (two) tensors of its own. */
 static bool is_dequantize(const struct onnx *self, size_t number, struct onnx_quantized *q)
 {
     const struct onnx_node *node = &self->nodes[number];
@@ -216,6 +221,7 @@ static bool is_product(const struct onnx *self, size_t number, size_t value, siz
            granularity_by_shape(q->codes, q->scale, &q->quant);
 }
 
+/* Called by onnx_links.c for every node that was kept. */
 bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q)
 {
     const struct onnx_node *end = &self->nodes[node];

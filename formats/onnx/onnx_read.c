@@ -1,4 +1,5 @@
-/* onnx_read.c - opens an ONNX file as a model: the initializers of its main graph, in the order of the file.
+/* onnx_read.c - opens an ONNX file as a model: the initializers of its main graph, in the order of the file. The bytes:
+ * onnx.h.
  *
  * Values in raw_data and in external files are read by range; those kept as single numbers (float_data, ...) front to
  * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings, graphs
@@ -13,7 +14,7 @@
 
 /* ---- the outermost message ---- */
 
-/* OperatorSetIdProto: only the default domain counts here. */
+/* An OperatorSetIdProto: the version of the default domain is kept, others do not matter here. */
 static enum vc_status take_opset(struct onnx_reader *r, const struct vc_field *field)
 {
     struct vc_span rest = field->data;
@@ -40,6 +41,7 @@ out:
     return status;
 }
 
+/* A field of ModelProto. The graph is only noted: opsets may come behind it. */
 static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field)
 {
     struct onnx *self = r->self;
@@ -70,6 +72,7 @@ out:
     return status;
 }
 
+/* Goes over the fields of the file, then reads the graph. */
 static enum vc_status read_model(struct onnx_reader *r)
 {
     struct vc_span rest = {0, r->wire.file->size_bytes};
@@ -90,6 +93,7 @@ out:
 
 /* ---- reading values ---- */
 
+/* The initializer behind a tensor of the model. */
 static const struct onnx_tensor *tensor_of(const struct vc_model *model, size_t tensor)
 {
     const struct onnx *self = model->self;
@@ -103,6 +107,7 @@ static struct vc_span span_of(const struct onnx_tensor *tensor, enum vc_form for
     return form == VC_FORM_RAW && tensor->place != ONNX_PLACE_EXTERNAL ? tensor->message : tensor->values;
 }
 
+/* vc_source_ops.read, for tensors whose bytes are one run: in the model file or in an external one. */
 static enum vc_status onnx_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, enum vc_form form,
                                 uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
@@ -128,7 +133,7 @@ out:
     return vc_context(ctx, "%s", model->tensors[index].name);
 }
 
-/* Only tensors kept as numbers are streams. */
+/* A tensor that is being read front to back: one that is kept as single numbers. */
 struct vc_source_stream {
     const struct vc_model *model;
     size_t tensor;
@@ -157,6 +162,7 @@ static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model
     return VC_OK;
 }
 
+/* vc_source_ops.stream_read. The stream may be used by another worker than the one that opened it, one at a time. */
 static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes)
 {
     enum vc_status status;
@@ -173,6 +179,7 @@ out:
     return status;
 }
 
+/* vc_source_ops.stream_close. */
 static enum vc_status onnx_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished)
 {
     enum vc_status status = VC_OK;
@@ -195,6 +202,7 @@ static size_t onnx_stream_bytes(const struct vc_model *model, size_t tensor)
 
 /* ---- open, close ---- */
 
+/* vc_source_ops.close. */
 static void onnx_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
@@ -227,6 +235,7 @@ static const struct vc_source_ops onnx_ops = {.read = onnx_read,
                                               .stream_bytes = onnx_stream_bytes,
                                               .close = onnx_close};
 
+/* What `inspect` shows of the file. */
 static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
@@ -267,6 +276,7 @@ out:
     return status;
 }
 
+/* vc_format.open. */
 static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                 struct vc_model *model)
 {
@@ -302,7 +312,8 @@ out:
 
 /* ---- probing ---- */
 
-/* ModelProto has no magic; but its fields have types. */
+/* ModelProto has no magic, but its fields have numbers and types. Unknown numbers are fine once something known came
+ * before them. */
 static bool is_model_field(uint64_t number, unsigned type, bool known_before)
 {
     switch (number) {
@@ -325,8 +336,8 @@ static bool is_model_field(uint64_t number, unsigned type, bool known_before)
     }
 }
 
-/* Field by field through what is there of the file: all of them have to make sense, and a version or a graph has to be
- * among them. */
+/* vc_format.probe. Goes field by field through what is there of the file: all of them have to make sense, and a version
+ * or a graph has to be among them. That is weaker than a magic, so the confidence is low. */
 static int onnx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     bool version = false;

@@ -10,13 +10,14 @@
 #define ONNX_EXTERNAL_MIN   ((uint64_t)1024) /* smaller tensors stay in the model file */
 #define ONNX_DATA_SUFFIX    ".data"
 
-/* The model file is put together from pieces, front to back. */
+/* Where the bytes of a piece come from. */
 enum onnx_piece_kind {
     ONNX_PIECE_COPY,    /* bytes of the source file from `from` on */
     ONNX_PIECE_LITERAL, /* bytes of `literals` */
     ONNX_PIECE_OUT      /* bytes of output tensor number `from`, which the job gives */
 };
 
+/* The model file is put together from pieces, front to back. */
 struct onnx_piece {
     enum onnx_piece_kind kind;
     uint64_t from, n;
@@ -43,6 +44,7 @@ enum onnx_moves {
 
 enum { ONNX_NAME_GONE = 1, ONNX_INPUT_GONE = 2 };
 
+/* `self` of the sink. */
 struct onnx_sink {
     struct vc_outfile *file, *data; /* NULL: not written */
     const struct vc_model *model;

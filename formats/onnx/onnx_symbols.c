@@ -7,6 +7,7 @@
 
 #define MAX_SYMBOLS ((size_t)1 << 26)
 
+/* `array` points to the pointer of the array, whatever its items are; it is copied with memcpy for that. */
 enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, size_t n, size_t item_bytes)
 {
     size_t more = *capacity == 0 ? 16 : 2 * *capacity;
@@ -30,6 +31,7 @@ enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, s
     return VC_OK;
 }
 
+/* FNV-1a, with its upper half mixed into the lower one, which is what the table uses. */
 static uint64_t hash(const char *name)
 {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
@@ -82,6 +84,7 @@ size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, const char *name)
     return symbols->n_slots == 0 || symbols->slots[slot] == 0 ? ONNX_NONE : symbols->slots[slot] - 1;
 }
 
+/* A new name, of n bytes and a NUL, which is copied into the arena. */
 static enum vc_status add(struct onnx_reader *r, const char *name, size_t n, size_t *symbol)
 {
     struct onnx_symbols *symbols = &r->self->symbols;

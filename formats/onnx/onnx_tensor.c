@@ -1,5 +1,13 @@
 /* onnx_tensor.c - a TensorProto: its header, where its values are, and values that are kept as single numbers.
  *
+ *     08 02 08 03 10 01 42 01 77 4a 18 ...     dims 2, 3; FLOAT; name "w"; raw_data, 24 bytes           one run of the
+ * file
+ *     ... 22 18 00 00 80 3f ...                float_data (4), packed: as good as raw_data              one run of the
+ * file
+ *     ... 2a 03 ff 01 02                       int32_data (5), packed varints: 255, 2                   number by
+ * number
+ *     ... 70 01 6a ..                          data_location (14): external, external_data (13)         onnx_external.c
+ *
  * Everything that can be wrong with the values is found when the file is opened: their number against the shape, and
  * the range of numbers that are wider than the elements they stand for. Numbers are read again, not kept. */
 #include <inttypes.h>
@@ -8,6 +16,7 @@
 #include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
+/* By number: the name in onnx.proto, our dtype, the field of numbers, bytes of the elements that one number gives. */
 const struct onnx_type vc_onnx_types[ONNX_N_TYPES] = {
     [ONNX_FLOAT] = {"FLOAT", VC_DTYPE_F32, ONNX_TENSOR_FLOATS, 4},
     [2] = {"UINT8", VC_DTYPE_U8, ONNX_TENSOR_INT32S, 1},
@@ -62,12 +71,14 @@ struct seen {
     struct onnx_external where;
 };
 
+/* A field that holds values as numbers. */
 static bool is_numbers(uint32_t number)
 {
     return number == ONNX_TENSOR_FLOATS || number == ONNX_TENSOR_INT32S || number == ONNX_TENSOR_INT64S ||
            number == ONNX_TENSOR_DOUBLES || number == ONNX_TENSOR_UINT64S;
 }
 
+/* How one number of that field is written. */
 static enum vc_wire_type wire_of(uint32_t number)
 {
     return number == ONNX_TENSOR_FLOATS    ? VC_WIRE_FIXED32
@@ -75,6 +86,8 @@ static enum vc_wire_type wire_of(uint32_t number)
                                            : VC_WIRE_VARINT;
 }
 
+/* A field that may come once. protobuf takes the last of several; two readers that differ in that would see two models.
+ */
 static enum vc_status once(const struct onnx_reader *r, const struct vc_field *field, bool *seen, const char *what)
 {
     if (*seen) {
@@ -84,6 +97,7 @@ static enum vc_status once(const struct onnx_reader *r, const struct vc_field *f
     return VC_OK;
 }
 
+/* One dimension, below 2^63. */
 static enum vc_status add_dim(const struct onnx_reader *r, struct seen *s, uint64_t value)
 {
     if (s->tensor->n_dims == VC_MAX_DIMS) {
@@ -97,7 +111,7 @@ static enum vc_status add_dim(const struct onnx_reader *r, struct seen *s, uint6
     return VC_OK;
 }
 
-/* One at a time, as proto2 writes them, or packed. */
+/* dims come one at a time, as proto2 writes them, or packed. */
 static enum vc_status take_dims(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     struct vc_span rest = field->data;
@@ -158,6 +172,7 @@ out:
     return status;
 }
 
+/* A field of numbers: counted here, read in check_numbers. */
 static enum vc_status take_numbers(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     enum vc_status status = VC_OK;
@@ -193,6 +208,7 @@ out:
     return status;
 }
 
+/* A field of a TensorProto. Unknown ones are skipped; the writer copies them. */
 static enum vc_status take_field(struct onnx_reader *r, struct seen *s, const struct vc_field *field)
 {
     enum vc_status status = VC_OK;
@@ -222,6 +238,8 @@ out:
 
 /* ---- values ---- */
 
+/* Elements and bytes, from shape and type. Dimensions of 0 are left out of the product, so that they cannot hide an
+ * overflow. */
 static enum vc_status measure(struct onnx_reader *r, struct seen *s)
 {
     struct onnx_tensor *t = s->tensor;
@@ -251,6 +269,7 @@ static enum vc_status measure(struct onnx_reader *r, struct seen *s)
     return VC_OK;
 }
 
+/* Values as numbers: packed floats are one run of bytes; others are read through once, to see that they are right. */
 static enum vc_status check_numbers(struct onnx_reader *r, struct seen *s)
 {
     struct onnx_tensor *t = s->tensor;
@@ -277,6 +296,7 @@ out:
     return status;
 }
 
+/* Decides where the values are; they have to be in exactly one place. */
 static enum vc_status find_values(struct onnx_reader *r, struct seen *s)
 {
     struct onnx_tensor *t = s->tensor;
@@ -393,7 +413,8 @@ out:
     return status;
 }
 
-/* int32_data holds everything that is narrower; negative numbers come with all 64 bits set, or as 32. */
+/* The number is one of its type. int32_data holds everything that is narrower; negative numbers come with all 64 bits
+ * set, or as 32. */
 static bool fits(const struct onnx_type *type, uint64_t value)
 {
     int64_t v = (int64_t)value;
@@ -414,6 +435,7 @@ static bool fits(const struct onnx_type *type, uint64_t value)
     }
 }
 
+/* Number by number; each gives entry_bytes of its lowest bytes. */
 enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uint64_t n)
 {
     const struct onnx_type *type = &vc_onnx_types[numbers->tensor->type];

@@ -1,8 +1,9 @@
-/* onnx_write.c - ONNX output: the source's graph with other weights in it, in one file or in two.
+/* onnx_write.c - the writer of ONNX: the source's graph with other weights in it, in one file or in two.
  *
- * Everything is laid out from the headers, so tiles go straight to their places, from any thread. What is copied from
- * the source and the messages made here follow at the end. Of two files the data is named first and the model last, so
- * that a model that is there is complete. */
+ *     layout    onnx_names.c decides what becomes of each tensor, onnx_layout.c cuts the new file into pieces
+ *     emit      values of the outputs, at their places in the model file or in <name>.data, from any thread
+ *     finish    everything between them: copies of the source's bytes, and messages made here
+ *     commit    the data is named first and the model last, so that a model that is there is complete */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+/* False where only sizes are wanted. */
 static bool writes(const struct onnx_sink *self)
 {
     return self->file != NULL;
@@ -27,6 +29,7 @@ static bool writes(const struct onnx_sink *self)
 
 /* ---- layout ---- */
 
+/* What the writer cannot take along, refused before the layout. */
 static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
     size_t i;
@@ -59,6 +62,7 @@ static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
     return VC_OK;
 }
 
+/* The second file, once it is known that there is one. */
 static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     char *path;
@@ -78,7 +82,7 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
     return path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, path, self->force, self->model, &self->data);
 }
 
-/* What somebody who looks at the new graph should know. */
+/* For the report: what somebody who looks at the new graph should know. */
 static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, const char **note)
 {
     const char *data = "";
@@ -108,6 +112,7 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
     return VC_OK;
 }
 
+/* vc_sink_ops.layout. */
 static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
 {
@@ -146,7 +151,8 @@ out:
     return status;
 }
 
-/* Of a kept tensor that moves to the data file only the values are wanted. */
+/* vc_sink_ops.emit. Of a kept tensor that moves to the data file only the values are wanted, so what lies before and
+ * behind them in the packet is cut off. */
 static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct onnx_sink *self = sink->self;
@@ -163,6 +169,7 @@ static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const 
                             (const char *)packet->data + (size_t)(first - packet->offset), (size_t)(end - first));
 }
 
+/* A run of bytes of the source. */
 static enum vc_status copy_piece(struct vc_ctx *ctx, struct onnx_sink *self, const struct onnx_piece *piece,
                                  unsigned char *buffer)
 {
@@ -180,6 +187,7 @@ out:
     return status;
 }
 
+/* All pieces but the outputs' values. */
 static enum vc_status write_pieces(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
@@ -201,6 +209,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.finish. */
 static enum vc_status onnx_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct onnx_sink *self = sink->self;
@@ -220,6 +229,7 @@ out:
     return status;
 }
 
+/* vc_sink_ops.commit. If the model cannot be named, the data's name is taken away again. */
 static enum vc_status onnx_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;

@@ -15,6 +15,7 @@ static bool is_multiarray(const struct vc_pickle_node *node)
             vc_pickle_bytes_are(&node->u.call.function->u.global.module, "numpy._core.multiarray"));
 }
 
+/* A call of that function of NumPy's. */
 static bool is_call_of(const struct vc_pickle_node *node, const char *name)
 {
     return is_multiarray(node) && vc_pickle_bytes_are(&node->u.call.function->u.global.name, name);
