@@ -49,6 +49,7 @@ static void add_string(struct vc_text *text, const char *s)
     vc_text_add_bytes(text, s, strlen(s));
 }
 
+/* n zero bytes. */
 static void pad(struct vc_text *text, uint64_t n)
 {
     static const char zeros[512] = {0};

@@ -55,6 +55,7 @@ static enum vc_status refill(struct gguf_cursor *cursor)
     return vc_infile_read(cursor->ctx, cursor->file, cursor->start, cursor->buffer, cursor->n);
 }
 
+/* From the buffer, which is filled again where it ends. Large strings pass through it as well. */
 enum vc_status vc_gguf_take(struct gguf_cursor *cursor, void *dst, size_t n)
 {
     unsigned char *to = dst;
@@ -331,6 +332,7 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
 
 /* ---- all pairs ---- */
 
+/* For qsort: bytewise. */
 static int compare_keys(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

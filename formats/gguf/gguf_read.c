@@ -37,6 +37,7 @@ enum vc_dtype vc_gguf_dtype(uint32_t type)
     return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_COUNT;
 }
 
+/* The table is short, and this is asked once per tensor. */
 bool vc_gguf_type(enum vc_dtype dtype, uint32_t *type)
 {
     for (*type = 0; *type < sizeof dtypes; ++*type) {
@@ -62,7 +63,7 @@ struct entry {
 };
 
 /* Reads the name. One that is no UTF-8 is a finding (its entry can still be skipped); one that is too long is not,
- * because nobody would know where the entry ends. */
+ * because the end of its entry would not be known. */
 static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 {
     uint64_t n = 0;
@@ -327,6 +328,7 @@ static enum vc_status check_version(struct vc_ctx *ctx, uint32_t version)
     return VC_OK;
 }
 
+/* Magic, version, two counts, then the pairs. */
 enum vc_status vc_gguf_read_head(struct gguf_cursor *cursor, struct vc_model *model, uint64_t *n_tensors,
                                  struct gguf_metadata *metadata)
 {

@@ -14,6 +14,7 @@
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
 
+/* The part of a path behind the last '/'. */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -110,6 +111,8 @@ out:
     return status;
 }
 
+/* The name is looked at first, because it is all that most files need: only one that is numbered costs a look at its
+ * metadata. */
 enum vc_status vc_gguf_open_files(struct vc_ctx *ctx, struct vc_infile *file, struct gguf *self, struct vc_model *model)
 {
     struct vc_numbered_name name;
@@ -162,6 +165,7 @@ static enum vc_status check_one(struct vc_ctx *ctx, const struct gguf *self, siz
     return VC_OK;
 }
 
+/* split.tensors.count is optional; the other two are not. */
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors)
 {
     const struct gguf_metadata *metadata = &self->shards[0].metadata;

@@ -71,6 +71,7 @@ static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned
 }
 #endif
 
+/* Below two blocks there is nothing to fold. CRCs are kept inverted between calls, so the register is ~crc. */
 size_t vc_crc32_fold(uint32_t crc, const void *data, size_t n, unsigned char folded[VC_CRC_FOLDED_BYTES])
 {
     size_t n_blocks = n / BLOCK_BYTES;

@@ -24,6 +24,7 @@
 /* What deflateInit2 takes: state, window, two hash tables, pending output. Rounding included. */
 #define VC_ZLIB_WORK_BYTES ((size_t)400 << 10)
 
+/* More than either library can need for n bytes, its headers and the sync flush included. */
 size_t vc_deflate_bound(size_t n)
 {
     return n + (n >> 3) + (n >> 6) + 256;
@@ -37,6 +38,7 @@ struct arena {
     size_t left;
 };
 
+/* zlib's allocator: the next aligned bytes of the block, NULL when it is used up. */
 static void *arena_alloc(void *opaque, unsigned n, unsigned size)
 {
     struct arena *arena = opaque;
@@ -145,6 +147,7 @@ size_t vc_deflate_work_bytes(void)
     return VC_ZLIB_WORK_BYTES > VC_ISAL_WORK_BYTES ? VC_ZLIB_WORK_BYTES : VC_ISAL_WORK_BYTES;
 }
 
+/* Both libraries count in 32 bits. */
 enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, bool last, const void *src, size_t n,
                                 void *work, void *dst, size_t capacity, size_t *n_out)
 {

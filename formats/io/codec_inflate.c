@@ -60,6 +60,7 @@ static enum vc_status library_open(struct vc_ctx *ctx, struct vc_inflate *self)
     return VC_OK;
 }
 
+/* What ISA-L's code means, for the sentence. */
 static const char *library_complaint(int rc)
 {
     switch (rc) {
@@ -216,6 +217,7 @@ out:
     return status;
 }
 
+/* In steps that fit into the libraries' 32 bits. */
 enum vc_status vc_inflate_read(struct vc_ctx *ctx, struct vc_inflate *self, void *dst, size_t n)
 {
     unsigned char *to = dst;
@@ -236,6 +238,7 @@ out:
     return status;
 }
 
+/* Asks for one more byte: the stream has to end instead of giving it. */
 enum vc_status vc_inflate_end(struct vc_ctx *ctx, struct vc_inflate *self, size_t *n_unused)
 {
     unsigned char beyond;

@@ -23,6 +23,8 @@ static const char *temp_folder(void)
     return folder != NULL && folder[0] != '\0' ? folder : "/tmp";
 }
 
+/* Unnamed where the file system can do that; elsewhere a name for a moment, so a process that is killed leaves nothing.
+ */
 int vc_tempfile_open(struct vc_ctx *ctx)
 {
     const char *folder = temp_folder();
@@ -52,6 +54,7 @@ int vc_tempfile_open(struct vc_ctx *ctx)
     return fd;
 }
 
+/* write may take less than it was given; it is repeated until all is written. */
 static enum vc_status write_all(struct vc_ctx *ctx, int fd, const unsigned char *data, size_t n)
 {
     while (n > 0) {
@@ -141,6 +144,7 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
     return VC_OK;
 }
 
+/* O_NONBLOCK keeps the open of a pipe without a writer from waiting for ever; check_kind refuses the pipe then. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
 {
     struct vc_infile *file = NULL;

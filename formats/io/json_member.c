@@ -61,6 +61,7 @@ static size_t skip_value(const char *text, size_t n, size_t at)
     return at;
 }
 
+/* Goes from member to member: name, colon, value, comma. */
 bool vc_json_member_find(const char *text, size_t n, size_t index, struct json_member *out)
 {
     size_t at = skip_space(text, n, 0) + 1; /* the '{' */
@@ -86,6 +87,7 @@ bool vc_json_member_find(const char *text, size_t n, size_t index, struct json_m
     }
 }
 
+/* A member that goes takes one comma along: the one before it, or behind it where it is the first. */
 void vc_json_member_replace(const char *text, size_t n, size_t index, const char *value, struct vc_text *out)
 {
     struct json_member m;
@@ -105,6 +107,7 @@ void vc_json_member_replace(const char *text, size_t n, size_t index, const char
     }
 }
 
+/* Looks for a member that there cannot be, which leads to the end of the object. */
 void vc_json_member_append(const char *text, size_t n, const char *name, const char *value, struct vc_text *out)
 {
     struct json_member m;

@@ -77,6 +77,7 @@ static struct scan find_end(const char *text, size_t n, size_t at)
     return scan;
 }
 
+/* Commas at the top, and one. */
 size_t vc_json_walk_count(const char *text, size_t n)
 {
     size_t count = 0;
@@ -138,6 +139,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *
     return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", at + (size_t)error->position, error->text);
 }
 
+/* Charges the pool for the whole tree before jansson makes it. */
 enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
 {
     uint64_t bytes = 0;
@@ -183,6 +185,8 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
     return walk->member != NULL ? VC_OK : refuse(ctx, walk->at, &error);
 }
 
+/* Each step frees the tree of the one before it. An empty object is one step without a member; anywhere else a member
+ * has to be there. */
 enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, const char **name, json_t **value)
 {
     enum vc_status status = VC_OK;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Looks for "-of-" from the end of the name, then for the digits before and behind it. "%9lu" keeps numbers within 9
+ * digits. */
 bool vc_numbered_name_parse(const char *name, const char *extension, struct vc_numbered_name *out)
 {
     const char *at = name + strlen(name);

@@ -45,6 +45,7 @@ bool vc_outfile_no_exchange(void)
     return atomic_load(&no_unnamed);
 }
 
+/* Tests let one system call after the other fail with this: it counts calls, and is asked before each. */
 bool vc_outfile_injected(void)
 {
     uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
@@ -130,6 +131,7 @@ static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
     return file;
 }
 
+/* The folder is the outfolder's, and has been looked at by it. */
 enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out)
 {
     *out = make_file(ctx, shown);
@@ -141,6 +143,7 @@ enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *
     return VC_OK;
 }
 
+/* Everything that is wrong with the name is found before any work is done. */
 enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
                                  struct vc_outfile **out)
 {
@@ -235,6 +238,7 @@ static bool begin_named(struct vc_outfile *file)
     return false;
 }
 
+/* Unnamed if the file system can do that and /proc is there to name the file later; else under a temporary name. */
 enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     if (file == NULL) {
@@ -253,6 +257,7 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
 
 /* ---- writing ---- */
 
+/* pwrite needs no lock: every call has a place of its own. */
 enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t offset, const void *data,
                                 size_t n)
 {
@@ -364,6 +369,7 @@ static int rename_as(struct vc_outfile *file, int folder, const char *name)
     return 0;
 }
 
+/* Only names can be renamed, so an unnamed file gets a temporary one first. */
 static int rename_over(struct vc_outfile *file)
 {
     int error = file->unnamed ? link_temporary(file) : 0;
@@ -403,6 +409,7 @@ out:
     return status;
 }
 
+/* A link keeps what is there; a rename would replace it. File systems without links have only the rename. */
 enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
 {
     int error = link_as(file, folder, name);
@@ -423,6 +430,7 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
     return VC_OK;
 }
 
+/* Placed under a number; temporary_place knows it from now on. */
 enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
 {
     char name[sizeof file->held_as];
@@ -487,6 +495,7 @@ out:
     return status;
 }
 
+/* The folder is synced after the name is given, so that the name is on the disk, too. */
 enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     enum vc_status status = VC_OK;
@@ -511,6 +520,8 @@ bool vc_outfile_is_named(const struct vc_outfile *file)
     return file->named;
 }
 
+/* The ONNX writer names two files; when the second one fails, the first must not stay. Device and inode tell whether
+ * the file there is still the one that was named. */
 void vc_outfile_withdraw(struct vc_outfile *file)
 {
     struct stat st;

@@ -18,6 +18,7 @@ static bool is_same(const struct vc_infile *file, const struct stat *st)
     return file->device == st->st_dev && file->inode == st->st_ino;
 }
 
+/* Compares device and inode, so no other name and no link can hide the input. */
 bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st)
 {
     const struct vc_model *input = file->input;
@@ -129,6 +130,7 @@ static enum vc_status refuse_kind(struct vc_ctx *ctx, const struct vc_outfile *f
                                     : "device");
 }
 
+/* Called before the work and again when the name is given: somebody may have put a file there in between. */
 enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfile *file)
 {
     struct stat st;
@@ -158,6 +160,7 @@ static bool is_stream(const char *path)
            strncmp(path, "/proc/self/fd/", 14) == 0;
 }
 
+/* Name, links, folder, what is there: in this order, each with a sentence of its own. */
 enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     size_t n = strlen(file->path);

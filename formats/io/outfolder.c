@@ -19,6 +19,7 @@
 #include "formats/io/outfolder_internal.h"
 #include "formats/io/temporary.h"
 
+/* Only looks; the hidden folder is made when the first file is kept, or at commit. */
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out)
 {
@@ -140,6 +141,8 @@ out:
     return status;
 }
 
+/* Members stay in the order in which they were added, which is the order of their names' appearance where the folder is
+ * shared. */
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out)
 {
@@ -362,6 +365,8 @@ out:
     return status;
 }
 
+/* Shared: file after file. Else all at once, with signals blocked. A handler cannot know which of two folders has which
+ * name while they are exchanged, so signals wait these milliseconds. */
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
@@ -375,8 +380,6 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
         }
         return VC_OK;
     }
-    /* A handler cannot know which of two folders has which name while they are exchanged: it waits these milliseconds.
-     */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     status = make_whole(ctx, folder);
@@ -385,6 +388,7 @@ out:
     return status;
 }
 
+/* Files first: what waits in a hidden folder is removed from it before the folder is closed. */
 void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     if (folder == NULL) {

@@ -30,6 +30,7 @@ static bool names_file(const char *path, const char *extension)
     return strcmp(path, "-") == 0 || (n > k && strcasecmp(path + n - k, extension) == 0);
 }
 
+/* The output's name says most: a file's name means one file, whatever the source was. */
 enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_options *options, const char *extension,
                                    bool from_several, size_t n_files, bool *in_folder)
 {
@@ -181,6 +182,7 @@ out:
     return status;
 }
 
+/* Called before the work and again at commit. */
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     struct stat st;

@@ -81,6 +81,7 @@ out:
     return status;
 }
 
+/* Large reads go past the window, which would only be emptied by them. */
 enum vc_status vc_wire_read(struct vc_wire *wire, uint64_t at, void *dst, size_t n)
 {
     const unsigned char *p;
@@ -231,6 +232,7 @@ out:
     return status;
 }
 
+/* Reads the tag and, of a field with bytes, only its length. */
 enum vc_status vc_wire_field(struct vc_wire *wire, struct vc_span *rest, struct vc_field *field)
 {
     unsigned type = 0;
@@ -261,6 +263,7 @@ enum vc_status vc_wire_expect(const struct vc_wire *wire, const struct vc_field 
 
 /* ---- writing ---- */
 
+/* 150 becomes 96 01. */
 void vc_wire_put_varint(struct vc_text *text, uint64_t value)
 {
     char bytes[MAX_VARINT_BYTES];

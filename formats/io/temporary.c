@@ -130,6 +130,7 @@ void vc_temporary_remove_tree(int parent, const char *name)
     (void)remove_tree(parent, name, 0);
 }
 
+/* Slots that are being filled or emptied at this moment belong to nothing that is there. */
 void vc_outfile_remove_temporaries(void)
 {
     int saved = errno;

@@ -10,6 +10,7 @@
 
 /* ------------------------------------------------------------------------------------------------ inflate */
 
+/* First the bytes that were read with the header, then blocks of the file up to the member's end. */
 enum vc_status vc_zip_fill_next(struct vc_ctx *ctx, void *user, const unsigned char **data, size_t *n)
 {
     struct vc_zip_fill *fill = user;
@@ -40,6 +41,7 @@ enum vc_status vc_zip_compare_crc(struct vc_ctx *ctx, const struct vc_zip_entry 
     return VC_OK;
 }
 
+/* A stream that ends before its member does would leave bytes that another reader might look at. */
 enum vc_status vc_zip_inflate_finish(struct vc_ctx *ctx, struct vc_inflate *inflate, const struct vc_zip_fill *fill,
                                      const struct vc_zip_entry *entry, uint32_t crc)
 {
@@ -94,6 +96,8 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ spool */
 
+/* The file is opened when the first member is unpacked. Its size is said to be endless, so that readers need no lock to
+ * look at it. */
 void vc_spool_init(struct vc_spool *spool)
 {
     (void)pthread_mutex_init(&spool->lock, NULL);
@@ -193,6 +197,7 @@ out:
     return status;
 }
 
+/* A deflated member is inflated to nowhere. */
 enum vc_status vc_zip_check_member(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_zip_entry *entry,
                                    bool *crc_wrong)
 {

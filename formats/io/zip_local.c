@@ -42,6 +42,7 @@ struct visit {
     struct window window;
 };
 
+/* By offset; members at one offset in the order of the directory, so that the overlap is said of the later one. */
 static int compare_order(const void *a, const void *b)
 {
     const struct order *x = a;
@@ -347,6 +348,8 @@ static bool has_broken(const struct vc_zip *zip)
     return i < zip->n;
 }
 
+/* Member after member in the order of the file, with a look at the gaps between them. Once a member is broken nobody
+ * knows where it ends, so gaps are not looked at any more. */
 enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip,
                             vc_zip_visit_fn *visit, void *user)
 {

@@ -164,6 +164,7 @@ out:
 
 /* ------------------------------------------------------------------------------------------------ extra fields */
 
+/* A sub-field is a u16 id, a u16 length and as many bytes. */
 enum vc_status vc_zip_extra_next(struct vc_ctx *ctx, const unsigned char *extra, size_t n, size_t *at,
                                  struct vc_zip_extra *out)
 {
@@ -354,6 +355,7 @@ static enum vc_status read_record(struct vc_ctx *ctx, const unsigned char *p, si
     return VC_OK;
 }
 
+/* The finding is about the tensor, so ".npy" is cut off its name. */
 enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const char *id, struct vc_zip_entry *entry)
 {
     char name[256];
@@ -369,7 +371,7 @@ enum vc_status vc_zip_collect(struct vc_ctx *ctx, enum vc_status status, const c
     return vc_collect(ctx, status, id, !ok ? NULL : n < sizeof name ? name : entry->name);
 }
 
-/* All records. With findings, one that cannot be read ends the list, since nobody knows where the next one is. */
+/* All records. With findings, one that cannot be read ends the list, since the place of the next one is not known. */
 static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_zip *zip)
 {
     char *names = zip->names;
@@ -383,7 +385,7 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
 
         /* Each later record needs its fixed part, which the room for names counts on. */
         status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
-        if (status != VC_OK) { /* where the next one is, nobody knows */
+        if (status != VC_OK) { /* and the place of the next one is not known */
             (void)vc_context(ctx, "zip directory, member %zu of %zu (byte %" PRIu64 ")", i + 1, zip->n,
                              zip->directory_offset + at);
             zip->n = i;

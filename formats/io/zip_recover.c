@@ -120,6 +120,7 @@ out:
     return status;
 }
 
+/* Two walks: the first counts, the second stores; findings are muted in the second. */
 enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip)
 {
     struct walk w = {.ctx = ctx, .file = file};

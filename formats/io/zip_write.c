@@ -123,6 +123,7 @@ size_t vc_zip_central_bytes(const struct vc_zip_member *member)
     return VC_CENTRAL_BYTES + member->name_bytes + central_64_bytes(member);
 }
 
+/* Numbers that do not fit go into a zip64 field, in this order, only those. */
 size_t vc_zip_put_central(const struct vc_zip_member *member, unsigned char *dst)
 {
     const uint64_t numbers[] = {member->size_bytes, member->packed_bytes, member->local_offset};
@@ -164,6 +165,7 @@ size_t vc_zip_end_bytes(uint64_t n_members, uint64_t directory_offset, uint64_t 
     return zip64 ? 56 + 20 + 22 : 22;
 }
 
+/* The zip64 end record and its locator come first, where one of the numbers needs them. */
 size_t vc_zip_put_end(uint64_t n_members, uint64_t directory_offset, uint64_t directory_bytes, unsigned char *dst)
 {
     size_t total = vc_zip_end_bytes(n_members, directory_offset, directory_bytes);

@@ -87,6 +87,7 @@ static enum vc_status parse_string(struct npy_text *text, const char *expected, 
     return VC_OK;
 }
 
+/* The string is that text. */
 static bool string_is(const struct npy_string *s, const char *what)
 {
     return s->n == strlen(what) && memcmp(s->p, what, s->n) == 0;
@@ -104,6 +105,7 @@ static bool take_word(struct npy_text *text, const char *word)
     return false;
 }
 
+/* True or False, Python's words. */
 static enum vc_status parse_bool(struct npy_text *text, bool *out)
 {
     skip_space(text);
@@ -204,6 +206,7 @@ static const char *why_no_weights(char letter)
     }
 }
 
+/* Refuses a 'descr', with the reason that its letter tells. */
 static enum vc_status refuse_descr(struct vc_ctx *ctx, const struct npy_string *s, char letter)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "npy dtype '%.*s' %s", (int)(s->n < 24 ? s->n : 24), (const char *)s->p,
@@ -390,6 +393,7 @@ static enum vc_status count_elems(struct vc_ctx *ctx, struct vc_npy_header *h)
     return VC_OK;
 }
 
+/* Callers read the first 12 bytes, ask this, and then read the rest of the header. */
 enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data, size_t n, size_t *header_bytes)
 {
     static const unsigned char magic[VC_NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -419,6 +423,7 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
     return VC_OK;
 }
 
+/* The whole header, magic included. */
 enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_npy_header *out)
 {
     struct npy_text text = {.ctx = ctx};

@@ -15,6 +15,7 @@
 /* One system call costs about as much as reading this many cached bytes. */
 #define VC_WINDOW_STRIDE 4096
 
+/* NumPy has no bf16 and no float8: such arrays come as "V2" and "V1", and the user says what they are (void_as). */
 enum vc_dtype vc_npy_meaning(const struct vc_npy_header *header, enum vc_dtype void_as)
 {
     if (header->dtype == VC_DTYPE_VOID && void_as != 0 && vc_dtype_size(void_as) == header->item_bytes) {
@@ -23,6 +24,8 @@ enum vc_dtype vc_npy_meaning(const struct vc_npy_header *header, enum vc_dtype v
     return header->dtype;
 }
 
+/* Fortran order matters only where two dimensions are longer than 1. A complex number is two numbers, each swapped by
+ * itself. */
 enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, const struct vc_npy_header *header)
 {
     unsigned n_long = 0;
@@ -225,6 +228,7 @@ out:
     return status;
 }
 
+/* Plain order is one read; Fortran order is gathered, in whole elements. */
 enum vc_status vc_npy_data_read(struct vc_ctx *ctx, const struct vc_npy_data *data, uint64_t offset, void *dst,
                                 size_t n)
 {

@@ -54,6 +54,7 @@ bool vc_npy_has(enum vc_dtype dtype)
     return descr_of(dtype) != NULL;
 }
 
+/* Version 1.0. The text ends in a newline, and is padded with spaces before it to a multiple of 64 bytes. */
 size_t vc_npy_write(unsigned char *dst, size_t capacity, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape)
 {
     static const unsigned char magic[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
@@ -88,6 +89,7 @@ struct npy_sink {
     atomic_uint_fast64_t got;
 };
 
+/* The path, which may be NULL, ends in the suffix, in capitals, too. */
 static bool ends_in(const char *path, const char *suffix)
 {
     size_t n = path == NULL ? 0 : strlen(path);

@@ -48,6 +48,8 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
     return VC_MAX_COMPANIONS * self->spool_bytes + VC_SPOOL_PIECE_BYTES + pack_bound(NULL, VC_SPOOL_PIECE_BYTES);
 }
 
+/* Everything that the writer needs in memory is allocated before the first tile, so that it cannot run out of it later.
+ */
 enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
 {
     enum vc_status status = VC_OK;

@@ -299,7 +299,7 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
 }
 
 /* Members become tensors, in the order of the directory; broken ones and the manifest leave the list, so that
- * afterwards member i is tensor i. */
+ * afterwards member i is tensor i. Members are moved with memcpy, which is fine before any thread reads them. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct vc_model *model)
 {
     struct npz *self = o->self;
@@ -319,7 +319,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
             continue;
         }
         if (n != i) {
-            memcpy(&self->members[n], &self->members[i], sizeof self->members[n]); /* nobody reads yet */
+            memcpy(&self->members[n], &self->members[i], sizeof self->members[n]);
         }
         fill_tensor(&self->members[n], &o->heads[i], self->shapes + o->shape_at[i], &model->tensors[n], &model->io[n]);
         n_arrays += self->members[n].kind == NPZ_ARRAY;

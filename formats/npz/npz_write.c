@@ -286,6 +286,7 @@ out:
 
 /* ---- headers and directory ---- */
 
+/* Raw members bring their header themselves: header_bytes is 0, and nothing is made. */
 void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *dst)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];
@@ -412,6 +413,7 @@ static const struct vc_sink_ops stored_ops = {.layout = vc_npz_sink_layout,
                                               .free = vc_npz_sink_free,
                                               .can_hold = vc_npz_sink_can_hold};
 
+/* Stored and deflated output share everything but pack, emit and finish. */
 enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model,
                                 const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink)
 {

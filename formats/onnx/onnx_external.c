@@ -58,6 +58,7 @@ static enum vc_status take_location(const struct onnx_reader *r, struct onnx_ext
     return external->location != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* A StringStringEntryProto. Key and value may come in any order, so the value is read when both were seen. */
 enum vc_status vc_onnx_external_entry(struct onnx_reader *r, struct vc_span message, struct onnx_external *external)
 {
     enum { OTHER, LOCATION, OFFSET, LENGTH } key = OTHER;
@@ -220,6 +221,7 @@ out:
     return status;
 }
 
+/* Without a length the values take what shape and type need. */
 enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_external *external,
                                      struct onnx_tensor *tensor)
 {

@@ -7,8 +7,9 @@
 #include "core/base/findings.h"
 #include "formats/onnx/onnx.h"
 
-#define MAX_DEPTH   32   /* graphs within nodes within graphs */
-#define LARGE_BYTES 1024 /* of tensors that are only carried over: worth a word */
+#define MAX_DEPTH 32 /* graphs within nodes within graphs */
+/* Tensors that are only carried over are counted for a note from this size on. */
+#define LARGE_BYTES 1024
 
 /* ---- tensors that are only carried over ---- */
 
@@ -280,6 +281,7 @@ out:
     return status;
 }
 
+/* The main graph is read like any other, at depth 0. */
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r)
 {
     return vc_onnx_subgraph_scan(r, r->self->graph, 0);

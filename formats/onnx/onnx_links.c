@@ -168,6 +168,7 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
     }
 }
 
+/* Quantized tensors are found before plain Casts, which may be the end of one. */
 enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *model)
 {
     struct onnx *self = r->self;

@@ -122,6 +122,7 @@ static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t
     put_arithmetic(ctx, out, ".multiply", "Mul", factors, o->inner != NULL ? o->inner : out->name, text);
 }
 
+/* From codes to floats, then to the type that the graph has under that name. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
 {
     const struct vc_out_tensor *t = &self->outs->tensors[out];

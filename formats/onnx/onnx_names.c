@@ -28,6 +28,8 @@ const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out
     return &self->source->links[self->outs->tensors[out].source];
 }
 
+/* A kept tensor is copied with its field, whatever that is. The values of a Constant node in another file cannot be
+ * copied so. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
 {
     const struct onnx_tensor *tensor = &self->source->tensors[vc_onnx_link_of(self, out)->tensor];

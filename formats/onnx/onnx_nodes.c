@@ -307,6 +307,8 @@ static bool is_constant(const struct node *node)
            node->value.number == ONNX_ATTRIBUTE_T;
 }
 
+/* Reads the whole node before anything is decided, since its fields come in any order. Nodes inside its graphs use the
+ * same stack of uses above its own. */
 enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
 {
     struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1};

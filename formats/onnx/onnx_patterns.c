@@ -35,7 +35,7 @@ static bool is_float_type(int64_t type)
     return type > 0 && type < ONNX_N_TYPES && vc_dtype_is_float(vc_onnx_types[type].dtype);
 }
 
-/* The node does what its operator says, nobody has it yet, and nothing else makes its output. */
+/* The node does what its operator says, belongs to no tensor yet, and nothing else makes its output. */
 static bool is_free(const struct onnx *self, const struct onnx_node *node)
 {
     const struct onnx_symbol *out = &self->symbols.list[node->out];

@@ -125,6 +125,7 @@ out:
     return status;
 }
 
+/* A name that was not met before is added: uses may come before what they use. */
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol)
 {

@@ -321,6 +321,7 @@ static enum vc_status find_values(struct onnx_reader *r, struct seen *s)
     return VC_OK;
 }
 
+/* Two steps: all fields, in any order; then shape and values, which need type and dims. */
 enum vc_status vc_onnx_tensor_parse(struct onnx_reader *r, struct vc_span message, struct onnx_tensor *tensor)
 {
     struct seen s = {.tensor = tensor};
@@ -349,6 +350,7 @@ out:
 
 /* ---- numbers ---- */
 
+/* A walk of its own over the message, with its own window. */
 enum vc_status vc_onnx_numbers_open(struct vc_ctx *ctx, const struct vc_infile *file, const struct onnx_tensor *tensor,
                                     struct onnx_numbers *numbers)
 {

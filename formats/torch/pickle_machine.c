@@ -14,6 +14,7 @@ enum vc_status vc_pickle_damaged(struct pickle_machine *m, const char *what)
     return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: %s", m->op_at, what);
 }
 
+/* `cut` tells the reader of legacy files that a longer window may help. */
 enum vc_status vc_pickle_take(struct pickle_machine *m, size_t n, const unsigned char **p)
 {
     if (n > m->n - m->at) {

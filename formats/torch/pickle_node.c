@@ -193,6 +193,7 @@ struct vc_pickle_iter vc_pickle_iterate(const struct vc_pickle_node *node)
     return (struct vc_pickle_iter){.next = first_run(node)};
 }
 
+/* Goes to the next run where one is used up; runs are never empty. */
 struct vc_pickle_node *vc_pickle_next(struct vc_pickle_iter *iter)
 {
     if (iter->n_left == 0) {
@@ -207,6 +208,7 @@ struct vc_pickle_node *vc_pickle_next(struct vc_pickle_iter *iter)
     return *iter->at++;
 }
 
+/* For arguments, which are few: runs are walked from the first on. */
 struct vc_pickle_node *vc_pickle_item(const struct vc_pickle_node *node, size_t k)
 {
     const struct vc_pickle_run *run;
@@ -258,6 +260,7 @@ bool vc_pickle_is_call(const struct vc_pickle_node *node, const char *module, co
     return node != NULL && node->kind == VC_PICKLE_CALL && vc_pickle_is_global(node->u.call.function, module, name);
 }
 
+/* Without items, only the class can tell. */
 bool vc_pickle_is_mapping(const struct vc_pickle_node *node)
 {
     if (node->kind == VC_PICKLE_DICT) {

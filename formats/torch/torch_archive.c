@@ -69,6 +69,7 @@ static enum vc_status note_checksum(struct vc_ctx *ctx, struct torch *self, cons
     return self->note.status;
 }
 
+/* For members that are small, and looked at as a whole. NUL-terminated, so that texts among them can be compared. */
 enum vc_status vc_torch_read_member(struct vc_ctx *ctx, struct torch *self, const char *name, size_t most,
                                     unsigned char **out, size_t *n)
 {
@@ -172,6 +173,7 @@ out:
     return status;
 }
 
+/* With findings, a pickle that is damaged leaves a model without tensors, whose storages can still be checked. */
 enum vc_status vc_torch_archive_read(struct vc_ctx *ctx, struct torch *self)
 {
     enum vc_status status;
@@ -207,6 +209,7 @@ out:
     return status;
 }
 
+/* Only for verify, after the tensors were read: every member that is no storage of one. */
 enum vc_status vc_torch_check_rest(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct torch *self = model->self;

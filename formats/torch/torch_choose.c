@@ -20,6 +20,7 @@ static const char *const usual_keys[] = {"state_dict", "model_state_dict", "mode
                                          "net",        "params_ema",       "params",  "generator",
                                          "ema",        "model_ema",        "network", "weights"};
 
+/* An honest file needs about one step per value; each value took at least one opcode. */
 uint64_t vc_torch_max_steps(const struct torch *self)
 {
     return (uint64_t)1000000 + 8 * (uint64_t)self->pickle.n_opcodes;
@@ -36,6 +37,7 @@ enum vc_status vc_torch_step(struct vc_ctx *ctx, const struct torch *self, uint6
 
 /* ---- names ---- */
 
+/* Keys of dicts are mostly texts; numbers and True become texts; anything else is "#" and its position. */
 enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, const struct vc_pickle_node *key,
                                    size_t position)
 {

@@ -73,6 +73,7 @@ void vc_torch_emit_uint(struct torch_emit *e, uint64_t value)
     }
 }
 
+/* BINFLOAT is big-endian. */
 void vc_torch_emit_float(struct torch_emit *e, double value)
 {
     uint64_t bits;
@@ -236,6 +237,8 @@ static void emit_strides(struct torch_emit *e, unsigned n_dims, const uint64_t *
     emit_dims(e, n_dims, strides);
 }
 
+/* torch._utils._rebuild_tensor_v2((storage), 0, sizes, strides, requires_grad, OrderedDict()), in _rebuild_parameter
+ * where it was one. */
 void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
                           size_t key, bool parameter, bool requires_grad)
 {

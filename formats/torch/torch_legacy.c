@@ -67,6 +67,7 @@ out:
     return status;
 }
 
+/* Most files have their pickles in the first 256 KiB. A window that is too short is read again four times as long. */
 enum vc_status vc_torch_legacy_read(struct vc_ctx *ctx, struct torch *self, struct vc_pickle *keys, uint64_t *data)
 {
     uint64_t most = vc_min_u64(self->file->size_bytes, VC_PICKLE_MAX_BYTES);

@@ -7,6 +7,7 @@
 
 /* ---- objects and their attributes ---- */
 
+/* Of a call, the class of what was called, through calls that make the function. */
 const char *vc_torch_class_name(const struct vc_pickle_node *node, char *buffer, size_t n)
 {
     const struct vc_pickle_node *global = node;
@@ -23,6 +24,7 @@ const char *vc_torch_class_name(const struct vc_pickle_node *node, char *buffer,
     return buffer;
 }
 
+/* The last of several equal keys counts, as in Python. */
 struct vc_pickle_node *vc_torch_dict_get_bytes(const struct vc_pickle_node *dict, const struct vc_pickle_bytes *key)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(dict);
@@ -56,6 +58,7 @@ struct vc_pickle_node *vc_torch_object_state(const struct vc_pickle_node *node)
     return state != NULL && vc_pickle_is_mapping(state) ? state : NULL;
 }
 
+/* A module is known by the two dicts that every one of them has. */
 struct vc_pickle_node *vc_torch_module_state(const struct vc_pickle_node *node)
 {
     struct vc_pickle_node *state = vc_torch_object_state(node);

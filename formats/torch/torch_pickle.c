@@ -20,6 +20,7 @@ static const struct torch_dtype *dtype_of(const struct torch_writer *w, const st
     return vc_torch_dtype_of(out->dtype);
 }
 
+/* Codes of a parameter are no parameter: only floats can have gradients. */
 void vc_torch_write_out(struct torch_writer *w, size_t index)
 {
     const struct vc_out_tensor *out = &w->outs->tensors[index];
@@ -43,11 +44,13 @@ size_t vc_torch_companions_of(const struct torch_writer *w, size_t index)
     return n;
 }
 
+/* Names begin at names_at, behind the way to the dict that was chosen. */
 const char *vc_torch_here(const struct torch_writer *w)
 {
     return w->path.n < w->names_at ? "" : w->path.data + w->names_at;
 }
 
+/* A file that is nothing but a tensor has no name for it; the reader calls it "tensor". */
 size_t vc_torch_out_here(const struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);

@@ -368,6 +368,7 @@ out:
     return status;
 }
 
+/* A tree whose root cannot be written (an object of a class) becomes one dict. */
 enum vc_status vc_torch_write_tree(struct torch_writer *w)
 {
     struct vc_pickle_node *root = w->source->pickle.root;

@@ -108,7 +108,7 @@ static enum vc_status unify(struct vc_ctx *ctx, struct torch *self)
         const struct torch_storage *last = n == 0 ? NULL : &self->storages[n - 1];
 
         if (last == NULL || compare_storages(last, s) != 0) {
-            memmove(&self->storages[n++], s, sizeof *s); /* nobody reads yet */
+            memmove(&self->storages[n++], s, sizeof *s); /* no thread reads them yet */
         } else if (last->dtype != s->dtype || last->numel != s->numel) {
             return vc_fail(ctx, VC_E_FORMAT, "storage '%.*s' is described in two ways", (int)s->key.n, s->key.p);
         }
@@ -140,7 +140,7 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
         return vc_fail(ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'", (int)s->key.n,
                        s->key.p, name);
     }
-    if ((*found)->broken) { /* it was said why */
+    if ((*found)->broken) { /* a finding has said why */
         s->lost = true;
         return VC_OK;
     }
@@ -226,6 +226,7 @@ out:
     return status;
 }
 
+/* Storages are found first, then each tensor looks up its own. */
 enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
                                       uint64_t data)
 {

@@ -41,6 +41,7 @@ static bool is_true(const struct vc_pickle_node *node)
 
 /* ---- the storage ---- */
 
+/* Where PyTorch has had its storage classes. */
 static bool is_storage_module(const struct vc_pickle_bytes *module)
 {
     return vc_pickle_bytes_are(module, "torch") || vc_pickle_bytes_are(module, "torch.cuda") ||
@@ -85,6 +86,7 @@ static enum vc_status parse_view(struct vc_ctx *ctx, const struct vc_pickle_node
     return VC_OK;
 }
 
+/* Keys become names of members, so they must not have a '/' or a NUL in them. */
 enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle_node *node,
                                       struct torch_storage_id *out)
 {
@@ -327,6 +329,7 @@ static enum vc_status parse_utils(struct vc_ctx *ctx, struct vc_arena *arena, co
     return VC_OK;
 }
 
+/* A function of torch._utils, where all that make plain tensors are. */
 static bool is_utils(const struct vc_pickle_node *function)
 {
     return function != NULL && function->kind == VC_PICKLE_GLOBAL &&

@@ -373,6 +373,7 @@ out:
     return status;
 }
 
+/* Chooses, then walks over everything. */
 enum vc_status vc_torch_tree_make(struct vc_ctx *ctx, struct torch *self, const char *key)
 {
     struct walk w = {.ctx = ctx, .self = self};

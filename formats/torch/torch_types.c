@@ -60,6 +60,7 @@ const struct torch_dtype *vc_torch_dtype_by_name(const struct vc_pickle_bytes *n
     return NULL;
 }
 
+/* VOID has no type of its own, and quantized types need a scale. */
 const struct torch_dtype *vc_torch_dtype_of(enum vc_dtype dtype)
 {
     size_t i;
