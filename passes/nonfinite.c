@@ -179,24 +179,43 @@ static void format_index(const struct vc_tensor *tensor, uint64_t flat, char *te
     (void)snprintf(text + n, capacity - n, "]");
 }
 
+#define ADVICE_BYTES 128
+
+/* "{nonfinite}=keep or zero goes on" as "--nonfinite=keep or zero goes on" where the program is the command. */
+static const char *format_advice(const struct vc_ctx *ctx, const char *advice, char text[ADVICE_BYTES])
+{
+    const char *open = strchr(advice, '{');
+    const char *close = open != NULL ? strchr(open, '}') : NULL;
+    char field[32];
+
+    if (close == NULL) {
+        return advice;
+    }
+    (void)snprintf(field, sizeof field, "%.*s", (int)(close - open - 1), open + 1);
+    (void)snprintf(text, ADVICE_BYTES, "%.*s%s%s", (int)(open - advice), advice, vc_option(ctx, field), close + 1);
+    return text;
+}
+
 enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
                                          const struct vc_tensor *tensor, const char *what, const char *advice)
 {
     char where[256];
+    char text[ADVICE_BYTES];
 
     format_index(tensor, finding->first, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu %s are not finite, the first is %s at %s; %s",
                    (unsigned long long)finding->nonfinite, (unsigned long long)tensor->n_elems, what,
-                   finding->first_is_nan ? "NaN" : "Inf", where, advice);
+                   finding->first_is_nan ? "NaN" : "Inf", where, format_advice(ctx, advice, text));
 }
 
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
                                         const struct vc_tensor *tensor, enum vc_dtype target, const char *advice)
 {
     char where[256];
+    char text[ADVICE_BYTES];
 
     format_index(tensor, finding->first_overflow, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
                    (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
-                   finding->first_overflow_value, where, advice);
+                   finding->first_overflow_value, where, format_advice(ctx, advice, text));
 }

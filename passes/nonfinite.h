@@ -38,8 +38,9 @@ enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_fin
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
                                         const struct vc_tensor *tensor, enum vc_dtype target, const char *advice);
 
-#define VC_ADVICE_NONFINITE "--nonfinite=keep or zero goes on"
-#define VC_ADVICE_OVERFLOW  "--overflow=inf or sat goes on"
-#define VC_ADVICE_EXCLUDE   "--exclude leaves the tensor as it is"
+/* Advice; {field} becomes what the program calls that option (vc_option). */
+#define VC_ADVICE_NONFINITE "{nonfinite}=keep or zero goes on"
+#define VC_ADVICE_OVERFLOW  "{overflow}=inf or sat goes on"
+#define VC_ADVICE_EXCLUDE   "{include=false} leaves the tensor as it is"
 
 #endif

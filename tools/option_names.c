@@ -18,6 +18,9 @@ static size_t n_names;
 
 static const char *find(const char *field)
 {
+    if (strcmp(field, "vc_index_write") == 0) {
+        return "'vcompress index'";
+    }
     for (size_t i = 0; i < n_names; i++) {
         if (strcmp(names[i].field, field) == 0) {
             return names[i].name;

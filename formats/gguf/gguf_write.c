@@ -72,8 +72,9 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     if (self->share && outs->elsewhere_unsure) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
-            "the metadata says what most weights are, and with --nonfinite=keep that is not known before other "
-            "workers' weights are read; leave out one of that and --shard");
+            "the metadata says what most weights are, and with %s=keep that is not known before other workers' weights "
+            "are read; leave out one of that and %s",
+            vc_option(ctx, "nonfinite"), vc_option(ctx, "shard"));
     }
     self->plan.outs = outs;
     VC_TRY(vc_gguf_files_make(ctx, &self->plan, &self->files));
@@ -242,11 +243,13 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_write_op
 
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "GGUF is never compressed; leave --deflate out, or let the output's name end in .npz");
+                       "GGUF is never compressed; leave %s out, or let the output's name end in .npz",
+                       vc_option(ctx, "deflate"));
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     if (asked != NULL && asked != &vc_dialect_gguf) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave --layout out");
+        return vc_fail(ctx, VC_E_ARGUMENT, "a GGUF file holds int8 weights in blocks of its own; leave %s out",
+                       vc_option(ctx, "layout"));
     }
 out:
     return status;

@@ -342,8 +342,8 @@ static enum vc_status check_model(const struct rewriting *r)
     return type == NULL ? VC_OK
                         : vc_fail(r->ctx, VC_E_UNSUPPORTED,
                                   VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
-                                                    "takes them as int8; --layout plain does",
-                                  type);
+                                                    "takes them as int8; %s plain does",
+                                  type, vc_option(r->ctx, "layout"));
 }
 
 bool vc_hf_config_takes_int8(const char *text, size_t n)
@@ -386,8 +386,9 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     }
     if (r->change->outs->elsewhere_unsure) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME " says which weights are int8, and with --nonfinite=keep that is not known "
-                                         "before other workers' weights are read; leave out one of that and --shard");
+                       VC_HF_CONFIG_NAME " says which weights are int8, and with %s=keep that is not known "
+                                         "before other workers' weights are read; leave out one of that and %s",
+                       vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
     }
     *what = WRITE;
     return r->n_made != 0 ? check_model(r) : VC_OK;

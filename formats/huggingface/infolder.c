@@ -247,10 +247,10 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     size_t i;
 
     if (folder->weights.n > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a folder with %zu safetensors files and no index; give one of them, or make an index with "
-                       "'vcompress index'",
-                       folder->weights.n);
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
+            folder->weights.n, vc_option(ctx, "vc_index_write"));
     }
     for (i = 0; i < folder->left.n; i++) {
         if (is_other_weights(folder->left.names[i])) {

@@ -122,8 +122,8 @@ static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, 
     limit = vc_ctx_max_memory(ctx);
     if (bytes > limit - vc_min_u64(used, limit)) {
         return vc_fail(ctx, VC_E_NOMEM,
-                       "byte %zu: reading this takes about %" PRIu64 " bytes of memory, --max-memory allows %" PRIu64,
-                       at, bytes, limit);
+                       "byte %zu: reading this takes about %" PRIu64 " bytes of memory, %s allows %" PRIu64, at, bytes,
+                       vc_option(ctx, "max_memory"), limit);
     }
     vc_pool_account(ctx->shared->pool, VC_TAG_NAMES, (int64_t)bytes);
     *counted = bytes;

@@ -99,7 +99,8 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
     struct stat st;
 
     if (isatty(STDOUT_FILENO) && !file->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is a terminal; binary goes there only with --force");
+        return vc_fail(ctx, VC_E_ARGUMENT, "standard output is a terminal; binary goes there only with %s",
+                       vc_option(ctx, "force"));
     }
     if (fstat(STDOUT_FILENO, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot write to standard output");

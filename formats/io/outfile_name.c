@@ -148,7 +148,8 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: is the input itself, which is never overwritten", file->path);
     }
     if (!file->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", file->path);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", file->path,
+                       vc_option(ctx, "force"));
     }
     return VC_OK;
 }

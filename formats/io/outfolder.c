@@ -220,7 +220,8 @@ enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder 
     VC_TRY_ALLOC(path);
     (void)snprintf(path, n, "%s/%s", folder->path, name);
     if (lstat(path, &st) == 0) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", path);
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", path,
+                         vc_option(ctx, "force"));
     }
 out:
     vc_free(ctx, path);

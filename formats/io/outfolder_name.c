@@ -38,15 +38,16 @@ enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_opt
 
     *in_folder = (from_several || options->max_shard_bytes != 0) && !to_file;
     if (to_file && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but --max-shard-size makes a folder of them",
-                       options->path);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: names a file, but %s makes a folder of them", options->path,
+                       vc_option(ctx, "max_shard_bytes"));
     }
     if (options->n_shards != 0 && (!*in_folder || n_files < 2)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "--shard divides the files of a checkpoint in a folder; this one has one file");
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s divides the files of a checkpoint in a folder; this one has one file",
+                       vc_option(ctx, "shard"));
     }
     if (options->n_shards != 0 && options->max_shard_bytes != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "--shard keeps the files as they are divided; leave --max-shard-size out");
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s keeps the files as they are divided; leave %s out",
+                       vc_option(ctx, "shard"), vc_option(ctx, "max_shard_bytes"));
     }
     return VC_OK;
 }
@@ -171,12 +172,12 @@ static enum vc_status check_old(struct vc_ctx *ctx, const struct vc_outfolder *f
 
     VC_TRY(look_inside(ctx, folder, &content));
     if (content.repository) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with --force",
-                         folder->path);
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: is a Git repository; it is not replaced, not even with %s",
+                         folder->path, vc_option(ctx, "force"));
     } else if (content.any && !content.weights) {
         status = vc_fail(ctx, VC_E_ARGUMENT,
-                         "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with --force",
-                         folder->path);
+                         "%s: is a folder without safetensors or GGUF files; it is not replaced, not even with %s",
+                         folder->path, vc_option(ctx, "force"));
     }
 out:
     return status;
@@ -202,7 +203,8 @@ enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outf
         return VC_OK;
     }
     if (!folder->force) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with --force", folder->path);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: exists already and is replaced only with %s", folder->path,
+                       vc_option(ctx, "force"));
     }
     VC_TRY(check_old(ctx, folder));
 out:

@@ -73,15 +73,16 @@ static bool groups_fit(const struct vc_out_tensor *t)
     return n_long <= 1;
 }
 
-/* Refuses what the graph's version has no operator for. instead: what needs less, "" if nothing does. */
+/* Refuses what the graph's version has no operator for. `option` and `instead`: what needs less, such as "target=f16"
+ * and " needs 6; or "; both "" if nothing does. */
 static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *self, const char *name, const char *what,
-                                   unsigned needed, const char *instead)
+                                   unsigned needed, const char *option, const char *instead)
 {
-    return vc_fail(
-        ctx, VC_E_UNSUPPORTED,
-        "%s: %s needs opset %u, and this model has %" PRIu64
-        "; %sa converter of ONNX versions can raise it (that may change other nodes, so it is not done here)",
-        name, what, needed, self->source->opset, instead);
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "%s: %s needs opset %u, and this model has %" PRIu64
+                   "; %s%sa converter of ONNX versions can raise it (that may change other nodes, so it is not done "
+                   "here)",
+                   name, what, needed, self->source->opset, instead[0] != '\0' ? vc_option(ctx, option) : "", instead);
 }
 
 /* What int8 needs of the graph's version. */
@@ -91,18 +92,18 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
     uint64_t opset = self->source->opset;
 
     if (opset < BROADCAST_OPSET) {
-        return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET,
-                            opset >= CAST_OPSET ? "--fp16 needs 6; or " : "");
+        return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET, "target=f16",
+                            opset >= CAST_OPSET ? " needs 6; or " : "");
     }
     if (opset < BLOCKS_OPSET && groups) {
-        return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET,
-                            "--granularity channel needs 7; or ");
+        return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET, "granularity",
+                            " channel needs 7; or ");
     }
     if (groups && !groups_fit(t)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: ONNX has groups along one axis only, and rows of this shape have several; choose "
-                       "--granularity channel, or exclude it",
-                       t->name);
+                       "%s channel, or exclude it",
+                       t->name, vc_option(ctx, "granularity"));
     }
     return VC_OK;
 }
@@ -119,9 +120,9 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
         VC_TRY(check_quantized(ctx, self, t));
     }
     if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
-        return bf16 ? refuse_opset(ctx, self, t->name, "bf16 (Cast)", BF16_OPSET,
-                                   opset >= CAST_OPSET ? "--fp16 needs 6; or " : "")
-                    : refuse_opset(ctx, self, t->name, "another float type (Cast)", CAST_OPSET, "");
+        return bf16 ? refuse_opset(ctx, self, t->name, "bf16 (Cast)", BF16_OPSET, "target=f16",
+                                   opset >= CAST_OPSET ? " needs 6; or " : "")
+                    : refuse_opset(ctx, self, t->name, "another float type (Cast)", CAST_OPSET, "", "");
     }
 out:
     return status;

@@ -76,7 +76,8 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
     }
     if (strcmp(self->path, "-") == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the output has its weights in a second file, which cannot go to standard output; use -o FILE");
+                       "the output has its weights in a second file, which cannot go to standard output; use %s FILE",
+                       vc_option(ctx, "path"));
     }
     path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
     return path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, path, self->force, self->model, &self->data);
@@ -290,7 +291,8 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     }
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "ONNX is never compressed; leave --deflate out, or let the output's name end in .npz");
+                       "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
+                       vc_option(ctx, "deflate"));
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);

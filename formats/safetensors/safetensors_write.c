@@ -394,7 +394,8 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     *out = NULL;
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "safetensors is never compressed; leave --deflate out, or let the output's name end in .npz");
+                       "safetensors is never compressed; leave %s out, or let the output's name end in .npz",
+                       vc_option(ctx, "deflate"));
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     if (asked != NULL && !asked->is_choice) {

@@ -349,7 +349,8 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     *out = NULL;
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "PyTorch files are written stored; leave --deflate out, or let the output's name end in .npz");
+                       "PyTorch files are written stored; leave %s out, or let the output's name end in .npz",
+                       vc_option(ctx, "deflate"));
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);

@@ -284,7 +284,7 @@ static void test_elsewhere(void **state)
     s.list.n_elsewhere = 2;
     expect_text(CONFIG "\n}\n", &s, want);
     s.list.elsewhere_unsure = true;
-    expect_refused(CONFIG "\n}\n", &s, VC_E_UNSUPPORTED, "--nonfinite=keep");
+    expect_refused(CONFIG "\n}\n", &s, VC_E_UNSUPPORTED, "with nonfinite=keep");
 
     /* the codes are: made there, or copied there */
     make(&s, &vc_dialect_compressed_tensors);

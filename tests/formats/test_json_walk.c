@@ -168,7 +168,7 @@ static void test_memory(void **state)
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
     vc_json_walk_begin(&walk, text, n);
     assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_E_NOMEM);
-    assert_non_null(strstr(vc_ctx_message(ctx), "--max-memory"));
+    assert_non_null(strstr(vc_ctx_message(ctx), "max_memory"));
     vc_json_walk_end(ctx, &walk);
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)64 << 20), VC_OK);
     vc_json_walk_begin(&walk, text, n);

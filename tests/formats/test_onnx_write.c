@@ -191,8 +191,8 @@ static void test_refusals(void **state)
     g = small_graph(8, 12);
     save("in.onnx", onnx_finish(&g));
     must_refuse("in.onnx", "out.onnx", GROUPS,
-                "has 12; --granularity channel needs 7; or a converter of ONNX versions");
-    must_refuse("in.onnx", "out.onnx", BF16, "has 12; --fp16 needs 6; or a converter of ONNX versions");
+                "has 12; granularity channel needs 7; or a converter of ONNX versions");
+    must_refuse("in.onnx", "out.onnx", BF16, "has 12; target=f16 needs 6; or a converter of ONNX versions");
     g = small_graph(8, 5);
     save("in.onnx", onnx_finish(&g));
     must_refuse("in.onnx", "out.onnx", FP16,

@@ -131,7 +131,7 @@ static void test_writes_and_replaces(void **state)
         assert_int_equal(write_it(ctx, in_folder("out"), false), VC_OK);
         expect_file("out", "first second");
         assert_int_equal(write_it(ctx, in_folder("out"), false), VC_E_ARGUMENT);
-        assert_non_null(strstr(vc_ctx_message(ctx), "--force"));
+        assert_non_null(strstr(vc_ctx_message(ctx), "only with force"));
         put_file("out", "old");
         assert_int_equal(write_it(ctx, in_folder("out"), true), VC_OK);
         expect_file("out", "first second");

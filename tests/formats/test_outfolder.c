@@ -310,7 +310,7 @@ static void test_places(void **state)
 
     (void)state;
     make_old();
-    refused(ctx, "out", false, "--force");
+    refused(ctx, "out", false, "only with force");
     refused(ctx, "out/.", true, "no name");
     refused(ctx, "out/..", true, "no name");
     refused(ctx, "out/d", true, "is a file");
