@@ -2,7 +2,9 @@
  *
  *     shrink IN.npz OUT.npz
  *
- * The same as `vcompress quantize --int8 IN.npz -o OUT.npz`, with two figures for a report. */
+ * The same as `vcompress quantize --int8 --force IN.npz -o OUT.npz`, with one line for a report:
+ *
+ *     small.npz: 1204264 -> 310352 bytes, 44.5 dB */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -53,6 +55,7 @@ int main(int argc, char **argv)
         status = shrink(ctx, argv[1], argv[2]);
     }
     if (status != VC_OK) {
+        /* The context holds the sentence of the last failure; a context that could not be made has none. */
         fprintf(stderr, "shrink: %s\n", ctx == NULL ? "no memory" : vc_ctx_message(ctx));
     }
     vc_ctx_free(ctx);

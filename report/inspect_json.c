@@ -22,6 +22,7 @@ static const char *name_of(const struct vc_model *model, size_t index)
     return index == VC_NO_TENSOR ? NULL : vc_model_tensor(model, index)->name;
 }
 
+/* How codes become values: what parts they have, under which names. */
 static void write_quant(struct vc_json *json, const struct vc_model *model, const struct vc_quant *quant)
 {
     if (quant == NULL) {

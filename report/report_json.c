@@ -1,4 +1,14 @@
-/* report_json.c - a report as one JSON document, schema vcompress.report/1 (report-1.schema.json).
+/* report_json.c - a report as one JSON document, schema vcompress.report/1 (report-1.schema.json):
+ *
+ *     {
+ *       "schema": "vcompress.report/1",
+ *       "command": "quantize --int8 --granularity channel",
+ *       "input": {"path": "model.npz", "format": "npz", "compressed": false, "file_bytes": 1204264},
+ *       ...
+ *       "tensors": [
+ *         {"name": "fc1.weight", "action": "quantized", ..., "bytes_before": 262144, "bytes_after": 66048, ...},
+ *         ...
+ *
  *
  * Keys come in a fixed order, one tensor per line, so that two documents can be compared with diff. Sizes are integers
  * in bytes. What is not known is null: figures of the run before it ran, the size of a deflated output, an SQNR without

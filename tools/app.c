@@ -1,4 +1,5 @@
-/* app.c - common options, failures in one line, the JSON document's file. Knows no command. */
+/* app.c - what surrounds the work of a command: the options that all commands share, the context, the one line of a
+ * failure, the file of the JSON document. Knows no command. */
 #include "tools/app.h"
 
 #include <ctype.h>
@@ -71,11 +72,14 @@ const struct opt_group group_json = GROUP("Report", json_opts);
 const struct opt_group group_report = GROUP("Report", report_opts);
 const struct opt_group group_help = GROUP("Help", help_opts);
 
-/* ---- the file of the JSON document ---- */
+/* ---- the file of the JSON document ----
+ *
+ * --json=FILE replaces what a former run left there, so scripts can use one name, but nothing else: the old content is
+ * looked at before. The new one is written beside it and renamed, so that a reader never sees half a document. */
 
 #define TEMPORARY_SUFFIX ".tmp"
 
-/* Empty, or a document of ours (white space apart: {"schema":"vcompress. ). */
+/* The file is empty, or begins as our documents do: {"schema": "vcompress. with any white space. */
 static bool is_ours(const char *path)
 {
     static const char start[] = "{\"schema\":\"vcompress.";
@@ -99,7 +103,7 @@ static bool is_ours(const char *path)
     return start[at] == '\0' || (at == 0 && c == EOF);
 }
 
-/* Something that a document must not replace. */
+/* There is something that a document must not replace: a folder, or a file that is none of ours. */
 static bool is_foreign(const char *path)
 {
     struct stat st;
@@ -107,6 +111,7 @@ static bool is_foreign(const char *path)
     return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !is_ours(path)));
 }
 
+/* A pipe or device, such as /dev/stderr: written to, never replaced. */
 static bool is_special(const char *path)
 {
     struct stat st;
@@ -125,6 +130,7 @@ static char *temporary_name(const char *path)
     return name;
 }
 
+/* The stream to write the document to: standard output, the device, or the temporary file. NULL, with errno. */
 static FILE *json_open(struct app *app)
 {
     const char *path = app->json.path;
@@ -154,7 +160,8 @@ static FILE *json_open(struct app *app)
     return to;
 }
 
-/* Flushes, closes, renames. 0 or an errno. */
+/* Closes what json_open opened and renames the temporary file. 0, or the errno of what was not written; then no
+ * temporary file is left. */
 static int put_in_place(struct app *app, FILE *to)
 {
     const char *path = app->json.path;
@@ -180,7 +187,7 @@ static int put_in_place(struct app *app, FILE *to)
 
 /* ---- failing ---- */
 
-/* The terminal and whoever reads line by line get one line without control characters. */
+/* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
 static void print_line(struct app *app, const char *text)
 {
     char *clean = text_clean(text);
@@ -212,7 +219,8 @@ static int exit_status(enum vc_status status)
     return EXIT_SYSTEM;
 }
 
-/* The memory is a new context's: that of the command may be what failed, or there may be no context yet. */
+/* The document in a context of its own: the limit of the command's context may be what failed, or a wrong line ended
+ * before there was one. NULL: no memory. */
 static char *error_text(const char *schema, enum vc_status status, const char *message)
 {
     struct vc_ctx *ctx = NULL;
@@ -320,7 +328,7 @@ int app_usage(struct app *app, const char *format, ...)
 
 /* ---- starting ---- */
 
-/* A wrong line may end before --json was read; whoever asked for JSON still gets it. */
+/* Parsing stops at the first wrong word. A --json behind it still counts, so that a script gets the failure as JSON. */
 static void look_for_json(struct app *app, int n_args, char **args)
 {
     for (int i = 0; i < n_args && strcmp(args[i], "--") != 0; i++) {

@@ -1,4 +1,12 @@
-/* app.h - what every command shares: the context, the common options, how it fails and how it ends. */
+/* app.h - what every command shares: the context, the common options, how it fails and how it ends.
+ *
+ * A command's run function calls app_parse with its own structure, then app_open, does its work with app->ctx, prints
+ * to app->out, and returns an exit status. Every step that can end the command returns GO_ON or that status:
+ *
+ *     rc = app_parse(app, n_args, args, &cli);
+ *     if (rc == GO_ON) {
+ *         rc = app_open(app);
+ *     } */
 #ifndef VC_TOOLS_APP_H
 #define VC_TOOLS_APP_H
 

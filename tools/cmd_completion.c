@@ -1,4 +1,5 @@
-/* cmd_completion.c - vcompress completion: scripts for bash, zsh and fish, from the tables of options. */
+/* cmd_completion.c - vcompress completion: scripts for bash, zsh and fish, from the tables of options. A script
+ * completes commands, options, the words that an option takes ("--overflow error|inf|sat"), and file names. */
 #include <string.h>
 
 #include "tools/app.h"
@@ -55,7 +56,7 @@ static void bash_option(FILE *to, const struct opt *opt)
     }
 }
 
-/* One line of the case that completes the value of an option. */
+/* One line of the case that completes the value of an option:  --overflow) words=' error inf sat';;  */
 static void bash_value(FILE *to, const struct opt *opt)
 {
     if (options_value(opt) == NULL || opt->optional) {

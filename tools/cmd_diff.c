@@ -1,5 +1,6 @@
-/* cmd_diff.c - vcompress diff: how far two checkpoints are apart, tensor by tensor. Quantized ones are decoded first.
- */
+/* cmd_diff.c - vcompress diff: how far two checkpoints are apart, tensor by tensor. The library compares
+ * (vc_diff_models) and judges (vc_diff_within); here are the options, the table with the worst tensors first, and the
+ * exit status. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,8 @@ struct comparison {
     size_t n_beyond;                  /* rows that are not close enough */
 };
 
-/* Missing ones first, then other shapes, then by SQNR, then in the order of the files. */
+/* Where a row stands in the table: missing tensors first, then other shapes, other values that have no figures, other
+ * values by SQNR (worst_first), equal ones. */
 static int rank(const struct vc_diff_row *row)
 {
     switch (row->kind) {
@@ -205,6 +207,7 @@ static bool print_comparison(struct app *app, const struct comparison *c)
 
 /* ---- the command ---- */
 
+/* Prints the table and the document. The exit status: are all tensors close enough? */
 static int tell(struct app *app, struct comparison *c)
 {
     enum vc_status status;

@@ -1,4 +1,5 @@
-/* cmd_inspect.c - vcompress inspect: what is in a checkpoint, from its headers; --stats reads the values as well. */
+/* cmd_inspect.c - vcompress inspect: what is in a checkpoint, from its headers; --stats reads the values as well. The
+ * library counts (vc_inspect); print_inspect.c has the tables. */
 #include <string.h>
 
 #include "tools/commands.h"
@@ -40,6 +41,7 @@ static int print_json(struct app *app, const struct vc_inspection *in)
     return rc;
 }
 
+/* Prints the tables and the document. */
 static int tell(struct app *app, const struct vc_inspection *in)
 {
     int rc = GO_ON;
@@ -54,6 +56,7 @@ static int tell(struct app *app, const struct vc_inspection *in)
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
+/* Only reading values takes long enough for a progress line. */
 static int look(struct app *app, const struct vc_model *model, bool stats)
 {
     struct vc_inspection *in = NULL;

@@ -1,4 +1,5 @@
-/* cmd_selftest.c - vcompress selftest: every kernel of this machine against the reference, and a round trip. */
+/* cmd_selftest.c - vcompress selftest: every kernel of this machine against the reference, and a round trip. The
+ * library does it (vc_selftest) and says it in lines of text. */
 #include "tools/app.h"
 #include "tools/commands.h"
 

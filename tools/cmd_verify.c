@@ -1,4 +1,5 @@
-/* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. */
+/* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. The library finds it
+ * (vc_verify); here are the options, the list as text, and the exit status. */
 #include <math.h>
 #include <string.h>
 
@@ -184,6 +185,7 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 
 /* ---- the command ---- */
 
+/* Prints the list and the document. The exit status: is the file fine? */
 static int tell(struct app *app, const struct verdict *verdict)
 {
     enum vc_status status;

@@ -1,5 +1,6 @@
-/* convert.c - from the command line to a finished conversion: names, plan, run, report, gates. Decides nothing about
- * tensors. */
+/* convert.c - from the command line to a finished conversion: what quantize, dequantize and convert share. Options of
+ * selection and output, the output's name, then plan, run, report and gates. Decides nothing about tensors: that is the
+ * library's work. */
 #include "tools/convert.h"
 
 #include <stdlib.h>
@@ -125,7 +126,8 @@ const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0};
 
 /* ---- names ---- */
 
-/* Takes the lists of --emit apart. GO_ON or a status. */
+/* "--emit a.npz,b.npz --emit c.gguf": the three names go to options->emit. Their text is copied to app->own_names,
+ * since the arguments are borrowed. GO_ON or a status. */
 static int list_emitted(struct app *app, struct convert_options *options)
 {
     struct vc_write_options *write = &options->write;
@@ -214,7 +216,7 @@ static int check_extensions(struct app *app, const struct vc_write_options *writ
     return GO_ON;
 }
 
-/* Refuses what can be seen from the words alone. */
+/* Refuses what is wrong whatever the input holds, before it is opened. */
 static int check_words(struct app *app, const struct vc_write_options *write)
 {
     bool piped = is_piped(write);
@@ -336,7 +338,7 @@ int convert_open(struct app *app, struct convert_options *options, const char *t
 
 /* ---- the run ---- */
 
-/* What differs between two runs of the same conversion. */
+/* For --diffable: forgets what differs between two runs of the same conversion. */
 static void make_diffable(struct vc_report *report)
 {
     report->seconds = 0;
@@ -356,6 +358,8 @@ static int print_json(struct app *app, const struct vc_report *report)
     return rc;
 }
 
+/* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the memory. GO_ON or a
+ * status. The report is a copy, so that the library's own stays as it is. */
 static int show(struct app *app, struct vc_report report)
 {
     int rc = GO_ON;
@@ -373,6 +377,7 @@ static int show(struct app *app, struct vc_report report)
     return rc;
 }
 
+/* --drop */
 static enum vc_status drop_unwanted(struct app *app, const struct convert_options *options, struct vc_job *job)
 {
     enum vc_status status = VC_OK;

@@ -1,4 +1,5 @@
-/* group.c - grouping by name pattern with a small hash table, so that ten thousand tensors take no time. */
+/* group.c - grouping by name pattern: layers.0.w and layers.1.w are layers.*.w. A hash table of "pattern\nkind" finds
+ * the group of a name, so that ten thousand tensors take no time. */
 #include "tools/group.h"
 
 #include <stdint.h>
@@ -22,6 +23,7 @@ void groups_release(struct groups *groups)
     groups_init(groups);
 }
 
+/* What separates the parts of a name. */
 static bool is_joint(char c)
 {
     return c == '.' || c == '/' || c == '_' || c == '-' || c == ':' || c == '\0';
@@ -53,6 +55,7 @@ static char *make_pattern(const char *name, bool apart)
     return pattern;
 }
 
+/* The key of a group: no name has a line break, so two different pairs never give the same text. */
 static char *join(const char *a, const char *b)
 {
     size_t n = strlen(a);

@@ -1,4 +1,5 @@
-/* help.c - --help and the manual page, from the tables of commands and options. */
+/* help.c - --help and the manual page, from the tables of commands and options: an option that has a row there is
+ * explained everywhere. */
 #include <ctype.h>
 #include <string.h>
 

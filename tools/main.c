@@ -28,7 +28,8 @@ int caught_signal(void)
     return caught;
 }
 
-/* The first one asks the library to stop, which cleans up; a second one does not wait for that. */
+/* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
+ * one ends the process at once; only files that have a name already are removed. */
 static void on_signal(int number)
 {
     int saved = errno;
@@ -45,7 +46,8 @@ static void on_signal(int number)
     errno = saved;
 }
 
-/* Without SA_RESTART, so that a blocked read of a pipe comes back. What our parent chose to ignore stays ignored. */
+/* Without SA_RESTART, so that a read that waits for a pipe returns. A signal that our parent ignores (nohup) stays
+ * ignored. ctx NULL: the context is about to go, signals have nothing to stop any more. */
 void watch_signals(struct vc_ctx *ctx)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -62,6 +64,7 @@ void watch_signals(struct vc_ctx *ctx)
     }
 }
 
+/* Ends by the signal itself, not by a status, so that a shell that runs us in a loop ends the loop. */
 static void die_by(int number)
 {
     sigset_t set;
@@ -90,13 +93,15 @@ static bool fill_descriptors(void)
     return stdout_closed;
 }
 
-/* Without a standard output nobody asked for the table of a conversion that has written its file. */
+/* The table that could not be printed is not missed: standard output was closed from the start, and the conversion has
+ * written its file. A JSON document on standard output is always missed. */
 static bool is_spare(const struct app *app)
 {
     return app->stdout_closed && app->written && !(app->json.on && app->json.path == NULL);
 }
 
-/* What was not printed is a failure, even when the work is done. */
+/* Flushes what was printed. A report that did not arrive (the disk is full, the pipe closed) is a failure, even when
+ * the work is done. Returns the exit status. */
 static int close_streams(struct app *app, int status)
 {
     int error = 0;
@@ -161,7 +166,8 @@ static int run_command(struct app *app, int argc, char **argv)
     return app->command->run(app, argc - 2, argv + 2);
 }
 
-/* A checkpoint of many files needs as many descriptors, in and out. */
+/* A checkpoint of many files needs a descriptor for each, in and out; the usual limit of 1024 is raised to what the
+ * system allows. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;

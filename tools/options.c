@@ -187,6 +187,7 @@ static bool parse_real(const char *text, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
+/* KiB and K are 1024, KB is 1000; a fraction needs a unit. */
 bool options_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "T"};
@@ -223,6 +224,7 @@ static bool put_int(void *field, int value)
     return true;
 }
 
+/* Puts the value into the structure; false: it is not one that the option takes. */
 static bool store(const struct opt *opt, char *group, const char *value)
 {
     void *field = group + opt->field;
@@ -292,6 +294,7 @@ static void spell(const char *words, char *out, size_t n_out)
     }
 }
 
+/* "--nonfinite: 'ignore' is not error, keep or zero" */
 static enum parse_result bad_value(struct line *line, const struct opt *opt, const char *value)
 {
     static const char *const wanted[] = {
@@ -319,6 +322,7 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
     return PARSE_ERROR;
 }
 
+/* For options_seen: the option was given. */
 static void remember(struct parsed *parsed, const struct opt *opt)
 {
     if (!options_seen(parsed, opt->name) && parsed->n_seen < PARSE_MAX_SEEN) {
@@ -343,6 +347,7 @@ static enum parse_result check_one_of(struct line *line, const struct opt *opt, 
     return PARSE_OK;
 }
 
+/* What every option that was found goes through, long or short: conflicts, its value, the list of those seen. */
 static enum parse_result apply(struct line *line, const struct opt *opt, const struct opt_group *group,
                                const char *value)
 {
@@ -412,6 +417,7 @@ static enum parse_result needs_value(struct line *line, const struct opt *opt)
     return PARSE_ERROR;
 }
 
+/* What follows "--": "name", "name=value", or "name" with the next argument as its value. */
 static enum parse_result parse_long(struct line *line, const char *name)
 {
     size_t n = strcspn(name, "=");
@@ -436,6 +442,7 @@ static enum parse_result parse_long(struct line *line, const char *name)
     return apply(line, opt, group, value);
 }
 
+/* What follows "-": letters without values may be joined, the rest behind one with a value is that value: -qfo FILE. */
 static enum parse_result parse_letters(struct line *line, const char *letters)
 {
     for (; *letters != '\0'; letters++) {

@@ -1,4 +1,6 @@
-/* print.c - figures, clean text and aligned tables. Knows no report and no model. */
+/* print.c - figures, clean text and aligned tables. Knows no report and no model.
+ *
+ * Width is counted in columns of the terminal, not in bytes: combining characters take none, East Asian ones two. */
 #include "tools/print.h"
 
 #include <inttypes.h>
@@ -364,7 +366,7 @@ static void print_spaces(FILE *to, size_t n)
     fprintf(to, "%*s", (int)n, "");
 }
 
-/* Two blanks between columns; a column named by a lower-case letter 'a' (an arrow) has one on each side. */
+/* Blanks before a column: two, and one on each side of a column of arrows ('a' in table->align). */
 static size_t gap_before(const struct table *table, size_t col)
 {
     if (col == 0) {

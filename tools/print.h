@@ -51,7 +51,7 @@ void print_clean(FILE *to, const char *s);
 /* A table: cells are added row by row, then printed with columns aligned. Running out of memory is remembered and
  * reported by table_print. */
 struct table {
-    const char *align; /* one letter per column: l or r */
+    const char *align; /* one letter per column: l(eft), r(ight), or a for a column of arrows */
     size_t n_cols;
     size_t n_cells, capacity;
     struct {

@@ -73,7 +73,8 @@ static const char *const role_names[] = {
 
 #define MAX_PARTS 20 /* without -v */
 
-/* What a training checkpoint holds around its weights. A file that is one dict of weights has nothing to tell. */
+/* What a training checkpoint holds beside its weights: the optimizer's state, counters. Nothing is printed for a file
+ * that holds weights alone. */
 static bool print_parts(const struct app *app, const struct vc_inspection *in)
 {
     static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
@@ -181,7 +182,10 @@ static void print_estimates(const struct out *out, const struct vc_inspection *i
 
 /* ---- the bar: how the magnitudes are spread over the powers of two ---- */
 
-/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell. */
+/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell:
+ *     "  ▁▁▂▃▄▆█▇▂▁"   or in ASCII   "  ..:-=*@#:."
+ * Weights that are spread evenly over few powers of two lose little in int8; a lone cell far at the right is an outlier
+ * that costs the others their precision. */
 static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram)
 {
     static const char *const blocks[] = {" ",
@@ -239,7 +243,9 @@ static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats
     }
 }
 
-/* They are large, so a line of one tensor has none of its own: with -v, those are all. False: no memory. */
+/* Adds the statistics of one more tensor to its line. The first tensor's are pointed to; a copy to sum up in is made
+ * with the second, because statistics are large (a histogram each) and with -v no line has a second. False: no memory.
+ */
 static bool add_stats(struct line *line, const struct vc_value_stats *stats)
 {
     double n = (double)count_finite(stats);
@@ -368,7 +374,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Marks all, or the MAX_LINES largest together with those that hold NaN or Inf; returns how many are left out. */
+/* Marks the lines to show: all of them, or the MAX_LINES - 1 largest and those that hold NaN or Inf. Returns how many
+ * tensors are left out. */
 static size_t choose_lines(struct line *lines, size_t n, bool all, const struct line **order)
 {
     size_t hidden = 0;

@@ -19,7 +19,8 @@ struct line {
     bool measured, shown;
 };
 
-/* Everything that a line's tensors have in common besides their names' pattern. */
+/* What tensors must have in common, besides the pattern of their names, to share a line: action, types, scheme, shape.
+ */
 static void kind_of(const struct vc_report_row *row, char *buf, size_t n)
 {
     size_t k = (size_t)snprintf(buf, n, "%d %d %d %s", (int)row->action, (int)row->dtype_before, (int)row->dtype_after,
@@ -161,7 +162,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Marks the largest lines as shown, and the one with the worst tensor. */
+/* Marks the lines to show: all of them, or the largest and the one with the worst tensor. False: no memory. */
 static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
 {
     const struct line **order;
@@ -219,7 +220,8 @@ static void add_rest(struct table *table, const struct view *view, const struct 
 
 #define FIGURES_WIDTH 74 /* of everything but the names */
 
-/* The names do not fit beside the types, and these are all the same. */
+/* The column of types is left out, and said once above the table, when all are the same and the names would not fit
+ * otherwise. */
 static bool drop_type(const struct out *out, const struct groups *groups, const struct line *lines)
 {
     const struct vc_report_row *first = lines[0].row;

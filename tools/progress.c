@@ -10,9 +10,9 @@
 #include "tools/app.h"
 
 #define BAR_CELLS 24
-#define BAR_WIDTH 72 /* columns of a terminal that has room for the bar */
-#define INTERVAL  0.1
-#define QUIET     0.3 /* work that is over sooner shows nothing */
+#define BAR_WIDTH 72  /* columns of a terminal that has room for the bar */
+#define INTERVAL  0.1 /* seconds between two lines */
+#define QUIET     0.3 /* seconds; work that is over sooner shows nothing */
 
 static struct {
     struct out out;
@@ -37,6 +37,9 @@ static void print_bar(FILE *to, const struct out *out, double part)
     }
 }
 
+/* Called by the library while it works (vc_ctx_set_progress):
+ *     quantize ━━━━━━━━────────────────  33 %  1.2 GiB of 3.6 GiB  2.1 GiB/s  layers.7.w
+ * The line is written over itself; the name is left out where the terminal has no room. */
 static void show(void *user, const struct vc_progress *progress)
 {
     struct out *out = &state.out;

@@ -64,6 +64,7 @@ static float *read_weights(struct vc_ctx *ctx, const struct vc_model *model, con
     return values;
 }
 
+/* The layer that train.py calls conv<number>, and the batch-norm behind it. */
 static bool load_conv(struct vc_ctx *ctx, const struct vc_model *model, int number, size_t c_in, size_t c_out,
                       struct conv *c)
 {
@@ -155,6 +156,7 @@ static void max_pool(size_t n_planes, size_t side, const float *in, size_t frame
     }
 }
 
+/* out = weight * in + bias; weight is n_out x n_in. */
 static void dense(const struct dense *d, bool relu, const float *in, float *out)
 {
     for (size_t o = 0; o < d->n_out; o++) {
@@ -167,6 +169,8 @@ static void dense(const struct dense *d, bool relu, const float *in, float *out)
     }
 }
 
+/* The digit that the network sees in 8 x 8 pixels of 0..16. Two buffers take turns as input and output of the layers.
+ */
 static size_t classify(const struct network *net, const unsigned char *pixels)
 {
     static float a[MAX_PLANE], b[MAX_PLANE];
@@ -216,6 +220,7 @@ static bool evaluate(struct vc_ctx *ctx, const char *path, const struct images *
     return ok;
 }
 
+/* The test set: an npz of u8, read with the same library as the models. */
 static bool load_images(struct vc_ctx *ctx, const char *path, struct images *images)
 {
     struct vc_model *model = NULL;
