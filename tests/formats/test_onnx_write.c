@@ -190,8 +190,7 @@ static void test_refusals(void **state)
     must_refuse("in.onnx", "out.onnx", INT8, "w: int8 (codes times scales) needs opset 7, and this model has 6");
     g = small_graph(8, 12);
     save("in.onnx", onnx_finish(&g));
-    must_refuse("in.onnx", "out.onnx", GROUPS,
-                "has 12; granularity channel needs 7; or a converter of ONNX versions");
+    must_refuse("in.onnx", "out.onnx", GROUPS, "has 12; granularity channel needs 7; or a converter of ONNX versions");
     must_refuse("in.onnx", "out.onnx", BF16, "has 12; target=f16 needs 6; or a converter of ONNX versions");
     g = small_graph(8, 5);
     save("in.onnx", onnx_finish(&g));
