@@ -6,26 +6,20 @@
 #include "core/base/checked.h"
 #include "passes/decode.h"
 
-static struct vc_item item_of(const struct vc_model *model, size_t tensor, struct vc_arena *arena)
-{
-    const struct vc_tensor *t = &model->tensors[tensor];
-    struct vc_item item = {.model = model, .arena = arena, .source = tensor};
-
-    item.desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, t->quant};
-    return item;
-}
-
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
     values->arena = (struct vc_arena){0};
-    values->item = item_of(model, tensor, &values->arena);
+    values->item = vc_item_make(model, tensor, &values->arena);
+    if (vc_item_list_parts(ctx, &values->item) != VC_OK) {
+        return VC_E_NOMEM;
+    }
     return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
 }
 
 enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
     values->arena = (struct vc_arena){0};
-    values->item = item_of(model, tensor, &values->arena);
+    values->item = vc_item_make(model, tensor, &values->arena);
     return VC_OK;
 }
 
@@ -43,7 +37,7 @@ enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values)
 
 void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)
 {
-    vc_item_drop_stages(ctx, &values->item, 0);
+    vc_item_release(ctx, &values->item);
     vc_arena_release(ctx, &values->arena);
 }
 
@@ -71,6 +65,9 @@ void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room 
     }
     room->in = room->in > VC_COPY_BYTES ? room->in : VC_COPY_BYTES;
     room->out = room->in;
+    room->n_views = 0;
+    room->n_in_views = VC_PART_ROLES;
+    room->n_figures = 2; /* decoding takes two steps at most */
 }
 
 struct entry {

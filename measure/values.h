@@ -2,8 +2,8 @@
 #ifndef VC_MEASURE_VALUES_H
 #define VC_MEASURE_VALUES_H
 
+#include "core/chain/fetch.h"
 #include "core/run/executor.h"
-#include "core/run/fetch.h"
 
 /* An item whose stages decode the tensor to f32, or leave f64 as it is; types that are no floats are left as they are
  * too. Release with vc_values_release. */

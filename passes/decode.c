@@ -1,5 +1,6 @@
-/* decode.c - values from codes (q - z) * s, and exact conversions between float types. Scales are f32, f16 or bf16, or
- * absolute maxima. What is too large for f32 is decided by policy where the caller gives one. */
+/* decode.c - values from codes, (q - z) * s, and exact conversions between float types. Scales are f32, f16 or bf16, or
+ * absolute maxima. They come whole with the source, or, from a step before this one, with each tile. What is too large
+ * for f32 is decided by policy where the caller gives one. */
 #include "passes/decode.h"
 
 #include <string.h>
@@ -10,16 +11,27 @@
 #include "passes/nonfinite.h"
 
 struct decode_state {
-    struct vc_quant quant; /* scheme NONE: a conversion only */
+    bool codes; /* else a conversion only */
+    struct vc_quant quant;
+    size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
     uint64_t row_len, n_groups, group, inner, n_scales;
     bool by_rows;
-    float *scale; /* from begin to end */
+
+    float *scale; /* of the whole tensor, from begin to end; NULL: they come with each tile */
     int8_t *zero;
+    bool may_overflow; /* some product of these can, and the policy changes or refuses it */
 
     enum vc_overflow overflow; /* of a finite scale's product */
     bool finite_scales;        /* others are refused */
-    bool may_overflow;         /* some product can, and the policy changes or refuses it */
     struct vc_finding finding;
+};
+
+/* The scales that a tile needs: those of the tensor from number `first` on. */
+struct tile_scales {
+    const float *scale;
+    const int8_t *zero;
+    uint64_t first;
+    bool may_overflow;
 };
 
 bool vc_decode_can(const struct vc_desc *desc)
@@ -27,96 +39,115 @@ bool vc_decode_can(const struct vc_desc *desc)
     return desc->quant != NULL || vc_dtype_is_float(desc->dtype) || vc_dtype_is_quantized(desc->dtype);
 }
 
-static void map_scales(struct decode_state *s, const struct vc_item *item, const struct vc_desc *desc)
+static void map_scales(struct decode_state *s, const struct vc_desc *desc)
 {
+    const struct vc_quant *quant = desc->quant;
     uint64_t n_rows;
     unsigned d;
 
-    s->quant = *desc->quant;
-    s->n_scales = item->model->tensors[vc_quant_scale(&s->quant)].n_elems;
+    s->codes = true;
+    s->quant = *quant;
+    s->scale_part = vc_desc_find_part(desc, VC_PART_ABSMAX);
+    s->scale_part = s->scale_part != SIZE_MAX ? s->scale_part : vc_desc_find_part(desc, VC_PART_SCALE);
+    s->zero_part = vc_desc_find_part(desc, VC_PART_ZERO_POINT);
+    s->n_scales = desc->parts[s->scale_part].n_elems;
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
-    s->by_rows = s->quant.granularity == VC_GRANULARITY_GROUP ||
-                 (s->quant.granularity == VC_GRANULARITY_CHANNEL && s->quant.axis == 0 && desc->n_dims >= 2);
-    s->group = s->quant.granularity == VC_GRANULARITY_GROUP ? s->quant.group_size : s->row_len;
+    s->by_rows = quant->granularity == VC_GRANULARITY_GROUP ||
+                 (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2);
+    s->group = quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : s->row_len;
     s->n_groups = s->row_len == 0 ? 0 : vc_ceil_div_u64(s->row_len, s->group);
-    s->inner = s->quant.granularity == VC_GRANULARITY_TENSOR ? vc_max_u64(1, desc->n_elems) : 1;
-    for (d = s->quant.axis + 1; s->quant.granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
+    s->inner = quant->granularity == VC_GRANULARITY_TENSOR ? vc_max_u64(1, desc->n_elems) : 1;
+    for (d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
         s->inner *= desc->shape[d];
     }
 }
 
-/* As f32, in place: scales of 16 bits are read into the upper half, which the floats never catch up with. */
-static enum vc_status read_scales(struct vc_ctx *ctx, const struct vc_model *model, struct decode_state *s)
+/* ---- scales ---- */
+
+/* n stored scales as f32. `from` may be the end of the same room: 16-bit scales in the upper half of the floats, which
+ * these never catch up with. */
+static void widen_scales(const struct vc_part_desc *part, const unsigned char *from, size_t n, float *scale)
 {
-    const struct vc_tensor *tensor = &model->tensors[vc_quant_scale(&s->quant)];
-    bool absmax = vc_quant_find(&s->quant, VC_PART_ABSMAX) != VC_NO_TENSOR;
-    size_t n = (size_t)s->n_scales;
-    size_t n_bytes = n * vc_dtype_size(tensor->dtype);
-    unsigned char *from = (unsigned char *)s->scale + (n * sizeof *s->scale - n_bytes);
-    enum vc_status status;
     size_t i;
 
-    VC_TRY(vc_source_read_any(ctx, model, vc_quant_scale(&s->quant), VC_FORM_VALUES, 0, from, n_bytes));
-    for (i = 0; i < n && tensor->dtype != VC_DTYPE_F32; i++) {
-        uint16_t h = vc_le16(from + 2 * i);
+    for (i = 0; i < n; i++) {
+        float value;
+        uint16_t h;
 
-        s->scale[i] = tensor->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+        if (part->dtype == VC_DTYPE_F32) {
+            memcpy(&value, from + 4 * i, sizeof value);
+        } else {
+            h = vc_le16(from + 2 * i);
+            value = part->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+        }
+        scale[i] = part->role == VC_PART_ABSMAX ? vc_int8_scale_of_absmax(value) : value;
     }
-    for (i = 0; i < n && absmax; i++) {
-        s->scale[i] = vc_int8_scale_of_absmax(s->scale[i]);
-    }
-out:
-    return status;
 }
 
-/* Whether the scales are such that tiles have to be looked at. */
-static enum vc_status check_scales(struct vc_ctx *ctx, struct decode_state *s, const struct vc_tensor *tensor)
+static bool any_overflows(const struct decode_state *s, const float *scale, size_t n)
 {
+    size_t i = 0;
+
+    if (s->overflow == VC_OVERFLOW_INF) {
+        return false;
+    }
+    while (i < n && !vc_int8_steps_overflow(255.0f, scale[i])) {
+        i++;
+    }
+    return i < n;
+}
+
+/* NaN and Inf among all scales of the tensor, where they are refused. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct decode_state *s, const struct vc_part_desc *part)
+{
+    const struct vc_desc desc = {
+        .dtype = part->dtype, .n_dims = part->n_dims, .shape = part->shape, .n_elems = part->n_elems};
     struct vc_finding finding;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    s->may_overflow = false;
-    for (i = 0; i < s->n_scales; i++) {
-        s->may_overflow |= s->overflow != VC_OVERFLOW_INF && vc_int8_steps_overflow(255.0f, s->scale[i]);
-    }
     if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
         return VC_OK;
     }
     VC_TRY(vc_finding_init(ctx, &finding, vc_largest_fitting(VC_DTYPE_F32)));
     vc_finding_add(&finding, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
-    status = vc_finding_fail_nonfinite(ctx, &finding, tensor, "scales", VC_ADVICE_EXCLUDE);
+    status = vc_finding_fail_nonfinite(ctx, &finding, &desc, "scales", VC_ADVICE_EXCLUDE);
     vc_finding_release(&finding);
 out:
     return status;
 }
 
-static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+/* Scales that the source has are read whole. */
+static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    struct decode_state *s = stage->state;
-    const struct vc_model *model = item->model;
+    struct decode_state *s = step->state;
+    const struct vc_part_desc *part;
     enum vc_status status = VC_OK;
+    size_t n = (size_t)s->n_scales;
+    unsigned char *upper;
 
-    if (s->quant.scheme == VC_SCHEME_NONE) {
+    if (!s->codes || step->in.parts[s->scale_part].maker != NULL) {
         return VC_OK;
     }
-    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->scale);
+    part = &step->in.parts[s->scale_part];
+    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
     VC_TRY_ALLOC(s->scale);
-    VC_TRY(read_scales(ctx, model, s));
-    if (vc_quant_find(&s->quant, VC_PART_ZERO_POINT) != VC_NO_TENSOR) {
-        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)s->n_scales, sizeof *s->zero);
+    upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
+    VC_TRY(vc_part_load(ctx, item, part, upper));
+    widen_scales(part, upper, n, s->scale);
+    if (s->zero_part != SIZE_MAX) {
+        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
         VC_TRY_ALLOC(s->zero);
-        VC_TRY(vc_source_read_any(ctx, model, vc_quant_find(&s->quant, VC_PART_ZERO_POINT), VC_FORM_VALUES, 0, s->zero,
-                                  (size_t)s->n_scales));
+        VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->zero_part], s->zero));
     }
-    VC_TRY(check_scales(ctx, s, &model->tensors[vc_quant_scale(&s->quant)]));
+    s->may_overflow = any_overflows(s, s->scale, n);
+    VC_TRY(check_scales(ctx, s, part));
 out:
     return status; /* end frees what is there */
 }
 
-static void decode_end(struct vc_ctx *ctx, struct vc_stage *stage)
+static void decode_end(struct vc_ctx *ctx, struct vc_step *step)
 {
-    struct decode_state *s = stage->state;
+    struct decode_state *s = step->state;
 
     vc_free(ctx, s->scale);
     vc_free(ctx, s->zero);
@@ -124,39 +155,66 @@ static void decode_end(struct vc_ctx *ctx, struct vc_stage *stage)
     s->zero = NULL;
 }
 
+/* The scales of a tile: the tensor's, or those that came with the tile, as f32 in scratch. */
+static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile_in *in,
+                                  void *scratch, struct tile_scales *out)
+{
+    const struct decode_state *s = step->state;
+    const struct vc_part_view *view;
+
+    *out = (struct tile_scales){s->scale, s->zero, 0, s->may_overflow};
+    if (s->scale != NULL) {
+        return VC_OK;
+    }
+    view = &in->parts[s->scale_part];
+    if (view->data == NULL) {
+        return vc_fail(ctx, VC_E_INTERNAL, "its scales did not come with the codes");
+    }
+    widen_scales(&step->in.parts[s->scale_part], view->data, view->n, scratch);
+    out->scale = scratch;
+    out->zero = s->zero_part != SIZE_MAX ? in->parts[s->zero_part].data : NULL;
+    out->first = view->first;
+    out->may_overflow = any_overflows(s, scratch, view->n);
+    return VC_OK;
+}
+
+/* ---- codes ---- */
+
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct decode_state *s,
-                                   const struct vc_tile *tile, const void *in, float *y)
+                                   const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
     enum vc_status status = VC_OK;
 
     if (s->by_rows && tile->whole_rows) {
-        uint64_t first = tile->row0 * s->n_groups;
+        uint64_t first = tile->row0 * s->n_groups - t->first;
 
-        VC_KERNEL_TRY(k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, s->scale + first,
-                                          s->zero != NULL ? s->zero + first : NULL, y));
+        VC_KERNEL_TRY(k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, t->scale + first,
+                                          t->zero != NULL ? t->zero + first : NULL, y));
     } else if (s->by_rows) { /* a piece of one row that may begin inside a group */
-        uint64_t first = tile->row0 * s->n_groups + tile->col0 / s->group;
+        uint64_t first = tile->row0 * s->n_groups + tile->col0 / s->group - t->first;
         struct vc_axis_map map = {tile->col0 % s->group, s->group, s->n_groups - tile->col0 / s->group};
 
-        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, s->scale + first,
-                                          s->zero != NULL ? s->zero + first : NULL, y));
+        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale + first,
+                                          t->zero != NULL ? t->zero + first : NULL, y));
     } else {
         struct vc_axis_map map = {tile->first, s->inner, s->n_scales};
 
-        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, s->scale, s->zero, y));
+        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale, t->zero, y));
     }
 out:
     return status;
 }
 
-static size_t scale_of(const struct decode_state *s, uint64_t flat)
+/* The number of the scale of an element among those of the tile. */
+static size_t scale_of(const struct decode_state *s, const struct tile_scales *t, uint64_t flat)
 {
-    return (size_t)(s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
-                               : flat / s->inner % s->n_scales);
+    return (size_t)((s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
+                                : flat / s->inner % s->n_scales) -
+                    t->first);
 }
 
 /* Infinities that came from a finite scale. False when the policy says no. */
-static bool settle(const struct decode_state *s, const struct vc_tile *tile, char *y)
+static bool settle(const struct decode_state *s, const struct tile_scales *t, const struct vc_tile *tile, char *y)
 {
     size_t i;
 
@@ -165,7 +223,7 @@ static bool settle(const struct decode_state *s, const struct vc_tile *tile, cha
 
         memcpy(&bits, y + i * sizeof bits, sizeof bits);
         if ((bits & VC_F32_ABS_MASK) != VC_F32_INF_BITS ||
-            vc_f32_magnitude(s->scale[scale_of(s, tile->first + i)]) >= VC_F32_INF_BITS) {
+            vc_f32_magnitude(t->scale[scale_of(s, t, tile->first + i)]) >= VC_F32_INF_BITS) {
             continue;
         }
         if (s->overflow == VC_OVERFLOW_ERROR) {
@@ -202,10 +260,10 @@ static int decode_blocks(const struct vc_kernels *k, enum vc_dtype dtype, const 
 
 #define SURVEY_ELEMS ((size_t)256) /* a multiple of every block */
 
-static enum vc_status survey_blocks(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
-                                    const uint8_t *blocks)
+static enum vc_status look_at_blocks(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                                     const uint8_t *blocks)
 {
-    struct decode_state *s = stage->state;
+    struct decode_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
     float values[SURVEY_ELEMS];
@@ -217,49 +275,53 @@ static enum vc_status survey_blocks(struct vc_ctx *ctx, const struct vc_stage *s
     for (i = 0; i < tile->n_elems; i += SURVEY_ELEMS) {
         size_t n = (size_t)vc_min_u64(SURVEY_ELEMS, tile->n_elems - i);
 
-        VC_KERNEL_TRY(decode_blocks(k, stage->in.dtype, blocks + vc_dtype_bytes(stage->in.dtype, i), n, values));
+        VC_KERNEL_TRY(decode_blocks(k, step->in.dtype, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
         vc_finding_add(&s->finding, VC_DTYPE_F32, values, n, tile->first + i);
     }
 out:
     return status;
 }
 
-static enum vc_status decode_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                                    const struct vc_tile *tile, const void *in)
+static enum vc_status decode_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    struct decode_state *s = stage->state;
-    const int8_t *q = in;
+    struct decode_state *s = step->state;
+    const int8_t *q = in->data;
+    struct tile_scales t;
     double values[SURVEY_ELEMS];
+    enum vc_status status = VC_OK;
     size_t n = 0;
     size_t i;
 
     (void)item;
-    if (s->finite_scales && vc_dtype_is_quantized(stage->in.dtype)) {
-        return survey_blocks(ctx, stage, tile, in);
+    if (!s->codes) {
+        return s->finite_scales && vc_dtype_is_quantized(step->in.dtype) ? look_at_blocks(ctx, step, tile, in->data)
+                                                                         : VC_OK;
     }
-    for (i = 0; s->may_overflow && i < tile->n_elems; i++) {
-        size_t k = scale_of(s, tile->first + i);
+    VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
+        size_t k = scale_of(s, &t, tile->first + i);
 
-        values[n++] = (double)((int32_t)q[i] - (s->zero != NULL ? s->zero[k] : 0)) * (double)s->scale[k];
+        values[n++] = (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0)) * (double)t.scale[k];
         if (n == SURVEY_ELEMS || i + 1 == tile->n_elems) {
             vc_finding_add(&s->finding, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
         }
     }
-    return VC_OK;
+out:
+    return status;
 }
 
-static enum vc_status decode_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
+static enum vc_status decode_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    const struct decode_state *s = stage->state;
+    const struct decode_state *s = step->state;
 
-    if (s->finding.nonfinite != 0 && s->finite_scales && vc_dtype_is_quantized(stage->in.dtype)) {
-        return vc_finding_fail_nonfinite(ctx, &s->finding, &item->model->tensors[item->source], "values",
-                                         VC_ADVICE_EXCLUDE);
+    (void)item;
+    if (s->finding.nonfinite != 0 && s->finite_scales && vc_dtype_is_quantized(step->in.dtype)) {
+        return vc_finding_fail_nonfinite(ctx, &s->finding, &step->in, "values", VC_ADVICE_EXCLUDE);
     }
     if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
-        return vc_finding_fail_overflow(ctx, &s->finding, &item->model->tensors[item->source], VC_DTYPE_F32,
-                                        VC_ADVICE_OVERFLOW);
+        return vc_finding_fail_overflow(ctx, &s->finding, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
     }
     return VC_OK;
 }
@@ -278,33 +340,45 @@ static void widen_to_f64(const char *x, size_t n, char *y)
     }
 }
 
-static enum vc_status decode_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                                   const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+static enum vc_status apply_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_step *step,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch, void *y)
 {
-    const struct decode_state *s = stage->state;
+    const struct decode_state *s = step->state;
+    struct tile_scales t;
+    enum vc_status status;
+
+    VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    VC_TRY(decode_codes(ctx, k, s, &t, tile, in->data, y));
+    if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, y, tile->n_elems) && !settle(s, &t, tile, y)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
+    }
+out:
+    return status;
+}
+
+static enum vc_status decode_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *tile_in, void *scratch,
+                                   struct vc_tile_out *out)
+{
+    const struct decode_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
+    const void *in = tile_in->data;
     enum vc_status status = VC_OK;
 
     (void)item;
-    (void)scratch;
     if (k == NULL) {
         return ctx->status;
     }
-    if (s->quant.scheme != VC_SCHEME_NONE) {
-        VC_TRY(decode_codes(ctx, k, s, tile, in, out->data));
-        if (s->may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) &&
-            !settle(s, tile, out->data)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
-        }
-        return VC_OK;
+    if (s->codes) {
+        return apply_codes(ctx, k, step, tile, tile_in, scratch, out->data);
     }
-    if (vc_dtype_is_quantized(stage->in.dtype)) {
-        VC_KERNEL_TRY(decode_blocks(k, stage->in.dtype, in, tile->n_elems, out->data));
+    if (vc_dtype_is_quantized(step->in.dtype)) {
+        VC_KERNEL_TRY(decode_blocks(k, step->in.dtype, in, tile->n_elems, out->data));
         return s->finite_scales && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)
                    ? vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite")
                    : VC_OK;
     }
-    switch (stage->in.dtype) {
+    switch (step->in.dtype) {
     case VC_DTYPE_F16:
         VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, out->data));
         break;
@@ -322,36 +396,40 @@ out:
     return status;
 }
 
-static void decode_forget(struct vc_ctx *ctx, struct vc_stage *stage)
+static void decode_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
-    struct decode_state *s = stage->state;
+    struct decode_state *s = step->state;
 
     vc_finding_release(&s->finding);
     vc_free(ctx, s);
-    stage->state = NULL;
+    step->state = NULL;
 }
 
-static void decode_free(struct vc_ctx *ctx, struct vc_pass *pass)
-{
-    (void)ctx;
-    (void)pass; /* static */
-}
-
-static const struct vc_pass_ops decode_ops = {.name = "decode",
-                                              .survey = decode_survey,
-                                              .survey_end = decode_survey_end,
+static const struct vc_step_ops decode_ops = {.look = decode_look,
+                                              .explain = decode_explain,
                                               .begin = decode_begin,
                                               .apply = decode_apply,
                                               .end = decode_end,
-                                              .forget = decode_forget,
-                                              .free = decode_free};
-static struct vc_pass decode_pass = {.ops = &decode_ops, .command = "decode"};
+                                              .forget = decode_forget};
+
+/* Scales come whole with the source: memory while the tensor is in work. From another step: scratch for as many as come
+ * with a tile. */
+static void plan_memory(const struct decode_state *s, struct vc_step *step)
+{
+    uint64_t most = s->by_rows ? vc_min_u64(s->n_scales, VC_TILE_ELEMS + 2) : s->n_scales;
+
+    if (step->in.parts[s->scale_part].maker == NULL) {
+        step->state_bytes = (size_t)s->n_scales * (s->zero_part != SIZE_MAX ? 5 : 4);
+    } else {
+        step->scratch_bytes = (size_t)(s->by_rows && s->row_len > VC_TILE_ELEMS ? s->n_scales : most) * sizeof(float);
+    }
+}
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_overflow overflow,
                           bool finite_scales)
 {
     struct decode_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    struct vc_stage *stage;
+    struct vc_step *step;
 
     if (s == NULL) {
         return VC_E_NOMEM;
@@ -362,23 +440,24 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtyp
         vc_free(ctx, s);
         return ctx->status;
     }
-    stage = vc_item_add_stage(ctx, item, &decode_pass);
-    if (stage == NULL) {
+    step = vc_item_add_step(ctx, item, &decode_ops);
+    if (step == NULL) {
         vc_finding_release(&s->finding);
         vc_free(ctx, s);
         return ctx->status;
     }
-    stage->state = s;
-    stage->action = VC_ACTION_DEQUANTIZED;
-    stage->scheme = vc_dtype_name(target);
-    stage->out.dtype = target;
-    stage->out.quant = NULL;
-    if (item->desc.quant != NULL) {
-        map_scales(s, item, &item->desc);
-        stage->state_bytes =
-            (size_t)s->n_scales * (vc_quant_find(&s->quant, VC_PART_ZERO_POINT) != VC_NO_TENSOR ? 5 : 4);
+    step->state = s;
+    step->action = VC_ACTION_DEQUANTIZED;
+    step->scheme = vc_dtype_name(target);
+    if (step->in.quant != NULL) {
+        map_scales(s, &step->in);
+        plan_memory(s, step);
+        if (vc_step_drop_coding(ctx, item, step) != VC_OK) {
+            return ctx->status;
+        }
     }
-    item->desc = stage->out;
+    step->out.dtype = target;
+    vc_item_replan(item);
     return VC_OK;
 }
 

@@ -1,12 +1,12 @@
-/* decode.h - the stage that turns any float or quantized tensor into plain floats: the one way to read values. */
+/* decode.h - the step that turns any float or quantized tensor into plain floats: the one way to read values. */
 #ifndef VC_PASSES_DECODE_H
 #define VC_PASSES_DECODE_H
 
 #include <vcompress/quantize.h>
 
-#include "core/job/pass.h"
+#include "core/chain/pass.h"
 
-/* Adds a stage that gives f32: codes through their scales, blocks through their own, f16 and bf16 exactly, f64 rounded
+/* Adds a step that gives f32: codes through their scales, blocks through their own, f16 and bf16 exactly, f64 rounded
  * to nearest even if `narrow`. Nothing is added for f32, nor for f64 otherwise. item->desc is plain f32 (or f64)
  * afterwards. Other types: VC_E_INTERNAL; ask vc_decode_can first. */
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow);

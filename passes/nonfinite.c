@@ -160,7 +160,7 @@ void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void 
 }
 
 /* "[2, 17]" for a flat index. */
-static void format_index(const struct vc_tensor *tensor, uint64_t flat, char *text, size_t capacity)
+static void format_index(const struct vc_desc *tensor, uint64_t flat, char *text, size_t capacity)
 {
     uint64_t index[VC_MAX_DIMS];
     size_t n = 0;
@@ -197,7 +197,7 @@ static const char *format_advice(const struct vc_ctx *ctx, const char *advice, c
 }
 
 enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_tensor *tensor, const char *what, const char *advice)
+                                         const struct vc_desc *tensor, const char *what, const char *advice)
 {
     char where[256];
     char text[ADVICE_BYTES];
@@ -209,7 +209,7 @@ enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_fin
 }
 
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_tensor *tensor, enum vc_dtype target, const char *advice)
+                                        const struct vc_desc *tensor, enum vc_dtype target, const char *advice)
 {
     char where[256];
     char text[ADVICE_BYTES];
@@ -218,4 +218,78 @@ enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_find
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
                    (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
                    finding->first_overflow_value, where, format_advice(ctx, advice, text));
+}
+
+/* ---- policies ---- */
+
+enum vc_status vc_policy_init(struct vc_ctx *ctx, struct vc_policy *policy)
+{
+    return vc_finding_init(ctx, &policy->finding, vc_largest_fitting(policy->room));
+}
+
+void vc_policy_release(struct vc_policy *policy)
+{
+    vc_finding_release(&policy->finding);
+}
+
+void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    vc_policy_release(step->state);
+    vc_free(ctx, step->state);
+    step->state = NULL;
+}
+
+enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                              const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_policy *policy = step->state;
+
+    (void)ctx;
+    (void)item;
+    (void)scratch;
+    vc_finding_add(&policy->finding, step->in.dtype, in->data, tile->n_elems, tile->first);
+    return VC_OK;
+}
+
+enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    const struct vc_policy *policy = step->state;
+    const struct vc_finding *finding = &policy->finding;
+    bool stops = policy->nonfinite == VC_NONFINITE_ERROR;
+
+    (void)item;
+    if (stops && finding->nonfinite != 0) {
+        return vc_finding_fail_nonfinite(ctx, finding, &step->in, "values", policy->advice);
+    }
+    if (policy->codes) {
+        return finding->overflows != 0 && (stops || policy->strict)
+                   ? vc_finding_fail_overflow(ctx, finding, &step->in, policy->room,
+                                              policy->strict ? VC_ADVICE_EXCLUDE
+                                                             : "int8 codes are made from f32: " VC_ADVICE_NONFINITE)
+                   : VC_OK;
+    }
+    return finding->overflows != 0 && policy->overflow == VC_OVERFLOW_ERROR
+               ? vc_finding_fail_overflow(ctx, finding, &step->in, policy->room, VC_ADVICE_OVERFLOW)
+               : VC_OK;
+}
+
+enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item)
+{
+    const struct vc_policy *policy = step->state;
+    uint64_t nonfinite = policy->finding.nonfinite;
+    uint64_t beyond = policy->codes ? policy->finding.overflows : 0;
+    enum vc_status status = VC_OK;
+
+    step->look = false;
+    if (policy->nonfinite != VC_NONFINITE_KEEP || (nonfinite == 0 && beyond == 0)) {
+        return vc_policy_explain(ctx, step, item);
+    }
+    if (nonfinite != 0) {
+        status = vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)nonfinite);
+    } else {
+        status = vc_item_keep(ctx, item, "%llu values too large for %s", (unsigned long long)beyond,
+                              vc_dtype_name(policy->room));
+    }
+    vc_item_undo(ctx, item); /* frees the policy, too */
+    return status;
 }

@@ -1,11 +1,13 @@
-/* nonfinite.h - finding NaN, Inf and values too large for a type in a tile of any float type, and telling about them.
- */
+/* nonfinite.h - finding NaN, Inf and values too large for a type in a tile of any float type, telling about them, and
+ * the policies for them that schemes share. */
 #ifndef VC_PASSES_NONFINITE_H
 #define VC_PASSES_NONFINITE_H
 
 #include <pthread.h>
 
-#include "core/job/pass.h"
+#include <vcompress/quantize.h>
+
+#include "core/chain/pass.h"
 
 /* What a survey of a tensor found. */
 struct vc_finding {
@@ -34,9 +36,35 @@ bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n);
 /* The sentences, VC_E_UNSUPPORTED: "3 of 4096 values are not finite, the first is NaN at [2, 17]; <advice>" and
  * "... are too large for f16, the first is 70000 at ...". `what` is "values", or what else the tensor holds. */
 enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_tensor *tensor, const char *what, const char *advice);
+                                         const struct vc_desc *tensor, const char *what, const char *advice);
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_tensor *tensor, enum vc_dtype target, const char *advice);
+                                        const struct vc_desc *tensor, enum vc_dtype target, const char *advice);
+
+/* What a step does with such values. The state of a step that has a policy begins with it, so that the functions below
+ * serve as its look and explain. */
+struct vc_policy {
+    struct vc_finding finding;   /* its limit is that of `room` */
+    enum vc_nonfinite nonfinite; /* NaN and Inf */
+    enum vc_overflow overflow;   /* finite values beyond `room`, for casts */
+    enum vc_dtype room;          /* the type whose largest value is meant */
+    bool codes;                  /* codes are made: values beyond `room` are treated as Inf is ... */
+    bool strict;                 /* ... but refused where that is not "keep": there is no place for them */
+    const char *advice;          /* on NaN and Inf */
+};
+
+enum vc_status vc_policy_init(struct vc_ctx *ctx, struct vc_policy *policy);
+void vc_policy_release(struct vc_policy *policy);
+
+/* A vc_step_ops.look and .explain. */
+enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                              const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+
+/* After a look, under the policy "keep": takes the pass's steps of an item that has such values back, and says why. */
+enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item);
+
+/* A vc_step_ops.forget for a state from vc_calloc_array. */
+void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step);
 
 /* Advice; {field} becomes what the program calls that option (vc_option). */
 #define VC_ADVICE_NONFINITE "{nonfinite}=keep or zero goes on"

@@ -1,7 +1,7 @@
 /* read_f32.c - vc_tensor_read_f32: one tensor whole, as the floats it stands for. */
 #include <string.h>
 
-#include "core/run/fetch.h"
+#include "core/chain/fetch.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
@@ -46,18 +46,18 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
         return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
                        (unsigned long long)(t != NULL ? t->n_elems : 0));
     }
-    item = (struct vc_item){.model = model, .arena = &arena, .source = index};
-    item.desc = (struct vc_desc){t->dtype, t->n_dims, t->shape, t->n_elems, t->quant};
+    item = vc_item_make(model, index, &arena);
     if (!vc_decode_can(&item.desc)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));
     }
     if (vc_kernels_get(ctx) == NULL) {
         return ctx->status;
     }
+    VC_TRY(vc_item_list_parts(ctx, &item));
     VC_TRY(vc_decode_add(ctx, &item, true));
     VC_TRY(read_tiles(ctx, &item, dst));
 out:
-    vc_item_drop_stages(ctx, &item, 0);
+    vc_item_release(ctx, &item);
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }

@@ -4,7 +4,7 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/job/pass.h"
+#include "core/chain/pass.h"
 
 enum vc_choice {
     VC_CHOICE_DEFAULT, /* no rule speaks of it */

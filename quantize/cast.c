@@ -1,6 +1,7 @@
 /* cast.c - to f16 and bf16 by one rounding to nearest even. What does not fit is decided by policy, never by the
  * conversion: a tile whose result holds an infinity or NaN is looked at value by value. */
 #include "quantize/cast.h"
+#include "quantize/schemes.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,9 +10,9 @@
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
-static size_t tile_elems(const struct vc_stage *stage)
+static size_t tile_elems(const struct vc_step *step)
 {
-    return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
 static bool needs_widening(enum vc_dtype dtype)
@@ -19,55 +20,22 @@ static bool needs_widening(enum vc_dtype dtype)
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
 }
 
-enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item, enum vc_dtype target,
-                           enum vc_nonfinite nonfinite, enum vc_overflow overflow, enum vc_action action)
-{
-    struct vc_cast_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    struct vc_stage *stage;
-    enum vc_status status;
-
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
-    *s = (struct vc_cast_state){.target = target, .nonfinite = nonfinite, .overflow = overflow};
-    status = vc_finding_init(ctx, &s->finding, vc_largest_fitting(target));
-    stage = status == VC_OK ? vc_item_add_stage(ctx, item, pass) : NULL;
-    if (stage == NULL) {
-        if (status == VC_OK) {
-            vc_finding_release(&s->finding);
-        }
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    stage->state = s;
-    stage->action = action;
-    stage->scheme = vc_dtype_name(target);
-    stage->survey = nonfinite == VC_NONFINITE_KEEP;
-    stage->out.dtype = target;
-    stage->scratch_bytes = needs_widening(stage->in.dtype) ? tile_elems(stage) * sizeof(float) + 64 : 0;
-    if (overflow == VC_OVERFLOW_SATURATE) {
-        stage->scratch_bytes += 2 * VC_CHUNK_ELEMS * sizeof(double);
-    }
-    item->desc = stage->out;
-    return VC_OK;
-}
-
 /* The tile as f32 or f64; *scratch moves behind what that took. */
-static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_stage *stage,
+static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_step *step,
                             const struct vc_tile *tile, const void *in, char **scratch, const void **x)
 {
     enum vc_status status = VC_OK;
     float *f = (float *)(void *)*scratch;
 
     *x = in;
-    if (needs_widening(stage->in.dtype)) {
-        if (stage->in.dtype == VC_DTYPE_F16) {
+    if (needs_widening(step->in.dtype)) {
+        if (step->in.dtype == VC_DTYPE_F16) {
             VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, f));
         } else {
             VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, f));
         }
         *x = f;
-        *scratch += (tile_elems(stage) * sizeof(float) + 63) & ~(size_t)63;
+        *scratch += (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
     }
 out:
     return status;
@@ -124,10 +92,10 @@ static void put_zero(void *y, enum vc_dtype target, size_t i)
 }
 
 /* Applies the policies to a converted tile that holds NaN or Inf. Returns false when they say no. */
-static bool settle(const struct vc_cast_state *s, const struct vc_tile *tile, const void *x, bool is_f64,
+static bool settle(const struct vc_policy *s, const struct vc_tile *tile, const void *x, bool is_f64,
                    struct vc_tile_out *out)
 {
-    double limit = vc_largest_fitting(s->target);
+    double limit = s->finding.limit;
     size_t i;
 
     for (i = 0; i < tile->n_elems; i++) {
@@ -139,17 +107,17 @@ static bool settle(const struct vc_cast_state *s, const struct vc_tile *tile, co
             }
             out->nonfinite++;
             if (isnan(v)) {
-                put_zero(out->data, s->target, i);
+                put_zero(out->data, s->room, i);
                 out->stats->zeros_after++;
             } else {
-                put_largest(out->data, s->target, i, v < 0);
+                put_largest(out->data, s->room, i, v < 0);
             }
         } else if (fabs(v) > limit) {
             if (s->overflow == VC_OVERFLOW_ERROR) {
                 return false;
             }
             if (s->overflow == VC_OVERFLOW_SATURATE) {
-                put_largest(out->data, s->target, i, v < 0);
+                put_largest(out->data, s->room, i, v < 0);
             }
         }
     }
@@ -201,12 +169,13 @@ out:
     return status;
 }
 
-enum vc_status vc_cast_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                 struct vc_tile_out *out)
 {
-    const struct vc_cast_state *s = stage->state;
+    const struct vc_policy *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    bool is_f64 = stage->in.dtype == VC_DTYPE_F64;
+    bool is_f64 = step->in.dtype == VC_DTYPE_F64;
     char *room = scratch;
     const void *x;
     enum vc_status status = VC_OK;
@@ -215,17 +184,76 @@ enum vc_status vc_cast_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(widen(ctx, k, stage, tile, in, &room, &x));
-    VC_TRY(convert(ctx, k, is_f64, s->target, tile, x, out));
-    out->measured = true;
-    if (vc_has_nonfinite(s->target, out->data, tile->n_elems)) {
+    VC_TRY(widen(ctx, k, step, tile, in->data, &room, &x));
+    VC_TRY(convert(ctx, k, is_f64, s->room, tile, x, out));
+    if (vc_has_nonfinite(s->room, out->data, tile->n_elems)) {
         if (!settle(s, tile, x, is_f64, out)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit %s", vc_dtype_name(s->target));
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit %s", vc_dtype_name(s->room));
         }
         if (s->overflow == VC_OVERFLOW_SATURATE && out->stats->clipped != 0) {
-            VC_TRY(measure_again(ctx, k, tile, x, is_f64, s->target, (double *)(void *)room, out));
+            VC_TRY(measure_again(ctx, k, tile, x, is_f64, s->room, (double *)(void *)room, out));
         }
     }
 out:
     return status;
 }
+
+static const struct vc_step_ops cast_ops = {
+    .look = vc_policy_look, .explain = vc_policy_explain, .apply = cast_apply, .forget = vc_policy_forget};
+
+enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_nonfinite nonfinite,
+                           enum vc_overflow overflow, enum vc_action action, const char *advice)
+{
+    struct vc_policy *policy = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *policy);
+    struct vc_step *step;
+
+    if (policy == NULL) {
+        return VC_E_NOMEM;
+    }
+    *policy = (struct vc_policy){.nonfinite = nonfinite, .overflow = overflow, .room = target, .advice = advice};
+    if (vc_policy_init(ctx, policy) != VC_OK) {
+        vc_free(ctx, policy);
+        return ctx->status;
+    }
+    step = vc_item_add_step(ctx, item, &cast_ops);
+    if (step == NULL) {
+        vc_policy_release(policy);
+        vc_free(ctx, policy);
+        return ctx->status;
+    }
+    step->state = policy;
+    step->action = action;
+    step->scheme = vc_dtype_name(target);
+    step->look = nonfinite == VC_NONFINITE_KEEP;
+    step->lossy = true;
+    step->out.dtype = target;
+    step->scratch_bytes = needs_widening(step->in.dtype) ? tile_elems(step) * sizeof(float) + 64 : 0;
+    if (overflow == VC_OVERFLOW_SATURATE) {
+        step->scratch_bytes += 2 * VC_CHUNK_ELEMS * sizeof(double);
+    }
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+/* ---- the schemes f16 and bf16 ---- */
+
+static enum vc_status add_f16(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                              enum vc_dtype weights)
+{
+    (void)weights;
+    return vc_cast_add(ctx, item, VC_DTYPE_F16, options->nonfinite, options->overflow, VC_ACTION_CAST,
+                       VC_ADVICE_NONFINITE);
+}
+
+static enum vc_status add_bf16(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                               enum vc_dtype weights)
+{
+    (void)weights;
+    return vc_cast_add(ctx, item, VC_DTYPE_BF16, options->nonfinite, options->overflow, VC_ACTION_CAST,
+                       VC_ADVICE_NONFINITE);
+}
+
+const struct vc_scheme_row vc_scheme_f16 = {
+    .target = VC_TARGET_F16, .name = "f16", .flag = "--fp16", .result = VC_DTYPE_F16, .add = add_f16};
+const struct vc_scheme_row vc_scheme_bf16 = {
+    .target = VC_TARGET_BF16, .name = "bf16", .flag = "--bf16", .result = VC_DTYPE_BF16, .add = add_bf16};

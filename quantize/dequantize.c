@@ -77,51 +77,18 @@ static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     if (target == VC_DTYPE_F64) {
         VC_TRY(vc_decode_add_f64(ctx, item));
     } else if (target != VC_DTYPE_F32) {
-        VC_TRY(vc_cast_add(ctx, pass, item, target, VC_NONFINITE_ERROR, d->options.overflow, VC_ACTION_DEQUANTIZED));
+        VC_TRY(vc_cast_add(ctx, item, target, VC_NONFINITE_ERROR, d->options.overflow, VC_ACTION_DEQUANTIZED,
+                           VC_ADVICE_EXCLUDE));
     }
 out:
     return status;
 }
 
-static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
+static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct dequantize *d = pass->self;
 
-    return vc_rules_unmatched(ctx, &d->arena, d->options.rules, d->options.n_rules, model, &pass->note);
-}
-
-static enum vc_status dequantize_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                                        const struct vc_tile *tile, const void *in)
-{
-    struct vc_cast_state *s = stage->state;
-
-    (void)ctx;
-    (void)item;
-    vc_finding_add(&s->finding, stage->in.dtype, in, tile->n_elems, tile->first);
-    return VC_OK;
-}
-
-static enum vc_status dequantize_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
-{
-    const struct vc_cast_state *s = stage->state;
-    const struct vc_tensor *tensor = &item->model->tensors[item->source];
-
-    if (s->finding.nonfinite != 0) {
-        return vc_finding_fail_nonfinite(ctx, &s->finding, tensor, "values", VC_ADVICE_EXCLUDE);
-    }
-    if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
-        return vc_finding_fail_overflow(ctx, &s->finding, tensor, s->target, VC_ADVICE_OVERFLOW);
-    }
-    return VC_OK;
-}
-
-static void dequantize_forget(struct vc_ctx *ctx, struct vc_stage *stage)
-{
-    struct vc_cast_state *s = stage->state;
-
-    vc_finding_release(&s->finding);
-    vc_free(ctx, s);
-    stage->state = NULL;
+    return vc_rules_unmatched(ctx, &d->arena, d->options.rules, d->options.n_rules, plan->model, &pass->note);
 }
 
 static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
@@ -132,14 +99,8 @@ static void dequantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
     vc_free(ctx, d);
 }
 
-static const struct vc_pass_ops dequantize_ops = {.name = "dequantize",
-                                                  .plan = dequantize_plan,
-                                                  .plan_end = dequantize_plan_end,
-                                                  .survey = dequantize_survey,
-                                                  .survey_end = dequantize_survey_end,
-                                                  .apply = vc_cast_apply,
-                                                  .forget = dequantize_forget,
-                                                  .free = dequantize_free};
+static const struct vc_pass_ops dequantize_ops = {
+    .name = "dequantize", .plan = dequantize_plan, .plan_end = dequantize_plan_end, .free = dequantize_free};
 
 static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
 {

@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
+#include "quantize/schemes.h"
 
 /* ---- planning ---- */
 
@@ -30,18 +31,17 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 }
 
 /* [1], [1, .., channels, .., 1] or [rows, groups]: what NumPy broadcasts against the codes (but for groups). */
-static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, const struct vc_int8_state *s,
-                                  struct vc_companion *c)
+static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
+                                      const struct vc_int8_state *s)
 {
     unsigned n_dims = s->granularity == VC_GRANULARITY_TENSOR  ? 1
                       : s->granularity == VC_GRANULARITY_GROUP ? 2
                                                                : item->desc.n_dims;
     uint64_t *shape = vc_arena_alloc(ctx, item->arena, n_dims * sizeof *shape);
+    enum vc_status status = VC_OK;
     unsigned d;
 
-    if (shape == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_TRY_ALLOC(shape);
     for (d = 0; d < n_dims; d++) {
         shape[d] = 1;
     }
@@ -51,13 +51,13 @@ static enum vc_status scale_shape(struct vc_ctx *ctx, struct vc_item *item, cons
     } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
         shape[s->axis] = item->desc.shape[s->axis];
     }
-    *c = (struct vc_companion){.role = s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE,
-                               .suffix = ".scale",
-                               .dtype = s->scale_dtype,
-                               .n_dims = n_dims,
-                               .shape = shape,
-                               .n_elems = s->n_scales};
-    return VC_OK;
+    VC_TRY(
+        vc_step_add_part(ctx, item, step, s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, s->scale_dtype, n_dims, shape));
+    if (s->options->asymmetric) {
+        VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_ZERO_POINT, VC_DTYPE_I8, n_dims, shape));
+    }
+out:
+    return status;
 }
 
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
@@ -69,6 +69,38 @@ int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item
         return options->axis;
     }
     return rows_only ? 0 : (int)item->model->tensors[item->source].channel_axis;
+}
+
+void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
+{
+    const struct vc_dialect_request request = vc_scheme_request(&vc_scheme_int8, s->options);
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, weights, false);
+    enum vc_dtype absmax = vc_dialect_part_type(item->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
+
+    s->absmax = absmax != VC_DTYPE_RAW;
+    s->scale_dtype =
+        s->absmax ? absmax : vc_dialect_part_type(item->dialect, &request, &tensor, VC_PART_SCALE, VC_DTYPE_F32);
+}
+
+void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        switch (s->scale_dtype) {
+        case VC_DTYPE_F16:
+            stored[i] = vc_int8_scale_f16(bits[i]);
+            scale[i] = vc_f16_to_f32(stored[i]);
+            break;
+        case VC_DTYPE_BF16:
+            stored[i] = vc_int8_scale_bf16(bits[i]);
+            scale[i] = vc_bf16_to_f32(stored[i]);
+            break;
+        default:
+            scale[i] = vc_int8_scale(bits[i]);
+            break;
+        }
+    }
 }
 
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
@@ -98,74 +130,15 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     }
 }
 
-/* What the weights were before any quantization. */
-static enum vc_dtype weights_dtype(const struct vc_item *item, const struct vc_stage *stage)
-{
-    const struct vc_quant *before = item->model->tensors[item->source].quant;
-
-    return before != NULL ? before->source_dtype : stage->in.dtype;
-}
-
-enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
-                           const struct vc_quantize_options *options)
-{
-    struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    struct vc_stage *stage = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(s);
-    s->options = options;
-    choose_map(s, item);
-    vc_int8_choose_scale(item, s);
-    VC_TRY(vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)));
-    stage = vc_item_add_stage(ctx, item, pass);
-    if (stage == NULL) {
-        vc_finding_release(&s->finding);
-        status = ctx->status;
-        goto out;
-    }
-    stage->state = s;
-    stage->action = VC_ACTION_QUANTIZED;
-    stage->scheme = scheme_label(ctx, item, s);
-    VC_TRY_ALLOC(stage->scheme);
-    stage->scan = s->scan;
-    stage->survey = options->nonfinite == VC_NONFINITE_KEEP;
-    stage->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
-    stage->scratch_bytes = vc_int8_scratch_bytes(stage, s);
-    stage->out.dtype = VC_DTYPE_I8;
-    stage->quant =
-        (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                          .granularity = s->granularity,
-                          .axis = s->axis,
-                          .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
-                          .symmetric = !options->asymmetric,
-                          .source_dtype = weights_dtype(item, stage),
-                          .n_parts = options->asymmetric ? 2 : 1,
-                          .parts = {{s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, 0}, {VC_PART_ZERO_POINT, 1}}};
-    stage->n_companions = options->asymmetric ? 2 : 1;
-    VC_TRY(scale_shape(ctx, item, s, &stage->companions[0]));
-    stage->companions[1] = stage->companions[0];
-    stage->companions[1].role = VC_PART_ZERO_POINT;
-    stage->companions[1].suffix = ".zero_point";
-    stage->companions[1].dtype = VC_DTYPE_I8;
-    item->desc = stage->out;
-    return VC_OK;
-out:
-    if (stage == NULL) {
-        vc_free(ctx, s);
-    }
-    return status;
-}
-
 /* ---- one tile ---- */
 
-static size_t tile_elems(const struct vc_stage *stage)
+static size_t tile_elems(const struct vc_step *step)
 {
-    return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
 /* Scales that one tile can touch at most. */
-static size_t local_scales(const struct vc_stage *stage, const struct vc_int8_state *s)
+static size_t local_scales(const struct vc_step *step, const struct vc_int8_state *s)
 {
     if (!s->by_rows) {
         return (size_t)s->n_scales;
@@ -173,15 +146,15 @@ static size_t local_scales(const struct vc_stage *stage, const struct vc_int8_st
     if (s->row_len > VC_TILE_ELEMS) {
         return (size_t)vc_min_u64(s->n_groups, VC_TILE_ELEMS / s->group + 2);
     }
-    return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, tile_elems(stage) / s->row_len) * s->n_groups);
+    return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, tile_elems(step) / s->row_len) * s->n_groups);
 }
 
-size_t vc_int8_scratch_bytes(const struct vc_stage *stage, const struct vc_int8_state *s)
+size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_state *s)
 {
-    size_t n = tile_elems(stage) * sizeof(float);
-    size_t copies = (size_t)(stage->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
+    size_t n = tile_elems(step) * sizeof(float);
+    size_t copies = (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 
-    return copies * (n + 64) + local_scales(stage, s) * 15 + (size_t)6 * 64;
+    return copies * (n + 64) + local_scales(step, s) * 15 + (size_t)6 * 64;
 }
 
 static void *carve(char **p, size_t n)
@@ -192,15 +165,15 @@ static void *carve(char **p, size_t n)
     return at;
 }
 
-void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_state *s, void *memory,
+void vc_int8_scratch_carve(const struct vc_step *step, const struct vc_int8_state *s, void *memory,
                            struct vc_int8_scratch *out)
 {
-    size_t n = tile_elems(stage) * sizeof(float);
-    size_t n_local = local_scales(stage, s);
+    size_t n = tile_elems(step) * sizeof(float);
+    size_t n_local = local_scales(step, s);
     char *p = memory;
 
     memset(out, 0, sizeof *out);
-    out->x = stage->in.dtype != VC_DTYPE_F32 ? carve(&p, n) : NULL;
+    out->x = step->in.dtype != VC_DTYPE_F32 ? carve(&p, n) : NULL;
     out->clean = s->options->nonfinite == VC_NONFINITE_ZERO ? carve(&p, n) : NULL;
     out->scale = carve(&p, n_local * sizeof(float));
     out->stored = carve(&p, n_local * sizeof(uint16_t));
@@ -209,8 +182,8 @@ void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_st
     out->zero = carve(&p, n_local);
 }
 
-enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
-                             const void *in, struct vc_int8_scratch *scratch, const float **x)
+enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile, const void *in,
+                             struct vc_int8_scratch *scratch, const float **x)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
@@ -219,7 +192,7 @@ enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_stage *stage, c
         return ctx->status;
     }
     *x = scratch->x;
-    switch (stage->in.dtype) {
+    switch (step->in.dtype) {
     case VC_DTYPE_F16:
         VC_KERNEL_TRY(k->f16_to_f32(in, tile->n_elems, scratch->x));
         break;
@@ -256,7 +229,7 @@ void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile,
 
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
 {
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* the survey says which, where, how many */
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite"); /* explain says which, where, how many */
 }
 
 static bool any_nonfinite(const uint32_t *bits, size_t n)
@@ -387,31 +360,25 @@ out:
     return status;
 }
 
-static void give_companion(struct vc_tile_out *out, size_t which, const void *data, uint64_t first, size_t n,
-                           size_t item_bytes)
-{
-    out->companion[which].data = data;
-    out->companion[which].offset_bytes = first * item_bytes;
-    out->companion[which].n_bytes = n * item_bytes;
-}
-
 /* The n scales from number `first` on, in the form that is stored. */
 static void give_scales(const struct vc_int8_state *s, struct vc_tile_out *out, const float *scale,
                         const uint16_t *stored, const uint32_t *absmax, uint64_t first, size_t n)
 {
-    if (s->absmax) {
-        give_companion(out, 0, absmax, first, n, sizeof *absmax);
-    } else if (s->scale_dtype != VC_DTYPE_F32) {
-        give_companion(out, 0, stored, first, n, sizeof *stored);
-    } else {
-        give_companion(out, 0, scale, first, n, sizeof *scale);
-    }
+    const void *data = s->absmax ? (const void *)absmax : s->scale_dtype != VC_DTYPE_F32 ? (const void *)stored : scale;
+
+    out->parts[0] = (struct vc_part_view){.data = data, .first = first, .n = n, .write = true};
 }
 
-enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+static void give_zeros(struct vc_tile_out *out, const int8_t *zero, uint64_t first, size_t n)
 {
-    const struct vc_int8_state *s = stage->state;
+    out->parts[1] = (struct vc_part_view){.data = zero, .first = first, .n = n, .write = true};
+}
+
+static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                 struct vc_tile_out *out)
+{
+    const struct vc_int8_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_int8_scratch t;
     struct vc_int8_tile_map map;
@@ -422,23 +389,22 @@ enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     if (k == NULL) {
         return ctx->status;
     }
-    vc_int8_scratch_carve(stage, s, scratch, &t);
+    vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
-    VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
-    out->measured = true;
-    if (s->scan) {
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    if (s->scan) { /* all scales are known: every tile shows them to the next step, the first one writes them */
         VC_TRY(apply_given(ctx, k, s, tile, &map, &t, x, out));
-        if (tile->index == 0) {
-            give_scales(s, out, s->scale, s->stored, s->pos, 0, (size_t)s->n_scales);
-            if (s->zero != NULL) {
-                give_companion(out, 1, s->zero, 0, (size_t)s->n_scales, 1);
-            }
+        give_scales(s, out, s->scale, s->stored, s->pos, 0, (size_t)s->n_scales);
+        out->parts[0].write = tile->index == 0;
+        if (s->zero != NULL) {
+            give_zeros(out, s->zero, 0, (size_t)s->n_scales);
+            out->parts[1].write = tile->index == 0;
         }
         return VC_OK;
     }
     if (s->options->asymmetric) {
         VC_TRY(apply_asymmetric(ctx, k, s, tile, &map, &t, x, out));
-        give_companion(out, 1, t.zero, map.first_scale, map.n_local, 1);
+        give_zeros(out, t.zero, map.first_scale, map.n_local);
     } else if (s->scale_dtype != VC_DTYPE_F32) {
         VC_TRY(apply_rounded(ctx, k, s, tile, &map, &t, x, out));
     } else {
@@ -448,3 +414,92 @@ enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
 out:
     return status;
 }
+
+/* ---- the row ---- */
+
+static const struct vc_step_ops int8_ops = {.look = vc_policy_look,
+                                            .explain = vc_policy_explain,
+                                            .begin = vc_int8_begin,
+                                            .scan = vc_int8_scan,
+                                            .scan_end = vc_int8_scan_end,
+                                            .apply = int8_apply,
+                                            .end = vc_int8_end,
+                                            .forget = vc_policy_forget};
+
+static enum vc_status make_state(struct vc_ctx *ctx, const struct vc_item *item,
+                                 const struct vc_quantize_options *options, enum vc_dtype weights,
+                                 struct vc_int8_state **out)
+{
+    struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+
+    *out = s;
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->options = options;
+    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                   .overflow = options->overflow,
+                                   .room = VC_DTYPE_F32,
+                                   .codes = true,
+                                   .advice = VC_ADVICE_NONFINITE};
+    choose_map(s, item);
+    vc_int8_choose_scale(item, weights, s);
+    if (vc_policy_init(ctx, &s->policy) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    return VC_OK;
+}
+
+/* How the codes become values. */
+static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
+                                const struct vc_int8_state *s, enum vc_dtype weights)
+{
+    struct vc_quant *quant = vc_arena_alloc(ctx, item->arena, sizeof *quant);
+
+    if (quant == NULL) {
+        return VC_E_NOMEM;
+    }
+    *quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
+                               .granularity = s->granularity,
+                               .axis = s->axis,
+                               .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
+                               .symmetric = !s->options->asymmetric,
+                               .source_dtype = weights};
+    step->out.quant = quant;
+    return VC_OK;
+}
+
+static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                               enum vc_dtype weights)
+{
+    struct vc_int8_state *s;
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(make_state(ctx, item, options, weights, &s));
+    step = vc_item_add_step(ctx, item, &int8_ops);
+    if (step == NULL) {
+        vc_policy_release(&s->policy);
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step->state = s;
+    step->action = VC_ACTION_QUANTIZED;
+    step->scheme = scheme_label(ctx, item, s);
+    VC_TRY_ALLOC(step->scheme);
+    step->scan = s->scan;
+    step->look = options->nonfinite == VC_NONFINITE_KEEP;
+    step->lossy = true;
+    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
+    step->scratch_bytes = vc_int8_scratch_bytes(step, s);
+    step->out.dtype = VC_DTYPE_I8;
+    VC_TRY(add_quant(ctx, item, step, s, weights));
+    VC_TRY(add_scale_parts(ctx, item, step, s));
+    vc_item_replan(item);
+out:
+    return status;
+}
+
+const struct vc_scheme_row vc_scheme_int8 = {
+    .target = VC_TARGET_INT8, .name = "int8", .flag = "--int8", .result = VC_DTYPE_I8, .codes = true, .add = int8_add};

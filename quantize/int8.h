@@ -1,15 +1,17 @@
-/* int8.h - the stage that turns floats into int8 codes, scales and, asymmetric, zero points. */
+/* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
+ * int8_clean.c (NaN and Inf), int8_layout.c (what loaders take). The row of the table is vc_scheme_int8. */
 #ifndef VC_QUANTIZE_INT8_H
 #define VC_QUANTIZE_INT8_H
 
 #include <vcompress/quantize.h>
 
-#include "core/job/pass.h"
+#include "core/chain/pass.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
 
 /* How the scales of one tensor are found and applied. */
 struct vc_int8_state {
+    struct vc_policy policy;                   /* first: its functions are the step's look and explain */
     const struct vc_quantize_options *options; /* the pass's */
     enum vc_granularity granularity;           /* of this tensor */
     unsigned axis;
@@ -23,8 +25,6 @@ struct vc_int8_state {
     bool by_rows;              /* scales belong to rows of axis 0 (channel of axis 0, groups); else an axis map */
     bool scan;                 /* scales need more than one tile: found by a scan, kept in memory */
 
-    struct vc_finding finding;
-
     /* With scan, from begin to end. */
     pthread_mutex_t mutex;
     bool has_mutex;
@@ -36,13 +36,8 @@ struct vc_int8_state {
     int8_t *zero;     /* asymmetric */
 };
 
-/* ---- int8_request.c: what the output's dialect is asked about ---- */
-
-struct vc_dialect_request vc_int8_request(const struct vc_quantize_options *options);
-struct vc_dialect_tensor vc_int8_tensor(const struct vc_item *item, bool included);
-
 /* Sets scale_dtype and absmax: what the output's dialect stores. */
-void vc_int8_choose_scale(const struct vc_item *item, struct vc_int8_state *s);
+void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s);
 
 /* From absolute maxima (bits, finite) to the scales that codes are made with; in `stored` the same as f16 or bf16 where
  * the scales are of that type. */
@@ -52,18 +47,12 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);
 
-/* Adds the stage to the item. The caller has decided that the tensor is to be quantized. */
-enum vc_status vc_int8_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
-                           const struct vc_quantize_options *options);
-
-/* The operations of a pass that the stage needs; quantize.c puts them into its table. */
-enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
-enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                            const struct vc_tile *tile, const void *in, void *scratch);
-enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item);
-enum vc_status vc_int8_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out);
-void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage);
+/* The operations of the step in int8_scan.c. */
+enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step);
 
 /* ---- shared by int8.c, int8_scan.c and int8_clean.c ---- */
 
@@ -78,13 +67,13 @@ struct vc_int8_scratch {
     int8_t *zero;
 };
 
-size_t vc_int8_scratch_bytes(const struct vc_stage *stage, const struct vc_int8_state *s);
-void vc_int8_scratch_carve(const struct vc_stage *stage, const struct vc_int8_state *s, void *memory,
+size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_state *s);
+void vc_int8_scratch_carve(const struct vc_step *step, const struct vc_int8_state *s, void *memory,
                            struct vc_int8_scratch *out);
 
 /* The tile's values as f32: `in` itself or converted into scratch. */
-enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_stage *stage, const struct vc_tile *tile,
-                             const void *in, struct vc_int8_scratch *scratch, const float **x);
+enum vc_status vc_int8_widen(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile, const void *in,
+                             struct vc_int8_scratch *scratch, const float **x);
 
 /* How element i of the tile maps to the tile's scales: local numbers from 0, and where they begin in the tensor's. */
 struct vc_int8_tile_map {

@@ -6,9 +6,9 @@
 #include "kernels/arith.h"
 #include "quantize/int8.h"
 
-enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    struct vc_int8_state *s = stage->state;
+    struct vc_int8_state *s = step->state;
     enum vc_status status = VC_OK;
     size_t n = (size_t)s->n_scales;
 
@@ -39,9 +39,9 @@ out:
     return status; /* end frees what is there */
 }
 
-void vc_int8_end(struct vc_ctx *ctx, struct vc_stage *stage)
+void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step)
 {
-    struct vc_int8_state *s = stage->state;
+    struct vc_int8_state *s = step->state;
 
     if (s->has_mutex) {
         (void)pthread_mutex_destroy(&s->mutex);
@@ -108,10 +108,10 @@ static bool tile_is_finite(const struct vc_int8_tile_map *map, const struct vc_i
     return true;
 }
 
-enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                            const struct vc_tile *tile, const void *in, void *scratch)
+enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    struct vc_int8_state *s = stage->state;
+    struct vc_int8_state *s = step->state;
     struct vc_int8_scratch t;
     struct vc_int8_tile_map map;
     const float *x;
@@ -119,9 +119,9 @@ enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_stage *stage, const st
     enum vc_status status = VC_OK;
 
     (void)item;
-    vc_int8_scratch_carve(stage, s, scratch, &t);
+    vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
-    VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     VC_TRY(magnitudes(ctx, s, tile, &map, &t, x));
     if (!tile_is_finite(&map, &t)) {
         if (s->options->nonfinite != VC_NONFINITE_ZERO) {
@@ -136,9 +136,9 @@ out:
     return status;
 }
 
-enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
+enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    struct vc_int8_state *s = stage->state;
+    struct vc_int8_state *s = step->state;
     size_t i;
 
     (void)ctx;

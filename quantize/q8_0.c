@@ -1,53 +1,27 @@
-/* q8_0.c - see q8_0.h. Bit for bit what llama.cpp's reference quantizer makes: docs/numerics.md. The step of a block is
- * an f16, so values have an upper end; whatever is beyond it is refused, because the format has no better place. */
-#include "quantize/q8_0.h"
-
+/* q8_0.c - the scheme Q8_0: blocks of 32 codes with an f16 step, what int8 is in a GGUF file. Bit for bit what
+ * llama.cpp's reference quantizer makes: docs/numerics.md. The step is an f16, so values have an upper end; whatever is
+ * beyond it is refused, because the format has no better place. */
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "quantize/int8.h"
+#include "quantize/schemes.h"
 
 #define BLOCK 32
 
-static size_t tile_elems(const struct vc_stage *stage)
+struct q8_0_state {
+    struct vc_policy policy; /* first: its functions are the step's look and explain */
+    const struct vc_quantize_options *options;
+};
+
+static size_t tile_elems(const struct vc_step *step)
 {
-    return (size_t)vc_min_u64(stage->in.n_elems, VC_TILE_ELEMS);
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
 /* Room for the tile as f32 and, cleaned, once more; then the magnitudes of its blocks. */
-static size_t copies(const struct vc_stage *stage, const struct vc_q8_0_state *s)
+static size_t copies(const struct vc_step *step, const struct q8_0_state *s)
 {
-    return (size_t)(stage->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
-}
-
-enum vc_status vc_q8_0_add(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item,
-                           const struct vc_quantize_options *options)
-{
-    struct vc_q8_0_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-    struct vc_stage *stage;
-
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
-    s->options = options;
-    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_Q8_0)) != VC_OK) {
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    stage = vc_item_add_stage(ctx, item, pass);
-    if (stage == NULL) {
-        vc_finding_release(&s->finding);
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    stage->state = s;
-    stage->action = VC_ACTION_QUANTIZED;
-    stage->scheme = "q8_0";
-    stage->survey = options->nonfinite == VC_NONFINITE_KEEP;
-    stage->out.dtype = VC_DTYPE_Q8_0;
-    stage->scratch_bytes =
-        copies(stage, s) * (tile_elems(stage) * sizeof(float) + 64) + tile_elems(stage) / BLOCK * sizeof(uint32_t) + 64;
-    item->desc = stage->out;
-    return VC_OK;
+    return (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 }
 
 /* The tile without NaN and Inf, and what replaced them: 0, and the largest finite magnitude of the block. */
@@ -75,14 +49,15 @@ static uint32_t largest(const uint32_t *bits, size_t n)
     return most;
 }
 
-enum vc_status vc_q8_0_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                             const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
+static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                 struct vc_tile_out *out)
 {
-    const struct vc_q8_0_state *s = stage->state;
+    const struct q8_0_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    size_t room = (tile_elems(stage) * sizeof(float) + 63) & ~(size_t)63;
+    size_t room = (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
     struct vc_int8_scratch t = {.x = scratch};
-    uint32_t *bits = (uint32_t *)(void *)((char *)scratch + copies(stage, s) * room);
+    uint32_t *bits = (uint32_t *)(void *)((char *)scratch + copies(step, s) * room);
     float *clean = (float *)(void *)((char *)bits - room); /* the last of the copies */
     size_t n_blocks = tile->n_elems / BLOCK;
     uint32_t most;
@@ -93,7 +68,7 @@ enum vc_status vc_q8_0_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_int8_widen(ctx, stage, tile, in, &t, &x));
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     VC_KERNEL_TRY(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
     most = largest(bits, n_blocks);
     if (most >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
@@ -104,9 +79,58 @@ enum vc_status vc_q8_0_apply(struct vc_ctx *ctx, struct vc_stage *stage, const s
         most = largest(bits, n_blocks);
     }
     if (most >= VC_Q8_0_TOO_LARGE_BITS) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit q8_0"); /* the survey says which, and how many */
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit q8_0"); /* explain says which, and how many */
     }
-    out->measured = true;
 out:
     return status;
 }
+
+static const struct vc_step_ops q8_0_ops = {
+    .look = vc_policy_look, .explain = vc_policy_explain, .apply = q8_0_apply, .forget = vc_policy_forget};
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                          enum vc_dtype weights)
+{
+    struct q8_0_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+
+    (void)weights;
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->options = options;
+    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                   .overflow = options->overflow,
+                                   .room = VC_DTYPE_Q8_0,
+                                   .codes = true,
+                                   .strict = true,
+                                   .advice = VC_ADVICE_NONFINITE};
+    if (vc_policy_init(ctx, &s->policy) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step = vc_item_add_step(ctx, item, &q8_0_ops);
+    if (step == NULL) {
+        vc_policy_release(&s->policy);
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step->state = s;
+    step->action = VC_ACTION_QUANTIZED;
+    step->scheme = "q8_0";
+    step->look = options->nonfinite == VC_NONFINITE_KEEP;
+    step->lossy = true;
+    step->out.dtype = VC_DTYPE_Q8_0;
+    step->scratch_bytes =
+        copies(step, s) * (tile_elems(step) * sizeof(float) + 64) + tile_elems(step) / BLOCK * sizeof(uint32_t) + 64;
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+const struct vc_scheme_row vc_scheme_q8_0 = {.target = VC_TARGET_INT8,
+                                             .name = "int8",
+                                             .flag = "--int8",
+                                             .result = VC_DTYPE_Q8_0,
+                                             .codes = true,
+                                             .own_granularity = true,
+                                             .add = add};

@@ -1,13 +1,14 @@
-/* quantize.c - the pass behind `vcompress quantize`: options, which tensors, and the table of its operations. The
- * arithmetic of a tile is in int8.c and cast.c. */
-#include "core/model/names.h"
-#include "passes/decode.h"
-#include "passes/select.h"
-#include "quantize/cast.h"
-#include "quantize/int8.h"
-#include "quantize/q8_0.h"
-
+/* quantize.c - the pass behind `vcompress quantize`: options, which tensors, recipe. What is made of a tensor is a row
+ * of schemes.h. */
 #include <string.h>
+
+#include "core/model/names.h"
+#include "kernels/kernels.h"
+#include "passes/decode.h"
+#include "passes/nonfinite.h"
+#include "passes/select.h"
+#include "quantize/int8.h"
+#include "quantize/schemes.h"
 
 #define MAX_RECIPE 12
 
@@ -15,7 +16,9 @@ struct quantize {
     struct vc_pass pass;
     struct vc_arena arena;
     struct vc_quantize_options options;
+    const struct vc_scheme_row *scheme; /* of this plan */
     struct vc_recipe_entry recipe[MAX_RECIPE];
+    const char *full_command, *short_command; /* with the granularity, and without */
 };
 
 void vc_quantize_defaults(struct vc_quantize_options *options)
@@ -42,29 +45,6 @@ static bool axis_fits(const struct vc_desc *desc, int axis)
     return axis < 0 ? -axis <= (int)desc->n_dims : axis < (int)desc->n_dims;
 }
 
-/* Int8 is codes, or blocks where the output's dialect has it that way. */
-static enum vc_dtype int8_dtype(const struct vc_quantize_options *o, const struct vc_dialect *dialect)
-{
-    const struct vc_dialect_request request = vc_int8_request(o);
-
-    return vc_dialect_part_type(dialect, &request, NULL, VC_PART_CODES, VC_DTYPE_I8);
-}
-
-static enum vc_dtype target_dtype(const struct vc_quantize_options *o, const struct vc_dialect *dialect)
-{
-    switch (o->target) {
-    case VC_TARGET_INT8:
-        return int8_dtype(o, dialect);
-    case VC_TARGET_F16:
-        return VC_DTYPE_F16;
-    case VC_TARGET_BF16:
-        return VC_DTYPE_BF16;
-    case VC_TARGET_F32:
-        break;
-    }
-    return VC_DTYPE_F32;
-}
-
 /* Codes or blocks that stand for floats. */
 static bool is_quantized(const struct vc_desc *desc)
 {
@@ -89,8 +69,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (desc->n_elems == 0) {
         return vc_item_keep(ctx, item, "empty");
     }
-    if (desc->quant == NULL && desc->dtype == target_dtype(o, item->dialect) &&
-        (o->requantize || !is_quantized(desc))) {
+    if (desc->quant == NULL && desc->dtype == q->scheme->result && (o->requantize || !is_quantized(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
     if (per_channel && desc->n_dims >= 2 && !axis_fits(desc, axis)) {
@@ -125,14 +104,13 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     return VC_OK;
 }
 
-/* What the loaders of the output's dialect cannot take as codes. */
-static enum vc_status check_dialect(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
-                                    bool *kept)
+/* Where the loader of the output would not find codes of this tensor. */
+static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
+                                   bool *kept)
 {
-    const struct vc_dialect_request request = vc_int8_request(&q->options);
-    const struct vc_dialect_tensor tensor = vc_int8_tensor(item, included);
-    const char *reason =
-        q->options.target != VC_TARGET_INT8 ? NULL : vc_dialect_reason(item->dialect, &request, &tensor);
+    const struct vc_dialect_request request = vc_scheme_request(q->scheme, &q->options);
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(&item->desc), included);
+    const char *reason = q->scheme->codes ? vc_dialect_reason(item->dialect, &request, &tensor) : NULL;
 
     *kept = reason != NULL;
     return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
@@ -157,24 +135,26 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struc
         VC_TRY(check_default(ctx, q, item, kept));
     }
     if (!*kept) {
-        VC_TRY(check_dialect(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
+        VC_TRY(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
     }
 out:
     return status;
 }
 
-static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_dialect *dialect)
+static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
-    const struct quantize *q = pass->self;
-    const struct vc_dialect_request request = vc_int8_request(&q->options);
+    struct quantize *q = pass->self;
 
-    if (q->options.target != VC_TARGET_INT8) {
-        return VC_OK;
+    struct vc_dialect_request request;
+
+    q->scheme = vc_scheme_choose(&q->options, plan->dialect);
+    if (q->scheme == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
+                       plan->dialect->name);
     }
-    if (vc_dtype_is_quantized(int8_dtype(&q->options, dialect))) {
-        pass->command = "quantize --int8"; /* the granularity is that of the blocks */
-    }
-    return vc_dialect_check(ctx, dialect, &request);
+    pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
+    request = vc_scheme_request(q->scheme, &q->options);
+    return q->scheme->codes ? vc_dialect_check(ctx, plan->dialect, &request) : VC_OK;
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -198,10 +178,20 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
     return refuse_again(ctx, "int8");
 }
 
+/* As floats, for the scheme; a cast decides itself what does not fit, and FLT_MAX does not fit f16 and bf16 either. */
+static enum vc_status add_decoding(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item)
+{
+    if (!is_quantized(&item->desc)) {
+        return VC_OK;
+    }
+    return q->scheme->codes ? vc_decode_add(ctx, item, false)
+                            : vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false);
+}
+
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
-    const struct vc_quantize_options *o = &q->options;
+    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
     enum vc_status status = VC_OK;
     bool kept = false;
 
@@ -210,22 +200,11 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (kept) {
         return VC_OK;
     }
-    if (vc_dtype_is_quantized(item->desc.dtype) && !o->requantize) { /* of blocks: those that would be worked on */
+    if (vc_dtype_is_quantized(item->desc.dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc.dtype));
     }
-    if (o->target == VC_TARGET_INT8) {
-        VC_TRY(is_quantized(&item->desc) ? vc_decode_add(ctx, item, false) : VC_OK);
-        if (vc_dtype_is_quantized(int8_dtype(o, item->dialect))) {
-            VC_TRY(vc_q8_0_add(ctx, pass, item, o));
-        } else {
-            VC_TRY(vc_int8_add(ctx, pass, item, o));
-        }
-    } else {
-        if (is_quantized(&item->desc)) { /* FLT_MAX overflows f16 and bf16, too */
-            VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false));
-        }
-        VC_TRY(vc_cast_add(ctx, pass, item, target_dtype(o, item->dialect), o->nonfinite, o->overflow, VC_ACTION_CAST));
-    }
+    VC_TRY(add_decoding(ctx, q, item));
+    VC_TRY(q->scheme->add(ctx, item, &q->options, weights));
 out:
     return status;
 }
@@ -246,105 +225,33 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
     }
 }
 
-static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_model *model)
+static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
 
-    name_axis(q, model);
-    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, model, &pass->note);
+    name_axis(q, plan->model);
+    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &pass->note);
 }
 
 /* ---- the pass ---- */
 
-static bool is_int8(const struct vc_stage *stage)
+/* Under the policy "keep" every tensor was looked at: those with NaN or Inf stay as they are. */
+static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan,
+                                      size_t round)
 {
-    return stage->out.dtype == VC_DTYPE_I8;
-}
+    size_t i;
 
-static bool is_q8_0(const struct vc_stage *stage)
-{
-    return stage->out.dtype == VC_DTYPE_Q8_0;
-}
+    (void)pass;
+    (void)round;
+    for (i = 0; i < plan->n_items; i++) {
+        struct vc_item *item = &plan->items[i];
+        size_t k = vc_item_is_idle(item) ? item->n_steps : vc_item_look_step(item);
 
-static enum vc_status quantize_begin(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item)
-{
-    return is_int8(stage) ? vc_int8_begin(ctx, stage, item) : VC_OK;
-}
-
-static enum vc_status quantize_apply(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                                     const struct vc_tile *tile, const void *in, void *scratch, struct vc_tile_out *out)
-{
-    return is_int8(stage)   ? vc_int8_apply(ctx, stage, item, tile, in, scratch, out)
-           : is_q8_0(stage) ? vc_q8_0_apply(ctx, stage, item, tile, in, scratch, out)
-                            : vc_cast_apply(ctx, stage, item, tile, in, scratch, out);
-}
-
-static void quantize_end(struct vc_ctx *ctx, struct vc_stage *stage)
-{
-    if (is_int8(stage)) {
-        vc_int8_end(ctx, stage);
-    }
-}
-
-static struct vc_finding *finding_of(const struct vc_stage *stage)
-{
-    return is_int8(stage)   ? &((struct vc_int8_state *)stage->state)->finding
-           : is_q8_0(stage) ? &((struct vc_q8_0_state *)stage->state)->finding
-                            : &((struct vc_cast_state *)stage->state)->finding;
-}
-
-static enum vc_status quantize_survey(struct vc_ctx *ctx, struct vc_stage *stage, const struct vc_item *item,
-                                      const struct vc_tile *tile, const void *in)
-{
-    (void)ctx;
-    (void)item;
-    vc_finding_add(finding_of(stage), stage->in.dtype, in, tile->n_elems, tile->first);
-    return VC_OK;
-}
-
-/* The tensor stays as it is, for its values. */
-static enum vc_status keep_all(struct vc_ctx *ctx, struct vc_item *item, uint64_t n, const char *what)
-{
-    enum vc_status status = vc_item_keep(ctx, item, "%llu values %s", (unsigned long long)n, what);
-
-    vc_item_drop_stages(ctx, item, 0); /* frees the finding */
-    return status;
-}
-
-static enum vc_status quantize_survey_end(struct vc_ctx *ctx, struct vc_stage *stage, struct vc_item *item)
-{
-    const struct vc_quantize_options *o = &((const struct quantize *)stage->pass->self)->options;
-    const struct vc_finding *finding = finding_of(stage);
-    const struct vc_tensor *tensor = &item->model->tensors[item->source];
-    /* For int8: f64 that f32 makes infinite. */
-    uint64_t beyond = is_int8(stage) || is_q8_0(stage) ? finding->overflows : 0;
-    enum vc_dtype room = is_q8_0(stage) ? VC_DTYPE_Q8_0 : VC_DTYPE_F32;
-
-    if (o->nonfinite == VC_NONFINITE_KEEP && finding->nonfinite != 0) {
-        return keep_all(ctx, item, finding->nonfinite, "not finite");
-    }
-    if (o->nonfinite == VC_NONFINITE_KEEP && beyond != 0) {
-        return keep_all(ctx, item, beyond, is_q8_0(stage) ? "too large for q8_0" : "too large for f32");
-    }
-    if (o->nonfinite == VC_NONFINITE_ERROR && finding->nonfinite != 0) {
-        return vc_finding_fail_nonfinite(ctx, finding, tensor, "values", VC_ADVICE_NONFINITE);
-    }
-    if ((o->nonfinite == VC_NONFINITE_ERROR || is_q8_0(stage)) && beyond != 0) {
-        return vc_finding_fail_overflow(ctx, finding, tensor, room,
-                                        is_q8_0(stage) ? VC_ADVICE_EXCLUDE
-                                                       : "int8 codes are made from f32: " VC_ADVICE_NONFINITE);
-    }
-    if (o->overflow == VC_OVERFLOW_ERROR && finding->overflows != beyond) {
-        return vc_finding_fail_overflow(ctx, finding, tensor, stage->out.dtype, VC_ADVICE_OVERFLOW);
+        if (k < item->n_steps && vc_policy_decide(ctx, item->steps[k], item) != VC_OK) {
+            return vc_context(ctx, "%s", plan->model->tensors[i].name);
+        }
     }
     return VC_OK;
-}
-
-static void quantize_forget(struct vc_ctx *ctx, struct vc_stage *stage)
-{
-    vc_finding_release(finding_of(stage));
-    vc_free(ctx, stage->state);
-    stage->state = NULL;
 }
 
 static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
@@ -359,14 +266,7 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
                                                 .plan_begin = quantize_plan_begin,
                                                 .plan = quantize_plan,
                                                 .plan_end = quantize_plan_end,
-                                                .survey = quantize_survey,
-                                                .survey_end = quantize_survey_end,
-                                                .begin = quantize_begin,
-                                                .scan = vc_int8_scan,
-                                                .scan_end = vc_int8_scan_end,
-                                                .apply = quantize_apply,
-                                                .end = quantize_end,
-                                                .forget = quantize_forget,
+                                                .decide = quantize_decide,
                                                 .free = quantize_free};
 
 /* ---- options ---- */
@@ -444,18 +344,20 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
     add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
     add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
-    q->pass.command =
+    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s", flags[o->target]);
+    q->full_command =
         o->target != VC_TARGET_INT8
-            ? vc_arena_printf(ctx, &q->arena, "quantize %s", flags[o->target])
+            ? q->short_command
             : vc_arena_printf(ctx, &q->arena, "quantize --int8 --granularity %s%s",
                               granularity != NULL ? granularity : "", o->asymmetric ? " --asymmetric" : "");
+    q->pass.command = q->full_command;
     for (i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {
             return VC_E_NOMEM;
         }
     }
     q->pass.recipe = q->recipe;
-    return q->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+    return q->full_command != NULL && q->short_command != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quantize_options *options)

@@ -302,6 +302,20 @@ void vc_clear_error(struct vc_ctx *ctx)
     ctx->message[0] = '\0';
 }
 
+void vc_call_begin(struct vc_ctx *ctx)
+{
+    vc_clear_error(ctx);
+    ctx->depth++;
+}
+
+enum vc_status vc_call_end(struct vc_ctx *ctx, enum vc_status status)
+{
+    if (--ctx->depth == 0 && status == VC_E_CANCELLED) {
+        atomic_store(&ctx->shared->cancelled, 0);
+    }
+    return status;
+}
+
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx)
 {
     if (VC_UNLIKELY(atomic_load_explicit(&ctx->shared->cancelled, memory_order_relaxed) != 0)) {

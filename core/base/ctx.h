@@ -50,8 +50,14 @@ struct vc_ctx {
     struct vc_shared *shared;
     struct vc_findings *findings; /* NULL: the first violation is a failure; core/base/findings.h */
     enum vc_status status;
+    unsigned depth; /* public calls that are under way: one may use another */
     char message[VC_MESSAGE_BYTES];
 };
+
+/* Around the work of a public call that may take long. begin forgets the last error; end, of the outermost one, forgets
+ * the wish to cancel once it was granted. end returns `status`. */
+void vc_call_begin(struct vc_ctx *ctx);
+enum vc_status vc_call_end(struct vc_ctx *ctx, enum vc_status status);
 
 /* Sets status and sentence (control characters in arguments become '?'); returns status. An error that is already set
  * is replaced: call it once, where the failure is found. */
@@ -70,7 +76,7 @@ void vc_clear_error(struct vc_ctx *ctx);
  * is written after it: "%s=keep". The result is static, or `field` itself. */
 const char *vc_option(const struct vc_ctx *ctx, const char *field);
 
-/* VC_E_CANCELLED, with its sentence, once vc_ctx_cancel was called. */
+/* VC_E_CANCELLED, with its sentence, from vc_ctx_cancel until the end of the call. */
 enum vc_status vc_check_cancelled(struct vc_ctx *ctx);
 
 /* A context for one worker. No allocation: `child` is the worker's own storage. */

@@ -206,8 +206,7 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
 /* The item's result is int8 codes with scales that are not copied with their format's own bytes. */
 static bool is_plain_int8(const struct vc_item *item, bool raw)
 {
-    return item->n_stages != 0 ? item->stages[item->n_stages - 1]->quant.scheme != VC_SCHEME_NONE
-                               : !raw && item->desc.quant != NULL;
+    return item->desc.quant != NULL && (item->n_steps != 0 || !raw);
 }
 
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
@@ -218,16 +217,16 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
     size_t i;
 
     for (i = 0; i < job->model->n_tensors; i++) {
-        const struct vc_item *item = &job->items[i];
+        const struct vc_item *item = &job->plan.items[i];
 
         if (vc_item_is_idle(item)) {
             continue;
         }
-        if (item->n_stages == 0 && !raw && vc_sink_refusing(job->sink, item->desc.dtype) != NULL) {
+        if (item->n_steps == 0 && !raw && vc_sink_refusing(job->sink, item->desc.dtype) != NULL) {
             note_refused(&types, i);
         }
         if (is_plain_int8(item, raw) &&
-            (job->sink->dialect == NULL || (item->n_stages == 0 && !job->sink->dialect->takes_codes))) {
+            (job->sink->dialect == NULL || (item->n_steps == 0 && !job->sink->dialect->takes_codes))) {
             note_refused(&layouts, i);
         }
     }

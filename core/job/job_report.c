@@ -29,7 +29,7 @@ static enum vc_dtype weight_dtype(const struct vc_tensor *t)
 }
 
 /* The scales that are part of blocks; those of other types are tensors. */
-static void add_block_scales(enum vc_dtype dtype, struct vc_report_row *row)
+static void add_block_scales(enum vc_dtype dtype, uint64_t n_elems, struct vc_report_row *row)
 {
     static const struct {
         unsigned char n, n_bytes; /* of a block: steps (or scales of steps), and everything that is no code */
@@ -40,8 +40,8 @@ static void add_block_scales(enum vc_dtype dtype, struct vc_report_row *row)
     size_t block_bytes;
 
     vc_dtype_block(dtype, &block_elems, &block_bytes);
-    row->n_scales += row->n_elems / block_elems * scales[dtype].n;
-    row->scale_bytes += row->n_elems / block_elems * scales[dtype].n_bytes;
+    row->n_scales += n_elems / block_elems * scales[dtype].n;
+    row->scale_bytes += n_elems / block_elems * scales[dtype].n_bytes;
 }
 
 static void fill_kept(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
@@ -57,28 +57,70 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
                                  ? vc_dtype_bytes(weight_dtype(t), t->n_elems)
                                  : row->bytes_before;
     row->n_scales = t->quant != NULL ? model->tensors[vc_quant_scale(t->quant)].n_elems : 0;
-    add_block_scales(t->dtype, row);
+    add_block_scales(t->dtype, t->n_elems, row);
 }
 
 static void fill_changed(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
 {
-    const struct vc_stage *last = item->stages[item->n_stages - 1];
+    const struct vc_step *last = item->steps[item->n_steps - 1];
     const struct vc_tensor *t = &model->tensors[item->source];
     size_t k;
 
     row->action = last->action;
     row->scheme = last->scheme;
     row->reason = "";
-    for (k = 0; k < last->n_companions; k++) {
-        row->scale_bytes += vc_dtype_bytes(last->companions[k].dtype, last->companions[k].n_elems);
+    row->n_dims_after = item->desc.n_dims;
+    row->shape_after = item->desc.shape;
+    for (k = 0; k < item->desc.n_parts; k++) {
+        row->scale_bytes += vc_dtype_bytes(item->desc.parts[k].dtype, item->desc.parts[k].n_elems);
     }
-    row->n_scales = last->n_companions != 0 ? last->companions[0].n_elems : 0;
+    row->n_scales = item->desc.n_parts != 0 ? item->desc.parts[0].n_elems : 0;
     row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + row->scale_bytes;
-    add_block_scales(item->desc.dtype, row);
+    add_block_scales(item->desc.dtype, item->desc.n_elems, row);
     /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
-    row->dequantized_bytes = last->quant.scheme != VC_SCHEME_NONE || vc_dtype_is_quantized(item->desc.dtype)
-                                 ? vc_dtype_bytes(weight_dtype(t), row->n_elems)
-                                 : row->bytes_after;
+    row->dequantized_bytes =
+        item->desc.quant != NULL                  ? vc_dtype_bytes(item->desc.quant->source_dtype, item->desc.n_elems)
+        : vc_dtype_is_quantized(item->desc.dtype) ? vc_dtype_bytes(weight_dtype(t), item->desc.n_elems)
+                                                  : row->bytes_after;
+}
+
+static uint64_t parts_bytes(const struct vc_desc *desc)
+{
+    uint64_t bytes = 0;
+    size_t k;
+
+    for (k = 0; k < desc->n_parts; k++) {
+        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
+    }
+    return bytes;
+}
+
+/* One entry for each pass that changed the tensor: what it had become when the pass was through. */
+static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
+                                 struct vc_report_row *row)
+{
+    struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->n_steps * sizeof *steps);
+    size_t k;
+
+    if (steps == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (k = 0; k < item->n_steps; k++) {
+        const struct vc_step *step = item->steps[k];
+
+        if (k + 1 < item->n_steps && item->steps[k + 1]->pass == step->pass) {
+            continue;
+        }
+        steps[row->n_steps++] = (struct vc_report_step){.pass = step->pass->ops->name,
+                                                        .scheme = step->scheme,
+                                                        .dtype = step->out.dtype,
+                                                        .n_dims = step->out.n_dims,
+                                                        .shape = step->out.shape,
+                                                        .bytes = vc_dtype_bytes(step->out.dtype, step->out.n_elems) +
+                                                                 parts_bytes(&step->out)};
+    }
+    row->steps = steps;
+    return VC_OK;
 }
 
 /* Dropped, or a second name: nothing of its own is in the output. */
@@ -99,7 +141,7 @@ static enum vc_status fill_idle(struct vc_ctx *ctx, struct vc_job *job, const st
 
 static enum vc_status fill_row(struct vc_ctx *ctx, struct vc_job *job, size_t index, struct vc_report_row *row)
 {
-    const struct vc_item *item = &job->items[index];
+    const struct vc_item *item = &job->plan.items[index];
     const struct vc_tensor *t = &job->model->tensors[index];
 
     *row = (struct vc_report_row){.name = t->name,
@@ -108,15 +150,18 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct vc_job *job, size_t in
                                   .dtype_after = item->desc.dtype,
                                   .n_dims = t->n_dims,
                                   .shape = t->shape,
-                                  .n_elems = t->n_elems};
+                                  .n_elems = t->n_elems,
+                                  .n_dims_after = t->n_dims,
+                                  .shape_after = t->shape};
     row->bytes_before = source_bytes(job->model, index, &row->file_bytes_before);
     if (vc_item_is_idle(item)) {
         return fill_idle(ctx, job, item, row);
     }
-    if (item->n_stages == 0) {
+    if (item->n_steps == 0) {
         fill_kept(job->model, item, row);
     } else {
         fill_changed(job->model, item, row);
+        return list_steps(ctx, job, item, row);
     }
     return VC_OK;
 }
@@ -172,7 +217,7 @@ static uint64_t source_file_bytes(const struct vc_job *job)
         return job->model->file_bytes;
     }
     for (i = 0; i < job->model->n_tensors; i++) {
-        total += job->items[i].elsewhere ? 0 : job->model->tensors[i].file_bytes;
+        total += job->plan.items[i].elsewhere ? 0 : job->model->tensors[i].file_bytes;
     }
     return total;
 }
@@ -190,7 +235,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(job->row_item);
     for (i = 0; i < model->n_tensors; i++) {
         report->input_compressed |= model->tensors[i].compressed;
-        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->items[i].elsewhere) {
+        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].elsewhere) {
             job->row_item[report->n_rows] = i;
             VC_TRY(fill_row(ctx, job, i, &job->rows[report->n_rows++]));
         }
@@ -233,25 +278,48 @@ static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
+/* The figures of a pass are those of its last lossy step. */
+static void fill_steps(const struct vc_item *item, const struct vc_item_result *result, struct vc_report_row *row)
+{
+    /* The list was made in the arena by list_steps. */
+    struct vc_report_step *steps = (struct vc_report_step *)(uintptr_t)row->steps;
+    size_t at = 0;
+    size_t k;
+
+    for (k = 0; row->n_steps != 0 && k < item->n_steps; k++) {
+        const struct vc_error *error = &result->steps[k];
+
+        if (error->measured) {
+            steps[at].measured = true;
+            steps[at].sqnr_db = vc_sqnr_db(error->sum_x2, error->sum_e2);
+            steps[at].max_abs_error = error->max_abs_error;
+            steps[at].zeros = error->zeros_after;
+        }
+        at += k + 1 < item->n_steps && item->steps[k + 1]->pass != item->steps[k]->pass;
+    }
+}
+
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t i;
 
     for (i = 0; i < job->report.n_rows; i++) {
         const struct vc_item_result *result = &job->results[job->row_item[i]];
+        const struct vc_error *total = &result->total;
         struct vc_report_row *row = &job->rows[i];
 
-        row->measured = result->measured;
+        row->measured = total->measured;
         row->nonfinite = result->nonfinite;
-        if (result->measured) {
-            row->sum_x2 = result->sum_x2;
-            row->sum_e2 = result->sum_e2;
-            row->sqnr_db = vc_sqnr_db(result->sum_x2, result->sum_e2);
-            row->max_abs_error = result->max_abs_error;
-            row->zeros_before = result->zeros_before;
-            row->zeros_after = result->zeros_after;
-            row->clipped = result->clipped;
+        if (total->measured) {
+            row->sum_x2 = total->sum_x2;
+            row->sum_e2 = total->sum_e2;
+            row->sqnr_db = vc_sqnr_db(total->sum_x2, total->sum_e2);
+            row->max_abs_error = total->max_abs_error;
+            row->zeros_before = total->zeros_before;
+            row->zeros_after = total->zeros_after;
+            row->clipped = total->clipped;
         }
+        fill_steps(&job->plan.items[job->row_item[i]], result, row);
     }
     vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
     return add_late_note(ctx, job);

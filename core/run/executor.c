@@ -67,53 +67,62 @@ out:
     return status;
 }
 
-/* Buffers of one worker, packets included; in *streams what open streams take. */
-static size_t worker_room(const struct vc_exec *exec, struct vc_room *room, size_t *packet_bytes, size_t *stream_bytes,
-                          size_t *state_bytes)
+static size_t max_size(size_t a, size_t b)
 {
-    size_t largest_piece = 0;
-    size_t i;
+    return a > b ? a : b;
+}
+
+/* What the steps of an item allocate while it is in work. */
+static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
+{
+    size_t state = vc_head_bytes(item);
     size_t k;
 
-    *room = (struct vc_room){0};
-    *stream_bytes = 0;
-    *state_bytes = 0;
+    for (k = 0; k < item->n_steps; k++) {
+        state += item->steps[k]->state_bytes;
+    }
+    if (item->compare != NULL && !rs->exec->look) {
+        state += vc_compare_room(item->compare, &rs->before, &rs->after);
+    }
+    return state;
+}
+
+/* Fills the sizes of rs, and returns what the buffers of one worker take, packets included. */
+static size_t worker_room(struct vc_run_state *rs)
+{
+    struct vc_exec *exec = rs->exec;
+    bool writes = exec->sink != NULL && !exec->look;
+    size_t i;
+
     for (i = 0; i < exec->n_items; i++) {
-        const struct vc_item *item = &exec->items[i];
-        size_t state = 0;
+        struct vc_item *item = &exec->items[i];
 
         if (vc_item_is_idle(item)) {
             continue;
         }
-        vc_room_add(room, item);
-        for (k = 0; k < item->n_stages; k++) {
-            state += item->stages[k]->state_bytes;
-        }
-        *state_bytes = state > *state_bytes ? state : *state_bytes;
+        vc_room_add(&rs->room, item);
+        rs->state_bytes = max_size(rs->state_bytes, item_state(rs, item));
         if (item->model->ops->stream_bytes != NULL) {
-            size_t bytes = item->model->ops->stream_bytes(item->model, item->source);
-
-            *stream_bytes = bytes > *stream_bytes ? bytes : *stream_bytes;
+            rs->stream_bytes = max_size(rs->stream_bytes, item->model->ops->stream_bytes(item->model, item->source));
         }
     }
-    largest_piece = room->in > room->out ? room->in : room->out;
-    *packet_bytes = exec->sink == NULL || exec->survey ? 0 : vc_sink_pack_bound(exec->sink, largest_piece);
-    return vc_room_total(room) + (1 + VC_MAX_COMPANIONS) * *packet_bytes;
+    rs->piece_bytes = max_size(rs->room.in, rs->room.out);
+    rs->packet_bytes = writes ? vc_sink_pack_bound(exec->sink, rs->piece_bytes) : 0;
+    return vc_room_total(&rs->room) + vc_room_total(&rs->before) + vc_room_total(&rs->after) +
+           VC_PACKETS * rs->packet_bytes;
 }
 
-enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, unsigned *n_workers)
+enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigned *n_workers)
 {
-    struct vc_room room;
-    size_t packet_bytes;
-    size_t stream_bytes;
-    size_t state_bytes;
-    uint64_t each = worker_room(exec, &room, &packet_bytes, &stream_bytes, &state_bytes);
+    struct vc_run_state rs = {.exec = exec};
+    uint64_t each = worker_room(&rs);
     uint64_t limit = vc_ctx_max_memory(ctx);
     uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + (exec->sink != NULL ? exec->sink->memory_bytes : 0);
     uint64_t fit;
 
-    each += stream_bytes + state_bytes + ((uint64_t)64 << 10); /* rounding of blocks, the item's own bookkeeping */
-    fixed += state_bytes;
+    /* 64 KiB: rounding of blocks, the item's own bookkeeping. */
+    each += rs.stream_bytes + rs.state_bytes + ((uint64_t)64 << 10);
+    fixed += rs.state_bytes;
     if (fixed + each > limit) {
         return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
                        (unsigned long long)(fixed + each), (unsigned long long)limit);
@@ -128,16 +137,14 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, const struct vc_exec *exec, u
 /* True when there is nothing to do for the item at the cursor: it is skipped. */
 static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    if (vc_item_is_idle(item)) {
+    if (vc_item_is_idle(item) || (rs->exec->look && vc_item_look_step(item) == item->n_steps)) {
         return true;
     }
-    if (rs->exec->survey) {
-        return vc_item_survey_stage(item) == item->n_stages || vc_ticket_tiles(rs, item) == 0;
-    }
-    return vc_ticket_tiles(rs, item) == 0 || (rs->exec->sink == NULL && item->n_stages == 0);
+    return vc_ticket_tiles(rs, item, vc_ticket_phases(rs, item) - 1) == 0 ||
+           (rs->exec->sink == NULL && item->n_steps == 0);
 }
 
-/* Under the mutex. Prepares the item at its first ticket. False: no more work. */
+/* Under the mutex. Makes the record of an item at its first ticket. False: no more work. */
 static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_ticket *ticket)
 {
     while (!rs->stop && rs->cursor < rs->exec->n_items) {
@@ -155,6 +162,7 @@ static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_t
             if (ticket->status != VC_OK) {
                 return true;
             }
+            ticket->first = true;
         }
         ticket->live = live;
         ticket->whole = live->whole;
@@ -164,7 +172,7 @@ static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_t
         if (!live->whole && rs->phase == live->n_phases - 1) {
             rs->next_emit_ticket++;
         }
-        if (live->whole || ++rs->tile == live->n_tiles) {
+        if (live->whole || ++rs->tile == vc_ticket_tiles(rs, item, rs->phase)) {
             rs->tile = 0;
             if (live->whole || ++rs->phase == live->n_phases) {
                 rs->phase = 0;
@@ -192,7 +200,7 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
         memcpy(rs->message, ctx->message, sizeof rs->message);
     }
     rs->stop = true;
-    if (rs->exec->sink != NULL && !rs->exec->survey) {
+    if (rs->exec->sink != NULL && !rs->exec->look) {
         vc_sink_interrupt(rs->exec->sink);
     }
 }
@@ -289,7 +297,7 @@ static enum vc_status run_state_init(struct vc_ctx *ctx, struct vc_exec *exec, s
     rs->live = vc_calloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof(struct vc_live *));
     VC_TRY_ALLOC(rs->live);
     VC_TRY(make_order(ctx, rs));
-    (void)worker_room(exec, &rs->room, &rs->packet_bytes, &rs->stream_bytes, &rs->state_bytes);
+    (void)worker_room(rs);
     rs->total_bytes = total_bytes(rs);
     atomic_init(&rs->done_bytes, 0);
     rs->last_progress_ms = now_ms();
@@ -312,21 +320,6 @@ static void run_state_release(struct vc_ctx *ctx, struct vc_run_state *rs)
     (void)pthread_mutex_destroy(&rs->mutex);
 }
 
-static enum vc_status survey_end(struct vc_ctx *ctx, struct vc_exec *exec)
-{
-    size_t i;
-
-    for (i = 0; i < exec->n_items; i++) {
-        struct vc_item *item = &exec->items[i];
-        size_t k = vc_item_survey_stage(item);
-
-        if (k < item->n_stages && item->stages[k]->pass->ops->survey_end(ctx, item->stages[k], item) != VC_OK) {
-            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
-        }
-    }
-    return VC_OK;
-}
-
 enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
 {
     struct vc_run_state rs = {.ctx = ctx, .exec = exec, .failed_sequence = UINT64_MAX, .gave_up_sequence = UINT64_MAX};
@@ -341,7 +334,7 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
         (void)pthread_mutex_destroy(&rs.mutex);
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a condition variable");
     }
-    rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->survey;
+    rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->look;
     VC_TRY(vc_exec_workers(ctx, exec, &n_workers));
     VC_TRY(run_state_init(ctx, exec, &rs));
     exec->threads_used = vc_threads_run(n_workers, worker_main, &rs);
@@ -349,10 +342,6 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
         memcpy(ctx->message, rs.message, sizeof ctx->message);
         ctx->status = rs.failure;
         status = rs.failure;
-        goto out;
-    }
-    if (exec->survey) {
-        VC_TRY(survey_end(ctx, exec));
     }
 out:
     run_state_release(ctx, &rs);

@@ -1,31 +1,42 @@
-/* ticket.c - what a worker does with a ticket: read a tile, run its stages, hand the results to the sink. */
+/* ticket.c - what a worker does with a ticket: reads a tile, runs its steps, hands the results to the sink. */
 #include "core/run/ticket.h"
+
+#include <string.h>
 
 #include "core/base/checked.h"
 
 enum vc_status vc_worker_init(struct vc_worker *worker)
 {
     struct vc_run_state *rs = worker->rs;
-    enum vc_status status = vc_buffers_alloc(&worker->ctx, &rs->room, &worker->buffers);
+    struct vc_ctx *ctx = &worker->ctx;
+    enum vc_status status;
 
-    if (status != VC_OK || rs->packet_bytes == 0) {
-        return status;
+    VC_TRY(vc_buffers_alloc(ctx, &rs->room, &worker->buffers));
+    if (vc_room_total(&rs->after) != 0) {
+        VC_TRY(vc_buffers_alloc(ctx, &rs->before, &worker->before));
+        VC_TRY(vc_buffers_alloc(ctx, &rs->after, &worker->after));
     }
-    worker->packets = vc_alloc_array(&worker->ctx, VC_TAG_IO, 1 + VC_MAX_COMPANIONS, rs->packet_bytes);
-    if (worker->packets == NULL) {
-        vc_buffers_release(&worker->ctx, &worker->buffers);
-        return VC_E_NOMEM;
+    if (rs->packet_bytes != 0) {
+        worker->packets = vc_alloc_array(ctx, VC_TAG_IO, VC_PACKETS, rs->packet_bytes);
+        VC_TRY_ALLOC(worker->packets);
     }
-    return VC_OK;
+out:
+    if (status != VC_OK) {
+        vc_worker_release(worker);
+    }
+    return status;
 }
 
 void vc_worker_release(struct vc_worker *worker)
 {
     vc_free(&worker->ctx, worker->packets);
     vc_buffers_release(&worker->ctx, &worker->buffers);
+    vc_buffers_release(&worker->ctx, &worker->before);
+    vc_buffers_release(&worker->ctx, &worker->after);
+    worker->packets = NULL;
 }
 
-/* ---- items in work ---- */
+/* ---- phases ---- */
 
 static const struct vc_tensor *tensor_of(const struct vc_item *item)
 {
@@ -34,7 +45,7 @@ static const struct vc_tensor *tensor_of(const struct vc_item *item)
 
 static bool is_copy(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    return item->n_stages == 0 && !rs->exec->survey;
+    return item->n_steps == 0 && !rs->exec->look;
 }
 
 static enum vc_form form_of(const struct vc_run_state *rs, const struct vc_item *item)
@@ -49,7 +60,38 @@ static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)
     return form == VC_FORM_RAW ? item->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
 }
 
-uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item)
+size_t vc_ticket_target(const struct vc_run_state *rs, const struct vc_item *item)
+{
+    return rs->exec->look ? vc_item_look_step(item) : item->n_steps;
+}
+
+size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item)
+{
+    size_t target = vc_ticket_target(rs, item);
+    size_t n = 1;
+    size_t k;
+
+    for (k = 0; k < target; k++) {
+        n += item->steps[k]->scan;
+    }
+    return n;
+}
+
+/* The steps that are applied in this phase: those before the one that scans in it, or the target. */
+static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
+{
+    size_t target = vc_ticket_target(rs, item);
+    size_t k;
+
+    for (k = 0; k < target; k++) {
+        if (item->steps[k]->scan && phase-- == 0) {
+            return k;
+        }
+    }
+    return target;
+}
+
+uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
 {
     uint64_t n_rows;
     uint64_t row_len;
@@ -57,20 +99,11 @@ uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *it
     if (is_copy(rs, item)) {
         return vc_ceil_div_u64(form_bytes(item, form_of(rs, item)), VC_COPY_BYTES);
     }
-    vc_tile_rows_of(tensor_of(item), &n_rows, &row_len);
+    vc_desc_grid(vc_item_desc(item, steps_of_phase(rs, item, phase)), &n_rows, &row_len);
     return vc_tile_count(n_rows, row_len);
 }
 
-size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item)
-{
-    size_t n = 1;
-    size_t i;
-
-    for (i = 0; !rs->exec->survey && i < item->n_stages; i++) {
-        n += item->stages[i]->scan;
-    }
-    return n;
-}
+/* ---- items in work ---- */
 
 enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_t index, struct vc_live **out)
 {
@@ -81,21 +114,41 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
         return VC_E_NOMEM;
     }
     live->item = index;
+    live->target = vc_ticket_target(rs, item);
     live->copy = is_copy(rs, item);
-    live->whole = !rs->ordered && item->model->io[item->source].sequential;
+    live->whole = !rs->ordered && item->model->io[item->source].sequential && vc_head_steps(item, live->target) == 0;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;
     live->copy_bytes = live->copy ? form_bytes(item, live->form) : 0;
-    vc_tile_rows_of(tensor_of(item), &live->n_rows, &live->row_len);
-    live->n_tiles = vc_ticket_tiles(rs, item);
     live->n_phases = vc_ticket_phases(rs, item);
-    live->ready_phases = 1;
-    if (vc_stages_begin(ctx, item, rs->exec->survey ? vc_item_survey_stage(item) + 1 : item->n_stages) != VC_OK) {
+    live->n_running = rs->exec->look ? 0 : item->n_steps + 1;
+    live->running = vc_calloc_array(ctx, VC_TAG_MISC, live->n_running, sizeof *live->running);
+    if (live->running == NULL) {
         vc_free(ctx, live);
-        return ctx->status;
+        return VC_E_NOMEM;
     }
     rs->live[index] = live;
     *out = live;
     return VC_OK;
+}
+
+/* The first ticket of an item: begins its steps, then lets the others in. */
+static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticket *ticket)
+{
+    struct vc_run_state *rs = worker->rs;
+    struct vc_live *live = ticket->live;
+    struct vc_item *item = &rs->exec->items[live->item];
+    enum vc_status status;
+
+    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->look ? live->target + 1 : item->n_steps));
+    if (!rs->exec->look && item->compare != NULL) {
+        VC_TRY(vc_compare_begin(&worker->ctx, item->compare));
+    }
+    (void)pthread_mutex_lock(&rs->mutex);
+    live->ready_phases = 1;
+    (void)pthread_cond_broadcast(&rs->changed);
+    (void)pthread_mutex_unlock(&rs->mutex);
+out:
+    return status;
 }
 
 void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *live)
@@ -105,8 +158,12 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
     if (live->stream != NULL) {
         (void)item->model->ops->stream_close(ctx, live->stream, false);
     }
-    vc_stages_end(ctx, item);
-    rs->live[live->item] = NULL;
+    vc_head_close(ctx, &live->head);
+    if (!rs->exec->look && item->compare != NULL) {
+        vc_compare_end(ctx, item->compare);
+    }
+    vc_steps_end(ctx, item);
+    vc_free(ctx, live->running);
     vc_free(ctx, live);
 }
 
@@ -139,15 +196,11 @@ static enum vc_status wait_for_phase(struct vc_worker *worker, const struct vc_t
 
 /* ---- reading ---- */
 
-/* The next n bytes of a stream that several workers read in turns; opened by the first, closed by the last. */
-static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_ticket *ticket, void *dst, size_t n)
+/* Waits until every tile before this one was read from what only one worker at a time can read. */
+static enum vc_status wait_for_turn(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_live *live = ticket->live;
-    struct vc_item *item = &rs->exec->items[live->item];
-    const struct vc_model *model = item->model;
-    struct vc_ctx *ctx = &worker->ctx;
-    enum vc_status status = VC_OK;
     bool turn;
 
     (void)pthread_mutex_lock(&rs->mutex);
@@ -156,24 +209,47 @@ static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_tic
     }
     turn = live->next_read == ticket->tile;
     (void)pthread_mutex_unlock(&rs->mutex);
-    if (!turn) {
-        return give_up(worker);
-    }
-    /* Only the worker whose turn it is touches live->stream until next_read moves on. */
+    return turn ? VC_OK : give_up(worker);
+}
+
+static void pass_turn(struct vc_worker *worker, const struct vc_ticket *ticket, bool last)
+{
+    struct vc_run_state *rs = worker->rs;
+
+    (void)pthread_mutex_lock(&rs->mutex);
+    ticket->live->next_read = last ? 0 : ticket->tile + 1;
+    (void)pthread_cond_broadcast(&rs->changed);
+    (void)pthread_mutex_unlock(&rs->mutex);
+}
+
+static bool is_last(const struct vc_worker *worker, const struct vc_ticket *ticket)
+{
+    return ticket->tile + 1 == vc_ticket_tiles(worker->rs, &worker->rs->exec->items[ticket->item], ticket->phase);
+}
+
+/* The next n bytes of a stream that several workers read in turns; opened by the first, closed by the last. */
+static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_ticket *ticket, void *dst, size_t n)
+{
+    struct vc_live *live = ticket->live;
+    struct vc_item *item = &worker->rs->exec->items[live->item];
+    const struct vc_model *model = item->model;
+    struct vc_ctx *ctx = &worker->ctx;
+    bool last = is_last(worker, ticket);
+    enum vc_status status = VC_OK;
+
+    VC_TRY(wait_for_turn(worker, ticket));
+    /* Only the worker whose turn it is touches live->stream until the turn is passed on. */
     if (ticket->tile == 0) {
         VC_TRY(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
     }
     VC_TRY(model->ops->stream_read(ctx, live->stream, dst, n));
-    if (ticket->tile == live->n_tiles - 1) {
+    if (last) {
         struct vc_source_stream *stream = live->stream;
 
         live->stream = NULL;
         VC_TRY(model->ops->stream_close(ctx, stream, true));
     }
-    (void)pthread_mutex_lock(&rs->mutex);
-    live->next_read = ticket->tile == live->n_tiles - 1 ? 0 : ticket->tile + 1;
-    (void)pthread_cond_broadcast(&rs->changed);
-    (void)pthread_mutex_unlock(&rs->mutex);
+    pass_turn(worker, ticket, last);
 out:
     return status;
 }
@@ -234,18 +310,16 @@ struct piece {
     size_t n;
 };
 
-static enum vc_status write_pieces(struct vc_worker *worker, const struct vc_ticket *ticket, const struct piece *pieces,
-                                   size_t n)
+/* Packs and emits the n pieces at `pieces`, at most VC_PACKETS of them. */
+static enum vc_status write_batch(struct vc_worker *worker, const struct vc_ticket *ticket, const struct piece *pieces,
+                                  size_t n)
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_sink *sink = rs->exec->sink;
-    struct vc_packet packets[1 + VC_MAX_COMPANIONS];
+    struct vc_packet packets[VC_PACKETS];
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (sink == NULL) {
-        return VC_OK;
-    }
     for (i = 0; i < n; i++) {
         packets[i] =
             (struct vc_packet){.buffer = worker->packets == NULL ? NULL : worker->packets + i * rs->packet_bytes,
@@ -254,12 +328,54 @@ static enum vc_status write_pieces(struct vc_worker *worker, const struct vc_tic
                             &packets[i]));
     }
     VC_TRY(wait_to_emit(worker, ticket));
-    /* Where the order is free, the small companions go first: a file has one writer at a time, and who came for them
-     * after the large piece would often find another worker's large piece before him. */
+    /* Where the order is free, the small parts go first: a file has one writer at a time, and who came for them after
+     * the large piece would often find another worker's large piece before him. */
     for (i = 0; i < n; i++) {
         VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
     }
-    emitted(worker);
+out:
+    return status;
+}
+
+/* Pieces on their way to the sink. */
+struct batch {
+    struct vc_worker *worker;
+    const struct vc_ticket *ticket;
+    struct piece pieces[VC_PACKETS];
+    size_t n;
+};
+
+/* Adds a piece; what is longer than a packet (all scales of a tensor, say) is cut. */
+static enum vc_status add_piece(struct batch *batch, struct piece piece)
+{
+    struct vc_run_state *rs = batch->worker->rs;
+    size_t most = rs->packet_bytes != 0 ? rs->piece_bytes : piece.n;
+    enum vc_status status = VC_OK;
+
+    while (piece.n != 0) {
+        struct piece part = piece;
+
+        part.n = piece.n < most ? piece.n : most;
+        if (batch->n == VC_PACKETS) {
+            VC_TRY(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
+            batch->n = 0;
+        }
+        batch->pieces[batch->n++] = part;
+        piece.data = (const char *)piece.data + part.n;
+        piece.offset += part.n;
+        piece.n -= part.n;
+    }
+out:
+    return status;
+}
+
+/* Writes what is left, and lets the next ticket emit. */
+static enum vc_status end_batch(struct batch *batch)
+{
+    enum vc_status status;
+
+    VC_TRY(write_batch(batch->worker, batch->ticket, batch->pieces, batch->n));
+    emitted(batch->worker);
 out:
     return status;
 }
@@ -270,99 +386,195 @@ static enum vc_status copy_piece(struct vc_worker *worker, const struct vc_ticke
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_live *live = ticket->live;
+    struct batch batch = {.worker = worker, .ticket = ticket};
     uint64_t offset = ticket->tile * VC_COPY_BYTES;
     size_t n = (size_t)vc_min_u64(VC_COPY_BYTES, live->copy_bytes - offset);
-    enum vc_status status = read_bytes(worker, ticket, offset, worker->buffers.in, n);
-    struct piece piece = {.offset = offset, .data = worker->buffers.in, .n = n};
+    enum vc_status status;
 
-    if (status != VC_OK) {
-        return status;
-    }
-    piece.out = rs->exec->sink != NULL ? rs->exec->first_out[live->item] : 0;
+    VC_TRY(read_bytes(worker, ticket, offset, worker->buffers.in, n));
     atomic_fetch_add(&rs->done_bytes, n);
-    return write_pieces(worker, ticket, &piece, 1);
+    if (rs->exec->sink != NULL) {
+        VC_TRY(add_piece(
+            &batch, (struct piece){
+                        .out = rs->exec->first_out[live->item], .offset = offset, .data = worker->buffers.in, .n = n}));
+        VC_TRY(end_batch(&batch));
+    }
+out:
+    return status;
 }
 
-static void add_measurements(struct vc_worker *worker, struct vc_live *live, const struct vc_tile *tile,
-                             const struct vc_tile_result *result)
+/* Adds the figures of a tile to the running ones. */
+static void add_figures(struct vc_worker *worker, struct vc_running *to, const struct vc_tile *tile,
+                        const struct vc_tile_stats *stats)
 {
-    struct vc_item_result *total = &live->result;
     size_t n = vc_tile_chunks(tile);
     size_t i;
 
-    if (result->out.measured) {
-        vc_exact_clear(&worker->sum_x2);
-        vc_exact_clear(&worker->sum_e2);
-        for (i = 0; i < n; i++) {
-            vc_exact_add(&worker->sum_x2, result->stats.chunk_sums[2 * i]);
-            vc_exact_add(&worker->sum_e2, result->stats.chunk_sums[2 * i + 1]);
-        }
+    vc_exact_clear(&worker->sum_x2);
+    vc_exact_clear(&worker->sum_e2);
+    for (i = 0; i < n; i++) {
+        vc_exact_add(&worker->sum_x2, stats->chunk_sums[2 * i]);
+        vc_exact_add(&worker->sum_e2, stats->chunk_sums[2 * i + 1]);
     }
     (void)pthread_mutex_lock(&worker->rs->mutex);
-    total->nonfinite += result->out.nonfinite;
-    if (result->out.measured) {
-        total->measured = true;
-        vc_exact_merge(&live->sum_x2, &worker->sum_x2);
-        vc_exact_merge(&live->sum_e2, &worker->sum_e2);
-        total->zeros_before += result->stats.zeros_before;
-        total->zeros_after += result->stats.zeros_after;
-        total->clipped += result->stats.clipped;
-        if (result->stats.max_abs_error > total->max_abs_error) {
-            total->max_abs_error = result->stats.max_abs_error;
-        }
+    to->error.measured = true;
+    vc_exact_merge(&to->x2, &worker->sum_x2);
+    vc_exact_merge(&to->e2, &worker->sum_e2);
+    to->error.zeros_before += stats->zeros_before;
+    to->error.zeros_after += stats->zeros_after;
+    to->error.clipped += stats->clipped;
+    if (stats->max_abs_error > to->error.max_abs_error) {
+        to->error.max_abs_error = stats->max_abs_error;
     }
     (void)pthread_mutex_unlock(&worker->rs->mutex);
 }
 
+/* Figures of steps from..to-1, which have just been applied to the tile. */
+static void add_steps(struct vc_worker *worker, struct vc_live *live, size_t from, size_t to,
+                      const struct vc_tile *tile, const struct vc_buffers *buffers)
+{
+    uint64_t nonfinite = 0;
+    size_t k;
+
+    for (k = from; k < to; k++) {
+        nonfinite += buffers->figures[k].nonfinite;
+        if (buffers->figures[k].measured) {
+            add_figures(worker, &live->running[k], tile, &buffers->figures[k].stats);
+        }
+    }
+    if (nonfinite != 0) {
+        (void)pthread_mutex_lock(&worker->rs->mutex);
+        live->nonfinite += nonfinite;
+        (void)pthread_mutex_unlock(&worker->rs->mutex);
+    }
+}
+
+static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *live, const struct vc_tile *tile,
+                                   const struct vc_tile_in *source, const void *data)
+{
+    struct vc_item *item = &worker->rs->exec->items[live->item];
+    struct vc_buffers *buffers = &worker->buffers;
+    struct vc_tile_in result = {.data = data, .parts = buffers->in_views};
+    struct vc_tile_stats stats = {0};
+    enum vc_status status;
+    size_t i;
+
+    for (i = 0; i < item->desc.n_parts; i++) {
+        buffers->in_views[i] = vc_steps_view(item, &item->desc, i, source, buffers);
+    }
+    VC_TRY(
+        vc_compare_tile(&worker->ctx, item->compare, tile, source, &result, &worker->before, &worker->after, &stats));
+    add_figures(worker, &live->running[item->n_steps], tile, &stats);
+out:
+    return status;
+}
+
 static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticket *ticket, const struct vc_tile *tile,
-                                 const struct vc_tile_result *result)
+                                 const struct vc_tile_in *source, const void *data)
 {
     const struct vc_exec *exec = worker->rs->exec;
     const struct vc_item *item = &exec->items[ticket->item];
-    struct piece pieces[1 + VC_MAX_COMPANIONS];
+    struct batch batch = {.worker = worker, .ticket = ticket};
     enum vc_dtype dtype = item->desc.dtype;
-    size_t n = 0;
-    size_t main_out;
+    size_t main_out = exec->first_out[ticket->item];
+    enum vc_status status;
     size_t i;
 
-    if (exec->sink == NULL) {
-        return VC_OK;
-    }
-    main_out = exec->first_out[ticket->item];
-    pieces[n++] = (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), result->data,
-                                 (size_t)vc_dtype_bytes(dtype, tile->n_elems)};
-    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
-        if (result->out.companion[i].data != NULL && result->out.companion[i].n_bytes != 0) {
-            pieces[n++] = (struct piece){main_out + 1 + i, result->out.companion[i].offset_bytes,
-                                         result->out.companion[i].data, result->out.companion[i].n_bytes};
+    VC_TRY(add_piece(&batch, (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), data,
+                                            (size_t)vc_dtype_bytes(dtype, tile->n_elems)}));
+    for (i = 0; i < item->desc.n_parts; i++) {
+        const struct vc_part_desc *part = &item->desc.parts[i];
+        struct vc_part_view view = vc_steps_view(item, &item->desc, i, source, &worker->buffers);
+
+        if (view.write && view.data != NULL && view.n != 0) {
+            VC_TRY(add_piece(&batch, (struct piece){main_out + 1 + i, vc_dtype_bytes(part->dtype, view.first),
+                                                    view.data, (size_t)vc_dtype_bytes(part->dtype, view.n)}));
         }
     }
-    return write_pieces(worker, ticket, pieces, n);
+    VC_TRY(end_batch(&batch));
+out:
+    return status;
 }
 
-/* The stage that scans in this phase; n_stages in the last phase. */
-static size_t stage_of_phase(const struct vc_item *item, size_t phase)
+/* What step k does with its input where it makes nothing: a look while the job is planned, or a scan. */
+static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, bool look,
+                                   const struct vc_tile *tile, const struct vc_tile_in *source, const void *data)
 {
-    size_t k;
+    struct vc_step *step = item->steps[k];
+    struct vc_buffers *buffers = &worker->buffers;
+    struct vc_tile_in in = {.data = data, .parts = buffers->in_views};
+    void *scratch = vc_steps_scratch(item, k, buffers);
+    enum vc_status status;
+    size_t i;
 
-    for (k = 0; k < item->n_stages; k++) {
-        if (item->stages[k]->scan && phase-- == 0) {
-            return k;
-        }
+    for (i = 0; i < step->in.n_parts; i++) {
+        buffers->in_views[i] = vc_steps_view(item, &step->in, i, source, buffers);
     }
-    return item->n_stages;
-}
-
-/* What stage k does with its input where it makes nothing: a survey or a scan. */
-static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, const struct vc_tile *tile,
-                                   const void *in)
-{
-    struct vc_stage *stage = item->stages[k];
-    enum vc_status status = worker->rs->exec->survey
-                                ? stage->pass->ops->survey(&worker->ctx, stage, item, tile, in)
-                                : stage->pass->ops->scan(&worker->ctx, stage, item, tile, in, worker->buffers.scratch);
-
+    status = look ? step->ops->look(&worker->ctx, step, item, tile, &in, scratch)
+                  : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
     return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
+}
+
+/* Figures of steps inside the head. */
+struct seeing {
+    struct vc_worker *worker;
+    struct vc_live *live;
+};
+
+static void see_head(void *user, const struct vc_item *item, size_t from, size_t to, const struct vc_tile *tile,
+                     const struct vc_buffers *buffers)
+{
+    const struct seeing *seeing = user;
+
+    (void)item;
+    add_steps(seeing->worker, seeing->live, from, to, tile, buffers);
+}
+
+/* Brings the tile through a chain that changes the shape, in turn: opened by the first tile, closed by the last. */
+static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket *ticket, size_t k,
+                                const struct vc_tile *tile)
+{
+    struct vc_live *live = ticket->live;
+    struct vc_item *item = &worker->rs->exec->items[live->item];
+    struct vc_buffers *buffers = &worker->buffers;
+    struct seeing seeing = {worker, live};
+    bool last = is_last(worker, ticket);
+    const struct vc_step *step;
+    enum vc_status status;
+
+    VC_TRY(wait_for_turn(worker, ticket));
+    if (ticket->tile == 0) {
+        VC_TRY(vc_head_open(&worker->ctx, item, k, &live->head));
+    }
+    live->head.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_head : NULL;
+    live->head.user = &seeing;
+    VC_TRY(vc_head_tile(&worker->ctx, &live->head, tile, buffers->in));
+    step = item->steps[live->head.n_steps - 1];
+    memcpy(buffers->views + step->first_view, vc_head_views(&live->head), step->n_made * sizeof *buffers->views);
+    if (last) {
+        VC_TRY(vc_head_finish(&worker->ctx, &live->head));
+        vc_head_close(&worker->ctx, &live->head);
+    }
+    pass_turn(worker, ticket, last);
+out:
+    return status;
+}
+
+/* The input of the phase: a tile of the source, or of what changed its shape. */
+static enum vc_status read_tile(struct vc_worker *worker, const struct vc_ticket *ticket, size_t k, size_t n_head,
+                                const struct vc_tile *tile)
+{
+    struct vc_run_state *rs = worker->rs;
+    const struct vc_tensor *t = tensor_of(&rs->exec->items[ticket->item]);
+    size_t n_bytes = (size_t)vc_tensor_bytes(t, tile->n_elems);
+    enum vc_status status;
+
+    status = n_head != 0 ? read_head(worker, ticket, k, tile)
+                         : read_bytes(worker, ticket, vc_tensor_bytes(t, tile->first), worker->buffers.in, n_bytes);
+    if (status == VC_OK) {
+        atomic_fetch_add(&rs->done_bytes, n_bytes);
+    }
+    return status;
 }
 
 static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *ticket)
@@ -370,71 +582,124 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     struct vc_run_state *rs = worker->rs;
     struct vc_item *item = &rs->exec->items[ticket->item];
     struct vc_live *live = ticket->live;
-    size_t k = rs->exec->survey ? vc_item_survey_stage(item) : stage_of_phase(item, ticket->phase);
+    bool last_phase = ticket->phase + 1 == live->n_phases;
+    bool applies = last_phase && !rs->exec->look;
+    size_t k = steps_of_phase(rs, item, ticket->phase);
+    size_t n_head = vc_head_steps(item, k);
+    struct vc_tile_in source = {.data = worker->buffers.in};
     struct vc_tile_result result;
     struct vc_tile tile;
-    size_t n_bytes;
-    enum vc_status status = VC_OK;
+    uint64_t n_rows;
+    uint64_t row_len;
+    enum vc_status status;
 
-    vc_tile_get(live->n_rows, live->row_len, ticket->tile, &tile);
-    n_bytes = (size_t)vc_tensor_bytes(tensor_of(item), tile.n_elems);
-    VC_TRY(read_bytes(worker, ticket, vc_tensor_bytes(tensor_of(item), tile.first), worker->buffers.in, n_bytes));
-    atomic_fetch_add(&rs->done_bytes, n_bytes);
-    status = vc_stages_apply(&worker->ctx, item, k, &tile, worker->buffers.in, &worker->buffers, &result);
-    if (status == VC_OK && k < item->n_stages) {
-        status = look_at_tile(worker, item, k, &tile, result.data);
+    vc_desc_grid(vc_item_desc(item, k), &n_rows, &row_len);
+    vc_tile_get(n_rows, row_len, ticket->tile, &tile);
+    VC_TRY(read_tile(worker, ticket, k, n_head, &tile));
+    status = vc_steps_apply(&worker->ctx, item, n_head, k, &tile, &source, &worker->buffers, &result);
+    if (status == VC_OK && !applies) {
+        status = look_at_tile(worker, item, k, last_phase, &tile, &source, result.data);
     }
     if (status != VC_OK) {
         ticket->refused = status == VC_E_UNSUPPORTED;
         return status;
     }
-    if (k == item->n_stages) {
-        add_measurements(worker, live, &tile, &result);
-        VC_TRY(write_tile(worker, ticket, &tile, &result));
+    if (applies) {
+        add_steps(worker, live, n_head, k, &tile, &worker->buffers);
+        if (item->compare != NULL) {
+            VC_TRY(compare_ends(worker, live, &tile, &source, result.data));
+        }
+        if (rs->exec->sink != NULL) {
+            VC_TRY(write_tile(worker, ticket, &tile, &source, result.data));
+        }
     }
 out:
     return status;
 }
 
-/* Under the mutex: the last tile of a phase was done. */
+static void close_error(struct vc_running *running)
+{
+    running->error.sum_x2 = vc_exact_value(&running->x2);
+    running->error.sum_e2 = vc_exact_value(&running->e2);
+}
+
+/* The error of the chain: that of its one lossy step, or of both ends. */
+static struct vc_error total_error(const struct vc_item *item, const struct vc_live *live)
+{
+    struct vc_error error = {0};
+    size_t k;
+
+    if (item->compare != NULL) {
+        error = live->running[item->n_steps].error;
+        for (k = 0; k < item->n_steps; k++) { /* what a value became in the last lossy step is what it is */
+            error.zeros_after = item->steps[k]->lossy ? live->running[k].error.zeros_after : error.zeros_after;
+            error.clipped += live->running[k].error.clipped;
+        }
+    } else if (item->total_step < item->n_steps) {
+        error = live->running[item->total_step].error;
+    }
+    return error;
+}
+
+static void give_results(struct vc_run_state *rs, struct vc_live *live)
+{
+    const struct vc_item *item = &rs->exec->items[live->item];
+    struct vc_item_result *result = &rs->exec->results[live->item];
+    size_t k;
+
+    for (k = 0; k < live->n_running; k++) {
+        close_error(&live->running[k]);
+    }
+    result->total = total_error(item, live);
+    result->nonfinite = live->nonfinite;
+    for (k = 0; result->steps != NULL && k < item->n_steps; k++) {
+        result->steps[k] = live->running[k].error;
+    }
+}
+
+/* The last tile of a phase was done: this worker alone ends the phase, without the mutex. */
 static enum vc_status phase_completed(struct vc_worker *worker, struct vc_live *live, size_t phase)
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_item *item = &rs->exec->items[live->item];
+    bool last = phase + 1 == live->n_phases; /* else the next phase may end, and with it the item, before we look */
     enum vc_status status = VC_OK;
 
-    if (!rs->exec->survey && phase + 1 < live->n_phases) {
-        struct vc_stage *stage = item->stages[stage_of_phase(item, phase)];
+    if (!last) {
+        struct vc_step *step = item->steps[steps_of_phase(rs, item, phase)];
 
-        status = stage->pass->ops->scan_end(&worker->ctx, stage, item);
+        status = step->ops->scan_end(&worker->ctx, step, item);
         if (status != VC_OK) {
             return vc_context(&worker->ctx, "%s", tensor_of(item)->name);
         }
+    } else if (live->n_running != 0 && rs->exec->results != NULL) {
+        give_results(rs, live);
+    }
+    (void)pthread_mutex_lock(&rs->mutex);
+    if (!last) {
         live->done = 0;
         live->ready_phases++;
-        return VC_OK;
+    } else {
+        rs->live[live->item] = NULL;
     }
-    live->result.sum_x2 = vc_exact_value(&live->sum_x2);
-    live->result.sum_e2 = vc_exact_value(&live->sum_e2);
-    if (rs->exec->results != NULL) {
-        rs->exec->results[live->item] = live->result;
+    (void)pthread_cond_broadcast(&rs->changed);
+    (void)pthread_mutex_unlock(&rs->mutex);
+    if (last) {
+        vc_live_free(&worker->ctx, rs, live);
     }
-    vc_live_free(&worker->ctx, rs, live);
     return VC_OK;
 }
 
 static enum vc_status tile_completed(struct vc_worker *worker, struct vc_live *live, size_t phase)
 {
     struct vc_run_state *rs = worker->rs;
-    enum vc_status status = VC_OK;
+    uint64_t n_tiles = vc_ticket_tiles(rs, &rs->exec->items[live->item], phase);
+    bool completed;
 
     (void)pthread_mutex_lock(&rs->mutex);
-    if (++live->done == live->n_tiles) {
-        status = phase_completed(worker, live, phase);
-        (void)pthread_cond_broadcast(&rs->changed);
-    }
+    completed = ++live->done == n_tiles;
     (void)pthread_mutex_unlock(&rs->mutex);
-    return status;
+    return completed ? phase_completed(worker, live, phase) : VC_OK;
 }
 
 static enum vc_status run_tile(struct vc_worker *worker, struct vc_ticket *ticket)
@@ -458,9 +723,10 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
     struct vc_ctx *ctx = &worker->ctx;
     enum vc_status status = VC_OK;
     size_t n_phases = live->n_phases;
-    uint64_t n_tiles = live->n_tiles;
 
     for (ticket->phase = 0; ticket->phase < n_phases; ticket->phase++) {
+        uint64_t n_tiles = vc_ticket_tiles(worker->rs, item, ticket->phase);
+
         VC_TRY(model->ops->stream_open(ctx, model, item->source, live->form, &live->stream));
         for (ticket->tile = 0; ticket->tile < n_tiles; ticket->tile++) {
             if (ticket->tile + 1 < n_tiles) {
@@ -486,9 +752,14 @@ enum vc_status vc_ticket_run(struct vc_worker *worker, struct vc_ticket *ticket)
 {
     enum vc_status status;
 
+    if (ticket->first) {
+        VC_TRY(begin_item(worker, ticket));
+    }
     if (ticket->whole) {
         return run_whole(worker, ticket);
     }
-    status = wait_for_phase(worker, ticket);
-    return status != VC_OK ? status : run_tile(worker, ticket);
+    VC_TRY(wait_for_phase(worker, ticket));
+    VC_TRY(run_tile(worker, ticket));
+out:
+    return status;
 }

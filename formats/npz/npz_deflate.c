@@ -37,15 +37,19 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 size_t vc_npz_deflate_plan(struct npz_sink *self)
 {
     uint64_t largest = 0;
+    size_t n_parts = 0;
     size_t i;
 
+    self->n_spools = 0;
     for (i = 0; i < self->outs->n; i++) {
-        if (self->outs->tensors[i].role != VC_PART_CODES) {
+        n_parts = self->outs->tensors[i].role != VC_PART_CODES ? n_parts + 1 : 0;
+        self->n_spools = n_parts > self->n_spools ? n_parts : self->n_spools;
+        if (n_parts != 0) {
             largest = vc_max_u64(largest, self->outs->tensors[i].size_bytes);
         }
     }
     self->spool_bytes = (size_t)vc_min_u64(largest, VC_SPOOL_MEMORY_BYTES);
-    return VC_MAX_COMPANIONS * self->spool_bytes + VC_SPOOL_PIECE_BYTES + pack_bound(NULL, VC_SPOOL_PIECE_BYTES);
+    return self->n_spools * self->spool_bytes + VC_SPOOL_PIECE_BYTES + pack_bound(NULL, VC_SPOOL_PIECE_BYTES);
 }
 
 /* Everything that the writer needs in memory is allocated before the first tile, so that it cannot run out of it later.
@@ -55,7 +59,12 @@ enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
     enum vc_status status = VC_OK;
     size_t i;
 
-    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
+    self->spools = vc_calloc_array(ctx, VC_TAG_IO, self->n_spools, sizeof *self->spools);
+    VC_TRY_ALLOC(self->spools);
+    for (i = 0; i < self->n_spools; i++) {
+        self->spools[i].fd = -1;
+    }
+    for (i = 0; i < self->n_spools; i++) {
         self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
         VC_TRY_ALLOC(self->spools[i].memory);
     }
@@ -71,12 +80,13 @@ void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t i;
 
-    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
+    for (i = 0; self->spools != NULL && i < self->n_spools; i++) {
         if (self->spools[i].fd >= 0) {
             (void)close(self->spools[i].fd);
         }
         vc_free(ctx, self->spools[i].memory);
     }
+    vc_free(ctx, self->spools);
     vc_free(ctx, self->piece);
     vc_free(ctx, self->packed);
     (void)pthread_cond_destroy(&self->decided);

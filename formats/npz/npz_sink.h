@@ -7,7 +7,8 @@
 #include <stdatomic.h>
 
 #include "core/base/text.h"
-#include "core/job/pass.h"
+#include "core/chain/pass.h"
+#include "core/run/sink.h"
 #include "formats/io/outfile.h"
 #include "formats/io/zip_write.h"
 
@@ -26,7 +27,7 @@ struct npz_out {
     int strategy;
 };
 
-/* The bytes of one companion (scales, zero points) until its tensor is complete. */
+/* The bytes of one part (scales, say) until its tensor is complete. */
 struct npz_spool {
     unsigned char *memory; /* room for spool_bytes */
     int fd;                /* for those that are larger; -1: none */
@@ -53,9 +54,10 @@ struct npz_sink {
     size_t current;    /* the member being written; those before are complete */
     uint64_t position; /* end of what is written */
     size_t spool_bytes;
-    struct npz_spool spools[VC_MAX_COMPANIONS];
+    size_t n_spools; /* the most parts that a tensor has */
+    struct npz_spool *spools;
     unsigned char *piece;  /* what is read back from a spool file */
-    unsigned char *packed; /* packet buffer for companions */
+    unsigned char *packed; /* packet buffer for parts */
 };
 
 /* Writes n bytes at that offset of the output; does nothing where only sizes are wanted. */

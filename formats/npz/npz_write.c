@@ -418,7 +418,6 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
                                 const struct vc_write_options *options, struct vc_outfile *file, struct vc_sink *sink)
 {
     struct npz_sink *self;
-    size_t i;
 
     if (options->deflate == VC_DEFLATE_ISAL && !vc_codec_has_isal()) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L to deflate with; use zlib");
@@ -433,9 +432,6 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
     vc_text_init(&self->manifest, ctx);
     (void)pthread_mutex_init(&self->mutex, NULL);
     (void)pthread_cond_init(&self->decided, NULL);
-    for (i = 0; i < VC_MAX_COMPANIONS; i++) {
-        self->spools[i].fd = -1;
-    }
     *sink = (struct vc_sink){.ops = options->deflate == VC_DEFLATE_NONE ? &stored_ops : &vc_npz_deflate_ops,
                              .self = self,
                              .format = "npz",

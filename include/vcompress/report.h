@@ -21,6 +21,21 @@ enum vc_action {
     VC_ACTION_TIED         /* a second name of another tensor, written once: its bytes count there */
 };
 
+/* What one pass did to a tensor, in the order of the passes. */
+struct vc_report_step {
+    const char *pass;    /* "quantize" */
+    const char *scheme;  /* "int8/channel" */
+    enum vc_dtype dtype; /* when the pass was through */
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t bytes; /* with scales and other parts */
+
+    bool measured;  /* the fields below are valid: against what the pass before it left */
+    double sqnr_db; /* INFINITY when there is no error */
+    double max_abs_error;
+    uint64_t zeros; /* values equal to zero afterwards */
+};
+
 struct vc_report_row {
     const char *name;
     enum vc_action action;
@@ -30,7 +45,11 @@ struct vc_report_row {
     enum vc_role role;
     unsigned n_dims;
     const uint64_t *shape;
-    uint64_t n_elems;
+    uint64_t n_elems; /* before */
+    unsigned n_dims_after;
+    const uint64_t *shape_after;
+    size_t n_steps; /* passes that changed it */
+    const struct vc_report_step *steps;
     uint64_t bytes_before;      /* values in the source: codes with their scales where it was quantized already */
     uint64_t bytes_after;       /* values in the output: codes with their scales and zero points */
     uint64_t scale_bytes;       /* the part of bytes_after that is scales and zero points */
@@ -38,7 +57,9 @@ struct vc_report_row {
     uint64_t dequantized_bytes; /* device bytes with a loader that turns codes back into the source's type */
     uint64_t n_scales;
 
-    bool measured;         /* the fields below are valid (after a run, for tensors that changed) */
+    /* The fields below are valid (after a run, for tensors that changed): all passes together against the source. Where
+     * a pass changes the shape, against what it left of the source; not where an earlier pass had changed values. */
+    bool measured;
     double sum_x2, sum_e2; /* sums of squares of the source values and of the errors: docs/numerics.md */
     double sqnr_db;        /* 10 log10(sum_x2 / sum_e2); INFINITY when there is no error */
     double max_abs_error;

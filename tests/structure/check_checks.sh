@@ -38,7 +38,7 @@ for script in check_includes.sh check_style.sh; do
     fi
 done
 
-for edge in "core/base/pool.c formats/npz/npy.h" "kernels/kernel_ref.c core/job/pass.h" \
+for edge in "core/base/pool.c formats/npz/npy.h" "kernels/kernel_ref.c core/chain/pass.h" \
     "quantize/int8.c formats/npz/npy.h" "quantize/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
     "tools/main.c core/base/ctx.h" "examples/shrink.c core/base/ctx.h" "include/vcompress/model.h core/base/ctx.h"; do
     file=${edge% *}
@@ -64,7 +64,9 @@ formats/io/infile.c formats/huggingface/weight_index.h formats/io may not includ
 formats/io/infile.c formats/formats.h formats/io may not include formats/*.h
 formats/formats.c formats/npz/npy_data.h is inside a room
 core/base/pool.c core/model/source.h core/base may not include core/model
-core/model/model.c core/job/pass.h core/model may not include core/job
+core/model/model.c core/chain/pass.h core/model may not include core/chain
+core/chain/item.c core/run/executor.h core/chain may not include core/run
+core/run/executor.c core/job/totals.h core/run may not include core/job
 core/model/model.c core/run/sink.h core/model may not include core/run
 END
 

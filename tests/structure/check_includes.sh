@@ -49,12 +49,12 @@ list_edges | awk -v sq="'" '
         }
         return "formats/" a " may not include formats/" b ": a format does not include another format" sq "s headers"
     }
-    # base <- model <- run, job
+    # base <- model <- chain <- run <- job
     function core_may_not(from, t,    a, b) {
         a = room(from)
         b = room(t)
-        if ((a == "base" && b != "base") || (a == "model" && b !~ /^(base|model)$/)) {
-            return "core/" a " may not include core/" b ": base, then model, then run and job"
+        if (index("base model chain run job", a) < index("base model chain run job", b)) {
+            return "core/" a " may not include core/" b ": base, then model, chain, run and job"
         }
         return ""
     }

@@ -1,0 +1,137 @@
+/* fetch.c - see fetch.h. */
+#include "core/chain/fetch.h"
+
+#include <string.h>
+
+/* Stands before the first tile of step k's input. */
+static enum vc_status rewind_fetch(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k)
+{
+    struct vc_item *item = fetch->item;
+    enum vc_status status = VC_OK;
+
+    vc_head_close(ctx, &fetch->head);
+    vc_walk_stop(ctx, &fetch->walk);
+    vc_desc_grid(vc_item_desc(item, k), &fetch->n_rows, &fetch->row_len);
+    fetch->n_tiles = vc_tile_count(fetch->n_rows, fetch->row_len);
+    fetch->next = 0;
+    VC_TRY(vc_head_open(ctx, item, k, &fetch->head));
+    if (fetch->head.n_steps == 0) {
+        VC_TRY(vc_walk_start(ctx, item->model, item->source, &fetch->walk));
+    }
+out:
+    return status;
+}
+
+/* The next tile of step k's input. */
+static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k, struct vc_tile *tile,
+                                struct vc_tile_result *result)
+{
+    struct vc_item *item = fetch->item;
+    struct vc_buffers *buffers = fetch->buffers;
+    struct vc_tile_in in = {.data = buffers->in};
+    size_t n_covered = fetch->head.n_steps;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_check_cancelled(ctx));
+    vc_tile_get(fetch->n_rows, fetch->row_len, fetch->next++, tile);
+    if (n_covered != 0) {
+        struct vc_step *last = item->steps[n_covered - 1];
+
+        VC_TRY(vc_head_tile(ctx, &fetch->head, tile, buffers->in));
+        if (last->n_made != 0) {
+            memcpy(buffers->views + last->first_view, vc_head_views(&fetch->head),
+                   last->n_made * sizeof *buffers->views);
+        }
+    } else {
+        size_t n_bytes = (size_t)vc_desc_bytes(item, &item->first, tile->n_elems);
+
+        VC_TRY(vc_walk_read(ctx, &fetch->walk, buffers->in, n_bytes));
+        if (fetch->see != NULL) {
+            fetch->see(fetch->user, buffers->in, n_bytes);
+        }
+    }
+    VC_TRY(vc_steps_apply(ctx, item, n_covered, k, tile, &in, buffers, result));
+out:
+    return status;
+}
+
+static enum vc_status finish(struct vc_ctx *ctx, struct vc_fetch *fetch)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_head_finish(ctx, &fetch->head));
+    VC_TRY(vc_walk_finish(ctx, &fetch->walk));
+out:
+    return status;
+}
+
+static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k)
+{
+    struct vc_item *item = fetch->item;
+    struct vc_buffers *buffers = fetch->buffers;
+    struct vc_step *step = item->steps[k];
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(rewind_fetch(ctx, fetch, k));
+    while (fetch->next < fetch->n_tiles) {
+        struct vc_tile_in in = {.parts = buffers->in_views};
+        struct vc_tile_result result;
+        struct vc_tile tile;
+        const struct vc_tile_in source = {0};
+
+        VC_TRY(next_tile(ctx, fetch, k, &tile, &result));
+        in.data = result.data;
+        for (i = 0; i < step->in.n_parts; i++) {
+            buffers->in_views[i] = vc_steps_view(item, &step->in, i, &source, buffers);
+        }
+        VC_TRY(step->ops->scan(ctx, step, item, &tile, &in, vc_steps_scratch(item, k, buffers)));
+    }
+    VC_TRY(finish(ctx, fetch));
+    VC_TRY(step->ops->scan_end(ctx, step, item));
+out:
+    return status;
+}
+
+enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
+                             struct vc_fetch *fetch)
+{
+    enum vc_status status = VC_OK;
+    size_t k;
+
+    *fetch = (struct vc_fetch){.item = item, .buffers = buffers};
+    VC_TRY(vc_steps_begin(ctx, item, item->n_steps));
+    fetch->begun = true;
+    for (k = 0; k < item->n_steps; k++) {
+        if (item->steps[k]->scan) {
+            VC_TRY(scan_all(ctx, fetch, k));
+        }
+    }
+    VC_TRY(rewind_fetch(ctx, fetch, item->n_steps));
+out:
+    return status;
+}
+
+enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct vc_tile *tile,
+                             struct vc_tile_result *result, bool *more)
+{
+    *more = fetch->next < fetch->n_tiles;
+    return *more ? next_tile(ctx, fetch, fetch->item->n_steps, tile, result) : finish(ctx, fetch);
+}
+
+struct vc_part_view vc_fetch_view(const struct vc_fetch *fetch, size_t part)
+{
+    const struct vc_tile_in source = {0};
+
+    return vc_steps_view(fetch->item, &fetch->item->desc, part, &source, fetch->buffers);
+}
+
+void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch)
+{
+    vc_head_close(ctx, &fetch->head);
+    vc_walk_stop(ctx, &fetch->walk);
+    if (fetch->begun) {
+        vc_steps_end(ctx, fetch->item);
+        fetch->begun = false;
+    }
+}

@@ -1,0 +1,243 @@
+/* head.c - see head.h. */
+#include "core/chain/head.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+size_t vc_head_steps(const struct vc_item *item, size_t k)
+{
+    while (k > 0 && !item->steps[k - 1]->regroups) {
+        k--;
+    }
+    return k;
+}
+
+static size_t tile_bytes(const struct vc_item *item, const struct vc_desc *desc)
+{
+    return (size_t)vc_desc_bytes(item, desc, vc_min_u64(desc->n_elems, VC_TILE_ELEMS));
+}
+
+size_t vc_head_bytes(struct vc_item *item)
+{
+    size_t n_covered = vc_head_steps(item, item->n_steps);
+    struct vc_room room = {0};
+    size_t n_levels = 0;
+    size_t inputs = 0;
+    size_t views = 0;
+    size_t k;
+
+    if (n_covered == 0) {
+        return 0;
+    }
+    vc_room_add(&room, item);
+    for (k = 0; k < n_covered; k++) {
+        n_levels += item->steps[k]->regroups;
+        inputs += item->steps[k]->regroups ? tile_bytes(item, &item->steps[k]->out) + 64 : 0;
+        views += item->steps[k]->n_made * sizeof(struct vc_part_view);
+    }
+    return n_levels * (sizeof(struct vc_head_level) + vc_room_total(&room)) + inputs + views + 4096;
+}
+
+/* ---- open, close ---- */
+
+static enum vc_status open_level(struct vc_ctx *ctx, struct vc_head *head, size_t level, size_t first, size_t step)
+{
+    struct vc_head_level *l = &head->levels[level];
+    struct vc_item *item = head->item;
+    const struct vc_desc *in = vc_item_desc(item, first);
+    struct vc_room room = {0};
+    enum vc_status status;
+
+    *l = (struct vc_head_level){.reader = {head, level}, .first = first, .step = step};
+    vc_desc_grid(in, &l->n_rows, &l->row_len);
+    l->n_tiles = vc_tile_count(l->n_rows, l->row_len);
+    vc_room_add(&room, item);
+    VC_TRY(vc_buffers_alloc(ctx, &room, &l->buffers));
+    if (level != 0) {
+        l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
+        VC_TRY_ALLOC(l->input);
+    }
+    l->views = vc_calloc_array(ctx, VC_TAG_TILES, item->steps[step]->n_made + 1, sizeof *l->views);
+    VC_TRY_ALLOC(l->views);
+out:
+    return status;
+}
+
+enum vc_status vc_head_open(struct vc_ctx *ctx, struct vc_item *item, size_t k, struct vc_head *head)
+{
+    size_t n_covered = vc_head_steps(item, k);
+    enum vc_status status = VC_OK;
+    size_t n_levels = 0;
+    size_t first = 0;
+    size_t i;
+
+    *head = (struct vc_head){.item = item, .n_steps = n_covered};
+    if (n_covered == 0) {
+        return VC_OK;
+    }
+    for (i = 0; i < n_covered; i++) {
+        n_levels += item->steps[i]->regroups;
+    }
+    head->levels = vc_calloc_array(ctx, VC_TAG_TILES, n_levels, sizeof *head->levels);
+    VC_TRY_ALLOC(head->levels);
+    for (i = 0; i < n_covered; i++) {
+        if (item->steps[i]->regroups) {
+            VC_TRY(open_level(ctx, head, head->n_levels++, first, i));
+            first = i + 1;
+        }
+    }
+    VC_TRY(vc_walk_start(ctx, item->model, item->source, &head->walk));
+out:
+    if (status != VC_OK) {
+        vc_head_close(ctx, head);
+    }
+    return status;
+}
+
+void vc_head_close(struct vc_ctx *ctx, struct vc_head *head)
+{
+    size_t i;
+
+    if (head->n_steps == 0) {
+        return;
+    }
+    vc_walk_stop(ctx, &head->walk);
+    for (i = 0; i < head->n_levels; i++) {
+        vc_buffers_release(ctx, &head->levels[i].buffers);
+        vc_free(ctx, head->levels[i].input);
+        vc_free(ctx, head->levels[i].views);
+    }
+    vc_free(ctx, head->levels);
+    *head = (struct vc_head){0};
+}
+
+/* ---- tiles ---- */
+
+/* The tile that holds element `flat`. */
+static uint64_t tile_of(const struct vc_head_level *l, uint64_t flat)
+{
+    if (l->row_len > VC_TILE_ELEMS) {
+        return flat / l->row_len * vc_ceil_div_u64(l->row_len, VC_TILE_ELEMS) + flat % l->row_len / VC_TILE_ELEMS;
+    }
+    return flat / l->row_len / vc_max_u64(1, VC_TILE_ELEMS / l->row_len);
+}
+
+/* Reads tile `index` of the source into the first level's buffer; the walk passes over those before it. */
+static enum vc_status read_source(struct vc_ctx *ctx, struct vc_head *head, struct vc_head_level *l, uint64_t index)
+{
+    struct vc_item *item = head->item;
+    struct vc_tile tile;
+    enum vc_status status = VC_OK;
+
+    if (index < head->next_source) {
+        VC_TRY(vc_walk_start(ctx, item->model, item->source, &head->walk));
+        head->next_source = 0;
+    }
+    while (head->next_source <= index) {
+        vc_tile_get(l->n_rows, l->row_len, head->next_source, &tile);
+        VC_TRY(vc_walk_read(ctx, &head->walk, l->buffers.in, (size_t)vc_desc_bytes(item, &item->first, tile.n_elems)));
+        head->next_source++;
+    }
+out:
+    return status;
+}
+
+/* Runs the step that regroups for one tile of its output. */
+static enum vc_status regroup(struct vc_ctx *ctx, struct vc_head *head, size_t level, const struct vc_tile *tile,
+                              void *dst)
+{
+    struct vc_head_level *l = &head->levels[level];
+    struct vc_step *step = head->item->steps[l->step];
+    struct vc_tile_in in = {.reader = &l->reader};
+    struct vc_tile_stats stats = {0};
+    struct vc_tile_out out = {.data = dst, .parts = l->views, .stats = &stats};
+
+    memset(l->views, 0, step->n_made * sizeof *l->views);
+    if (step->ops->apply(ctx, step, head->item, tile, &in, vc_steps_scratch(head->item, l->step, &l->buffers), &out) !=
+        VC_OK) {
+        return vc_context(ctx, "%s", head->item->model->tensors[head->item->source].name);
+    }
+    return VC_OK;
+}
+
+/* Brings tile `index` of what enters the level's last step. */
+static enum vc_status load_tile(struct vc_ctx *ctx, struct vc_head *head, size_t level, uint64_t index)
+{
+    struct vc_head_level *l = &head->levels[level];
+    struct vc_tile_in in = {.data = level == 0 ? l->buffers.in : l->input};
+    struct vc_tile_result result;
+    enum vc_status status;
+
+    l->next = 0;
+    vc_tile_get(l->n_rows, l->row_len, index, &l->tile);
+    if (level == 0) {
+        VC_TRY(read_source(ctx, head, l, index));
+    } else {
+        VC_TRY(regroup(ctx, head, level - 1, &l->tile, l->input));
+    }
+    VC_TRY(vc_steps_apply(ctx, head->item, l->first, l->step, &l->tile, &in, &l->buffers, &result));
+    if (level == 0 && head->see != NULL && index >= head->n_seen) {
+        head->see(head->user, head->item, l->first, l->step, &l->tile, &l->buffers);
+        head->n_seen = index + 1;
+    }
+    l->data = result.data;
+    l->next = index + 1;
+out:
+    return status;
+}
+
+enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_reader *reader, uint64_t first, size_t n, void *dst)
+{
+    struct vc_head *head = reader->head;
+    struct vc_head_level *l = &head->levels[reader->level];
+    const struct vc_desc *desc = &head->item->steps[l->step]->in;
+    size_t elem_bytes = vc_dtype_size(desc->dtype);
+    char *to = dst;
+
+    if (elem_bytes == 0 || first > desc->n_elems || n > desc->n_elems - first) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%zu elements from %llu on were asked for, there are %llu", n,
+                       (unsigned long long)first, (unsigned long long)desc->n_elems);
+    }
+    while (n != 0) {
+        uint64_t index = tile_of(l, first);
+        size_t part;
+
+        if (l->next != index + 1 && load_tile(ctx, head, reader->level, index) != VC_OK) {
+            return ctx->status;
+        }
+        part = (size_t)vc_min_u64(n, l->tile.first + l->tile.n_elems - first);
+        memcpy(to, (const char *)l->data + (size_t)(first - l->tile.first) * elem_bytes, part * elem_bytes);
+        to += part * elem_bytes;
+        first += part;
+        n -= part;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_head_tile(struct vc_ctx *ctx, struct vc_head *head, const struct vc_tile *tile, void *dst)
+{
+    return regroup(ctx, head, head->n_levels - 1, tile, dst);
+}
+
+const struct vc_part_view *vc_head_views(const struct vc_head *head)
+{
+    return head->levels[head->n_levels - 1].views;
+}
+
+enum vc_status vc_head_finish(struct vc_ctx *ctx, struct vc_head *head)
+{
+    struct vc_head_level *l;
+    enum vc_status status = VC_OK;
+
+    if (head->n_steps == 0) {
+        return VC_OK;
+    }
+    l = &head->levels[0];
+    if (l->n_tiles != 0 && head->next_source != l->n_tiles) {
+        VC_TRY(load_tile(ctx, head, 0, l->n_tiles - 1)); /* what was not asked for is read all the same */
+    }
+    VC_TRY(vc_walk_finish(ctx, &head->walk));
+out:
+    return status;
+}

@@ -1,0 +1,256 @@
+/* pass.h - what a pass (quantize, dequantize, ...) is to the rest of the library.
+ *
+ * A job has a list of passes. They are planned one after the other, each for all tensors:
+ *
+ *     plan_begin -> plan of every tensor -> plan_end -> { look at the data -> decide } as often as the pass asks for it
+ *
+ * What `plan` adds to a tensor are steps: a step takes the tensor as the steps before it leave it (struct vc_desc:
+ * type, shape, codes and their parts) and says what it makes of it. When all passes are planned, the executor moves
+ * tiles through the steps:
+ *
+ *     w  f32 [512, 64] --cast--> f16 [512, 64] --int8--> codes i8 [512, 64] with the part scale f32 [512, 1]
+ *
+ * A pass never sees a file, a format or a device, and no other pass: it sees descriptors and tiles.
+ *
+ * Threads: everything is called by one thread at a time, but for look, scan and apply of different tiles, which run at
+ * the same time. None of these functions is called while a lock of the executor is held. */
+#ifndef VC_CORE_PASS_H
+#define VC_CORE_PASS_H
+
+#include <vcompress/report.h>
+
+#include "core/base/arena.h"
+#include "core/base/ctx.h"
+#include "core/base/tile.h"
+#include "core/model/dialect.h"
+#include "core/model/source.h"
+
+struct vc_pass;
+struct vc_step;
+struct vc_item;
+struct vc_compare;
+struct vc_job;
+struct vc_reader;
+
+/* A part beside the codes (or beside plain values: a mask). */
+struct vc_part_desc {
+    enum vc_part_role role;
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    const struct vc_step *maker; /* whose apply gives its bytes; NULL: it is a tensor of the source */
+    size_t index;                /* its number among the parts that the maker makes; or the tensor's in the model */
+};
+
+/* What a tensor looks like between two steps. Strings, shapes and lists belong to the job's arena or to the model. */
+struct vc_desc {
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    const struct vc_quant *quant; /* how codes become values; NULL: these are the values. Its own list of parts is that
+                                     of the source and of no use here: `parts` is the list */
+    size_t n_parts;
+    const struct vc_part_desc *parts;
+};
+
+/* Some of a part's elements. */
+struct vc_part_view {
+    const void *data; /* NULL: none */
+    uint64_t first;   /* number of the first one */
+    size_t n;
+    bool write; /* from apply: these go to the output now. Every element of a part is given once with `write`; views
+                   without it only serve the steps that follow */
+};
+
+/* What a step gets of one tile. */
+struct vc_tile_in {
+    const void *data; /* the tile in the type of step->in; not aligned. NULL for a step that regroups */
+    /* One view for each of step->in.parts: those that this tile needs, or all. data is NULL where the part is a tensor
+     * of the source: vc_part_load reads it whole, in begin. */
+    const struct vc_part_view *parts;
+    struct vc_reader *reader; /* for a step that regroups: vc_step_read */
+};
+
+/* Where apply puts its results. */
+struct vc_tile_out {
+    void *data;                  /* room for the tile in the type of step->out, aligned */
+    struct vc_part_view *parts;  /* one for each part that this step makes, cleared; data stays valid until the tile is
+                                    done: scratch, or the step's state */
+    struct vc_tile_stats *stats; /* of a step that is lossy; see kernels.h */
+    uint64_t nonfinite;          /* NaN and Inf replaced */
+};
+
+/* What a kind of step does. One row of functions per scheme. */
+struct vc_step_ops {
+    /* Planning: sees every tile of the step's input, because step->look is set; then the pass decides. The step and
+     * those before it have begun. Also called when apply refused a value (VC_E_UNSUPPORTED), so that `explain` can say
+     * how many there are and where the first is. NULL for steps that never look. */
+    enum vc_status (*look)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                           const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+    /* After such a look at a refused tensor: fails with the full sentence, or VC_OK when this step refused nothing. */
+    enum vc_status (*explain)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+
+    /* Running. begin allocates what the step needs for its tensor; end frees it, also after a failure. Either may be
+     * NULL. scan sees every tile of the input first if step->scan is set; scan_end ends that. */
+    enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+    enum vc_status (*scan)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                           const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+    enum vc_status (*scan_end)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+    /* One tile of step->out. Where the shapes of in and out are the same, `in` has the same tile. */
+    enum vc_status (*apply)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                            struct vc_tile_out *out);
+    void (*end)(struct vc_ctx *ctx, struct vc_step *step);
+
+    void (*forget)(struct vc_ctx *ctx, struct vc_step *step); /* frees step->state; may be NULL */
+};
+
+/* One step of one tensor. `plan` (or `decide`) fills it after vc_item_add_step. */
+struct vc_step {
+    const struct vc_step_ops *ops;
+    struct vc_pass *pass; /* that added it; NULL: outside of jobs */
+    void *state;          /* the step's own, from plan until ops->forget */
+    struct vc_desc in, out;
+    size_t n_made; /* parts that it makes: vc_step_add_part */
+    enum vc_action action;
+    const char *scheme;   /* for the report, "int8/channel" */
+    bool look;            /* sees the data in the next round of planning; whoever decides clears or keeps it */
+    bool scan;            /* sees all tiles of its input before apply */
+    bool lossy;           /* apply fills stats: its output differs from its input in value */
+    bool regroups;        /* out has another shape: apply makes a tile of it from any elements of the input, read with
+                             vc_step_read. Tiles come in ascending order */
+    size_t scratch_bytes; /* per worker, for look, scan or apply of the largest tile */
+    size_t state_bytes;   /* what begin allocates, for the plan of memory */
+    bool begun;           /* between begin and end */
+    size_t first_view;    /* the executor's */
+};
+
+/* A tensor of the source and its way through the job. */
+struct vc_item {
+    const struct vc_model *model;
+    struct vc_arena *arena;           /* the job's: for strings and shapes that passes make */
+    size_t source;                    /* tensor in the model */
+    const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
+    struct vc_desc first;             /* as the source has it */
+    struct vc_desc desc;              /* after the steps planned so far */
+    size_t n_steps;                   /* 0: kept */
+    struct vc_step **steps;           /* in the arena, room for a power of two */
+    struct vc_pass *pass;             /* that is being planned ... */
+    size_t pass_first;                /* ... and its first step here */
+    const char *reason;               /* why the last pass left it alone; in the arena */
+    bool merged;                      /* a part of a tensor whose steps make new ones: not written */
+    bool elsewhere;                   /* in a file that another worker does: planned, not written or reported */
+    bool dropped;                     /* not written, by request */
+    bool tied;                        /* its output is a second name of that of ... */
+    size_t alias_of;                  /* ... this earlier item */
+    size_t total_step;                /* the step whose figures are those of the chain; SIZE_MAX: none ... */
+    struct vc_compare *compare; /* ... but this compares both ends of it; NULL: nothing tells the error of the chain */
+};
+
+/* A job as its passes see it while they plan. */
+struct vc_plan {
+    const struct vc_model *model;
+    struct vc_arena *arena;
+    const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
+    size_t n_items;                   /* one per tensor of the model, same index */
+    struct vc_item *items;
+};
+
+/* The item of tensor `index` if passes may work on it; NULL for parts of other tensors, second names, dropped tensors
+ * and what is no weight. */
+struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index);
+
+struct vc_pass_ops {
+    const char *name;
+
+    /* Before all tensors: refuses what the pass cannot do for this output. May be NULL. */
+    enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan);
+
+    /* Looks at item->desc. Adds steps, or leaves the item alone and gives a reason (vc_item_keep). Fails for what the
+     * user must hear about. */
+    enum vc_status (*plan)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);
+
+    /* After all tensors, before any look: what can only be said about all of them (pass->note; or a failure). May be
+     * NULL. */
+    enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan);
+
+    /* After each round of looks (round 0, 1, ...), over all tensors together: sets shapes and parameters of its steps,
+     * takes steps back (vc_item_undo, then vc_item_keep), asks for another round by leaving or setting step->look.
+     * Changes of a step's out end with vc_item_replan. NULL for passes whose steps never look. */
+    enum vc_status (*decide)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, size_t round);
+
+    void (*free)(struct vc_ctx *ctx, struct vc_pass *pass);
+};
+
+struct vc_pass {
+    const struct vc_pass_ops *ops;
+    void *self;
+    const char *command; /* "quantize --int8 --granularity channel": no paths */
+    const char *note;    /* for the report; NULL: none. Set by plan_end */
+    size_t n_recipe;
+    const struct vc_recipe_entry *recipe;
+};
+
+/* Hands the pass to the job, which frees it (also when this fails). */
+enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass);
+
+/* ---- what passes do to items while they plan ---- */
+
+/* An item of that tensor without steps. */
+struct vc_item vc_item_make(const struct vc_model *model, size_t tensor, struct vc_arena *arena);
+
+/* Fills item->first.parts of a tensor that is quantized. Called once, before steps are added. */
+enum vc_status vc_item_list_parts(struct vc_ctx *ctx, struct vc_item *item);
+
+/* Appends a step whose in and out are item->desc; the caller fills it and calls vc_item_replan. NULL without memory. */
+struct vc_step *vc_item_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops);
+
+/* item->desc becomes what the last step makes. */
+void vc_item_replan(struct vc_item *item);
+
+/* The step makes a part: it joins step->out.parts. `shape` lives in the arena. */
+enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, enum vc_part_role role,
+                                enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape);
+
+/* Of step->out: no codes any more, and no parts but those that stand beside plain values (a mask). */
+enum vc_status vc_step_drop_coding(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step);
+
+/* Takes back the steps of the pass that is being planned. */
+void vc_item_undo(struct vc_ctx *ctx, struct vc_item *item);
+
+/* Takes back all steps: the end of an item. */
+void vc_item_release(struct vc_ctx *ctx, struct vc_item *item);
+
+/* Says why the pass leaves the item alone. */
+enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...) VC_PRINTF(3, 4);
+
+/* The number of the part with that role in desc->parts; SIZE_MAX: none. */
+size_t vc_desc_find_part(const struct vc_desc *desc, enum vc_part_role role);
+
+/* The float type of the weights that the descriptor's values stand for: what codes were made from, f32 for blocks,
+ * which do not tell, else the type itself. */
+enum vc_dtype vc_desc_weight_dtype(const struct vc_desc *desc);
+
+/* Rows, row length and number of tiles as steps with that input, or the writer of that output, see them. */
+void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_len);
+
+/* ---- for those who run items ---- */
+
+/* The first step that wants to look; n_steps: none. */
+size_t vc_item_look_step(const struct vc_item *item);
+
+/* Nothing is read or written for it. */
+bool vc_item_is_idle(const struct vc_item *item);
+
+/* ---- in begin and apply ---- */
+
+/* Reads a part that is a tensor of the source whole; dst has room for vc_dtype_bytes(part->dtype, part->n_elems). */
+enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst);
+
+/* For apply of a step that regroups: n elements of its input from flat index `first` on. Reading forward is cheap;
+ * going back starts the input over. */
+enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_reader *reader, uint64_t first, size_t n, void *dst);
+
+#endif

@@ -1,0 +1,253 @@
+/* steps.c - see steps.h. */
+#include "core/chain/steps.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t align64(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+const struct vc_desc *vc_item_desc(const struct vc_item *item, size_t k)
+{
+    return k == 0 ? &item->first : &item->steps[k - 1]->out;
+}
+
+uint64_t vc_desc_bytes(const struct vc_item *item, const struct vc_desc *desc, uint64_t n_elems)
+{
+    return desc == &item->first ? vc_tensor_bytes(&item->model->tensors[item->source], n_elems)
+                                : vc_dtype_bytes(desc->dtype, n_elems);
+}
+
+/* ---- room ---- */
+
+static size_t tile_elems(const struct vc_desc *desc)
+{
+    return (size_t)vc_min_u64(desc->n_elems, VC_TILE_ELEMS);
+}
+
+/* Chunks of the largest tile, which is the first one. */
+static size_t tile_chunks(const struct vc_desc *desc)
+{
+    struct vc_tile tile;
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    vc_desc_grid(desc, &n_rows, &row_len);
+    if (vc_tile_count(n_rows, row_len) == 0) {
+        return 0;
+    }
+    vc_tile_get(n_rows, row_len, 0, &tile);
+    return vc_tile_chunks(&tile);
+}
+
+static void add_steps(struct vc_room *room, struct vc_item *item)
+{
+    size_t n_views = 0;
+    size_t scratch = 0;
+    size_t sums = 0;
+    size_t k;
+
+    for (k = 0; k < item->n_steps; k++) {
+        struct vc_step *step = item->steps[k];
+
+        step->first_view = n_views;
+        n_views += step->n_made;
+        scratch += align64(step->scratch_bytes);
+        sums += step->lossy ? tile_chunks(&step->out) : 0;
+        room->out = max_size(room->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+        room->n_in_views = max_size(room->n_in_views, step->in.n_parts);
+        if (step->regroups) { /* its result is the input of what follows */
+            room->in = max_size(room->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+        }
+    }
+    room->n_in_views = max_size(room->n_in_views, item->desc.n_parts);
+    room->scratch = max_size(room->scratch, scratch);
+    room->sums = max_size(room->sums, 2 * sizeof(double) * sums);
+    room->n_views = max_size(room->n_views, n_views);
+    room->n_figures = max_size(room->n_figures, item->n_steps);
+}
+
+void vc_room_add(struct vc_room *room, struct vc_item *item)
+{
+    add_steps(room, item);
+    room->in = max_size(room->in, item->n_steps == 0 || item->first.n_elems == 0 ? VC_COPY_BYTES : 0);
+    if (item->first.n_elems != 0) {
+        room->in = max_size(room->in, (size_t)vc_desc_bytes(item, &item->first, tile_elems(&item->first)));
+    }
+}
+
+static size_t views_bytes(size_t n)
+{
+    return align64(n * sizeof(struct vc_part_view));
+}
+
+size_t vc_room_total(const struct vc_room *room)
+{
+    return align64(room->in) + 2 * align64(room->out) + align64(room->scratch) + align64(room->sums) +
+           views_bytes(room->n_views) + views_bytes(room->n_in_views) +
+           align64(room->n_figures * sizeof(struct vc_figures));
+}
+
+static void *carve(char **p, size_t n_bytes)
+{
+    void *at = *p;
+
+    *p += align64(n_bytes);
+    return at;
+}
+
+enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_room *room, struct vc_buffers *buffers)
+{
+    char *p = vc_alloc(ctx, VC_TAG_TILES, vc_room_total(room));
+
+    *buffers = (struct vc_buffers){.block = p};
+    if (p == NULL) {
+        return VC_E_NOMEM;
+    }
+    buffers->in = carve(&p, room->in);
+    buffers->out[0] = carve(&p, room->out);
+    buffers->out[1] = carve(&p, room->out);
+    buffers->scratch = carve(&p, room->scratch);
+    buffers->sums = carve(&p, room->sums);
+    buffers->views = carve(&p, room->n_views * sizeof(struct vc_part_view));
+    buffers->in_views = carve(&p, room->n_in_views * sizeof(struct vc_part_view));
+    buffers->figures = carve(&p, room->n_figures * sizeof(struct vc_figures));
+    return VC_OK;
+}
+
+void vc_buffers_release(struct vc_ctx *ctx, struct vc_buffers *buffers)
+{
+    vc_free(ctx, buffers->block);
+    *buffers = (struct vc_buffers){0};
+}
+
+/* ---- one tile ---- */
+
+static bool is_own(const struct vc_item *item, const struct vc_step *maker)
+{
+    size_t k = 0;
+
+    while (k < item->n_steps && item->steps[k] != maker) {
+        k++;
+    }
+    return k < item->n_steps;
+}
+
+struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_desc *desc, size_t part,
+                                  const struct vc_tile_in *in, const struct vc_buffers *buffers)
+{
+    const struct vc_part_desc *p = &desc->parts[part];
+    size_t i;
+
+    if (p->maker != NULL && is_own(item, p->maker)) {
+        return buffers->views[p->maker->first_view + p->index];
+    }
+    for (i = 0; in->parts != NULL && i < item->first.n_parts; i++) { /* came with the item's input */
+        if (item->first.parts[i].maker == p->maker && item->first.parts[i].index == p->index) {
+            return in->parts[i];
+        }
+    }
+    return (struct vc_part_view){0};
+}
+
+static const struct vc_part_view *views_for(const struct vc_item *item, const struct vc_step *step,
+                                            const struct vc_tile_in *in, struct vc_buffers *buffers)
+{
+    size_t i;
+
+    for (i = 0; i < step->in.n_parts; i++) {
+        buffers->in_views[i] = vc_steps_view(item, &step->in, i, in, buffers);
+    }
+    return buffers->in_views;
+}
+
+void *vc_steps_scratch(const struct vc_item *item, size_t k, const struct vc_buffers *buffers)
+{
+    size_t at = 0;
+
+    while (k-- > 0) {
+        at += align64(item->steps[k]->scratch_bytes);
+    }
+    return buffers->scratch + at;
+}
+
+/* The sums of step k; every lossy step has its own until the tile is done. */
+static double *sums_of(const struct vc_item *item, size_t from, size_t k, size_t n_chunks,
+                       const struct vc_buffers *buffers)
+{
+    double *at = buffers->sums;
+
+    for (; from < k; from++) {
+        at += item->steps[from]->lossy ? 2 * n_chunks : 0;
+    }
+    return at;
+}
+
+enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t from, size_t to,
+                              const struct vc_tile *tile, const struct vc_tile_in *in, struct vc_buffers *buffers,
+                              struct vc_tile_result *result)
+{
+    size_t n_chunks = vc_tile_chunks(tile);
+    size_t k;
+
+    result->data = in->data;
+    for (k = from; k < to; k++) {
+        struct vc_step *step = item->steps[k];
+        struct vc_figures *figures = &buffers->figures[k];
+        struct vc_tile_in step_in = {.data = result->data, .parts = views_for(item, step, in, buffers)};
+        struct vc_tile_out out = {.data = buffers->out[k % 2], .parts = buffers->views + step->first_view};
+
+        *figures = (struct vc_figures){.measured = step->lossy,
+                                       .stats = {.chunk_sums = sums_of(item, from, k, n_chunks, buffers)}};
+        out.stats = &figures->stats;
+        if (step->n_made != 0) {
+            memset(out.parts, 0, step->n_made * sizeof *out.parts);
+        }
+        if (step->ops->apply(ctx, step, item, tile, &step_in, vc_steps_scratch(item, k, buffers), &out) != VC_OK) {
+            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+        }
+        result->data = out.data;
+        figures->nonfinite = out.nonfinite;
+    }
+    return VC_OK;
+}
+
+/* ---- begin, end ---- */
+
+enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_steps)
+{
+    size_t i;
+
+    for (i = 0; i < n_steps; i++) {
+        struct vc_step *step = item->steps[i];
+
+        step->begun = true; /* end also follows a begin that failed */
+        if (step->ops->begin != NULL && step->ops->begin(ctx, step, item) != VC_OK) {
+            vc_steps_end(ctx, item);
+            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+        }
+    }
+    return VC_OK;
+}
+
+void vc_steps_end(struct vc_ctx *ctx, struct vc_item *item)
+{
+    size_t i;
+
+    for (i = 0; i < item->n_steps; i++) {
+        struct vc_step *step = item->steps[i];
+
+        if (step->begun && step->ops->end != NULL) {
+            step->ops->end(ctx, step);
+        }
+        step->begun = false;
+    }
+}

@@ -1,0 +1,197 @@
+/* job_outs.c - the output tensors of a job: the main tensor of every item, then the parts that its steps make. */
+#include "core/base/checked.h"
+#include "core/job/job_state.h"
+
+/* What follows the weight's name in that of a part. */
+static const char *suffix_of(enum vc_part_role role)
+{
+    static const char *const suffixes[VC_PART_ROLES] = {[VC_PART_CODES] = "",
+                                                        [VC_PART_SCALE] = ".scale",
+                                                        [VC_PART_ABSMAX] = ".scale",
+                                                        [VC_PART_ZERO_POINT] = ".zero_point",
+                                                        [VC_PART_GLOBAL_SCALE] = ".global_scale",
+                                                        [VC_PART_CODEBOOK] = ".codebook",
+                                                        [VC_PART_SCALE_SCALE] = ".scale_scale",
+                                                        [VC_PART_SCALE_OFFSET] = ".scale_offset",
+                                                        [VC_PART_ORDER] = ".order",
+                                                        [VC_PART_MASK] = ".mask"};
+
+    return suffixes[role];
+}
+
+static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item, size_t *n)
+{
+    const struct vc_item *root = vc_job_root(job, item->source);
+    const struct vc_tensor *tensor = &job->model->tensors[item->source];
+    size_t k;
+
+    for (k = 0; k < root->desc.n_parts; k++) {
+        const struct vc_part_desc *part = &root->desc.parts[k];
+        const char *suffix = suffix_of(part->role);
+        char *name = vc_arena_printf(ctx, &job->arena, "%s%s", tensor->name, suffix);
+        size_t clash;
+
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        clash = vc_model_find(job->model, name);
+        if (clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
+                           tensor->name, suffix + 1, name);
+        }
+        job->out_tensors[(*n)++] = (struct vc_out_tensor){.name = name,
+                                                          .dtype = part->dtype,
+                                                          .n_dims = part->n_dims,
+                                                          .shape = part->shape,
+                                                          .size_bytes = vc_dtype_bytes(part->dtype, part->n_elems),
+                                                          .form = VC_FORM_VALUES,
+                                                          .source = item->source,
+                                                          .item = item->source,
+                                                          .role = part->role,
+                                                          .alias = item->tied,
+                                                          .alias_of = job->first_out[root->source] + 1 + k,
+                                                          .source_dtype = part->dtype};
+    }
+    return VC_OK;
+}
+
+/* How the codes of an output become values: of the step that made them, or of the kept source tensor. The parts become
+ * numbers of output tensors. */
+static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item *item)
+{
+    const struct vc_item *root = vc_job_root(job, item->source);
+    struct vc_quant quant = {.scheme = VC_SCHEME_NONE};
+    size_t k;
+
+    if (root->n_steps == 0) {
+        quant = item->desc.quant != NULL ? *item->desc.quant : quant;
+        for (k = 0; k < quant.n_parts; k++) {
+            quant.parts[k].tensor = job->first_out[quant.parts[k].tensor];
+        }
+        return quant;
+    }
+    if (root->desc.quant == NULL) {
+        return quant;
+    }
+    quant = *root->desc.quant;
+    quant.n_parts = 0;
+    for (k = 0; k < root->desc.n_parts; k++) {
+        if (root->desc.parts[k].role != VC_PART_MASK) {
+            vc_quant_set(&quant, root->desc.parts[k].role, job->first_out[item->source] + 1 + k);
+        }
+    }
+    return quant;
+}
+
+/* What the weights were before the last pass that changed them. */
+static enum vc_dtype source_dtype(const struct vc_item *item, const struct vc_item *root)
+{
+    const struct vc_desc *before = &item->first;
+    size_t k;
+
+    for (k = 1; k < root->n_steps; k++) {
+        if (root->steps[k]->pass != root->steps[k - 1]->pass) {
+            before = &root->steps[k]->in;
+        }
+    }
+    return before->quant != NULL ? before->quant->source_dtype : before->dtype;
+}
+
+/* root: the item, or the one that it is a second name of. */
+static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
+{
+    const struct vc_tensor *t = &job->model->tensors[item->source];
+    bool kept = root->n_steps == 0;
+    bool raw = kept && job->sink->accepts_raw;
+
+    return (struct vc_out_tensor){.name = t->name,
+                                  .dtype = item->desc.dtype,
+                                  .n_dims = item->desc.n_dims,
+                                  .shape = item->desc.shape,
+                                  .size_bytes = raw    ? job->model->io[item->source].raw_bytes
+                                                : kept ? t->size_bytes
+                                                       : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
+                                  .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
+                                  .kept = kept,
+                                  .source = item->source,
+                                  .item = item->source,
+                                  .role = VC_PART_CODES,
+                                  .alias = item->tied,
+                                  .alias_of = job->first_out[root->source],
+                                  .source_dtype = source_dtype(item, root)};
+}
+
+/* What other workers write: `to` has room for all of it. */
+static void list_elsewhere(struct vc_job *job, struct vc_out_tensor *to)
+{
+    size_t i;
+
+    job->outs.elsewhere = to;
+    for (i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_item *item = &job->plan.items[i];
+
+        if (!item->elsewhere || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
+            continue;
+        }
+        *to = main_out(job, item, item);
+        to->quant.scheme = VC_SCHEME_NONE;
+        if (item->desc.quant != NULL) {
+            to->quant = *item->desc.quant;
+            to->quant.n_parts = 0;
+        }
+        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->n_steps;
+        job->outs.n_elsewhere++;
+        to++;
+    }
+}
+
+/* Outputs there can be at most: every tensor with its parts. */
+static size_t room_for_outs(const struct vc_job *job)
+{
+    size_t n = job->model->n_tensors;
+    size_t i;
+
+    for (i = 0; i < job->model->n_tensors; i++) {
+        const struct vc_item *root = vc_job_root(job, i);
+
+        n += root->n_steps == 0 ? 0 : root->desc.n_parts;
+    }
+    return n;
+}
+
+enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t n_tensors = job->model->n_tensors;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
+    VC_TRY_ALLOC(job->first_out);
+    job->out_tensors = vc_calloc_array(ctx, VC_TAG_MISC, room_for_outs(job), sizeof *job->out_tensors);
+    VC_TRY_ALLOC(job->out_tensors);
+    for (i = 0; i < n_tensors; i++) {
+        const struct vc_item *item = &job->plan.items[i];
+        const struct vc_item *root = vc_job_root(job, i);
+
+        if (item->merged || item->dropped) {
+            continue;
+        }
+        job->first_out[i] = n;
+        job->out_tensors[n++] = main_out(job, item, root);
+        if (root->n_steps != 0) {
+            VC_TRY(add_parts(ctx, job, item, &n));
+        }
+    }
+    for (i = 0; i < n_tensors; i++) {
+        if (!job->plan.items[i].merged && !job->plan.items[i].dropped) {
+            job->out_tensors[job->first_out[i]].quant = out_quant(job, &job->plan.items[i]);
+        }
+    }
+    job->outs.n = n;
+    job->outs.tensors = job->out_tensors;
+    job->outs.drop = job->drop;
+    list_elsewhere(job, job->out_tensors + n);
+out:
+    return status;
+}

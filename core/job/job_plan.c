@@ -1,0 +1,288 @@
+/* job_plan.c - what happens to every tensor: passes one after the other, each with its looks at the data. */
+#include "core/base/checked.h"
+#include "core/chain/compare.h"
+#include "core/job/job_state.h"
+
+#include <string.h>
+
+const struct vc_item *vc_job_root(const struct vc_job *job, size_t index)
+{
+    const struct vc_item *items = job->plan.items;
+
+    return &items[items[index].tied ? items[index].alias_of : index];
+}
+
+const char *vc_job_role_reason(enum vc_role role)
+{
+    return role == VC_ROLE_OPTIMIZER ? "optimizer state" : "beside the weights";
+}
+
+/* ---- items ---- */
+
+static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i)
+{
+    const struct vc_model *model = job->model;
+    const struct vc_tensor *t = &model->tensors[i];
+    enum vc_role role = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].role : t->role;
+    struct vc_item *item = &job->plan.items[i];
+
+    *item = vc_item_make(model, i, &job->arena);
+    item->dialect = job->sink->dialect;
+    item->reason = job->n_passes == 0 ? "copied bit for bit" : "";
+    item->dropped = job->drop[role];
+    item->tied =
+        job->sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
+    return vc_item_list_parts(ctx, item);
+}
+
+/* A worker of several (options.n_shards) leaves what lies in the others' files to them. */
+static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    const struct vc_write_options *o = &job->options;
+    size_t i;
+
+    if (o->n_shards == 0) {
+        return VC_OK;
+    }
+    for (i = 0; i < model->n_tensors; i++) {
+        size_t owner = model->tensors[i].companion_of;
+
+        if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so --shard cannot divide them",
+                           model->tensors[i].name, model->tensors[owner].name);
+        }
+        job->plan.items[i].elsewhere = model->io[i].shard % o->n_shards != o->shard - 1;
+        job->plan.items[i].merged = job->plan.items[i].elsewhere;
+    }
+    return VC_OK;
+}
+
+static bool is_part(const struct vc_quant *quant, size_t tensor)
+{
+    unsigned i = 0;
+
+    while (i < quant->n_parts && quant->parts[i].tensor != tensor) {
+        i++;
+    }
+    return i < quant->n_parts;
+}
+
+/* The parts of a quantized tensor are not written where its steps make new ones, and second names take the shape of the
+ * first. What only the bytes of the source's format need beside a tensor (its shape, say) stays behind where the output
+ * has another format. */
+static void settle_parts(struct vc_job *job)
+{
+    struct vc_item *items = job->plan.items;
+    size_t i;
+
+    for (i = 0; i < job->model->n_tensors; i++) {
+        size_t owner = job->model->tensors[i].companion_of;
+        const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
+        bool needed = job->sink->accepts_raw || quant == NULL || is_part(quant, i);
+        const struct vc_item *root = vc_job_root(job, i);
+
+        if (owner != VC_NO_TENSOR) {
+            items[i].merged = vc_job_root(job, owner)->n_steps != 0 || !needed || items[i].elsewhere;
+        } else if (root != &items[i] && root->n_steps != 0) {
+            items[i].desc = root->desc;
+        }
+    }
+    for (i = 0; i < job->model->n_tensors; i++) { /* the first name of a scale may go where the second one stays */
+        items[i].tied = items[i].tied && !items[items[i].alias_of].merged;
+    }
+}
+
+/* ---- looks ---- */
+
+static bool wants_look(const struct vc_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        const struct vc_item *item = &plan->items[i];
+
+        if (!vc_item_is_idle(item) && vc_item_look_step(item) < item->n_steps) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of an item that another worker looks at, `look` stays: nobody here knows what would be decided. */
+static void clear_looks(struct vc_item *item)
+{
+    size_t k;
+
+    for (k = 0; !vc_item_is_idle(item) && k < item->n_steps; k++) {
+        item->steps[k]->look = false;
+    }
+}
+
+/* As many rounds as the pass asks for: every step with `look` set sees its input, then the pass decides. */
+static enum vc_status look(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
+{
+    struct vc_plan *plan = &job->plan;
+    enum vc_status status = VC_OK;
+    size_t round;
+    size_t i;
+
+    for (round = 0; wants_look(plan); round++) {
+        struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .look = true, .what = "survey"};
+
+        if (pass->ops->decide == NULL) {
+            return vc_fail(ctx, VC_E_INTERNAL, "%s: looks, but does not decide", pass->ops->name);
+        }
+        VC_TRY(vc_exec_run(ctx, &exec));
+        VC_TRY(pass->ops->decide(ctx, pass, plan, round));
+    }
+    for (i = 0; i < plan->n_items; i++) {
+        clear_looks(&plan->items[i]);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status)
+{
+    struct vc_item *item = &job->plan.items[failed];
+    struct vc_exec exec = {.items = item, .n_items = 1, .look = true, .what = "survey"};
+    char message[VC_MESSAGE_BYTES];
+    size_t k;
+
+    if (status != VC_E_UNSUPPORTED) {
+        return status;
+    }
+    memcpy(message, ctx->message, sizeof message);
+    for (k = 0; k < item->n_steps; k++) { /* which one refused is not known: the first that has a sentence did */
+        struct vc_step *step = item->steps[k];
+
+        if (step->ops->look == NULL || step->ops->explain == NULL) {
+            continue;
+        }
+        step->look = true;
+        if (vc_exec_run(ctx, &exec) != VC_OK) {
+            return ctx->status;
+        }
+        step->look = false;
+        if (step->ops->explain(ctx, step, item) != VC_OK) {
+            return vc_context(ctx, "%s", job->model->tensors[item->source].name);
+        }
+    }
+    memcpy(ctx->message, message, sizeof message);
+    ctx->status = status;
+    return status;
+}
+
+/* ---- passes ---- */
+
+/* Second names follow the first; parts follow their tensor. */
+static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass, size_t i)
+{
+    const struct vc_tensor *t = &job->model->tensors[i];
+    struct vc_item *item = &job->plan.items[i];
+
+    item->pass = pass;
+    item->pass_first = item->n_steps;
+    if (t->companion_of != VC_NO_TENSOR || item->dropped || item->tied) {
+        return VC_OK;
+    }
+    if (vc_plan_item(&job->plan, i) == NULL) {
+        return vc_item_keep(ctx, item, "%s", t->kept_as != NULL ? t->kept_as : vc_job_role_reason(t->role));
+    }
+    return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
+}
+
+/* Items that another worker writes are planned, too: the sink is told what becomes of them (a folder's index and
+ * config.json describe all of it). */
+static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (pass->ops->plan_begin != NULL) {
+        VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
+    }
+    for (i = 0; i < job->plan.n_items; i++) {
+        VC_TRY(plan_item(ctx, job, pass, i));
+    }
+    if (pass->ops->plan_end != NULL) {
+        VC_TRY(pass->ops->plan_end(ctx, pass, &job->plan));
+    }
+    settle_parts(job);
+    VC_TRY(look(ctx, job, pass));
+out:
+    return status;
+}
+
+/* ---- the error of a chain ---- */
+
+/* What is lossy before a change of shape cannot be compared with the source any more. */
+static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
+{
+    size_t from = item->n_steps;
+    size_t n_lossy = 0;
+    size_t k;
+
+    while (from > 0 && !item->steps[from - 1]->regroups) {
+        from--;
+    }
+    for (k = 0; k < item->n_steps; k++) {
+        bool told = k >= from || !item->steps[k]->lossy;
+
+        n_lossy += item->steps[k]->lossy;
+        item->total_step = !told ? SIZE_MAX : item->steps[k]->lossy ? k : item->total_step;
+        if (!told) {
+            return VC_OK;
+        }
+    }
+    if (n_lossy < 2) {
+        return VC_OK;
+    }
+    item->total_step = SIZE_MAX;
+    return vc_compare_create(ctx, item, from, &item->compare);
+}
+
+/* A gate on errors is no gate where the error of a tensor cannot be told. */
+static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
+{
+    bool lossy = false;
+    size_t k;
+
+    for (k = 0; k < item->n_steps; k++) {
+        lossy = lossy || item->steps[k]->lossy;
+    }
+    if (!(job->options.min_sqnr_db > 0.0) || !lossy || item->total_step != SIZE_MAX || item->compare != NULL) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT,
+                   "%s: a pass changes its values before another changes its shape, so its error cannot be told, which "
+                   "--min-sqnr asks for",
+                   job->model->tensors[item->source].name);
+}
+
+enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_plan *plan = &job->plan;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *plan = (struct vc_plan){.model = job->model, .arena = &job->arena, .dialect = job->sink->dialect};
+    plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
+    VC_TRY_ALLOC(plan->items);
+    plan->n_items = job->model->n_tensors;
+    for (i = 0; i < plan->n_items; i++) {
+        VC_TRY(make_item(ctx, job, i));
+    }
+    VC_TRY(share_items(ctx, job));
+    for (i = 0; i < job->n_passes; i++) {
+        VC_TRY(plan_pass(ctx, job, job->passes[i]));
+    }
+    settle_parts(job);
+    for (i = 0; i < plan->n_items; i++) {
+        VC_TRY(plan_total(ctx, &plan->items[i]));
+        VC_TRY(check_told(ctx, job, &plan->items[i]));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,163 @@
+/* compare.c - the functions of core/chain/compare.h: both ends of a chain are decoded and compared with the kernels
+ * that `diff` uses, so that the report of a chain says what `diff` says of its source and its result. */
+#include "core/chain/compare.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "passes/decode.h"
+
+struct vc_compare {
+    struct vc_arena arena;
+    struct vc_item before, after; /* their steps decode what enters the chain, and what leaves it */
+    bool is_f64;
+};
+
+static void release(struct vc_ctx *ctx, struct vc_compare *c)
+{
+    vc_item_release(ctx, &c->before);
+    vc_item_release(ctx, &c->after);
+    vc_arena_release(ctx, &c->arena);
+    vc_free(ctx, c);
+}
+
+void vc_compare_free(struct vc_ctx *ctx, struct vc_compare *compare)
+{
+    if (compare != NULL) {
+        release(ctx, compare);
+    }
+}
+
+static struct vc_item end_of(struct vc_compare *c, const struct vc_item *item, const struct vc_desc *desc)
+{
+    struct vc_item end = vc_item_make(item->model, item->source, &c->arena);
+
+    end.first = *desc;
+    end.desc = *desc;
+    return end;
+}
+
+enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from, struct vc_compare **out)
+{
+    const struct vc_desc *first = vc_item_desc(item, from);
+    struct vc_compare *c;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (!vc_decode_can(first) || !vc_decode_can(&item->desc)) {
+        return VC_OK; /* no values to compare */
+    }
+    c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
+    VC_TRY_ALLOC(c);
+    c->before = end_of(c, item, first);
+    c->after = end_of(c, item, &item->desc);
+    VC_TRY(vc_decode_add(ctx, &c->before, false));
+    VC_TRY(vc_decode_add(ctx, &c->after, false));
+    c->is_f64 = c->before.desc.dtype == VC_DTYPE_F64 || c->after.desc.dtype == VC_DTYPE_F64;
+    if (c->is_f64 && c->before.desc.dtype == VC_DTYPE_F32) {
+        VC_TRY(vc_decode_add_f64(ctx, &c->before));
+    }
+    if (c->is_f64 && c->after.desc.dtype == VC_DTYPE_F32) {
+        VC_TRY(vc_decode_add_f64(ctx, &c->after));
+    }
+    *out = c;
+    return VC_OK;
+out:
+    vc_compare_free(ctx, c);
+    return status;
+}
+
+static size_t state_bytes(const struct vc_item *item)
+{
+    size_t bytes = 0;
+    size_t k;
+
+    for (k = 0; k < item->n_steps; k++) {
+        bytes += item->steps[k]->state_bytes;
+    }
+    return bytes;
+}
+
+size_t vc_compare_room(struct vc_compare *compare, struct vc_room *before, struct vc_room *after)
+{
+    struct vc_tile tile;
+    uint64_t n_rows;
+    uint64_t row_len;
+    size_t sums;
+
+    vc_room_add(before, &compare->before);
+    vc_room_add(after, &compare->after);
+    vc_desc_grid(&compare->before.first, &n_rows, &row_len);
+    if (vc_tile_count(n_rows, row_len) != 0) {
+        vc_tile_get(n_rows, row_len, 0, &tile);
+        sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
+        after->sums = after->sums > sums ? after->sums : sums;
+    }
+    return state_bytes(&compare->before) + state_bytes(&compare->after);
+}
+
+enum vc_status vc_compare_begin(struct vc_ctx *ctx, struct vc_compare *compare)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_steps_begin(ctx, &compare->before, compare->before.n_steps));
+    VC_TRY(vc_steps_begin(ctx, &compare->after, compare->after.n_steps));
+out:
+    return status; /* end undoes what was begun */
+}
+
+void vc_compare_end(struct vc_ctx *ctx, struct vc_compare *compare)
+{
+    vc_steps_end(ctx, &compare->before);
+    vc_steps_end(ctx, &compare->after);
+}
+
+static uint64_t count_zeros(const char *x, size_t n, bool is_f64)
+{
+    uint64_t zeros = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        float f;
+        double d;
+
+        if (is_f64) {
+            memcpy(&d, x + 8 * i, sizeof d);
+        } else {
+            memcpy(&f, x + 4 * i, sizeof f);
+            d = (double)f;
+        }
+        zeros += d == 0.0;
+    }
+    return zeros;
+}
+
+enum vc_status vc_compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, const struct vc_tile *tile,
+                               const struct vc_tile_in *source, const struct vc_tile_in *result,
+                               struct vc_buffers *before, struct vc_buffers *after, struct vc_tile_stats *stats)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_diff_sums sums = {.chunk_sums = after->sums};
+    struct vc_tile_result x;
+    struct vc_tile_result y;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (k == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(vc_steps_apply(ctx, &compare->before, 0, compare->before.n_steps, tile, source, before, &x));
+    VC_TRY(vc_steps_apply(ctx, &compare->after, 0, compare->after.n_steps, tile, result, after, &y));
+    VC_KERNEL_TRY(compare->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
+                                  : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
+    for (i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
+        after->sums[2 * i] = sums.chunk_sums[4 * i];
+        after->sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
+    }
+    *stats = (struct vc_tile_stats){.chunk_sums = after->sums,
+                                    .max_abs_error = sums.max_abs_error,
+                                    .zeros_before = count_zeros(x.data, tile->n_elems, compare->is_f64)};
+out:
+    return status;
+}

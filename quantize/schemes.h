@@ -1,0 +1,40 @@
+/* schemes.h - the table of schemes: what `quantize` can make of floats. Adding a scheme is a file and a row.
+ *
+ * quantize.c chooses tensors and asks the row; the row's file knows the arithmetic. */
+#ifndef VC_QUANTIZE_SCHEMES_H
+#define VC_QUANTIZE_SCHEMES_H
+
+#include <vcompress/quantize.h>
+
+#include "core/chain/pass.h"
+
+struct vc_scheme_row {
+    enum vc_target target; /* the option that asks for it */
+    const char *name;      /* in recipes: "int8" */
+    const char *flag;      /* in the report's command: "--int8" */
+    enum vc_dtype result;  /* the type of the values or codes: a tensor of that type is "... already" */
+    bool codes;            /* with scales: granularity, axis and symmetry mean something */
+    bool own_granularity;  /* ... but it has one of its own, which is not an option */
+
+    /* Adds the step to an item of floats; `weights`: the type of the weights when the pass got them. The options live
+     * as long as the step. */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                          enum vc_dtype weights);
+};
+
+/* The row for these options in an output of that dialect; NULL: `quantize` makes no such thing. */
+const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *options,
+                                             const struct vc_dialect *dialect);
+
+/* What the scheme asks the dialect of the output about: with these options, and of one tensor. `weights`: the type of
+ * the weights; `included`: a rule asks for the tensor by name. */
+struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options);
+struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included);
+
+/* The rows, each in the file of its scheme. */
+extern const struct vc_scheme_row vc_scheme_int8;
+extern const struct vc_scheme_row vc_scheme_q8_0;
+extern const struct vc_scheme_row vc_scheme_f16;
+extern const struct vc_scheme_row vc_scheme_bf16;
+
+#endif
