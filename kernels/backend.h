@@ -8,7 +8,8 @@
  *   struct_size   bytes of the plug-in's struct vc_backend. New members go to its end.
  *   kernels_size  bytes of the plug-in's struct vc_kernels, its table. New kernels go to its end (kernels.inc).
  *
- * Both sizes may be smaller or larger than the library's own: it reads the part that both know.
+ * Both sizes may be larger than the library's own, and smaller: down to VC_BACKEND_MIN_BYTES, and to a table of one
+ * kernel. The library reads the part that both know.
  *
  *   plug-in's table    | device | absmax_rows | NULL        | range_rows |            from an older kernels.inc
  *   library's table    | device | absmax_rows | absmax_axis | range_rows | range_axis |

@@ -119,6 +119,8 @@ static __global__ void __launch_bounds__(VC_CUDA_THREADS)
     }
 }
 
+/* A team has about one lane per eight elements, so that a lane has some work and neighbouring lanes read neighbouring
+ * elements. */
 void vc_cuda_launch_range(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit, const float *x,
                           uint32_t *pos, uint32_t *neg)
 {

@@ -56,7 +56,7 @@ static void explain(int result, char *why, size_t why_bytes)
     } else {
         (void)snprintf(why, why_bytes, "%s", cudaGetErrorString((cudaError_t)result));
     }
-    (void)cudaGetLastError(); /* or the next call that asks would be told of this one */
+    (void)cudaGetLastError(); /* forgets this error */
 }
 
 int vc_cuda_device_count(char *why, size_t why_bytes)

@@ -309,6 +309,8 @@ struct given_arrays {
     struct vc_cuda_totals *totals;
 };
 
+/* Finds them in a unit: zero points are there if the third array is an input, statistics if two more follow the
+ * output. */
 static struct given_arrays arrays_of(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
 {
     bool zero = call->arrays[2].flow == VC_CUDA_IN;

@@ -125,7 +125,7 @@ static struct plan plan_units(const struct vc_cuda_call *call)
     struct plan plan = {VC_CUDA_UNIT_ELEMS / call->row_len, VC_CUDA_UNIT_ELEMS};
 
     if (plan.rows == 0 && call->keep_rows) {
-        plan.rows = 1; /* longer than a unit should be */
+        plan.rows = 1; /* one row, although longer than a unit should be */
     }
     while (plan.rows > 0 && unit_bytes(call, plan.rows, call->row_len) > VC_CUDA_ARENA_BYTES) {
         plan.rows /= 2;
@@ -395,14 +395,14 @@ int vc_cuda_run(const struct vc_cuda_call *call)
     }
     result = vc_cuda_slot_take(&slot);
     if (result != 0) {
-        (void)cudaGetLastError(); /* or the next call would take it for its own */
+        (void)cudaGetLastError(); /* forgets the error, which the next call would take for its own */
         return result;
     }
     memset(states, 0, sizeof states);
     result = run_units(call, slot, states);
     if (result != 0) {
         for (i = 0; i < VC_CUDA_LANES; i++) {
-            (void)cudaStreamSynchronize(slot->lanes[i].stream); /* or the next call would share its arenas */
+            (void)cudaStreamSynchronize(slot->lanes[i].stream); /* work in flight uses arenas that the next call gets */
         }
         (void)cudaGetLastError();
     }

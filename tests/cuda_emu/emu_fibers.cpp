@@ -389,7 +389,7 @@ void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &
         m.forget_arena();
     }
     if (m.failed) {
-        m.forget_fibers(); /* they stopped somewhere */
+        m.forget_fibers(); /* they stopped in the middle of the kernel */
     }
 }
 
@@ -481,7 +481,7 @@ void *vc_emu_shared(const void *key, size_t bytes)
     }
     if (total > SHARED_LIMIT || m.arena_used + padded + 2 * RED_ZONE > SHARED_ARENA) {
         vc_emu_complain("%s: more than 48 KiB of shared memory", m.name);
-        abort(); /* there is nothing to give it */
+        abort(); /* the kernel cannot go on without it */
     }
     __asan_unpoison_memory_region(m.arena + m.arena_used, padded + 2 * RED_ZONE);
     for (size_t i = 0; i < padded + 2 * RED_ZONE; i++) {

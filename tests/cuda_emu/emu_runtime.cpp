@@ -51,7 +51,7 @@ struct card {
     std::map<char *, allocation> allocations; /* by first byte */
     uint64_t device_bytes, calls;
     size_t n_handles;
-    int sticky_error; /* of all threads, for good */
+    int sticky_error; /* once set, every call of every thread returns it */
     char report[512];
 
     card()

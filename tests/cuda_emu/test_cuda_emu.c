@@ -300,11 +300,11 @@ static void test_every_call_fails_once(void **state)
             result = small_job(&table);
             if (result != 0) {
                 assert_string_not_equal(vc_backend_entry()->error(result), "");
-                assert_int_equal(small_job(&table), 0); /* one failure is not for good */
+                assert_int_equal(small_job(&table), 0); /* the next call works again */
                 n_kernel++;
             }
             n_calls = vc_emu_calls();
-            vc_backend_entry()->close(handle); /* has nobody to tell */
+            vc_backend_entry()->close(handle); /* reports no failure of its own */
         }
         assert_int_equal(vc_emu_live(), 0);
         assert_int_equal(accounted, 0);

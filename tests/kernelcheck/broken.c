@@ -119,7 +119,7 @@ static int read_beyond(const uint16_t *h, size_t n, float *y)
     return right->bf16_to_f32(h, n, y);
 }
 
-/* cleans up its input */
+/* changes its input: element 1 becomes 0 */
 static int changes_input(const float *x, size_t n, const struct vc_axis_map *map, uint32_t *bits)
 {
     float zero = 0;
@@ -137,7 +137,7 @@ static int forgets_tail(const int8_t *q, size_t n_rows, size_t row_len, size_t g
     return row_len % group == 0 ? right->int8_decode_rows(q, n_rows, row_len, group, scale, zero, y) : 0;
 }
 
-/* leaves a counter as it was */
+/* leaves a counter as it was instead of setting it to 0 */
 static int forgets_counter(const float *x, const float *y, size_t n_rows, size_t row_len, struct vc_diff_sums *sums)
 {
     uint64_t before = sums->nonfinite_pairs;
