@@ -1,5 +1,6 @@
 /* emu_compare.h - one kernel table against another on small tiles, for builds that hold nothing but kernels
- * (test_cuda_emu, also under sanitizers, without the library). tests/kernelcheck is the thorough one. */
+ * (test_cuda_emu, also under sanitizers, without the library), and for test_cuda_load. tests/kernelcheck is the
+ * thorough one. */
 #ifndef VC_EMU_COMPARE_H
 #define VC_EMU_COMPARE_H
 
