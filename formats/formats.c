@@ -20,9 +20,9 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_config.h"
-#include "formats/huggingface/check_names.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/zip_read.h"

@@ -2,34 +2,166 @@
  *
  *     m.weight         I8  [out, in]   codes
  *     m.SCB            F32 [out]       largest magnitude of each row: value = code * SCB / 127
- *     m.weight_format  U8  []          0: the codes lie row by row */
-#include "formats/dialects/dialects.h"
-#include "formats/dialects/linear_rules.h"
+ *     m.weight_format  U8  []          0: the codes lie row by row; other orders are not read
+ *
+ *     "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true, "llm_int8_threshold": 6.0,
+ *                             "llm_int8_skip_modules": ["lm_head"]} */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
 
-static enum vc_status bitsandbytes_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
+#include "core/model/names.h"
+#include "formats/dialects/config_member.h"
+#include "formats/dialects/linear_rules.h"
+#include "formats/dialects/search.h"
+
+#define ABSMAX "SCB"
+#define FORMAT "weight_format"
+
+/* ---- rules ---- */
+
+static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
     return vc_linear_check(ctx, vc_dialect_bitsandbytes.name, request, false);
 }
 
-static const char *bitsandbytes_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
+static const char *bnb_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
     (void)request;
     return vc_linear_reason(tensor);
 }
 
-static enum vc_dtype bitsandbytes_part_type(const struct vc_dialect_request *request,
-                                            const struct vc_dialect_tensor *tensor, enum vc_part_role role,
-                                            enum vc_dtype usual)
+static enum vc_dtype bnb_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                                   enum vc_part_role role, enum vc_dtype usual)
 {
     (void)request;
     (void)tensor;
     return role == VC_PART_SCALE ? VC_DTYPE_RAW : role == VC_PART_ABSMAX ? VC_DTYPE_F32 : usual;
 }
 
+/* ---- writing ---- */
+
+static bool bnb_fits(const struct vc_out_tensor *codes)
+{
+    const struct vc_quant *quant = &codes->quant;
+    size_t n_path;
+
+    return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
+           vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
+           quant->axis == 0;
+}
+
+/* Behind the maxima comes the constant that says how the codes lie. */
+static enum vc_status bnb_lay(struct vc_laying *l)
+{
+    static const unsigned char by_rows = 0;
+    const char *format = NULL;
+
+    l->n = 1;
+    l->laid[0] = (struct vc_laid){.name = l->codes->name,
+                                  .dtype = l->part->dtype,
+                                  .n_dims = l->codes->n_dims,
+                                  .shape = l->codes->shape,
+                                  .n_bytes = l->part->size_bytes};
+    if (l->role == VC_PART_CODES) {
+        return VC_OK;
+    }
+    l->laid[0].name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, ABSMAX);
+    l->laid[0].n_dims = 1; /* as many as there are rows */
+    format = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, FORMAT);
+    l->laid[l->n++] = (struct vc_laid){
+        .name = format, .dtype = VC_DTYPE_U8, .shape = l->codes->shape, .n_bytes = 1, .constant = &by_rows};
+    return l->laid[0].name != NULL && format != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* ---- the configuration ---- */
+
+static void bnb_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
+                      "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
+    vc_config_add_ignored(weights, text);
+    vc_text_add(text, "\n  }");
+}
+
+static bool bnb_owns_config(const struct json_t *config)
+{
+    const char *method = json_string_value(json_object_get(config, "quant_method"));
+
+    return method != NULL && strcmp(method, "bitsandbytes") == 0 &&
+           json_is_true(json_object_get(config, "load_in_8bit"));
+}
+
+/* ---- reading ---- */
+
+/* *by_rows: the order of the codes is the one that is read. */
+static enum vc_status read_format(const struct vc_search *s, size_t format, bool *by_rows)
+{
+    const struct vc_tensor *t = &s->model->tensors[format];
+    unsigned char order = 0;
+    enum vc_status status = VC_OK;
+
+    *by_rows = false;
+    if (t->dtype == VC_DTYPE_U8 && t->n_elems == 1) {
+        VC_TRY(vc_source_read_any(s->ctx, s->model, format, VC_FORM_VALUES, 0, &order, 1));
+        *by_rows = order == 0;
+    }
+out:
+    return status;
+}
+
+static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8,
+                             .granularity = VC_GRANULARITY_CHANNEL,
+                             .symmetric = true,
+                             .source_dtype = VC_DTYPE_F32};
+    const struct vc_tensor *absmax;
+    size_t at, format, n_stem;
+    bool by_rows = true;
+    enum vc_status status = VC_OK;
+
+    if (!vc_search_is_codes(s, codes, &n_stem)) {
+        return VC_OK;
+    }
+    at = vc_search_find(s, t->name, n_stem, ABSMAX);
+    format = vc_search_find(s, t->name, n_stem, FORMAT);
+    if (at == VC_NO_TENSOR || s->model->tensors[at].dtype != VC_DTYPE_F32 || !vc_search_is_free(s, at)) {
+        return VC_OK;
+    }
+    VC_TRY(format != VC_NO_TENSOR ? read_format(s, format, &by_rows) : VC_OK);
+    if (!by_rows) {
+        return VC_OK;
+    }
+    absmax = &s->model->tensors[at];
+    if (absmax->n_dims != 1 || absmax->n_elems != t->shape[0]) {
+        return vc_fail(s->ctx, VC_E_FORMAT, "%s: has %" PRIu64 " rows, but '%s' has %" PRIu64 " numbers", t->name,
+                       t->shape[0], absmax->name, absmax->n_elems);
+    }
+    vc_quant_set(&quant, VC_PART_ABSMAX, at);
+    VC_TRY(vc_search_attach(s, codes, &vc_dialect_bitsandbytes, &quant, true));
+    if (format != VC_NO_TENSOR) {
+        s->model->tensors[format].companion_of = codes;
+    }
+    *found = true;
+out:
+    return status;
+}
+
+/* ---- the row ---- */
+
+static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
+                                                .lay = bnb_lay,
+                                                .write_config = bnb_write_config,
+                                                .owns_config = bnb_owns_config,
+                                                .find_codes = bnb_find_codes};
+
 const struct vc_dialect vc_dialect_bitsandbytes = {.name = "bitsandbytes",
                                                    .is_choice = true,
                                                    .takes_codes = true,
                                                    .rows_only = true,
-                                                   .check = bitsandbytes_check,
-                                                   .reason = bitsandbytes_reason,
-                                                   .part_type = bitsandbytes_part_type};
+                                                   .check = bnb_check,
+                                                   .reason = bnb_reason,
+                                                   .part_type = bnb_part_type,
+                                                   .file = &bnb_file};

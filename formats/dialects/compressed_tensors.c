@@ -1,13 +1,36 @@
-/* compressed_tensors.c - the dialect of compressed-tensors' `pack-quantized`, which vLLM and transformers load.
+/* compressed_tensors.c - the dialect of compressed-tensors' `pack-quantized`, which vLLM and transformers load: its
+ * rules, writing and configuration. compressed_tensors_read.c finds such weights in a file.
  *
  *     m.weight_packed  I32 [out, ceil(in/4)]   four codes a word, each plus 128, rows padded to whole words
  *     m.weight_scale   [out, 1] or [out, in/group], of the type that the weights had
- *     m.weight_shape   I64 [2] = out, in */
-#include "formats/dialects/dialects.h"
+ *     m.weight_shape   I64 [2] = out, in
+ *
+ *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
+ *                             "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, ...}}},
+ *                             "ignore": ["lm_head"], ...} */
+#include "formats/dialects/compressed_tensors.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/names.h"
+#include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
+
+/* The version of compressed-tensors whose form this is. */
+#define CT_VERSION "0.15.0"
 
 /* Rows that fill one 32-bit word could be 4-bit codes as well: a reader could not tell. */
 #define MIN_ROW 5
+
+struct vc_packed vc_ct_packed(uint64_t n_rows, uint64_t row)
+{
+    return (struct vc_packed){.packing = &vc_packing_rows, .bits = 8, .offset = 128, .n_rows = n_rows, .row = row};
+}
+
+/* ---- rules ---- */
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
@@ -37,10 +60,214 @@ static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, cons
     return halves ? tensor->weights_dtype : usual;
 }
 
+/* ---- writing ---- */
+
+static bool ct_fits(const struct vc_out_tensor *codes)
+{
+    const struct vc_quant *quant = &codes->quant;
+    size_t n_path;
+
+    if (codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
+        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < MIN_ROW) {
+        return false;
+    }
+    return quant->granularity == VC_GRANULARITY_GROUP
+               ? codes->shape[1] % quant->group_size == 0
+               : quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0;
+}
+
+static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
+{
+    uint64_t *shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
+
+    if (shape != NULL) {
+        shape[0] = a;
+        shape[1] = b;
+    }
+    return shape;
+}
+
+static enum vc_status lay_codes(struct vc_laying *l)
+{
+    struct vc_laid *laid = &l->laid[l->n++];
+    uint64_t n_rows = l->codes->shape[0];
+    enum vc_status status = VC_OK;
+
+    *laid = (struct vc_laid){.dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(n_rows, l->codes->shape[1])};
+    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED);
+    VC_TRY_ALLOC(laid->name);
+    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 4));
+    VC_TRY_ALLOC(laid->shape);
+    if (!vc_packing_rows.size(&laid->packed, &laid->n_bytes)) {
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
+    }
+out:
+    return status;
+}
+
+static enum vc_status lay_shape(struct vc_laying *l)
+{
+    unsigned char *values = vc_arena_alloc(l->ctx, l->arena, 16);
+    struct vc_laid *laid = &l->laid[l->n++];
+    enum vc_status status = VC_OK;
+
+    *laid = (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values};
+    VC_TRY_ALLOC(values);
+    vc_put_le64(values, l->codes->shape[0]);
+    vc_put_le64(values + 8, l->codes->shape[1]);
+    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_SHAPE);
+    VC_TRY_ALLOC(laid->name);
+    laid->shape = make_shape(l, 2, 0);
+    VC_TRY_ALLOC(laid->shape);
+out:
+    return status;
+}
+
+/* The scales, and behind them the shape of the weight. */
+static enum vc_status ct_lay(struct vc_laying *l)
+{
+    struct vc_laid *laid = &l->laid[0];
+    enum vc_status status = VC_OK;
+
+    l->n = 0;
+    if (l->role == VC_PART_CODES) {
+        return lay_codes(l);
+    }
+    l->n = 1;
+    *laid = (struct vc_laid){
+        .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
+    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_SCALE);
+    VC_TRY_ALLOC(laid->name);
+    VC_TRY(lay_shape(l));
+out:
+    return status;
+}
+
+/* ---- the configuration ---- */
+
+static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)
+{
+    static const char *const strategies[] = {
+        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
+    const struct vc_quant *group = &weights->groups[index];
+
+    vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
+    if (weights->n_groups == 1) {
+        vc_text_add(text, "[\"Linear\"]");
+    } else {
+        vc_config_add_modules(weights, group, text);
+    }
+    vc_text_add(text,
+                ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": 8, \"type\": \"int\", "
+                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
+                strategies[group->granularity]);
+    if (group->granularity == VC_GRANULARITY_GROUP) {
+        vc_text_add(text, "%" PRIu64, group->group_size);
+    } else {
+        vc_text_add(text, "null");
+    }
+    vc_text_add(text, ", \"dynamic\": false},\n        \"input_activations\": null,\n"
+                      "        \"output_activations\": null\n      }");
+}
+
+static void ct_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    size_t i;
+
+    vc_text_add(text, "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
+                      "    \"format\": \"pack-quantized\",\n    \"quantization_status\": \"compressed\",\n"
+                      "    \"config_groups\": {");
+    for (i = 0; i < weights->n_groups; i++) {
+        add_group(weights, i, text);
+    }
+    vc_text_add(text, "\n    },\n    \"ignore\": ");
+    vc_config_add_ignored(weights, text);
+    vc_text_add(text, ",\n    \"kv_cache_scheme\": null\n  }");
+}
+
+static bool is_text(const json_t *object, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(object, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+/* 8 bits, symmetric, weights only: what add_group writes. */
+static bool is_own_group(const json_t *config, const json_t *group)
+{
+    const json_t *weights = json_object_get(group, "weights");
+    const json_t *format = json_object_get(group, "format");
+    const json_t *inputs = json_object_get(group, "input_activations");
+
+    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") &&
+           json_integer_value(json_object_get(weights, "num_bits")) == 8 && is_text(weights, "type", "int") &&
+           json_is_true(json_object_get(weights, "symmetric")) && (inputs == NULL || json_is_null(inputs));
+}
+
+static bool ct_owns_config(const struct json_t *config)
+{
+    json_t *groups = json_object_get(config, "config_groups");
+    const char *key;
+    json_t *group;
+
+    if (!is_text(config, "quant_method", "compressed-tensors")) {
+        return false;
+    }
+    json_object_foreach(groups, key, group)
+    {
+        if (!is_own_group(config, group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void merge(uint64_t *all, bool first, const json_t *value)
+{
+    uint64_t own = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+
+    *all = first || *all == own ? own : 0;
+}
+
+/* Bits and group size where all groups agree on them. */
+static bool ct_read_config(const struct json_t *config, struct vc_dialect_hint *out)
+{
+    json_t *groups = json_object_get(config, "config_groups");
+    bool first = true;
+    const char *key;
+    json_t *group;
+
+    if (!is_text(config, "quant_method", "compressed-tensors")) {
+        return false;
+    }
+    json_object_foreach(groups, key, group)
+    {
+        json_t *weights = json_object_get(group, "weights");
+
+        merge(&out->num_bits, first, json_object_get(weights, "num_bits"));
+        merge(&out->group_size, first, json_object_get(weights, "group_size"));
+        first = false;
+    }
+    return true;
+}
+
+/* ---- the row ---- */
+
+static const struct vc_dialect_file ct_file = {.fits = ct_fits,
+                                               .lay = ct_lay,
+                                               .usual_in_folders = true,
+                                               .joined_by = "vLLM",
+                                               .write_config = ct_write_config,
+                                               .owns_config = ct_owns_config,
+                                               .read_config = ct_read_config,
+                                               .find_packed = vc_ct_find_packed,
+                                               .find_codes = vc_ct_find_codes};
+
 const struct vc_dialect vc_dialect_compressed_tensors = {.name = "compressed-tensors",
                                                          .is_choice = true,
                                                          .takes_codes = true,
                                                          .rows_only = true,
                                                          .check = ct_check,
                                                          .reason = ct_reason,
-                                                         .part_type = ct_part_type};
+                                                         .part_type = ct_part_type,
+                                                         .file = &ct_file};

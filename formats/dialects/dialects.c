@@ -3,10 +3,17 @@
 
 #include <string.h>
 
+#include "core/model/names.h"
+
 #define ADDRESS(name) &vc_dialect_##name,
 static const struct vc_dialect *const dialects[] = {VC_DIALECTS(ADDRESS)};
 
 static const size_t n_dialects = sizeof dialects / sizeof dialects[0];
+
+const struct vc_dialect *vc_dialect_row(size_t index)
+{
+    return index < n_dialects ? dialects[index] : NULL;
+}
 
 const char *vc_layout_name(size_t index)
 {
@@ -33,4 +40,22 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
         *out = strcmp(dialects[i]->name, options->layout) == 0 ? dialects[i] : NULL;
     }
     return *out != NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "no layout is called '%.100s'", options->layout);
+}
+
+const struct vc_dialect *vc_dialect_usual_in_folders(void)
+{
+    size_t i = 0;
+
+    while (i < n_dialects && (dialects[i]->file == NULL || !dialects[i]->file->usual_in_folders)) {
+        i++;
+    }
+    return i < n_dialects ? dialects[i] : &vc_dialect_plain;
+}
+
+const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail)
+{
+    size_t n_path = 0;
+
+    (void)vc_name_is_module_weight(weight, &n_path);
+    return vc_arena_printf(ctx, arena, "%.*s%s%s", (int)n_path, weight, n_path != 0 ? "." : "", tail);
 }

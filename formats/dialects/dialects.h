@@ -1,10 +1,17 @@
-/* dialects.h - the table of dialects, as formats see it: core/model/dialect.h says what a dialect is. */
+/* dialects.h - the table of dialects, and what formats ask a row of it. core/model/dialect.h says what a dialect is,
+ * and has the questions of core and the passes.
+ *
+ * A new dialect is a file in this folder that defines vc_dialect_<name>, and a line in VC_DIALECTS. */
 #ifndef VC_FORMATS_DIALECTS_H
 #define VC_FORMATS_DIALECTS_H
 
 #include <vcompress/job.h>
 
+#include "core/base/arena.h"
+#include "core/base/text.h"
 #include "core/model/dialect.h"
+#include "core/run/sink.h"
+#include "formats/dialects/packing.h"
 
 /* The rows, in the order in which programs list them: vc_dialect_<name> is defined in the file of that dialect. */
 #define VC_DIALECTS(ROW)    \
@@ -17,9 +24,92 @@
 #define VC_DIALECT_DECLARE(name) extern const struct vc_dialect vc_dialect_##name;
 VC_DIALECTS(VC_DIALECT_DECLARE)
 
+struct json_t;
+struct vc_config_weights;
+struct vc_search;
+
+#define VC_MAX_LAID 4
+
+/* A tensor of the file that holds a part of a weight. */
+struct vc_laid {
+    const char *name;
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_bytes;
+    struct vc_packed packed; /* of codes */
+    const void *constant;    /* NULL: the part's bytes come from the job; else these n_bytes, which no part brings */
+};
+
+/* One part of a weight, to be laid into a file. */
+struct vc_laying {
+    struct vc_ctx *ctx;
+    struct vc_arena *arena;            /* for names, shapes and constants */
+    const struct vc_out_tensor *codes; /* the weight */
+    const struct vc_out_tensor *part;  /* the part: the codes themselves, or the output that holds the scales, ... */
+    enum vc_part_role role;            /* of the part */
+    size_t n;
+    struct vc_laid laid[VC_MAX_LAID]; /* the first one holds the part; those behind it are constants */
+};
+
+/* What a configuration says about codes where shapes alone could mean two things. 0: it does not say. */
+struct vc_dialect_hint {
+    uint64_t num_bits, group_size;
+};
+
+/* What a dialect is to formats whose files can hold several: safetensors, and the config.json beside it. Every pointer
+ * may be NULL, but for `fits` and `lay`, which belong together. */
+struct vc_dialect_file {
+    /* ---- writing ---- */
+
+    /* Whether a weight that is quantized already can be laid. Those that passes made for this dialect can. */
+    bool (*fits)(const struct vc_out_tensor *codes);
+
+    /* Fills laid and n. Called for the codes of every weight, and for each of its parts. Tensors follow in the order of
+     * the calls, which is that of the job's outputs. */
+    enum vc_status (*lay)(struct vc_laying *laying);
+
+    bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
+    const char *joined_by; /* the loader that refuses layers which it joins when some of them are quantized and some are
+                              not; NULL: none does */
+
+    /* ---- the configuration: the member "quantization_config" of config.json ---- */
+
+    /* Writes the value of the member. */
+    void (*write_config)(const struct vc_config_weights *weights, struct vc_text *text);
+
+    /* Whether the value that is there describes weights of this dialect, so that it may be replaced by one that
+     * describes them and new ones. */
+    bool (*owns_config)(const struct json_t *config);
+
+    /* What the value says, where it is this dialect's: fills *out and returns true. */
+    bool (*read_config)(const struct json_t *config, struct vc_dialect_hint *out);
+
+    /* ---- reading ---- (search.h)
+     *
+     * Both look at one tensor of a model and attach the quantization where its name, its type and the tensors beside it
+     * leave no doubt. What is not certain stays the plain tensors it is; parts that contradict each other are
+     * VC_E_FORMAT. *found: the tensor is codes, and no other dialect is asked about it. */
+
+    /* Before our own manifest is applied: tensors that are shown with another name, type or shape. */
+    enum vc_status (*find_packed)(struct vc_search *search, size_t tensor, bool *found);
+
+    /* Afterwards: integers that nothing has been said about yet. */
+    enum vc_status (*find_codes)(struct vc_search *search, size_t tensor, bool *found);
+};
+
 /* The row that options->layout asks for; *out is NULL for "auto" or nothing, which the format's writer decides. Fails
  * for a name that no row has. */
 enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_options *options,
                                 const struct vc_dialect **out);
+
+/* The row whose weights lie in the folder of a model, where nothing else is asked for. */
+const struct vc_dialect *vc_dialect_usual_in_folders(void);
+
+/* Row number `index`; NULL behind the last. */
+const struct vc_dialect *vc_dialect_row(size_t index);
+
+/* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
+const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail);
 
 #endif

@@ -15,6 +15,7 @@
 #include "core/base/findings.h"
 #include "core/base/glob.h"
 #include "core/model/names.h"
+#include "formats/dialects/packing.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/io/json_walk.h"
@@ -230,7 +231,7 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
                          : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
                                    "has codes of 8 bits; " VC_HF_CONFIG_NAME " says %d", (int)bits);
     }
-    if (m->row == 0 || vc_safetensors_words_fit(m->row, (unsigned)bits, words)) {
+    if (m->row == 0 || vc_packing_words_fit(m->row, (unsigned)bits, words)) {
         return VC_OK;
     }
     return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,

@@ -1,7 +1,6 @@
 /* hf_config.c - see hf_config.h. jansson reads the text (strictly); json_member.c changes it in place. */
 #include "formats/huggingface/hf_config.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,27 +8,18 @@
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
-#include "formats/dialects/dialects.h"
+#include "formats/dialects/config_member.h"
 #include "formats/io/infile.h"
 #include "formats/io/json_member.h"
 
 #define MEMBER     "quantization_config"
 #define MAX_GROUPS 16 /* of scales that are shared differently */
 
-/* The version of compressed-tensors whose form this is. */
-#define CT_VERSION "0.15.0"
-
-/* An output, this worker's or another's. */
-struct weight {
-    const struct vc_out_tensor *out;
-    bool told;
-};
-
 struct rewriting {
     struct vc_ctx *ctx;
     const struct vc_hf_change *change;
     size_t n;
-    struct weight *weights; /* all of them, in the order of the source */
+    struct vc_config_weight *weights; /* all of them, in the order of the source */
     json_t *root;
     json_t *old;    /* the quantization_config there is; NULL: none */
     size_t index;   /* its number */
@@ -80,51 +70,18 @@ static void find_member(struct rewriting *r)
     }
 }
 
-/* 8 bits, symmetric, weights only: what this file writes. */
-static bool is_plain_group(const json_t *config, const json_t *group)
-{
-    const json_t *weights = json_object_get(group, "weights");
-    const json_t *format = json_object_get(group, "format");
-    const json_t *inputs = json_object_get(group, "input_activations");
-
-    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") &&
-           json_integer_value(json_object_get(weights, "num_bits")) == 8 && is_text(weights, "type", "int") &&
-           json_is_true(json_object_get(weights, "symmetric")) && (inputs == NULL || json_is_null(inputs));
-}
-
 static bool is_ours(const struct rewriting *r)
 {
-    json_t *groups = json_object_get(r->old, "config_groups");
-    const char *key;
-    json_t *group;
+    const struct vc_dialect_file *file = r->change->dialect->file;
 
-    if (r->change->dialect == &vc_dialect_bitsandbytes) {
-        return is_text(r->old, "quant_method", "bitsandbytes") && json_is_true(json_object_get(r->old, "load_in_8bit"));
-    }
-    if (r->change->dialect != &vc_dialect_compressed_tensors ||
-        !is_text(r->old, "quant_method", "compressed-tensors")) {
-        return false;
-    }
-    json_object_foreach(groups, key, group)
-    {
-        if (!is_plain_group(r->old, group)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool same_group(const struct vc_quant *a, const struct vc_quant *b)
-{
-    return a->granularity == b->granularity &&
-           (a->granularity != VC_GRANULARITY_GROUP || a->group_size == b->group_size);
+    return file != NULL && file->owns_config != NULL && file->owns_config(r->old);
 }
 
 static enum vc_status note_group(struct rewriting *r, const struct vc_quant *quant)
 {
     size_t i = 0;
 
-    while (i < r->n_groups && !same_group(&r->groups[i], quant)) {
+    while (i < r->n_groups && !vc_config_same_group(&r->groups[i], quant)) {
         i++;
     }
     if (i == MAX_GROUPS) {
@@ -140,13 +97,12 @@ static enum vc_status note_group(struct rewriting *r, const struct vc_quant *qua
 static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_tensor *out)
 {
     const struct vc_tensor *source = &r->change->model->tensors[out->source];
-    const struct vc_dialect *dialect = r->change->dialect;
 
     if (out->quant.scheme == VC_SCHEME_NONE) {
         return false;
     }
     if (out->form == VC_FORM_VALUES) {
-        return dialect != &vc_dialect_plain;
+        return r->change->dialect->file != NULL;
     }
     return source->quant != NULL &&
            vc_name_is_quantized_part(r->change->model->tensors[vc_quant_scale(source->quant)].name);
@@ -167,9 +123,9 @@ static enum vc_status list_weights(struct rewriting *r)
         const struct vc_out_tensor *b = other < outs->n_elsewhere ? &outs->elsewhere[other] : NULL;
 
         if (b == NULL || (a != NULL && a->source <= b->source)) {
-            r->weights[r->n++] = (struct weight){a, r->change->told[own++]};
+            r->weights[r->n++] = (struct vc_config_weight){a, r->change->told[own++]};
         } else {
-            r->weights[r->n++] = (struct weight){b, is_told_elsewhere(r, b)};
+            r->weights[r->n++] = (struct vc_config_weight){b, is_told_elsewhere(r, b)};
             other++;
         }
     }
@@ -199,123 +155,6 @@ static enum vc_status count(struct rewriting *r)
     }
 out:
     return status;
-}
-
-/* ---- the new member ---- */
-
-static void add_name(struct vc_text *text, const char *path, size_t n_path, bool *first)
-{
-    struct vc_text name;
-
-    vc_text_init(&name, text->ctx);
-    vc_text_add_bytes(&name, path, n_path);
-    vc_text_add(text, "%s", *first ? "" : ", ");
-    if (name.status == VC_OK) {
-        vc_text_add_json_string(text, name.data);
-    } else if (text->status == VC_OK) {
-        text->status = name.status;
-    }
-    vc_text_release(&name);
-    *first = false;
-}
-
-static bool is_codes_of(const struct rewriting *r, size_t i, const struct vc_quant *group)
-{
-    return r->weights[i].told && same_group(&r->weights[i].out->quant, group);
-}
-
-/* The modules whose weights are codes that share their scales in this way. */
-static void add_modules(const struct rewriting *r, const struct vc_quant *group, struct vc_text *text)
-{
-    bool first = true;
-    size_t i;
-
-    vc_text_add(text, "[");
-    for (i = 0; i < r->n; i++) {
-        const char *name = r->weights[i].out->name;
-        size_t n_path;
-
-        if (is_codes_of(r, i, group) && vc_name_is_module_weight(name, &n_path)) {
-            add_name(text, name, n_path, &first);
-        }
-    }
-    vc_text_add(text, "]");
-}
-
-/* The linear layers that are not codes, as far as names and shapes tell (a name too many does no harm, one too few
- * makes the loader look for codes); and the head of a model that has it tied to its embedding, which no tensor tells
- * of. */
-static void add_ignored(const struct rewriting *r, struct vc_text *text)
-{
-    bool has_head = false;
-    bool first = true;
-    size_t i;
-
-    vc_text_add(text, "[");
-    for (i = 0; i < r->n; i++) {
-        const struct vc_out_tensor *out = r->weights[i].out;
-        size_t n_path;
-
-        if (!vc_name_is_module_weight(out->name, &n_path) || out->n_dims != 2 || n_path == 0) {
-            continue;
-        }
-        has_head |= strcmp(out->name, "lm_head.weight") == 0;
-        if (!r->weights[i].told && vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)) {
-            add_name(text, out->name, n_path, &first);
-        }
-    }
-    if (!has_head) {
-        add_name(text, "lm_head", strlen("lm_head"), &first);
-    }
-    vc_text_add(text, "]");
-}
-
-static void add_group(const struct rewriting *r, size_t index, struct vc_text *text)
-{
-    static const char *const strategies[] = {
-        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
-    const struct vc_quant *group = &r->groups[index];
-
-    vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
-    if (r->n_groups == 1) {
-        vc_text_add(text, "[\"Linear\"]");
-    } else {
-        add_modules(r, group, text);
-    }
-    vc_text_add(text,
-                ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": 8, \"type\": \"int\", "
-                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
-                strategies[group->granularity]);
-    if (group->granularity == VC_GRANULARITY_GROUP) {
-        vc_text_add(text, "%" PRIu64, group->group_size);
-    } else {
-        vc_text_add(text, "null");
-    }
-    vc_text_add(text, ", \"dynamic\": false},\n        \"input_activations\": null,\n"
-                      "        \"output_activations\": null\n      }");
-}
-
-static void write_compressed_tensors(const struct rewriting *r, struct vc_text *text)
-{
-    size_t i;
-
-    vc_text_add(text, "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
-                      "    \"format\": \"pack-quantized\",\n    \"quantization_status\": \"compressed\",\n"
-                      "    \"config_groups\": {");
-    for (i = 0; i < r->n_groups; i++) {
-        add_group(r, i, text);
-    }
-    vc_text_add(text, "\n    },\n    \"ignore\": ");
-    add_ignored(r, text);
-    vc_text_add(text, ",\n    \"kv_cache_scheme\": null\n  }");
-}
-
-static void write_bitsandbytes(const struct rewriting *r, struct vc_text *text)
-{
-    vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
-                      "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
-    add_ignored(r, text);
-    vc_text_add(text, "\n  }");
 }
 
 /* ---- the decision ---- */
@@ -394,6 +233,17 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     return r->n_made != 0 ? check_model(r) : VC_OK;
 }
 
+/* Weights that were copied with their parts are described even where new ones would be plain. */
+static void write_member(const struct rewriting *r, struct vc_text *text)
+{
+    const struct vc_dialect *own = r->change->dialect;
+    const struct vc_dialect *dialect = own->file != NULL ? own : vc_dialect_usual_in_folders();
+    const struct vc_config_weights weights = {
+        .n = r->n, .weights = r->weights, .n_groups = r->n_groups, .groups = r->groups};
+
+    dialect->file->write_config(&weights, text);
+}
+
 enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
                                     struct vc_text *out)
 {
@@ -408,10 +258,8 @@ enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t
     VC_TRY(list_weights(&r));
     VC_TRY(count(&r));
     VC_TRY(decide(&r, &what));
-    if (what == WRITE && change->dialect == &vc_dialect_bitsandbytes) {
-        write_bitsandbytes(&r, &member);
-    } else if (what == WRITE) {
-        write_compressed_tensors(&r, &member);
+    if (what == WRITE) {
+        write_member(&r, &member);
     }
     VC_TRY(member.status);
     if (what == LEAVE) {
@@ -431,37 +279,28 @@ out:
 
 /* ---- hints for the reader ---- */
 
-static void merge(uint64_t *all, bool first, const json_t *value)
+/* What a configuration says of codes, asked of the rows until one knows it. */
+static void ask_rows(const json_t *config, struct vc_dialect_hint *out)
 {
-    uint64_t own = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    const struct vc_dialect *dialect;
+    bool known = false;
+    size_t i;
 
-    *all = first || *all == own ? own : 0;
+    for (i = 0; (dialect = vc_dialect_row(i)) != NULL && !known; i++) {
+        known = dialect->file != NULL && dialect->file->read_config != NULL && dialect->file->read_config(config, out);
+    }
 }
 
-enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out)
+enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out)
 {
     json_error_t error;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    json_t *config = json_object_get(root, MEMBER);
-    json_t *groups = json_object_get(config, "config_groups");
-    bool first = true;
-    const char *key;
-    json_t *group;
 
-    *out = (struct safetensors_hint){0};
+    *out = (struct vc_dialect_hint){0};
     if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
     }
-    if (is_text(config, "quant_method", "compressed-tensors")) {
-        json_object_foreach(groups, key, group)
-        {
-            json_t *weights = json_object_get(group, "weights");
-
-            merge(&out->num_bits, first, json_object_get(weights, "num_bits"));
-            merge(&out->group_size, first, json_object_get(weights, "group_size"));
-            first = false;
-        }
-    }
+    ask_rows(json_object_get(root, MEMBER), out);
     json_decref(root);
     return VC_OK;
 }
@@ -526,13 +365,13 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     return status;
 }
 
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out)
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out)
 {
     char *text = NULL;
     size_t n = 0;
     enum vc_status status;
 
-    *out = (struct safetensors_hint){0};
+    *out = (struct vc_dialect_hint){0};
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     VC_TRY(text == NULL ? VC_OK : vc_hf_config_hint(ctx, text, n, out));
 out:

@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/run/sink.h"
-#include "formats/safetensors/safetensors_modules.h"
+#include "formats/dialects/dialects.h"
 
 #define VC_HF_CONFIG_NAME      "config.json"
 #define VC_HF_CONFIG_MAX_BYTES ((size_t)16 << 20)
@@ -31,11 +31,11 @@ bool vc_hf_config_takes_int8(const char *text, size_t n);
 
 /* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
  * nothing. */
-enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct safetensors_hint *out);
+enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out);
 
 /* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more
  * than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);
-enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct safetensors_hint *out);
+enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out);
 
 #endif

@@ -60,7 +60,7 @@ static const char *kept_beside(const struct joining *j, const char *name)
 }
 
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
-                              const bool *told, struct vc_arena *arena, const char **note)
+                              const bool *told, const char *loader, struct vc_arena *arena, const char **note)
 {
     struct joining j = {.model = model};
     enum vc_status status = VC_OK;
@@ -84,8 +84,8 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
 
         if (kept != NULL) {
             *note = vc_arena_printf(ctx, arena,
-                                    "%s becomes int8 and %s beside it does not: vLLM joins the two, and refuses that",
-                                    name, kept);
+                                    "%s becomes int8 and %s beside it does not: %s joins the two, and refuses that",
+                                    name, kept, loader);
             VC_TRY_ALLOC(*note);
         }
     }

@@ -15,8 +15,8 @@
 const char *const *vc_joined_layers(const char *module, size_t n, size_t *n_base);
 
 /* A note where only some of joined layers are quantized in the output, of those that are known here; NULL: nothing to
- * note. told: by output. */
+ * note. told: by output; loader: who joins them. */
 enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_out_list *outs,
-                              const bool *told, struct vc_arena *arena, const char **note);
+                              const bool *told, const char *loader, struct vc_arena *arena, const char **note);
 
 #endif

@@ -9,11 +9,12 @@
 #include "core/base/text.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "formats/dialects/search.h"
 #include "formats/io/infile.h"
-#include "formats/safetensors/safetensors_modules.h"
 #include "formats/safetensors/safetensors_notes.h"
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8
+#define VC_SAFETENSORS_UNPACK_BYTES ((size_t)32 << 10) /* on the stack of a reader */
 #define VC_SAFETENSORS_MAX_HEADER   ((uint64_t)100000000)
 #define VC_SAFETENSORS_METADATA     "__metadata__"
 
@@ -61,7 +62,7 @@ struct safetensors {
     struct vc_infolder *folder; /* NULL: a single file was given */
     size_t n_entries;
     struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
-    struct safetensors_modules modules;
+    struct vc_finds finds;             /* weights of dialects */
 };
 
 /* Reads the header of the shard's file: its entries come behind those of the shards before it, sorted by their places,

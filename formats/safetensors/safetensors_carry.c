@@ -91,7 +91,7 @@ static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change 
 {
     const struct vc_carried *config = find_config(to->from);
     const struct safetensors *source = change->model->self;
-    bool quantized = change->dialect != &vc_dialect_plain || source->modules.dialect != &vc_dialect_plain;
+    bool quantized = change->dialect->file != NULL || source->finds.dialect->file != NULL;
     struct vc_text old;
     enum vc_status status = VC_OK;
 

@@ -181,7 +181,7 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
     size_t of = first != NULL ? vc_model_find(s->model, first) : VC_NO_TENSOR;
 
     if (of == VC_NO_TENSOR || s->model->tensors[of].companion_of != VC_NO_TENSOR ||
-        s->self->modules.kinds[of] != SAFETENSORS_PLAIN || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
+        s->self->finds.found[of].dialect != NULL || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
         return VC_NO_TENSOR;
     }
     return of;
@@ -189,7 +189,7 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
 
 static enum vc_status add(struct seconds *s, const char *name, const char *tail, size_t of)
 {
-    char *copy = vc_arena_printf(s->ctx, &s->self->modules.arena, "%s%s", name, tail);
+    char *copy = vc_arena_printf(s->ctx, &s->self->finds.arena, "%s%s", name, tail);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
@@ -323,7 +323,7 @@ static enum vc_status make_room(struct seconds *s)
     GROW(model->tensors);
     GROW(model->io);
     GROW(s->self->entries);
-    GROW(s->self->modules.kinds);
+    GROW(s->self->finds.found);
     if (model->quants != NULL) {
         GROW(model->quants);
         for (i = 0; i < model->n_tensors; i++) {

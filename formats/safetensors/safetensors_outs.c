@@ -1,8 +1,8 @@
-/* safetensors_outs.c - see safetensors_outs.h.
+/* safetensors_outs.c - see safetensors_outs.h. Outputs become tensors of the file as they are, or where the sink's
+ * dialect lays codes and scales in another way, as it says:
  *
- *     plain               w: I8, w.scale: F32 and so on, as the job has them
- *     compressed-tensors  m.weight_packed: I32, m.weight_scale: as the weights were, m.weight_shape: I64 [2]
- *     bitsandbytes        m.weight: I8, m.SCB: F32, m.weight_format: U8 = 0 (rows)
+ *     plain                w i8 [8, 5], w.scale f32 [8, 1]
+ *     compressed-tensors   w_packed I32 [8, 2], w_scale F32 [8, 1], w_shape I64 [2]
  *
  * Kept tensors of a safetensors source keep what the source's header says of them. */
 #include "formats/safetensors/safetensors_outs.h"
@@ -11,9 +11,13 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/model/names.h"
-#include "formats/dialects/dialects.h"
-#include "formats/safetensors/safetensors_pack.h"
+#include "core/base/tile.h"
+
+/* The weight that an output is a part of, for outputs that the dialect lays. */
+struct owner {
+    size_t codes; /* VC_NO_TENSOR: it is written as it is */
+    enum vc_part_role role;
+};
 
 struct making {
     struct vc_ctx *ctx;
@@ -21,7 +25,7 @@ struct making {
     const struct safetensors *source;
     const struct vc_dialect *dialect;
     struct safetensors_records *to;
-    size_t *scale_of; /* by output: the codes whose scales it holds, or VC_NO_TENSOR */
+    struct owner *owners; /* by output */
 };
 
 const char *vc_safetensors_dtype_name(enum vc_dtype dtype)
@@ -73,120 +77,76 @@ static enum vc_status add_as_is(struct making *m, size_t index)
                                            out->name, vc_dtype_name(out->dtype));
 }
 
-/* ---- codes and scales under a layout ---- */
+/* ---- weights of a dialect ---- */
 
 static bool is_codes(const struct making *m, const struct vc_out_tensor *out)
 {
-    return m->dialect != &vc_dialect_plain && out->form == VC_FORM_VALUES && out->quant.scheme == VC_SCHEME_INT8;
+    return m->dialect->file != NULL && out->form == VC_FORM_VALUES && out->quant.scheme != VC_SCHEME_NONE;
 }
 
-/* Passes that know the layout make what fits; tensors kept from a source of another format may not. */
-static bool fits(const struct making *m, const struct vc_out_tensor *out)
+/* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. */
+static enum vc_status note_packing(struct making *m, const struct vc_packed *packed)
 {
-    const struct vc_quant *quant = &out->quant;
-    bool absmax = m->dialect == &vc_dialect_bitsandbytes;
-    size_t n_path;
+    struct safetensors_records *to = m->to;
+    size_t i = 0;
 
-    if (out->n_dims != 2 || !vc_name_is_module_weight(out->name, &n_path) || !quant->symmetric ||
-        (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR) != absmax) {
-        return false;
+    while (i < to->n_packings && (to->packings[i].packing != packed->packing || to->packings[i].bits != packed->bits)) {
+        i++;
     }
-    if (quant->granularity == VC_GRANULARITY_GROUP) {
-        return !absmax && out->shape[1] >= 5 && out->shape[1] % quant->group_size == 0;
+    if (i == VC_SAFETENSORS_PACKINGS) {
+        return vc_fail(m->ctx, VC_E_INTERNAL, "more than %d kinds of packing", VC_SAFETENSORS_PACKINGS);
     }
-    return quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && (absmax || out->shape[1] >= 5);
+    if (i == to->n_packings ||
+        packed->packing->bound(packed, VC_TILE_ELEMS) > packed->packing->bound(&to->packings[i], VC_TILE_ELEMS)) {
+        to->packings[i] = *packed;
+    }
+    to->n_packings += i == to->n_packings;
+    return VC_OK;
 }
 
-/* "<path of the module>.<tail>" */
-static const char *module_name(struct making *m, const char *weight, const char *tail)
+static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, size_t out)
 {
-    size_t n_path = 0;
+    struct safetensors_record *record = add_record(m, out);
 
-    (void)vc_name_is_module_weight(weight, &n_path);
-    return vc_arena_printf(m->ctx, &m->to->arena, "%.*s%s%s", (int)n_path, weight, n_path != 0 ? "." : "", tail);
+    record->name = laid->name;
+    record->dtype = vc_safetensors_dtype_name(laid->dtype);
+    record->n_dims = laid->n_dims;
+    record->shape = laid->shape;
+    record->n_bytes = laid->n_bytes;
+    record->packed = laid->packed;
+    record->constant = laid->constant;
+    return laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK;
 }
 
-static uint64_t *make_shape(struct making *m, uint64_t a, uint64_t b)
+/* The codes or a part of them, as the dialect has it. */
+static enum vc_status add_part(struct making *m, size_t index)
 {
-    uint64_t *shape = vc_arena_alloc(m->ctx, &m->to->arena, 2 * sizeof *shape);
+    struct vc_laying laying = {.ctx = m->ctx,
+                               .arena = &m->to->arena,
+                               .codes = &m->outs->tensors[m->owners[index].codes],
+                               .part = &m->outs->tensors[index],
+                               .role = m->owners[index].role};
+    enum vc_status status;
+    size_t i;
 
-    if (shape != NULL) {
-        shape[0] = a;
-        shape[1] = b;
+    VC_TRY(m->dialect->file->lay(&laying));
+    for (i = 0; i < laying.n; i++) {
+        VC_TRY(add_laid(m, &laying.laid[i], i == 0 ? index : VC_NO_TENSOR));
     }
-    return shape;
-}
-
-static enum vc_status add_codes(struct making *m, size_t index)
-{
-    const struct vc_out_tensor *out = &m->outs->tensors[index];
-    struct safetensors_record *record = add_record(m, index);
-    uint64_t row = out->shape[1];
-    enum vc_status status = VC_OK;
-
-    record->n_dims = 2;
-    if (m->dialect == &vc_dialect_bitsandbytes) {
-        record->name = out->name;
-        record->dtype = "I8";
-        record->shape = out->shape;
-        record->n_bytes = out->size_bytes;
-        return VC_OK;
-    }
-    record->name = module_name(m, out->name, "weight_packed");
-    VC_TRY_ALLOC(record->name);
-    record->dtype = "I32";
-    record->shape = make_shape(m, out->shape[0], safetensors_packed_row(row) / 4);
-    VC_TRY_ALLOC(record->shape);
-    record->packed_row = row;
-    if (!vc_mul_u64(out->shape[0], safetensors_packed_row(row), &record->n_bytes)) {
-        return vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", out->name);
-    }
-    m->to->any_packed = true;
-    if (row % 4 != 0 && (m->to->min_padded_row == 0 || row < m->to->min_padded_row)) {
-        m->to->min_padded_row = row;
-    }
-out:
-    return status;
-}
-
-/* The scales, and behind them the constant that goes with the module. */
-static enum vc_status add_scales(struct making *m, size_t index)
-{
-    const struct vc_out_tensor *out = &m->outs->tensors[index];
-    const struct vc_out_tensor *codes = &m->outs->tensors[m->scale_of[index]];
-    bool packed = m->dialect == &vc_dialect_compressed_tensors;
-    struct safetensors_record *record = add_record(m, index);
-    enum vc_status status = VC_OK;
-
-    record->name = module_name(m, codes->name, packed ? "weight_scale" : "SCB");
-    VC_TRY_ALLOC(record->name);
-    record->dtype = vc_safetensors_dtype_name(out->dtype);
-    record->n_dims = packed ? out->n_dims : 1;
-    record->shape = packed ? out->shape : codes->shape;
-    record->n_bytes = out->size_bytes;
-
-    record = add_record(m, VC_NO_TENSOR);
-    record->name = module_name(m, codes->name, packed ? "weight_shape" : "weight_format");
-    VC_TRY_ALLOC(record->name);
-    record->dtype = packed ? "I64" : "U8";
-    record->n_dims = packed ? 1 : 0;
-    record->shape = make_shape(m, 2, 0);
-    VC_TRY_ALLOC(record->shape);
-    record->n_bytes = packed ? 16 : 1;
-    vc_put_le64(record->constant, packed ? codes->shape[0] : 0);
-    vc_put_le64(record->constant + 8, packed ? codes->shape[1] : 0);
 out:
     return status;
 }
 
 /* ---- the whole ---- */
 
-static enum vc_status find_scales(struct making *m)
+/* Which outputs the dialect lays: its weights and their parts. */
+static enum vc_status find_owners(struct making *m)
 {
     size_t i;
+    unsigned k;
 
     for (i = 0; i < m->outs->n; i++) {
-        m->scale_of[i] = VC_NO_TENSOR;
+        m->owners[i].codes = VC_NO_TENSOR;
     }
     for (i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor *out = &m->outs->tensors[i];
@@ -197,16 +157,19 @@ static enum vc_status find_scales(struct making *m)
         }
         if (!is_codes(m, out)) {
             m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant.scheme != VC_SCHEME_NONE &&
-                             m->source->modules.kinds[out->source] != SAFETENSORS_PLAIN;
+                             m->source->finds.found[out->source].dialect != NULL;
             continue;
         }
-        if (!fits(m, out)) {
+        if (!m->dialect->file->fits(out)) {
             return vc_fail(m->ctx, VC_E_UNSUPPORTED,
                            "%s: is quantized in a way that the layout %s cannot hold; dequantize it first", out->name,
                            m->dialect->name);
         }
         m->to->told[i] = true;
-        m->scale_of[vc_quant_scale(&out->quant)] = i;
+        m->owners[i] = (struct owner){i, VC_PART_CODES};
+        for (k = 0; k < out->quant.n_parts; k++) {
+            m->owners[out->quant.parts[k].tensor] = (struct owner){i, out->quant.parts[k].role};
+        }
     }
     return VC_OK;
 }
@@ -249,18 +212,12 @@ static enum vc_status make_records(struct making *m)
     enum vc_status status;
     size_t i;
 
-    VC_TRY(find_scales(m));
+    VC_TRY(find_owners(m));
     for (i = 0; i < m->outs->n; i++) {
         if (m->outs->tensors[i].alias) {
             continue; /* the other name has the bytes */
         }
-        if (is_codes(m, &m->outs->tensors[i])) {
-            VC_TRY(add_codes(m, i));
-        } else if (m->scale_of[i] != VC_NO_TENSOR) {
-            VC_TRY(add_scales(m, i));
-        } else {
-            VC_TRY(add_as_is(m, i));
-        }
+        VC_TRY(m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i));
     }
     VC_TRY(check_names(m));
 out:
@@ -272,24 +229,24 @@ enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_o
                                            struct safetensors_records *out)
 {
     struct making m = {.ctx = ctx, .outs = outs, .source = source, .dialect = dialect, .to = out};
-    size_t most; /* every output, and a constant for each pair of codes and scales */
+    size_t n_most; /* every output, and what a dialect adds to each */
     enum vc_status status = VC_OK;
 
     *out = (struct safetensors_records){.n = 0};
-    if (!vc_add_size(outs->n, outs->n / 2, &most)) {
+    if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most)) {
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }
-    out->records = vc_calloc_array(ctx, VC_TAG_NAMES, most, sizeof *out->records);
+    out->records = vc_calloc_array(ctx, VC_TAG_NAMES, n_most, sizeof *out->records);
     VC_TRY_ALLOC(out->records);
     out->of_out = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->of_out);
     VC_TRY_ALLOC(out->of_out);
     out->told = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->told);
     VC_TRY_ALLOC(out->told);
-    m.scale_of = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *m.scale_of);
-    VC_TRY_ALLOC(m.scale_of);
+    m.owners = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *m.owners);
+    VC_TRY_ALLOC(m.owners);
     VC_TRY(make_records(&m));
 out:
-    vc_free(ctx, m.scale_of);
+    vc_free(ctx, m.owners);
     return status;
 }
 
@@ -300,4 +257,18 @@ void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_recor
     vc_free(ctx, records->told);
     vc_arena_release(ctx, &records->arena);
     *records = (struct safetensors_records){.n = 0};
+}
+
+size_t vc_safetensors_pack_bound(const struct safetensors_records *records, size_t n_bytes)
+{
+    size_t bound = 0;
+    size_t i;
+
+    for (i = 0; i < records->n_packings; i++) {
+        const struct vc_packed *packed = &records->packings[i];
+        size_t own = packed->packing->bound(packed, n_bytes);
+
+        bound = own > bound ? own : bound;
+    }
+    return bound;
 }

@@ -10,7 +10,6 @@
 #include "formats/formats.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/infolder.h"
-#include "formats/safetensors/safetensors_pack.h"
 
 /* ---- tensors ---- */
 
@@ -54,7 +53,7 @@ out:
     return status;
 }
 
-static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct safetensors_hint *out)
+static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out)
 {
     const struct safetensors *self = model->self;
     const char *path = self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
@@ -69,7 +68,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     bool described = false;
     size_t i;
 
-    VC_TRY(vc_safetensors_find_packed(ctx, model, get_hint, &self->modules));
+    VC_TRY(vc_search_packed(ctx, model, get_hint, &self->finds));
     for (i = 0; i < self->n_shards; i++) {
         struct safetensors_shard *shard = &self->shards[i];
 
@@ -86,33 +85,53 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     if (!described) {
         VC_TRY(vc_manifest_infer(ctx, model));
     }
-    VC_TRY(vc_safetensors_find_scaled(ctx, model, &self->modules));
+    VC_TRY(vc_search_codes(ctx, model, &self->finds));
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
 out:
     return status;
 }
 
-/* Codes out of packed rows. They are read into the place where they are wanted, as many packed bytes as fit, and taken
- * out there; the padding between them leaves room for more, so it takes a few reads where rows are padded. */
-static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t row,
-                                  uint64_t offset, void *dst, size_t n)
+/* The codes of a range whose packed bytes fit into `buffer`. */
+static enum vc_status read_runs(struct vc_ctx *ctx, const struct safetensors_shard *shard, uint64_t base,
+                                const struct vc_packed_place *place, unsigned char *buffer)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < place->n_runs; i++) {
+        VC_TRY(vc_infile_read(ctx, shard->file, base + place->offset + i * place->stride, buffer + i * place->run_bytes,
+                              place->run_bytes));
+    }
+out:
+    return status;
+}
+
+/* Codes of a packed tensor. Where they take as many bytes in the file as in memory they are read into their place and
+ * unpacked there; others come through a buffer, in parts that fit it. */
+static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t at,
+                                  void *dst, size_t n)
 {
     const struct safetensors_shard *shard = &self->shards[self->entries[tensor].shard];
+    const struct vc_packed *p = &self->finds.found[tensor].packed;
     uint64_t base = shard->data_offset + self->entries[tensor].offset;
+    unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
     unsigned char *to = dst;
     enum vc_status status = VC_OK;
 
     while (n != 0) {
-        uint64_t at = safetensors_packed_at(row, offset);
-        uint64_t end = safetensors_packed_at(row, offset + n - 1) + 1;
-        size_t n_packed = (size_t)vc_min_u64(end - at, n);
-        size_t got;
+        size_t part = n;
+        struct vc_packed_place place = p->packing->place(p, at, part);
+        bool in_place = p->bits == 8 && place.n_runs == 1 && place.run_bytes == part;
 
-        VC_TRY(vc_infile_read(ctx, shard->file, base + at, to, n_packed));
-        got = vc_safetensors_unpack(row, at, to, n_packed);
-        to += got;
-        offset += got;
-        n -= got;
+        while (!in_place && place.n_runs * place.run_bytes > sizeof buffer) {
+            part = (part + 1) / 2;
+            place = p->packing->place(p, at, part);
+        }
+        VC_TRY(read_runs(ctx, shard, base, &place, in_place ? to : buffer));
+        p->packing->unpack(p, at, part, in_place ? to : buffer, to);
+        to += part;
+        at += part;
+        n -= part;
     }
 out:
     return status;
@@ -125,7 +144,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
     const struct safetensors *self = model->self;
     const struct safetensors_entry *entry = &self->entries[tensor];
     const struct safetensors_shard *shard = &self->shards[entry->shard];
-    bool unpack = form == VC_FORM_VALUES && self->modules.kinds[tensor] == SAFETENSORS_PACKED;
+    bool unpack = form == VC_FORM_VALUES && self->finds.found[tensor].packed.packing != NULL;
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
     enum vc_status status = VC_OK;
 
@@ -134,7 +153,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry->name);
     }
     if (unpack) {
-        VC_TRY(read_packed(ctx, self, tensor, model->tensors[tensor].shape[1], offset, dst, n_bytes));
+        VC_TRY(read_packed(ctx, self, tensor, offset, dst, n_bytes));
         return VC_OK;
     }
     VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry->offset + offset, dst, n_bytes));
@@ -164,7 +183,7 @@ static void safetensors_close(struct vc_model *model)
     vc_free(ctx, self->entries);
     vc_infolder_close(ctx, self->folder);
     vc_free(ctx, model->inputs);
-    vc_safetensors_modules_release(ctx, &self->modules);
+    vc_finds_release(ctx, &self->finds);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);
     vc_free(ctx, model->io);

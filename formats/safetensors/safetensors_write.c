@@ -18,7 +18,6 @@
 #include "formats/safetensors/safetensors_carry.h"
 #include "formats/safetensors/safetensors_files.h"
 #include "formats/safetensors/safetensors_outs.h"
-#include "formats/safetensors/safetensors_pack.h"
 
 struct safetensors_sink {
     struct vc_outfile *file;     /* a single file that is written */
@@ -111,8 +110,9 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
     if (self->carrying) {
         VC_TRY(vc_safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
     }
-    if (sink->dialect == &vc_dialect_compressed_tensors) {
-        VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, &self->carry.arena, &joined));
+    if (sink->dialect->file != NULL && sink->dialect->file->joined_by != NULL) {
+        VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, sink->dialect->file->joined_by,
+                              &self->carry.arena, &joined));
     }
     VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
     VC_TRY(add_note(ctx, self, self->files.note, &sink->note));
@@ -172,20 +172,21 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct safetensors_sink *self = sink->self;
 
-    return self->records.any_packed ? vc_safetensors_pack_bound(self->records.min_padded_row, n_bytes) : 0;
+    return vc_safetensors_pack_bound(&self->records, n_bytes);
 }
 
 static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct safetensors_sink *self = sink->self;
     const struct safetensors_record *record = &self->records.records[self->records.of_out[packet->out]];
-    uint64_t offset = packet->offset;
+    const struct vc_packed *p = &record->packed;
+    struct vc_packed_place place;
 
     (void)ctx;
-    if (record->packed_row != 0) {
-        packet->offset = safetensors_packed_at(record->packed_row, offset);
-        packet->n_bytes =
-            vc_safetensors_pack(record->packed_row, offset, packet->data, packet->n_plain, packet->buffer);
+    if (p->packing != NULL) {
+        place = p->packing->place(p, packet->offset, packet->n_plain);
+        p->packing->pack(p, packet->offset, packet->data, packet->n_plain, packet->buffer);
+        packet->n_bytes = place.n_runs * place.run_bytes;
         packet->data = packet->buffer;
     }
     return VC_OK;
@@ -204,8 +205,21 @@ static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, s
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct safetensors_sink *self = sink->self;
+    size_t record = self->records.of_out[packet->out];
+    const struct vc_packed *p = &self->records.records[record].packed;
+    struct vc_packed_place place = {.offset = packet->offset, .run_bytes = packet->n_bytes, .n_runs = 1};
+    const unsigned char *data = packet->data;
+    enum vc_status status = VC_OK;
+    size_t i;
 
-    return store(ctx, self, self->records.of_out[packet->out], packet->offset, packet->data, packet->n_bytes);
+    if (p->packing != NULL) {
+        place = p->packing->place(p, packet->offset, packet->n_plain);
+    }
+    for (i = 0; i < place.n_runs; i++) {
+        VC_TRY(store(ctx, self, record, place.offset + i * place.stride, data + i * place.run_bytes, place.run_bytes));
+    }
+out:
+    return status;
 }
 
 /* What no output brings: shapes and the like. */
@@ -348,10 +362,10 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensor
     if (asked != NULL) {
         return VC_OK;
     }
-    *dialect = source != NULL ? source->modules.dialect : &vc_dialect_plain;
+    *dialect = source != NULL ? source->finds.dialect : &vc_dialect_plain;
     if (source != NULL && *dialect == &vc_dialect_plain && self->in_folder && source->folder != NULL) {
         VC_TRY(vc_safetensors_carry_takes_int8(ctx, source->folder, &takes));
-        *dialect = takes ? &vc_dialect_compressed_tensors : &vc_dialect_plain;
+        *dialect = takes ? vc_dialect_usual_in_folders() : &vc_dialect_plain;
     }
 out:
     return status;

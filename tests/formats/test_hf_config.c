@@ -339,7 +339,7 @@ static void test_refused(void **state)
 static void expect_hint(const char *text, uint64_t num_bits, uint64_t group_size)
 {
     struct vc_ctx *ctx = test_ctx();
-    struct safetensors_hint hint;
+    struct vc_dialect_hint hint;
 
     assert_int_equal(vc_hf_config_hint(ctx, text, strlen(text), &hint), VC_OK);
     assert_int_equal(hint.num_bits, num_bits);

@@ -1,6 +1,5 @@
-/* test_layouts.c - int8 as compressed-tensors and bitsandbytes have it: bytes of packed rows by any range, files
- * written and read back, carried through other formats, left alone where something is missing, refused where it
- * contradicts. */
+/* test_layouts.c - int8 as compressed-tensors and bitsandbytes have it: files written and read back, carried through
+ * other formats, left alone where something is missing, refused where it contradicts. */
 #include "formats_test.h"
 
 #include <stdlib.h>
@@ -9,82 +8,7 @@
 #include <vcompress/quantize.h>
 
 #include "core/base/checked.h"
-#include "formats/safetensors/safetensors_pack.h"
 #include "kernels/arith.h"
-
-/* ---- packed rows ---- */
-
-enum { MOST_ROWS = 4, MOST_ROW = 13, MOST = MOST_ROWS * 16 };
-
-/* The definition, one byte at a time. */
-static size_t pack_all(unsigned row, const signed char *codes, unsigned char *packed)
-{
-    size_t n = 0;
-    unsigned r;
-    unsigned c;
-
-    for (r = 0; r < MOST_ROWS; r++) {
-        for (c = 0; c < row; c++) {
-            packed[n++] = (unsigned char)(codes[r * row + c] + 128);
-        }
-        while (n % 4 != 0) {
-            packed[n++] = 0;
-        }
-    }
-    return n;
-}
-
-static void test_pack_ranges(void **state)
-{
-    signed char codes[MOST_ROWS * MOST_ROW];
-    unsigned char want[MOST];
-    unsigned row;
-    size_t i;
-
-    (void)state;
-    for (i = 0; i < sizeof codes; i++) {
-        codes[i] = (signed char)(i * 37 + 5 - 128);
-    }
-    for (row = 1; row <= MOST_ROW; row++) {
-        size_t n_codes = (size_t)MOST_ROWS * row;
-        size_t n_packed = pack_all(row, codes, want);
-        size_t from;
-        size_t to;
-
-        assert_int_equal(n_packed, MOST_ROWS * safetensors_packed_row(row));
-        for (from = 0; from < n_codes; from++) {
-            for (to = from + 1; to <= n_codes; to++) {
-                unsigned char got[MOST + 8];
-                uint64_t at = safetensors_packed_at(row, from);
-                size_t n;
-
-                memset(got, 0xee, sizeof got);
-                n = vc_safetensors_pack(row, from, codes + from, to - from, got);
-                assert_true(n <= vc_safetensors_pack_bound(row % 4 == 0 ? 0 : row, to - from));
-                assert_memory_equal(got, want + at, n);
-                assert_int_equal(got[n], 0xee);
-                /* What ends a row ends it whole; what follows begins where this ended. */
-                assert_int_equal(at + n, to == n_codes ? n_packed : safetensors_packed_at(row, to));
-            }
-        }
-        for (from = 0; from < n_packed; from++) {
-            for (to = from + 1; to <= n_packed; to++) {
-                unsigned char got[MOST];
-                size_t n = 0;
-                size_t n_got;
-
-                memcpy(got, want + from, to - from);
-                n_got = vc_safetensors_unpack(row, from, got, to - from);
-                for (i = from; i < to; i++) {
-                    if (i % safetensors_packed_row(row) < row) {
-                        assert_int_equal(got[n++], want[i] ^ 0x80);
-                    }
-                }
-                assert_int_equal(n_got, n);
-            }
-        }
-    }
-}
 
 /* ---- files ---- */
 
@@ -740,10 +664,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pack_ranges), cmocka_unit_test(test_compressed_tensors),
-        cmocka_unit_test(test_groups),      cmocka_unit_test(test_bitsandbytes),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_parts_of_i8), cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_compressed_tensors),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_bitsandbytes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts_of_i8),
+        cmocka_unit_test(test_cuts_and_flips),
         cmocka_unit_test(test_allocations),
     };
 

@@ -1,6 +1,6 @@
 /* check_names.c - see check_names.h. Names alone are weak evidence: what must be wrong is an error, what is unusual a
  * warning. */
-#include "formats/huggingface/check_names.h"
+#include "formats/dialects/check_names.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
-#include "formats/safetensors/safetensors_modules.h"
+#include "formats/dialects/packing.h"
 
 struct names {
     struct vc_ctx *ctx;
@@ -72,7 +72,7 @@ static enum vc_status check_shape(const struct names *names, const struct vc_ten
     }
     n_rows = vc_le64(stated);
     row = vc_le64(stated + 8);
-    while (bits <= 8 && row <= INT64_MAX && !vc_safetensors_words_fit(row, bits, t->shape[1])) {
+    while (bits <= 8 && row <= INT64_MAX && !vc_packing_words_fit(row, bits, t->shape[1])) {
         bits++;
     }
     if (n_rows != t->shape[0] || row > INT64_MAX || bits > 8) {

@@ -1,0 +1,19 @@
+/* compressed_tensors.h - what writing and reading of compressed-tensors share. */
+#ifndef VC_FORMATS_COMPRESSED_TENSORS_H
+#define VC_FORMATS_COMPRESSED_TENSORS_H
+
+#include "formats/dialects/search.h"
+
+/* What the parts are called in place of "weight". */
+#define VC_CT_PACKED "weight_packed"
+#define VC_CT_SCALE  "weight_scale"
+#define VC_CT_SHAPE  "weight_shape"
+
+/* 8 bits a code, stored without sign, in words along the rows. */
+struct vc_packed vc_ct_packed(uint64_t n_rows, uint64_t row);
+
+/* struct vc_dialect_file has what they do. */
+enum vc_status vc_ct_find_packed(struct vc_search *search, size_t tensor, bool *found);
+enum vc_status vc_ct_find_codes(struct vc_search *search, size_t tensor, bool *found);
+
+#endif

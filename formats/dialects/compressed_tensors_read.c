@@ -1,0 +1,191 @@
+/* compressed_tensors_read.c - finds int8 weights of compressed-tensors in a model.
+ *
+ *     pack-quantized   m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape: shown as m.weight i8 [out, in]
+ *     int-quantized    m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not written
+ *
+ * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
+ * type, zero points packed along the other axis, other numbers of bits. Parts that are all there and contradict each
+ * other are damage, and so is a module with two weights. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/dialects/compressed_tensors.h"
+#include "formats/dialects/manifest_internal.h"
+
+/* One packed weight, while it is looked at. */
+struct looking {
+    size_t codes, scale, shape;
+    uint64_t n_rows, row;
+    struct vc_quant quant;
+};
+
+static bool is_scale_type(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+/* ---- packed ---- */
+
+/* The shape that the values of m.weight_shape state, against the packed array. *is_int8: it can only be 8 bits. */
+static enum vc_status check_shape(struct vc_search *s, struct looking *l, bool *is_int8)
+{
+    const struct vc_tensor *codes = &s->model->tensors[l->codes];
+    unsigned char stated[16];
+    unsigned bits = 1;
+    enum vc_status status;
+
+    *is_int8 = false;
+    VC_TRY(vc_source_read_any(s->ctx, s->model, l->shape, VC_FORM_VALUES, 0, stated, sizeof stated));
+    l->n_rows = vc_le64(stated);
+    l->row = vc_le64(stated + 8);
+    while (bits <= 8 && l->row <= INT64_MAX && !vc_packing_words_fit(l->row, bits, codes->shape[1])) {
+        bits++;
+    }
+    if (l->n_rows != codes->shape[0] || l->row > INT64_MAX || bits > 8) {
+        return vc_fail(s->ctx, VC_E_FORMAT,
+                       "%s: has shape [%" PRIu64 ", %" PRIu64 "], which does not fit [%" PRId64 ", %" PRId64
+                       "], the values of '%s'",
+                       codes->name, codes->shape[0], codes->shape[1], (int64_t)l->n_rows, (int64_t)l->row,
+                       s->model->tensors[l->shape].name);
+    }
+    if (l->row == 0 || !vc_packing_words_fit(l->row, 8, codes->shape[1])) {
+        return VC_OK;
+    }
+    if (vc_packing_words_fit(l->row, 4, codes->shape[1])) { /* one word each way */
+        VC_TRY(vc_search_hint(s));
+        *is_int8 = s->hint.num_bits == 8;
+        return VC_OK;
+    }
+    *is_int8 = true;
+out:
+    return status;
+}
+
+/* Whether the parts are there and of the types that 8 bits have; anything else beside them means another scheme. */
+static bool has_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
+{
+    const struct vc_tensor *tensors = s->model->tensors;
+    const struct vc_tensor *t = &tensors[l->codes];
+
+    return t->dtype == VC_DTYPE_I32 && t->n_dims == 2 && l->scale != VC_NO_TENSOR && l->shape != VC_NO_TENSOR &&
+           is_scale_type(tensors[l->scale].dtype) && tensors[l->shape].dtype == VC_DTYPE_I64 &&
+           tensors[l->shape].n_elems == 2 && !vc_search_has(s, t->name, n_name, "_zero_point") &&
+           !vc_search_has(s, t->name, n_name, "_g_idx") && !vc_search_has(s, t->name, n_name, "_global_scale");
+}
+
+/* n_name: length of the name of the weight, at the start of that of the codes. */
+static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_name, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[l->codes];
+    bool sure = false;
+    enum vc_status status = VC_OK;
+
+    if (vc_search_has(s, t->name, n_name, "")) {
+        status = vc_fail(s->ctx, VC_E_FORMAT, "%s: the same module has a '%s', too", t->name, s->buffer);
+        return vc_collect(s->ctx, status, "twice", t->name);
+    }
+    l->scale = vc_search_find(s, t->name, n_name, "_scale");
+    l->shape = vc_search_find(s, t->name, n_name, "_shape");
+    if (!has_parts(s, l, n_name)) {
+        return VC_OK;
+    }
+    VC_TRY(check_shape(s, l, &sure));
+    if (!sure) {
+        return VC_OK;
+    }
+    l->quant = (struct vc_quant){
+        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = s->model->tensors[l->scale].dtype};
+    vc_quant_set(&l->quant, VC_PART_SCALE, l->scale);
+    VC_TRY(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
+    if (!*found && l->quant.granularity != VC_GRANULARITY_GROUP) {
+        return vc_fail(s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
+                       t->name, s->model->tensors[l->scale].name, l->n_rows);
+    }
+out:
+    return status;
+}
+
+static bool is_packed_name(const char *name)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(VC_CT_PACKED);
+
+    return n >= k && strcmp(name + n - k, VC_CT_PACKED) == 0 && (n == k || name[n - k - 1] == '.');
+}
+
+enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found)
+{
+    struct looking l = {.codes = tensor};
+    struct vc_packed packed;
+    size_t n_name;
+    enum vc_status status = VC_OK;
+
+    if (!is_packed_name(s->model->tensors[tensor].name)) {
+        return VC_OK;
+    }
+    n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
+    VC_TRY(look_at(s, &l, n_name, found));
+    if (*found) {
+        packed = vc_ct_packed(l.n_rows, l.row);
+        VC_TRY(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
+        s->model->tensors[l.shape].companion_of = tensor;
+    }
+out:
+    return status;
+}
+
+/* ---- plain i8 with scales ---- */
+
+/* What loaders keep beside a weight of 8 bits for its inputs goes with it. */
+static void claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
+{
+    static const char *const tails[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point"};
+    size_t i;
+
+    for (i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        size_t part = vc_search_find(s, s->model->tensors[codes].name, n_stem, tails[i]);
+
+        if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {
+            s->model->tensors[part].companion_of = codes;
+        }
+    }
+}
+
+/* Zero points that are there have to be of the type of the codes and the shape of the scales. */
+static bool is_zero_point(const struct vc_search *s, size_t zero, size_t scale)
+{
+    return s->model->tensors[zero].dtype == VC_DTYPE_I8 && vc_search_is_free(s, zero) &&
+           vc_manifest_same_shape(&s->model->tensors[scale], &s->model->tensors[zero]);
+}
+
+enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    struct vc_quant quant = {.scheme = VC_SCHEME_INT8};
+    size_t n, n_stem, scale, zero;
+    enum vc_status status = VC_OK;
+
+    if (!vc_search_is_codes(s, codes, &n_stem)) {
+        return VC_OK;
+    }
+    n = strlen(t->name);
+    scale = vc_search_find(s, t->name, n, "_scale");
+    zero = vc_search_find(s, t->name, n, "_zero_point");
+    if (scale == VC_NO_TENSOR || !is_scale_type(s->model->tensors[scale].dtype) || !vc_search_is_free(s, scale) ||
+        vc_search_has(s, t->name, n, "_g_idx") || (zero != VC_NO_TENSOR && !is_zero_point(s, zero, scale))) {
+        return VC_OK;
+    }
+    quant.symmetric = zero == VC_NO_TENSOR;
+    quant.source_dtype = s->model->tensors[scale].dtype;
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
+    VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
+    if (*found) {
+        VC_TRY(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, false));
+        claim_inputs(s, codes, n_stem);
+    }
+out:
+    return status;
+}

@@ -1,0 +1,33 @@
+/* config_member.h - what the configurations of several dialects have in common: lists of modules, by name. */
+#ifndef VC_FORMATS_CONFIG_MEMBER_H
+#define VC_FORMATS_CONFIG_MEMBER_H
+
+#include "core/base/text.h"
+#include "core/run/sink.h"
+
+/* An output of the job, this worker's or another's. */
+struct vc_config_weight {
+    const struct vc_out_tensor *out;
+    bool told; /* codes whose name and neighbours say how they are quantized; the configuration has to speak of them */
+};
+
+/* What a configuration is written from. */
+struct vc_config_weights {
+    size_t n;
+    const struct vc_config_weight *weights; /* all outputs, in the order of the source */
+    size_t n_groups;
+    const struct vc_quant *groups; /* the ways in which the told ones share their scales */
+};
+
+/* Two weights of one group. */
+bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b);
+
+/* Adds a JSON list of the modules whose weights are codes of that group. */
+void vc_config_add_modules(const struct vc_config_weights *weights, const struct vc_quant *group, struct vc_text *text);
+
+/* Adds a JSON list of the linear layers that are not codes, as far as names and shapes tell (a name too many does no
+ * harm, one too few makes the loader look for codes); and the head of a model that has it tied to its embedding, which
+ * no tensor tells of. */
+void vc_config_add_ignored(const struct vc_config_weights *weights, struct vc_text *text);
+
+#endif

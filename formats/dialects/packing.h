@@ -1,0 +1,65 @@
+/* packing.h - codes of a weight as a loader packs them, by ranges.
+ *
+ * In a job a code is one byte (int8, whatever its number of bits), row by row. In a file several codes may share a
+ * word, rows may be padded, and rows may have become columns:
+ *
+ *     job            row of [out, in]     q0 q1 q2 q3 q4                              a byte each
+ *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
+ *     along columns  GPTQ                 word [k, n] has codes 8k..8k+7 of row n     [in/8, out], 4 bits a code
+ *
+ * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns. */
+#ifndef VC_FORMATS_PACKING_H
+#define VC_FORMATS_PACKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vc_packing;
+
+/* A packed weight. */
+struct vc_packed {
+    const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
+    unsigned bits;                    /* of a code, 1 to 8 */
+    unsigned offset;                  /* what is added to a code: 2^(bits-1) where the stored ones have no sign */
+    uint64_t n_rows, row;             /* shape of the weight, in codes; row > 0 */
+};
+
+/* Where a range of codes lies in the packed array: n_runs runs of run_bytes, each stride bytes behind the one before.
+ */
+struct vc_packed_place {
+    uint64_t offset; /* of the first run */
+    uint64_t stride;
+    size_t run_bytes, n_runs;
+};
+
+/* The operations of one kind of packing. Ranges are `n` codes from number `at` on. What a job writes comes in tiles: a
+ * run of whole rows, or a piece of one row that begins at a multiple of VC_TILE_ELEMS. */
+struct vc_packing {
+    /* Bytes of the whole array; false: more than 2^64. */
+    bool (*size)(const struct vc_packed *p, uint64_t *n_bytes);
+
+    /* Bytes of any n codes, at most. Of two packed weights, the one that needs more for many codes needs no less for
+     * few, so that the larger one can be asked for both. */
+    size_t (*bound)(const struct vc_packed *p, size_t n);
+
+    /* The padding of rows that end within the range belongs to it. n > 0. */
+    struct vc_packed_place (*place)(const struct vc_packed *p, uint64_t at, size_t n);
+
+    /* Packs a tile: the runs of place(), one behind the other. */
+    void (*pack)(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed);
+
+    /* Takes codes out of the runs of place(), for any range. `packed` may be `codes` where place() is one run that is
+     * no longer than n bytes and a code has 8 bits. */
+    void (*unpack)(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes);
+};
+
+/* Codes side by side along the rows from the lowest bit on, also over the borders of words; each row filled up with
+ * zeros to whole little-endian words of 32 bits. */
+extern const struct vc_packing vc_packing_rows;
+
+/* Whether rows of that length make so many words of packed codes: as vc_packing_rows has it, or with whole codes in
+ * each word, as older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */
+bool vc_packing_words_fit(uint64_t row, unsigned bits, uint64_t n_words);
+
+#endif

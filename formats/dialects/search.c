@@ -1,0 +1,234 @@
+/* search.c - see search.h. */
+#include "formats/dialects/search.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/model/names.h"
+#include "formats/dialects/manifest_internal.h"
+
+/* ---- for the rows: questions ---- */
+
+size_t vc_search_find(const struct vc_search *search, const char *stem, size_t n, const char *tail)
+{
+    memcpy(search->buffer, stem, n);
+    memcpy(search->buffer + n, tail, strlen(tail) + 1);
+    return vc_model_find(search->model, search->buffer);
+}
+
+bool vc_search_has(const struct vc_search *search, const char *stem, size_t n, const char *tail)
+{
+    return vc_search_find(search, stem, n, tail) != VC_NO_TENSOR;
+}
+
+bool vc_search_is_free(const struct vc_search *search, size_t tensor)
+{
+    const struct vc_tensor *t = &search->model->tensors[tensor];
+
+    return t->companion_of == VC_NO_TENSOR && t->quant == NULL;
+}
+
+bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem)
+{
+    const struct vc_tensor *t = &search->model->tensors[tensor];
+    size_t n_path;
+
+    if (t->dtype != VC_DTYPE_I8 || t->n_dims != 2 || t->n_elems == 0 || !vc_search_is_free(search, tensor) ||
+        !vc_name_is_module_weight(t->name, &n_path)) {
+        return false;
+    }
+    *n_stem = strlen(t->name) - strlen("weight");
+    return true;
+}
+
+enum vc_status vc_search_hint(struct vc_search *search)
+{
+    enum vc_status status = VC_OK;
+
+    if (!search->asked && search->ask != NULL) {
+        VC_TRY(search->ask(search->ctx, search->model, &search->hint));
+    }
+    search->asked = true;
+out:
+    return status;
+}
+
+static bool group_fits(uint64_t row, uint64_t n_groups, uint64_t group)
+{
+    return group != 0 && vc_ceil_div_u64(row, group) == n_groups;
+}
+
+/* Group size for rows of that length: what divides them, else what the configuration says. 0: not certain. */
+static enum vc_status find_group(struct vc_search *search, uint64_t row, uint64_t n_groups, uint64_t *group)
+{
+    enum vc_status status = VC_OK;
+
+    *group = row % n_groups == 0 ? row / n_groups : 0;
+    if (*group == 0) {
+        VC_TRY(vc_search_hint(search));
+        *group = group_fits(row, n_groups, search->hint.group_size) ? search->hint.group_size : 0;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows,
+                                     uint64_t row, struct vc_quant *quant, bool *sure)
+{
+    uint64_t n_groups = scale->n_dims == 2 ? scale->shape[1] : 0;
+    bool by_rows = scale->n_dims == 2 && scale->shape[0] == n_rows;
+    enum vc_status status = VC_OK;
+
+    *sure = true;
+    quant->axis = 0;
+    if (by_rows && n_groups == 1) {
+        quant->granularity = VC_GRANULARITY_CHANNEL;
+    } else if (scale->n_elems == 1) {
+        quant->granularity = VC_GRANULARITY_TENSOR;
+    } else if (by_rows && n_groups >= 2 && n_groups <= row) {
+        quant->granularity = VC_GRANULARITY_GROUP;
+        VC_TRY(find_group(search, row, n_groups, &quant->group_size));
+        *sure = quant->group_size != 0;
+    } else {
+        *sure = false;
+    }
+out:
+    return status;
+}
+
+/* ---- for the rows: answers ---- */
+
+enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
+                                const struct vc_quant *quant, bool as_written)
+{
+    struct vc_finds *out = search->out;
+
+    out->found[tensor].dialect = dialect;
+    out->dialect = as_written && out->dialect == &vc_dialect_plain ? dialect : out->dialect;
+    return vc_manifest_attach(search->ctx, search->model, tensor, quant);
+}
+
+enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
+                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name)
+{
+    struct vc_tensor *t = &search->model->tensors[tensor];
+    uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(shape);
+    shape[0] = packed->n_rows;
+    shape[1] = packed->row;
+    t->dtype = VC_DTYPE_I8;
+    t->shape = shape;
+    t->n_elems = packed->n_rows * packed->row;
+    t->size_bytes = t->n_elems;
+    search->out->found[tensor].packed = *packed;
+    search->out->found[tensor].n_name = n_name;
+    search->any_packed = true;
+    VC_TRY(vc_search_attach(search, tensor, dialect, quant, true));
+out:
+    return status;
+}
+
+/* ---- for readers ---- */
+
+static enum vc_status make_buffer(struct vc_search *search)
+{
+    size_t longest = 0;
+    size_t i;
+
+    for (i = 0; i < search->model->n_tensors; i++) {
+        size_t n = strlen(search->model->tensors[i].name);
+
+        longest = n > longest ? n : longest;
+    }
+    search->buffer = vc_alloc(search->ctx, VC_TAG_NAMES, longest + 32);
+    return search->buffer != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* Asks the rows about every tensor, the last row first. */
+static enum vc_status ask_rows(struct vc_search *search, bool packed)
+{
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+    size_t k;
+
+    while (vc_dialect_row(n) != NULL) {
+        n++;
+    }
+    for (i = 0; i < search->model->n_tensors; i++) {
+        bool found = false;
+
+        for (k = n; k-- > 0 && !found;) {
+            const struct vc_dialect_file *file = vc_dialect_row(k)->file;
+            enum vc_status (*find)(struct vc_search * search, size_t tensor, bool *found) = file == NULL ? NULL
+                                                                                            : packed ? file->find_packed
+                                                                                                     : file->find_codes;
+
+            if (find != NULL) {
+                status = find(search, i, &found);
+                VC_TRY(vc_collect(search->ctx, status, "parts", search->model->tensors[i].name));
+            }
+        }
+    }
+out:
+    return status;
+}
+
+/* Packed codes get their names when all have been found, since names are looked up meanwhile. */
+static enum vc_status rename_packed(struct vc_search *search)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < search->model->n_tensors; i++) {
+        struct vc_tensor *t = &search->model->tensors[i];
+        size_t n_name = search->out->found[i].n_name;
+
+        if (n_name != 0) {
+            t->name = vc_arena_printf(search->ctx, &search->out->arena, "%.*s", (int)n_name, t->name);
+            VC_TRY_ALLOC(t->name);
+        }
+    }
+    VC_TRY(vc_model_index_names(search->ctx, search->model));
+out:
+    return status;
+}
+
+enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out)
+{
+    struct vc_search search = {.ctx = ctx, .model = model, .out = out, .ask = hint};
+    enum vc_status status = VC_OK;
+
+    out->dialect = &vc_dialect_plain;
+    out->found = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *out->found);
+    VC_TRY_ALLOC(out->found);
+    VC_TRY(make_buffer(&search));
+    VC_TRY(ask_rows(&search, true));
+    if (search.any_packed) {
+        VC_TRY(rename_packed(&search));
+    }
+out:
+    vc_free(ctx, search.buffer);
+    return status;
+}
+
+enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struct vc_finds *out)
+{
+    struct vc_search search = {.ctx = ctx, .model = model, .out = out};
+    enum vc_status status;
+
+    VC_TRY(make_buffer(&search));
+    VC_TRY(ask_rows(&search, false));
+out:
+    vc_free(ctx, search.buffer);
+    return status;
+}
+
+void vc_finds_release(struct vc_ctx *ctx, struct vc_finds *finds)
+{
+    vc_free(ctx, finds->found);
+    vc_arena_release(ctx, &finds->arena);
+}

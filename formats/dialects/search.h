@@ -1,0 +1,80 @@
+/* search.h - finds the weights of dialects in a model that has been read, by the names, types and shapes of its
+ * tensors: int8 weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left alone.
+ *
+ * The format's reader calls the first half; the rows of the table are called back and use the second. */
+#ifndef VC_FORMATS_SEARCH_H
+#define VC_FORMATS_SEARCH_H
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+#include "formats/dialects/dialects.h"
+
+/* How a tensor of the model lies in the file. */
+struct vc_found {
+    const struct vc_dialect *dialect; /* NULL: it is no quantized weight, or one of our own */
+    struct vc_packed packed;          /* packing NULL: the codes lie as they are */
+    size_t n_name;                    /* of packed codes: their name in the model is so much of that in the file */
+};
+
+struct vc_finds {
+    struct vc_arena arena;            /* names and shapes that are not the file's */
+    struct vc_found *found;           /* by tensor */
+    const struct vc_dialect *dialect; /* that of the weights found, which a copy of the model is written in; plain where
+                                         there are none, or only such that are read and not written */
+};
+
+/* Says what the configuration beside the model says. */
+typedef enum vc_status vc_hint_fn(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out);
+
+/* The model has its tensors and their names sorted, ops->read works. Packed weights become tensors of type i8 with the
+ * name and shape of the weight, their other parts its companions. `hint` is asked at most once, when it is needed; it
+ * may be NULL. VC_E_FORMAT for parts that contradict each other. Release `out` in any case. */
+enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out);
+
+/* To be called once the manifest has been applied: integers that nothing has been said about yet. */
+enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struct vc_finds *out);
+
+void vc_finds_release(struct vc_ctx *ctx, struct vc_finds *finds);
+
+/* ---- for the rows ---- */
+
+struct vc_search {
+    struct vc_ctx *ctx;
+    struct vc_model *model;
+    struct vc_finds *out;
+    vc_hint_fn *ask;
+    bool asked;
+    struct vc_dialect_hint hint; /* vc_search_hint fills it */
+    char *buffer;                /* the name that was looked up last */
+    bool any_packed;
+};
+
+enum vc_status vc_search_hint(struct vc_search *search);
+
+/* The tensor <first n characters of stem><tail>, or VC_NO_TENSOR. Its name is search->buffer then. */
+size_t vc_search_find(const struct vc_search *search, const char *stem, size_t n, const char *tail);
+bool vc_search_has(const struct vc_search *search, const char *stem, size_t n, const char *tail);
+
+/* Not a part of a weight yet. */
+bool vc_search_is_free(const struct vc_search *search, size_t tensor);
+
+/* A matrix of i8 that is the weight of a module and that nothing has been said about; *n_stem is the length of its name
+ * up to where "weight" begins. */
+bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem);
+
+/* Fills granularity, axis and group size of *quant from the shape of the scales of a weight of n_rows rows; *sure is
+ * false where it allows none, or more than one. */
+enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows,
+                                     uint64_t row, struct vc_quant *quant, bool *sure);
+
+/* The tensor is a weight of that dialect, whose parts are those that quant names. as_written: copies of the model are
+ * written in the dialect; false for a form of it that is read only. */
+enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
+                                const struct vc_quant *quant, bool as_written);
+
+/* The same for packed codes: the tensor is shown as i8 [packed->n_rows, packed->row] and gets the first n_name
+ * characters of its name for a name. The caller knows that there are as many codes in it. */
+enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
+                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
+
+#endif

@@ -1,0 +1,343 @@
+/* test_dialects.c - the table of dialects: what each row refuses, leaves out and stores, and how its codes are packed.
+ * The files that come of it are test_layouts.c's. */
+#include "formats_test.h"
+
+#include <stdlib.h>
+
+#include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
+
+/* ---- packing ---- */
+
+enum { N_ROWS = 4, MOST_ROW = 41, MOST = N_ROWS * 44 };
+
+/* The definition, one bit at a time. Returns the bytes of all rows. */
+static size_t pack_all(const struct vc_packed *p, const unsigned char *codes, unsigned char *packed)
+{
+    size_t n_row = (size_t)((p->row * p->bits + 31) / 32 * 4);
+    uint64_t r, c;
+    unsigned b;
+
+    memset(packed, 0, MOST);
+    for (r = 0; r < N_ROWS; r++) {
+        for (c = 0; c < p->row; c++) {
+            unsigned stored = (codes[r * p->row + c] + p->offset) % (1u << p->bits);
+
+            for (b = 0; b < p->bits; b++) {
+                uint64_t bit = c * p->bits + b;
+
+                packed[r * n_row + bit / 8] |= (unsigned char)((stored >> b & 1) << bit % 8);
+            }
+        }
+    }
+    return N_ROWS * n_row;
+}
+
+/* A range that begins where a byte does is packed to the bytes of its place, and to no more; any range is unpacked. */
+static void check_range(const struct vc_packed *p, const unsigned char *codes, const unsigned char *want, uint64_t from,
+                        uint64_t to)
+{
+    size_t n = (size_t)(to - from);
+    struct vc_packed_place place = p->packing->place(p, from, n);
+    unsigned char got[MOST + 8];
+    unsigned char back[N_ROWS * MOST_ROW + 1];
+
+    assert_int_equal(place.n_runs, 1);
+    memset(back, 0xee, sizeof back);
+    p->packing->unpack(p, from, n, want + place.offset, back);
+    assert_memory_equal(back, codes + from, n);
+    assert_int_equal(back[n], 0xee);
+    if (from % p->row * p->bits % 8 != 0 || (to % p->row * p->bits % 8 != 0)) {
+        return;
+    }
+    memset(got, 0xee, sizeof got);
+    p->packing->pack(p, from, codes + from, n, got);
+    assert_memory_equal(got, want + place.offset, place.run_bytes);
+    assert_int_equal(got[place.run_bytes], 0xee);
+    assert_true(place.run_bytes <= p->packing->bound(p, n));
+}
+
+static void check_rows(struct vc_packed p)
+{
+    unsigned char codes[N_ROWS * MOST_ROW];
+    unsigned char want[MOST];
+    uint64_t n_codes = N_ROWS * p.row;
+    uint64_t n_bytes = 0;
+    uint64_t from, to;
+    size_t i;
+
+    for (i = 0; i < n_codes; i++) {
+        unsigned stored = (unsigned)(i * 37 + 5) % (1u << p.bits);
+
+        codes[i] = (unsigned char)(stored - p.offset);
+    }
+    assert_true(p.packing->size(&p, &n_bytes));
+    assert_int_equal(n_bytes, pack_all(&p, codes, want));
+    for (from = 0; from < n_codes; from++) {
+        for (to = from + 1; to <= n_codes; to++) {
+            check_range(&p, codes, want, from, to);
+        }
+    }
+}
+
+static void test_ranges(void **state)
+{
+    unsigned bits;
+    uint64_t row;
+
+    (void)state;
+    for (bits = 1; bits <= 8; bits++) {
+        for (row = 1; row <= MOST_ROW; row++) {
+            unsigned half = 1u << (bits - 1);
+
+            check_rows((struct vc_packed){&vc_packing_rows, bits, half, N_ROWS, row});
+            check_rows((struct vc_packed){&vc_packing_rows, bits, 0, N_ROWS, row});
+        }
+    }
+}
+
+/* Words of 20 codes (5i + 3) mod 2^bits, made by hand. */
+static void test_words(void **state)
+{
+    static const struct {
+        unsigned bits;
+        uint32_t words[5];
+    } cases[] = {{2, {0x93939393, 0x00000093}},
+                 {3, {0x43c67543, 0x0543c675}},
+                 {4, {0x61c72d83, 0xe94fa50b, 0x00002d83}},
+                 {5, {0x79793503, 0xfd560b30, 0x77137249, 0x00000001}},
+                 {6, {0x1748d203, 0x5c2b9a17, 0x38913feb, 0x0089d613}},
+                 {7, {0x72434403, 0x2b4c84e1, 0x23f74d58, 0x6c539d26, 0x00000c57}},
+                 {8, {0x120d0803, 0x26211c17, 0x3a35302b, 0x4e49443f, 0x625d5853}}};
+    size_t i, k;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct vc_packed p = {&vc_packing_rows, cases[i].bits, 0, 1, 20};
+        unsigned char codes[20];
+        unsigned char got[20];
+        uint64_t n_bytes = 0;
+
+        for (k = 0; k < 20; k++) {
+            codes[k] = (unsigned char)((5 * k + 3) % (1u << p.bits));
+        }
+        assert_true(p.packing->size(&p, &n_bytes));
+        p.packing->pack(&p, 0, codes, 20, got);
+        for (k = 0; k < n_bytes / 4; k++) {
+            assert_int_equal(vc_le32(got + 4 * k), cases[i].words[k]);
+        }
+        assert_true(vc_packing_words_fit(20, p.bits, n_bytes / 4));
+    }
+}
+
+static void test_sizes(void **state)
+{
+    struct vc_packed p = {&vc_packing_rows, 8, 128, UINT64_MAX / 8, 9};
+    uint64_t n_bytes = 0;
+
+    (void)state;
+    assert_false(p.packing->size(&p, &n_bytes)); /* 12 bytes a row */
+    p.row = 8;
+    assert_true(p.packing->size(&p, &n_bytes));
+    assert_true(vc_packing_words_fit(33, 3, 4)); /* dense: 99 bits */
+    assert_true(vc_packing_words_fit(31, 3, 4)); /* 10 codes a word */
+    assert_false(vc_packing_words_fit(33, 3, 3));
+}
+
+/* ---- the table ---- */
+
+static void test_table(void **state)
+{
+    const struct vc_dialect *row;
+    size_t n_choices = 0;
+    size_t i, k;
+
+    (void)state;
+    for (i = 0; (row = vc_dialect_row(i)) != NULL; i++) {
+        for (k = 0; k < i; k++) {
+            assert_string_not_equal(row->name, vc_dialect_row(k)->name);
+        }
+        if (row->is_choice) {
+            assert_string_equal(vc_layout_name(n_choices++), row->name);
+        }
+        if (row->file != NULL) {
+            assert_true(row->file->fits != NULL && row->file->lay != NULL);
+            assert_true(row->takes_codes && row->is_choice);
+        }
+    }
+    assert_null(vc_layout_name(n_choices));
+    assert_string_equal(vc_layout_name(0), "plain");
+    assert_string_equal(vc_dialect_usual_in_folders()->name, "compressed-tensors");
+}
+
+static void test_asked(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    const struct vc_dialect *row = &vc_dialect_plain;
+
+    assert_int_equal(vc_dialect_asked(ctx, &(struct vc_write_options){.layout = NULL}, &row), VC_OK);
+    assert_null(row);
+    assert_int_equal(vc_dialect_asked(ctx, &(struct vc_write_options){.layout = "auto"}, &row), VC_OK);
+    assert_null(row);
+    assert_int_equal(vc_dialect_asked(ctx, &(struct vc_write_options){.layout = "bitsandbytes"}, &row), VC_OK);
+    assert_ptr_equal(row, &vc_dialect_bitsandbytes);
+    assert_int_equal(vc_dialect_asked(ctx, &(struct vc_write_options){.layout = "Plain"}, &row), VC_E_ARGUMENT);
+    assert_string_equal(vc_ctx_message(ctx), "no layout is called 'Plain'");
+}
+
+static void test_common(void **state)
+{
+    (void)state;
+    assert_ptr_equal(vc_dialect_common(&vc_dialect_plain, &vc_dialect_plain), &vc_dialect_plain);
+    assert_ptr_equal(vc_dialect_common(&vc_dialect_onnx, &vc_dialect_plain), &vc_dialect_plain);
+    assert_ptr_equal(vc_dialect_common(&vc_dialect_plain, &vc_dialect_onnx), &vc_dialect_plain);
+    assert_ptr_equal(vc_dialect_common(&vc_dialect_onnx, &vc_dialect_onnx), &vc_dialect_onnx);
+    assert_null(vc_dialect_common(&vc_dialect_onnx, &vc_dialect_gguf));
+    assert_null(vc_dialect_common(&vc_dialect_compressed_tensors, &vc_dialect_plain));
+    assert_null(vc_dialect_common(NULL, &vc_dialect_plain));
+}
+
+/* ---- what the rows say ---- */
+
+static const struct vc_dialect_request channels = {
+    .scheme = "int8", .granularity = VC_GRANULARITY_CHANNEL, .symmetric = true};
+
+static void test_no_dialect(void **state)
+{
+    struct vc_ctx *ctx = *state;
+
+    assert_int_equal(vc_dialect_check(ctx, NULL, &channels), VC_OK);
+    assert_null(vc_dialect_reason(NULL, &channels, NULL));
+    assert_int_equal(vc_dialect_part_type(NULL, &channels, NULL, VC_PART_SCALE, VC_DTYPE_F32), VC_DTYPE_F32);
+}
+
+static void check_answer(struct vc_ctx *ctx, const struct vc_dialect *dialect, struct vc_dialect_request request,
+                         const char *sentence)
+{
+    enum vc_status want = sentence == NULL ? VC_OK : VC_E_ARGUMENT;
+
+    vc_clear_error(ctx);
+    assert_int_equal(vc_dialect_check(ctx, dialect, &request), want);
+    if (sentence != NULL) {
+        assert_string_equal(vc_ctx_message(ctx), sentence);
+    }
+}
+
+static void test_check(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_dialect_request whole = channels;
+    struct vc_dialect_request group = channels;
+    struct vc_dialect_request zeros = channels;
+    struct vc_dialect_request axis = channels;
+
+    whole.granularity = VC_GRANULARITY_TENSOR;
+    group.granularity = VC_GRANULARITY_GROUP;
+    group.group_size = 32;
+    group.granularity_given = true;
+    zeros.symmetric = false;
+    axis.axis_given = true;
+    axis.axis = 1;
+    check_answer(ctx, &vc_dialect_plain, zeros, NULL);
+    check_answer(ctx, &vc_dialect_onnx, axis, NULL);
+    check_answer(ctx, &vc_dialect_compressed_tensors, channels, NULL);
+    check_answer(ctx, &vc_dialect_compressed_tensors, group, NULL);
+    check_answer(ctx, &vc_dialect_compressed_tensors, zeros,
+                 "the layout compressed-tensors takes no zero points (asymmetric); layout plain takes all");
+    check_answer(ctx, &vc_dialect_compressed_tensors, axis,
+                 "the layout compressed-tensors takes scales along axis 0 only (axis); layout plain takes all");
+    check_answer(ctx, &vc_dialect_bitsandbytes, whole,
+                 "the layout bitsandbytes takes scales per row, not per tensor (granularity); layout plain takes all");
+    check_answer(ctx, &vc_dialect_bitsandbytes, group,
+                 "the layout bitsandbytes takes one scale per row, no groups (granularity); layout plain takes all");
+    check_answer(ctx, &vc_dialect_gguf, channels, NULL);
+    check_answer(ctx, &vc_dialect_gguf, group, NULL);
+    group.group_size = 64;
+    check_answer(ctx, &vc_dialect_gguf, group,
+                 "int8 in GGUF is Q8_0, which has scales per group of 32 only (granularity)");
+    check_answer(ctx, &vc_dialect_gguf, axis, "int8 in GGUF is Q8_0, which has scales along the last axis only (axis)");
+    check_answer(ctx, &vc_dialect_gguf, zeros, "int8 in GGUF is Q8_0, which has no zero points (asymmetric)");
+}
+
+static void expect_reason(const struct vc_dialect *dialect, const char *name, uint64_t rows, uint64_t row,
+                          const char *want)
+{
+    const uint64_t shape[] = {rows, row};
+    const struct vc_dialect_tensor tensor = {.name = name, .n_dims = 2, .shape = shape, .weights_dtype = VC_DTYPE_F32};
+    struct vc_dialect_request group = channels;
+    const char *got;
+
+    group.granularity = VC_GRANULARITY_GROUP;
+    group.group_size = 8;
+    got = vc_dialect_reason(dialect, &group, &tensor);
+    if (want == NULL) {
+        assert_null(got);
+    } else {
+        assert_string_equal(got, want);
+    }
+}
+
+static void test_reason(void **state)
+{
+    const uint64_t shape[] = {8, 16};
+    struct vc_dialect_tensor head = {.name = "lm_head.weight", .n_dims = 2, .shape = shape};
+
+    (void)state;
+    expect_reason(&vc_dialect_plain, "anything", 1, 1, NULL);
+    expect_reason(&vc_dialect_gguf, "w", 4, 48, "rows are no multiple of 32");
+    expect_reason(&vc_dialect_gguf, "w", 4, 64, NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 16, NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 4, "rows shorter than 5");
+    expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 20, "rows are no multiple of the group");
+    expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.bias", 4, 16, "no weight of a linear layer");
+    expect_reason(&vc_dialect_compressed_tensors, "embed_tokens.weight", 4, 4, "embedding");
+    expect_reason(&vc_dialect_bitsandbytes, "a.q_proj.weight", 4, 3, NULL);
+    assert_string_equal(vc_dialect_reason(&vc_dialect_bitsandbytes, &channels, &head), "output head");
+    head.included = true;
+    assert_null(vc_dialect_reason(&vc_dialect_bitsandbytes, &channels, &head));
+    head.channel_axis = 1;
+    assert_string_equal(vc_dialect_reason(&vc_dialect_bitsandbytes, &channels, &head), "no weight of a linear layer");
+}
+
+static void test_part_type(void **state)
+{
+    const struct vc_dialect_tensor half = {.weights_dtype = VC_DTYPE_BF16};
+    const struct vc_dialect_tensor full = {.weights_dtype = VC_DTYPE_F32};
+
+    (void)state;
+#define TYPE(dialect, tensor, role, usual) \
+    vc_dialect_part_type(&vc_dialect_##dialect, &channels, tensor, VC_PART_##role, VC_DTYPE_##usual)
+    assert_int_equal(TYPE(plain, &half, SCALE, F32), VC_DTYPE_F32);
+    assert_int_equal(TYPE(compressed_tensors, &half, SCALE, F32), VC_DTYPE_BF16);
+    assert_int_equal(TYPE(compressed_tensors, &full, SCALE, F32), VC_DTYPE_F32);
+    assert_int_equal(TYPE(compressed_tensors, &half, ABSMAX, RAW), VC_DTYPE_RAW);
+    assert_int_equal(TYPE(bitsandbytes, &half, SCALE, F32), VC_DTYPE_RAW);
+    assert_int_equal(TYPE(bitsandbytes, &half, ABSMAX, RAW), VC_DTYPE_F32);
+    assert_int_equal(TYPE(gguf, NULL, CODES, I8), VC_DTYPE_Q8_0);
+    assert_int_equal(TYPE(gguf, &half, SCALE, F32), VC_DTYPE_RAW);
+    assert_int_equal(TYPE(onnx, NULL, CODES, I8), VC_DTYPE_I8);
+}
+
+static int setup(void **state)
+{
+    *state = test_ctx();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    test_ctx_done(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_asked), cmocka_unit_test(test_common),
+        cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check), cmocka_unit_test(test_reason),
+        cmocka_unit_test(test_part_type),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
