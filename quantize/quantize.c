@@ -160,9 +160,9 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "is quantized to %s already; quantizing again adds error (--requantize does it all the same, "
-                   "--exclude keeps it)",
-                   what);
+                   "is quantized to %s already; quantizing again adds error (%s does it all the same, "
+                   "%s keeps it)",
+                   what, vc_option(ctx, "requantize"), vc_option(ctx, "include=false"));
 }
 
 /* A tensor that is quantized already needs --requantize, unless a rule keeps it. */

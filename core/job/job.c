@@ -260,8 +260,8 @@ static enum vc_status check_quality_gate(struct vc_ctx *ctx, struct vc_job *job)
         return VC_OK;
     }
     job->report.gate_missed =
-        vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, --min-sqnr asks for %.2f dB", worst->name,
-                        worst->sqnr_db, job->options.min_sqnr_db);
+        vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst->name, worst->sqnr_db,
+                        vc_option(ctx, "min_sqnr_db"), job->options.min_sqnr_db);
     if (job->report.gate_missed == NULL) {
         job->report.gate_missed = "";
         return VC_E_NOMEM;

@@ -250,10 +250,10 @@ enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
         if (output->file_bytes <= allowed) {
             continue;
         }
-        sentence =
-            vc_arena_printf(ctx, &job->arena, "%s %s%s%llu bytes, --max-bytes allows %llu", "the output",
-                            job->report.n_outputs > 1 ? output->path : "", job->report.n_outputs > 1 ? " has " : "has ",
-                            (unsigned long long)output->file_bytes, (unsigned long long)allowed);
+        sentence = vc_arena_printf(ctx, &job->arena, "%s %s%s%llu bytes, %s allows %llu", "the output",
+                                   job->report.n_outputs > 1 ? output->path : "",
+                                   job->report.n_outputs > 1 ? " has " : "has ", (unsigned long long)output->file_bytes,
+                                   vc_option(ctx, "max_bytes"), (unsigned long long)allowed);
         if (sentence == NULL) {
             return VC_E_NOMEM;
         }

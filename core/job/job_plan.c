@@ -49,8 +49,8 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
         size_t owner = model->tensors[i].companion_of;
 
         if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so --shard cannot divide them",
-                           model->tensors[i].name, model->tensors[owner].name);
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so %s cannot divide them",
+                           model->tensors[i].name, model->tensors[owner].name, vc_option(ctx, "shard"));
         }
         job->plan.items[i].elsewhere = model->io[i].shard % o->n_shards != o->shard - 1;
         job->plan.items[i].merged = job->plan.items[i].elsewhere;
@@ -257,8 +257,8 @@ static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, c
     }
     return vc_fail(ctx, VC_E_ARGUMENT,
                    "%s: a pass changes its values before another changes its shape, so its error cannot be told, which "
-                   "--min-sqnr asks for",
-                   job->model->tensors[item->source].name);
+                   "%s asks for",
+                   job->model->tensors[item->source].name, vc_option(ctx, "min_sqnr_db"));
 }
 
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)

@@ -124,8 +124,8 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
     each += rs.stream_bytes + rs.state_bytes + ((uint64_t)64 << 10);
     fixed += rs.state_bytes;
     if (fixed + each > limit) {
-        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
-                       (unsigned long long)(fixed + each), (unsigned long long)limit);
+        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
+                       (unsigned long long)(fixed + each), vc_option(ctx, "max_memory"), (unsigned long long)limit);
     }
     fit = (limit - fixed) / each;
     *n_workers = (unsigned)vc_min_u64(fit, vc_ctx_threads(ctx));
@@ -432,8 +432,9 @@ enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, c
     uint64_t fit = vc_ctx_max_memory(ctx) / one;
 
     if (fit == 0) {
-        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, --max-memory allows %llu",
-                       (unsigned long long)one, (unsigned long long)vc_ctx_max_memory(ctx));
+        return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
+                       (unsigned long long)one, vc_option(ctx, "max_memory"),
+                       (unsigned long long)vc_ctx_max_memory(ctx));
     }
     if (pthread_mutex_init(&each.mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");

@@ -75,13 +75,16 @@ expect_failure "two files of one name" check_includes.sh
 rm "$dir/tree/formats/pool.c"
 
 for flaw in '\t/* tab */' '/* blank at the end */ ' '/* n\303\244ch */' '/* ends without newline */\c' \
-    '/* /home/somebody */'; do
+    '/* /home/somebody */' '"leave --force out"'; do
     # shellcheck disable=SC2059
     printf "${flaw%\\c}" >>"$dir/tree/core/base/pool.c"
     case $flaw in *'\c') ;; *) echo >>"$dir/tree/core/base/pool.c" ;; esac
     expect_failure "$flaw" check_style.sh
     cp "$root/core/base/pool.c" "$dir/tree/core/base/pool.c"
 done
+echo '"choose another --axis"' >>"$dir/tree/quantize/quantize.c"
+expect_failure "an option in quantize/ that is no recipe" check_style.sh
+cp "$root/quantize/quantize.c" "$dir/tree/quantize/quantize.c"
 yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
 expect_failure "801 lines" check_style.sh
 rm "$dir/tree/core/base/long.c"

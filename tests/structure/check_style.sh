@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_style.sh ROOT - the text of the tree: no tabs, no blanks at the end of a line, a newline at the end of a file,
 # ASCII in code, no file of code over 800 lines, no path of somebody's machine, no link between documents that leads
-# nowhere. No file name here has a blank in it.
+# nowhere, no option of the command in a string of the library. No file name here has a blank in it.
 set -eu
 cd "$1"
 LC_ALL=C
@@ -23,8 +23,38 @@ label() { # puts WHAT before every line of standard input
     sed "s|^|$1: |"
 }
 
+# The library's users have fields, not options: sentences say vc_option(ctx, "max_bytes"), and the command makes
+# --max-bytes of it. Comments may speak of options. So may the recipe of a report ("quantize --int8 ..."), which is made
+# in quantize/ of the flags of its schemes and of the text that stands beside "quantize" or is " --asymmetric".
+options_in_strings() {
+    # shellcheck disable=SC2086
+    awk '
+        FNR == 1 { comment = 0 }
+        {
+            line = $0
+            text = ""
+            while (line != "") {
+                if (comment) {
+                    end = index(line, "*/")
+                    if (end == 0) { break }
+                    comment = 0
+                    line = substr(line, end + 2)
+                } else {
+                    start = index(line, "/*")
+                    text = text (start == 0 ? line : substr(line, 1, start - 1))
+                    if (start == 0) { break }
+                    comment = 1
+                    line = substr(line, start + 2)
+                }
+            }
+            recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|flags\[\] =|"quantize --|" --asymmetric")/
+            if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
+        }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|quantize|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
+}
+
 # shellcheck disable=SC2013,SC2046,SC2086
 findings=$(
+    options_in_strings | label "option of the command"
     grep -n "$tab" $code | label "tab"
     grep -nE ' +$' $code $text | label "blank at the end of a line"
     # What the command prints and what tests feed it may hold other characters.
