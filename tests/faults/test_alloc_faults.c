@@ -4,28 +4,21 @@
  * deflated input, convert, inspect, diff) while the n-th request fails. Each time: the right status, a sentence, no
  * file left behind, an older output untouched, and every byte given back to the pool. Leaks outside the pool are
  * AddressSanitizer's part. */
-#include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include "support.h"
+
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <vcompress/vcompress.h>
-
 #include "core/base/checked.h"
-#include "core/base/ctx.h"
 #include "formats/io/codec.h"
 #include "formats/io/outfile.h"
+#include "scratch.h"
+#include "support_options.h"
 
 #define OLDER "an older output"
 
-static char folder[64];
-static char input[96], packed[96], output[96], second[96];
+static char input[256], packed[256], output[256], second[256];
 
 /* ---- an input: an npz of stored members, written by hand ---- */
 
@@ -153,19 +146,15 @@ static const char *const work_names[] = {"int8 stored",
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
 {
     static const struct vc_rule rules[] = {{"a.*", true}, {"c.*", false}};
-    struct vc_quantize_options q;
-    struct vc_dequantize_options d;
+    struct vc_quantize_options q = support_quantize();
+    struct vc_dequantize_options d = support_dequantize();
 
     if (work == WORK_CONVERT) {
         return VC_OK;
     }
     if (work == WORK_DEQUANTIZE) {
-        vc_dequantize_defaults(&d);
         return vc_job_add_dequantize(ctx, job, &d);
     }
-    vc_quantize_defaults(&q);
-    q.min_elems = 1;
-    q.min_row = 1;
     if (work == WORK_ASYMMETRIC) {
         q.asymmetric = true;
         q.granularity = VC_GRANULARITY_GROUP;
@@ -186,13 +175,14 @@ static bool written;
 static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to)
 {
     const char *const emit[] = {second};
-    struct vc_write_options options = {.path = to, .emit = emit, .n_emit = work == WORK_EMIT, .force = true};
+    struct vc_write_options options = support_replace(to, work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE);
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     char *json = NULL;
 
-    options.deflate = work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE;
+    options.emit = emit;
+    options.n_emit = work == WORK_EMIT;
     VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE || work == WORK_CONVERT ? packed : input, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(add_pass(ctx, job, work));
@@ -255,19 +245,6 @@ static char *file_bytes(const char *path, size_t *n)
     return bytes;
 }
 
-static size_t files_in_folder(void)
-{
-    DIR *dir = opendir(folder);
-    size_t n = 0;
-
-    assert_non_null(dir);
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        n += entry->d_name[0] != '.' || (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0);
-    }
-    (void)closedir(dir);
-    return n;
-}
-
 static void put_older(bool there)
 {
     FILE *f;
@@ -294,7 +271,7 @@ static void check_untouched(bool older)
         assert_memory_equal(bytes, OLDER, n);
     }
     free(bytes);
-    assert_int_equal(files_in_folder(), 2 + (size_t)older);
+    assert_int_equal(count_files(), 2 + (unsigned)older);
 }
 
 struct undisturbed {
@@ -322,7 +299,7 @@ static void check_same_as(const struct undisturbed *u)
 {
     check_same(output, u->bytes, u->n_bytes);
     check_same(second, u->second, u->n_second);
-    assert_int_equal(files_in_folder(), 3 + (u->second != NULL));
+    assert_int_equal(count_files(), 3 + (u->second != NULL));
 }
 
 /* The one moment in which one of two files has its name already: the sentence says so. */
@@ -459,17 +436,14 @@ static void no_context(void **state)
 
 static int make_folder(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
     struct vc_ctx *ctx = NULL;
     enum vc_status status;
 
-    (void)state;
-    (void)snprintf(folder, sizeof folder, "%s/vc-faults-XXXXXX", tmp != NULL && strlen(tmp) < 40 ? tmp : "/tmp");
-    assert_non_null(mkdtemp(folder));
-    (void)snprintf(input, sizeof input, "%s/in.npz", folder);
-    (void)snprintf(packed, sizeof packed, "%s/packed.npz", folder);
-    (void)snprintf(output, sizeof output, "%s/out.npz", folder);
-    (void)snprintf(second, sizeof second, "%s/out.safetensors", folder);
+    assert_int_equal(scratch_make(state), 0);
+    (void)snprintf(input, sizeof input, "%s/in.npz", scratch_folder());
+    (void)snprintf(packed, sizeof packed, "%s/packed.npz", scratch_folder());
+    (void)snprintf(output, sizeof output, "%s/out.npz", scratch_folder());
+    (void)snprintf(second, sizeof second, "%s/out.safetensors", scratch_folder());
     write_input(input);
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     status = convert(ctx, WORK_DEFLATED, packed);
@@ -482,12 +456,11 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
-    (void)unlink(input);
-    (void)unlink(packed);
-    (void)unlink(output);
-    (void)unlink(second);
-    return rmdir(folder);
+    remove_path(input);
+    remove_path(packed);
+    remove_path(output);
+    remove_path(second);
+    return scratch_remove(state);
 }
 
 int main(void)

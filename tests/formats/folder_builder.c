@@ -31,18 +31,12 @@ static void write_shard(const char *path, const char *name, const char *header, 
     bytes_release(&b);
 }
 
-void folder_make(char *path, size_t capacity)
+void folder_fill(const char *path)
 {
-    const char *parent = getenv("TMPDIR");
     float values[64 + 2];
     unsigned char data[512];
     size_t i;
 
-    snprintf(path, capacity, "%s/folder-XXXXXX", parent != NULL && parent[0] != '\0' ? parent : "/tmp");
-    if (mkdtemp(path) == NULL) {
-        perror(path);
-        abort();
-    }
     for (i = 0; i < 66; i++) {
         values[i] = 0.25F * (float)i - 3.0F;
     }
@@ -67,6 +61,18 @@ void folder_make(char *path, size_t capacity)
                 "\"m.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[136,144]},"
                 "\"m.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[144,160]}}",
                 data, 160);
+}
+
+void folder_make(char *path, size_t capacity)
+{
+    const char *parent = getenv("TMPDIR");
+
+    snprintf(path, capacity, "%s/folder-XXXXXX", parent != NULL && parent[0] != '\0' ? parent : "/tmp");
+    if (mkdtemp(path) == NULL) {
+        perror(path);
+        abort();
+    }
+    folder_fill(path);
 }
 
 void folder_remove(const char *path)

@@ -20,7 +20,11 @@
     "{\"weights\": {\"num_bits\": 8, \"type\": \"int\", \"symmetric\": true, \"group_size\": null}}}}\n}\n"
 #define FOLDER_TENSORS 8 /* one of them a second name */
 
-/* A folder of its own in $TMPDIR (default /tmp) with the shards and nothing else; its path goes to `path`. */
+/* Writes the two shards into a folder that is there. */
+void folder_fill(const char *path);
+
+/* A folder of its own in $TMPDIR (default /tmp) with the shards and nothing else, for programs without cmocka; its path
+ * goes to `path`. */
 void folder_make(char *path, size_t capacity);
 
 /* Writes, or replaces, a file in it. */

@@ -1,34 +1,11 @@
-/* formats_test.h - cmocka in the order it needs, and what every reader test asks: good files open, bad ones are refused
- * with one sentence that says the right thing. */
+/* formats_test.h - what every test of a reader asks: good files open, bad ones are refused with one sentence that says
+ * the right thing. */
 #ifndef VC_TESTS_FORMATS_TEST_H
 #define VC_TESTS_FORMATS_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model_walk.h"
+#include "support.h"
 #include "zip_builder.h"
-
-static inline struct vc_ctx *test_ctx(void)
-{
-    struct vc_ctx *ctx = NULL;
-
-    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
-    return ctx;
-}
-
-/* Everything was given back. */
-static inline void test_ctx_done(struct vc_ctx *ctx)
-{
-    assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
-    vc_ctx_free(ctx);
-}
 
 static inline void expect_good(const char *what, const void *data, size_t n)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "formats/formats.h"
+#include "support_options.h"
 
 static void expect_named(const char *start, size_t n, const char *needle)
 {
@@ -69,10 +70,11 @@ static void test_other_zips(void **state)
 
 static void test_options(void **state)
 {
-    struct vc_open_options options = {.void_as = VC_DTYPE_COUNT};
+    struct vc_open_options options = support_open();
     struct vc_ctx *ctx = test_ctx();
     struct vc_model *model = NULL;
 
+    options.void_as = VC_DTYPE_COUNT;
     (void)state;
     assert_int_equal(vc_model_open(ctx, "x", &options, &model), VC_E_ARGUMENT);
     assert_null(model);

@@ -3,14 +3,12 @@
 #include "formats_test.h"
 
 #include <stdlib.h>
-#include <unistd.h>
-
-#include <vcompress/quantize.h>
 
 #include "core/base/checked.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 #include "gguf_builder.h"
+#include "tasks.h"
 
 #define DIMS(...)      \
     (const uint64_t[]) \
@@ -309,89 +307,13 @@ static void test_cuts_and_flips(void **state)
 
 /* ---- writing ---- */
 
-static char folder[] = "/tmp/vcompress-test-XXXXXX";
-
-static const char *in_folder(const char *name)
+/* Blocks of Q8_0, also of what is quantized already. */
+static struct task q8_0(void)
 {
-    static char paths[4][96];
-    static unsigned next;
-    char *path = paths[next++ % 4];
+    struct task task = task_int8();
 
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static const char *save(const char *name, const struct bytes *b)
-{
-    const char *path = in_folder(name);
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
-    assert_int_equal(fclose(f), 0);
-    return path;
-}
-
-static struct bytes load(const char *path)
-{
-    struct bytes b = {NULL, 0, 0};
-    FILE *f = fopen(path, "rb");
-    int c;
-
-    assert_non_null(f);
-    while ((c = fgetc(f)) != EOF) {
-        bytes_fill(&b, c, 1);
-    }
-    (void)fclose(f);
-    return b;
-}
-
-enum task { COPY, FP16, INT8, BACK };
-
-static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, enum task task)
-{
-    struct vc_write_options write = {.path = to, .force = true};
-    struct vc_quantize_options quantize;
-    struct vc_dequantize_options back;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
-
-    vc_quantize_defaults(&quantize);
-    quantize.target = task == FP16 ? VC_TARGET_F16 : VC_TARGET_INT8;
-    quantize.min_elems = 1;
-    quantize.min_row = 1;
-    quantize.requantize = task == INT8;
-    VC_TRY(vc_model_open(ctx, from, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    vc_dequantize_defaults(&back);
-    if (task == BACK) {
-        VC_TRY(vc_job_add_dequantize(ctx, job, &back));
-    } else if (task != COPY) {
-        VC_TRY(vc_job_add_quantize(ctx, job, &quantize));
-    }
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
-}
-
-static void must_convert(struct vc_ctx *ctx, const char *from, const char *to, enum task task)
-{
-    if (convert(ctx, from, to, task) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-}
-
-static void must_refuse(struct vc_ctx *ctx, const char *from, const char *to, enum task task, const char *needle)
-{
-    assert_int_not_equal(convert(ctx, from, to, task), VC_OK);
-    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
-    }
-    assert_int_not_equal(access(to, F_OK), 0);
+    task.quantize.requantize = true;
+    return task;
 }
 
 /* A copy is the file again, whatever it holds; without its last padding, that comes back. */
@@ -404,14 +326,14 @@ static void test_copy(void **state)
 
     (void)state;
     (void)save("in.gguf", &cut);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("out.gguf"), COPY);
-    got = load(in_folder("out.gguf"));
+    must_run(ctx, "in.gguf", "out.gguf", task_copy());
+    got = load("out.gguf");
     assert_int_equal(got.n, b.n);
     assert_memory_equal(got.p, b.p, b.n);
     bytes_release(&got);
     bytes_release(&b);
-    (void)unlink(in_folder("in.gguf"));
-    (void)unlink(in_folder("out.gguf"));
+    remove_path("in.gguf");
+    remove_path("out.gguf");
     test_ctx_done(ctx);
 }
 
@@ -431,8 +353,8 @@ static void test_metadata(void **state)
     gguf_tensor(&g, "w", 0, 2, DIMS(4, 2), 32);
     b = gguf_finish(&g);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("out.gguf"), FP16);
-    got = load(in_folder("out.gguf"));
+    must_run(ctx, "in.gguf", "out.gguf", task_fp16());
+    got = load("out.gguf");
     gguf_pair_string(&g, "first", "1");
     gguf_pair_u32(&g, "general.file_type", 1);
     gguf_pair_string(&g, "last", "2");
@@ -446,8 +368,8 @@ static void test_metadata(void **state)
     gguf_tensor(&g, "w", 0, 2, DIMS(4, 2), 32); /* no metadata before: it comes behind the others */
     b = gguf_finish(&g);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("out.gguf"), FP16);
-    got = load(in_folder("out.gguf"));
+    must_run(ctx, "in.gguf", "out.gguf", task_fp16());
+    got = load("out.gguf");
     gguf_pair_u32(&g, "general.file_type", 1);
     gguf_tensor(&g, "w", 1, 2, DIMS(4, 2), 16);
     want = gguf_finish(&g);
@@ -456,8 +378,8 @@ static void test_metadata(void **state)
     bytes_release(&want);
     bytes_release(&got);
     bytes_release(&b);
-    (void)unlink(in_folder("in.gguf"));
-    (void)unlink(in_folder("out.gguf"));
+    remove_path("in.gguf");
+    remove_path("out.gguf");
     vc_ctx_free(ctx);
 }
 
@@ -490,8 +412,8 @@ static void test_q8_0(void **state)
     }
     b = gguf_finish(&g);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
-    got = load(in_folder("q.gguf"));
+    must_run(ctx, "in.gguf", "q.gguf", q8_0());
+    got = load("q.gguf");
     assert_int_equal(got.n % 32, 0);
     assert_memory_equal(got.p + got.n - 96, codes, sizeof codes);
     assert_int_equal(vc_model_open(ctx, in_folder("q.gguf"), NULL, &model), VC_OK);
@@ -501,15 +423,15 @@ static void test_q8_0(void **state)
     assert_int_equal(vc_tensor_read_f32(ctx, model, 0, back, 64), VC_OK);
     assert_true(back[0] == 127.0f && back[1] == 1.0f && back[4] == -3.0f && back[6] == 0.0f);
     vc_model_close(model);
-    must_convert(ctx, in_folder("q.gguf"), in_folder("f.npz"), BACK);
+    must_run(ctx, "q.gguf", "f.npz", task_back());
     assert_int_equal(vc_model_open(ctx, in_folder("f.npz"), NULL, &model), VC_OK);
     assert_int_equal(vc_model_tensor(model, 0)->dtype, VC_DTYPE_F32);
     vc_model_close(model);
     bytes_release(&got);
     bytes_release(&b);
-    (void)unlink(in_folder("in.gguf"));
-    (void)unlink(in_folder("q.gguf"));
-    (void)unlink(in_folder("f.npz"));
+    remove_path("in.gguf");
+    remove_path("q.gguf");
+    remove_path("f.npz");
     vc_ctx_free(ctx);
 }
 
@@ -526,14 +448,14 @@ static void test_empty_tail(void **state)
     gguf_tensor(&g, "b", 0, 1, DIMS(0), 0);
     b = gguf_finish(&g);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("out.gguf"), COPY);
-    got = load(in_folder("out.gguf"));
+    must_run(ctx, "in.gguf", "out.gguf", task_copy());
+    got = load("out.gguf");
     assert_int_equal(got.n, b.n);
     assert_memory_equal(got.p, b.p, b.n);
     bytes_release(&got);
     bytes_release(&b);
-    (void)unlink(in_folder("in.gguf"));
-    (void)unlink(in_folder("out.gguf"));
+    remove_path("in.gguf");
+    remove_path("out.gguf");
     test_ctx_done(ctx);
 }
 
@@ -547,25 +469,25 @@ static void test_through_npz(void **state)
 
     (void)state;
     (void)save("in.npy", &b);
-    must_convert(ctx, in_folder("in.npy"), in_folder("x.gguf"), COPY);
+    must_run(ctx, "in.npy", "x.gguf", task_copy());
     assert_int_equal(vc_model_open(ctx, in_folder("x.gguf"), NULL, &model), VC_OK);
     assert_int_equal(vc_model_tensor(model, 0)->shape[0], 3);
     assert_int_equal(vc_model_tensor(model, 0)->shape[1], 5);
     assert_string_equal(fact(model, "architecture"), "unknown");
     assert_string_equal(fact(model, "file type"), "mostly F32");
     vc_model_close(model);
-    got = load(in_folder("x.gguf"));
+    got = load("x.gguf");
     assert_int_equal(got.n % 32, 0);
     bytes_release(&got);
-    must_convert(ctx, in_folder("x.gguf"), in_folder("out.npy"), COPY);
-    got = load(in_folder("out.npy"));
+    must_run(ctx, "x.gguf", "out.npy", task_copy());
+    got = load("out.npy");
     assert_int_equal(got.n, b.n);
     assert_memory_equal(got.p, b.p, b.n);
     bytes_release(&got);
     bytes_release(&b);
-    (void)unlink(in_folder("in.npy"));
-    (void)unlink(in_folder("x.gguf"));
-    (void)unlink(in_folder("out.npy"));
+    remove_path("in.npy");
+    remove_path("x.gguf");
+    remove_path("out.npy");
     test_ctx_done(ctx);
 }
 
@@ -578,8 +500,8 @@ static void refuse_member(struct vc_ctx *ctx, const char *name, struct bytes mem
     zip_add_bytes(&z, name, member, NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     (void)save("in.npz", &z.out);
-    must_refuse(ctx, in_folder("in.npz"), in_folder("o.gguf"), COPY, needle);
-    (void)unlink(in_folder("in.npz"));
+    must_refuse(ctx, "in.npz", "o.gguf", task_copy(), needle);
+    remove_path("in.npz");
     zip_release(&z);
 }
 
@@ -599,12 +521,11 @@ static void test_refusals(void **state)
     memcpy(name + 64, ".npy", 5);
     refuse_member(ctx, name, npy_matrix(1, 1), "its name has 64 bytes; GGUF allows 63");
     (void)save("in.gguf", &b);
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.npz"), COPY, "q: npz cannot hold elements of type q8_0");
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.safetensors"), COPY, "q: safetensors cannot hold");
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.gguf"), FP16, "q: is quantized to q8_0 already");
-    must_refuse(ctx, in_folder("in.gguf"), in_folder("o.npz"), BACK,
-                "opaque: npz cannot hold elements of type iq2_xxs");
-    (void)unlink(in_folder("in.gguf"));
+    must_refuse(ctx, "in.gguf", "o.npz", task_copy(), "q: npz cannot hold elements of type q8_0");
+    must_refuse(ctx, "in.gguf", "o.safetensors", task_copy(), "q: safetensors cannot hold");
+    must_refuse(ctx, "in.gguf", "o.gguf", task_fp16(), "q: is quantized to q8_0 already");
+    must_refuse(ctx, "in.gguf", "o.npz", task_back(), "opaque: npz cannot hold elements of type iq2_xxs");
+    remove_path("in.gguf");
     bytes_release(&b);
     vc_ctx_free(ctx);
 }
@@ -614,46 +535,14 @@ static void test_allocations(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
     struct bytes b = sample();
-    uint64_t in_use;
-    uint64_t n;
 
     (void)state;
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     (void)save("in.gguf", &b);
-    must_convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
-    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1;; n++) {
-        enum vc_status status;
-
-        (void)unlink(in_folder("q.gguf"));
-        vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = convert(ctx, in_folder("in.gguf"), in_folder("q.gguf"), INT8);
-        vc_pool_fail_at(ctx->shared->pool, 0, 0);
-        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-        if (status == VC_OK) {
-            break;
-        }
-        assert_int_equal(status, VC_E_NOMEM);
-        assert_string_not_equal(vc_ctx_message(ctx), "");
-        assert_int_not_equal(access(in_folder("q.gguf"), F_OK), 0);
-    }
-    assert_true(n > 30);
+    fail_each_allocation(ctx, "in.gguf", "q.gguf", q8_0(), 30);
     bytes_release(&b);
-    (void)unlink(in_folder("q.gguf"));
-    (void)unlink(in_folder("in.gguf"));
+    remove_path("q.gguf");
+    remove_path("in.gguf");
     vc_ctx_free(ctx);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)
@@ -666,5 +555,5 @@ int main(void)
         cmocka_unit_test(test_refusals),       cmocka_unit_test(test_allocations),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

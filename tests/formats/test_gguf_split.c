@@ -5,24 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <vcompress/vcompress.h>
-
 #include "folder_builder.h"
 #include "gguf_builder.h"
+#include "tasks.h"
 
 #define N_FILES 3
-
-static char folder[256];
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][512];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static const char *shard_name(unsigned i)
 {
@@ -69,29 +56,19 @@ static void write_shard(unsigned i, unsigned no, unsigned count, unsigned n_tens
 {
     struct bytes b = make_shard(i, no, count, n_tensors);
 
-    folder_write(folder, shard_name(i), b.p, b.n);
+    folder_write(scratch_folder(), shard_name(i), b.p, b.n);
     bytes_release(&b);
 }
 
 static int set_up(void **state)
 {
+    int failed = scratch_make(state);
     unsigned i;
 
-    (void)state;
-    folder_make(folder, sizeof folder);
-    (void)unlink(path_of("a.safetensors"));
-    (void)unlink(path_of("b.safetensors"));
-    for (i = 0; i < N_FILES; i++) {
+    for (i = 0; i < N_FILES && failed == 0; i++) {
         write_shard(i, i, N_FILES, 4);
     }
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    folder_remove(folder);
-    return 0;
+    return failed;
 }
 
 static const char *fact(const struct vc_model *model, const char *key)
@@ -111,7 +88,7 @@ static void expect_model(const char *name, size_t n_tensors, const char *shards)
     struct vc_ctx *ctx = test_ctx();
     struct vc_model *model = NULL;
 
-    if (vc_model_open(ctx, path_of(name), NULL, &model) != VC_OK || walk_model(ctx, model) != VC_OK) {
+    if (vc_model_open(ctx, in_folder(name), NULL, &model) != VC_OK || walk_model(ctx, model) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
     assert_int_equal(vc_model_tensor_count(model), n_tensors);
@@ -124,7 +101,7 @@ static void expect_refused(enum vc_status status, const char *needle)
 {
     struct vc_ctx *ctx = test_ctx();
 
-    if (walk_path(ctx, path_of(shard_name(1)), NULL) != status || strstr(vc_ctx_message(ctx), needle) == NULL) {
+    if (walk_path(ctx, in_folder(shard_name(1)), NULL) != status || strstr(vc_ctx_message(ctx), needle) == NULL) {
         fail_msg("%s, \"%s\" does not say \"%s\"", vc_status_name(ctx->status), vc_ctx_message(ctx), needle);
     }
     test_ctx_done(ctx);
@@ -140,7 +117,7 @@ static void test_any_opens_all(void **state)
     for (i = 0; i < N_FILES; i++) {
         expect_model(shard_name(i), 4, "3 files");
     }
-    assert_int_equal(vc_model_open(ctx, path_of(shard_name(2)), NULL, &model), VC_OK);
+    assert_int_equal(vc_model_open(ctx, in_folder(shard_name(2)), NULL, &model), VC_OK);
     assert_string_equal(vc_model_tensor(model, 0)->name, "blk.1.w0.weight");
     assert_string_equal(vc_model_tensor(model, 3)->name, "blk.2.w1.weight");
     assert_string_equal(fact(model, "architecture"), "llama");
@@ -155,13 +132,13 @@ static void test_alone(void **state)
     struct bytes b = make_shard(2, 2, N_FILES, 4);
 
     (void)state;
-    folder_write(folder, "lone.gguf", b.p, b.n);
+    folder_write(scratch_folder(), "lone.gguf", b.p, b.n);
     expect_model("lone.gguf", 2, "this file is one of 3, but its name does not tell the others");
-    folder_write(folder, "m-00004-of-00003.gguf", b.p, b.n);
+    folder_write(scratch_folder(), "m-00004-of-00003.gguf", b.p, b.n);
     expect_model("m-00004-of-00003.gguf", 2, "this file is one of 3, but its name does not tell the others");
     bytes_release(&b);
     b = make_shard(2, 0, 1, 2);
-    folder_write(folder, "x-00001-of-00002.gguf", b.p, b.n);
+    folder_write(scratch_folder(), "x-00001-of-00002.gguf", b.p, b.n);
     expect_model("x-00001-of-00002.gguf", 2, "");
     bytes_release(&b);
 }
@@ -182,22 +159,22 @@ static void test_refused(void **state)
     write_shard(1, 1, 2, 4);
     expect_refused(VC_E_FORMAT, "its name says that it is one of 3 files, its metadata of 2");
     write_shard(1, 1, N_FILES, 4);
-    folder_write(folder, shard_name(2), "GGUF", 4);
+    folder_write(scratch_folder(), shard_name(2), "GGUF", 4);
     expect_refused(VC_E_FORMAT, "m-00003-of-00003.gguf: ends inside");
-    folder_write(folder, shard_name(2), "version https://git-lfs.github.com/spec/v1\n", 43);
+    folder_write(scratch_folder(), shard_name(2), "version https://git-lfs.github.com/spec/v1\n", 43);
     expect_refused(VC_E_UNSUPPORTED, "m-00003-of-00003.gguf: is a Git LFS pointer");
     write_shard(1, 2, N_FILES, 4);
-    assert_int_equal(rename(path_of(shard_name(1)), path_of(shard_name(2))), 0);
+    assert_int_equal(rename(in_folder(shard_name(1)), in_folder(shard_name(2))), 0);
     write_shard(2, 2, N_FILES, 4);
     expect_refused(VC_E_IO, "cannot open");
     write_shard(1, 1, N_FILES, 4);
-    assert_int_equal(unlink(path_of(shard_name(2))), 0);
+    assert_int_equal(unlink(in_folder(shard_name(2))), 0);
     expect_refused(VC_E_FORMAT, "m-00003-of-00003.gguf: is not there, but m-00002-of-00003.gguf names it");
-    assert_int_equal(symlink("m-00002-of-00003.gguf", path_of(shard_name(2))), 0);
+    assert_int_equal(symlink("m-00002-of-00003.gguf", in_folder(shard_name(2))), 0);
     expect_refused(VC_E_FORMAT, "m-00003-of-00003.gguf: its split.no is 1");
-    (void)unlink(path_of(shard_name(2)));
+    remove_path(shard_name(2));
     b = make_shard(1, 2, N_FILES, 4);
-    folder_write(folder, shard_name(2), b.p, b.n);
+    folder_write(scratch_folder(), shard_name(2), b.p, b.n);
     bytes_release(&b);
     expect_refused(VC_E_FORMAT, "tensor 'blk.1.w0.weight' occurs twice");
 }
@@ -214,17 +191,17 @@ static void test_cuts_and_flips(void **state)
         size_t at;
 
         for (at = 0; at < head; at++) {
-            folder_write(folder, shard_name(i), b.p, at);
-            (void)walk_path(ctx, path_of(shard_name(1)), NULL);
+            folder_write(scratch_folder(), shard_name(i), b.p, at);
+            (void)walk_path(ctx, in_folder(shard_name(1)), NULL);
             assert_true(ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED || (i == 0 && at > 100));
             b.p[at] ^= (unsigned char)(1U << at % 8);
-            folder_write(folder, shard_name(i), b.p, b.n);
-            (void)walk_path(ctx, path_of(shard_name(1)), NULL);
+            folder_write(scratch_folder(), shard_name(i), b.p, b.n);
+            (void)walk_path(ctx, in_folder(shard_name(1)), NULL);
             assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
             b.p[at] ^= (unsigned char)(1U << at % 8);
             assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
         }
-        folder_write(folder, shard_name(i), b.p, b.n);
+        folder_write(scratch_folder(), shard_name(i), b.p, b.n);
         bytes_release(&b);
     }
     test_ctx_done(ctx);
@@ -233,43 +210,43 @@ static void test_cuts_and_flips(void **state)
 /* All that is wrong at once, and the rest is looked at. */
 static void test_verify(void **state)
 {
-    struct vc_verify_options options = {.data = true};
+    struct vc_verify_options options = support_verify(true);
     struct vc_ctx *ctx = test_ctx();
     struct vc_verification *v = NULL;
 
     (void)state;
-    assert_int_equal(vc_verify(ctx, path_of(shard_name(1)), &options, &v), VC_OK);
+    assert_int_equal(vc_verify(ctx, in_folder(shard_name(1)), &options, &v), VC_OK);
     assert_int_equal(v->n_errors, 0);
     vc_verification_free(v);
-    (void)unlink(path_of(shard_name(0)));
-    folder_write(folder, shard_name(2), "GGUF", 4);
-    assert_int_equal(vc_verify(ctx, path_of(shard_name(1)), &options, &v), VC_OK);
+    remove_path(shard_name(0));
+    folder_write(scratch_folder(), shard_name(2), "GGUF", 4);
+    assert_int_equal(vc_verify(ctx, in_folder(shard_name(1)), &options, &v), VC_OK);
     assert_true(v->n_errors >= 2);
     assert_string_equal(v->findings[0].id, "shard");
     vc_verification_free(v);
     vc_ctx_free(ctx);
 }
 
+/* The first of the files, or the folder where the division is to change. */
+static const char *source(uint64_t max_shard_bytes)
+{
+    return max_shard_bytes != 0 ? scratch_folder() : shard_name(1);
+}
+
+static struct task divided(bool int8, uint64_t max_shard_bytes)
+{
+    struct task task = int8 ? task_int8() : task_copy();
+
+    task.write.force = false;
+    task.write.max_shard_bytes = max_shard_bytes;
+    return task;
+}
+
 static enum vc_status convert(struct vc_ctx *ctx, const char *to, bool int8, uint64_t max_shard_bytes)
 {
-    struct vc_write_options write = {.path = to, .max_shard_bytes = max_shard_bytes};
-    struct vc_quantize_options options;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    const struct task task = divided(int8, max_shard_bytes);
 
-    vc_quantize_defaults(&options);
-    options.min_elems = 1;
-    options.min_row = 1;
-    VC_TRY(vc_model_open(ctx, max_shard_bytes != 0 ? folder : path_of(shard_name(1)), NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(int8 ? vc_job_add_quantize(ctx, job, &options) : VC_OK);
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
+    return run_task(ctx, source(max_shard_bytes), to, &task);
 }
 
 /* Not whole: the file may be longer, by the padding that one without tensors can do without. */
@@ -295,7 +272,7 @@ static void test_copy(void **state)
     unsigned i;
 
     (void)state;
-    snprintf(to, sizeof to, "%s/m", folder); /* so that they have the same names */
+    snprintf(to, sizeof to, "%s/m", scratch_folder()); /* so that they have the same names */
     if (convert(ctx, to, false, 0) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
@@ -307,14 +284,14 @@ static void test_copy(void **state)
         expect_bytes(path, &b, i != 0);
         bytes_release(&b);
     }
-    folder_remove(to);
-    assert_int_equal(convert(ctx, path_of("one.gguf"), false, 0), VC_OK);
-    assert_int_equal(vc_model_open(ctx, path_of("one.gguf"), NULL, &model), VC_OK);
+    remove_path(to);
+    assert_int_equal(convert(ctx, in_folder("one.gguf"), false, 0), VC_OK);
+    assert_int_equal(vc_model_open(ctx, in_folder("one.gguf"), NULL, &model), VC_OK);
     assert_int_equal(vc_model_tensor_count(model), 4);
     assert_string_equal(fact(model, "metadata"), "2 pairs");
     vc_model_close(model);
-    assert_int_equal(convert(ctx, path_of("a-00001-of-00002.gguf"), false, 0), VC_E_ARGUMENT);
-    assert_int_equal(convert(ctx, folder, false, 0), VC_E_ARGUMENT);
+    assert_int_equal(convert(ctx, in_folder("a-00001-of-00002.gguf"), false, 0), VC_E_ARGUMENT);
+    assert_int_equal(convert(ctx, scratch_folder(), false, 0), VC_E_ARGUMENT);
     test_ctx_done(ctx);
 }
 
@@ -327,39 +304,16 @@ static void test_allocations(void **state)
     size_t i;
 
     (void)state;
-    folder_write(folder, "notes.bin", "weights of another kind", 23);
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
-    snprintf(to, sizeof to, "%s.out", folder);
+    folder_write(scratch_folder(), "notes.bin", "weights of another kind", 23);
+    snprintf(to, sizeof to, "%s.out", scratch_folder());
     for (i = 0; i < 2; i++) {
-        uint64_t in_use;
-        uint64_t n;
-
-        if (convert(ctx, to, true, sizes[i]) != VC_OK) {
-            fail_msg("%s", vc_ctx_message(ctx));
-        }
-        in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-        for (n = 1;; n++) {
-            enum vc_status status;
-
-            folder_remove(to);
-            vc_pool_fail_at(ctx->shared->pool, n, 0);
-            status = convert(ctx, to, true, sizes[i]);
-            vc_pool_fail_at(ctx->shared->pool, 0, 0);
-            assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-            if (status == VC_OK) {
-                break;
-            }
-            assert_int_equal(status, VC_E_NOMEM);
-            assert_string_not_equal(vc_ctx_message(ctx), "");
-            assert_int_not_equal(access(to, F_OK), 0);
-        }
-        assert_true(n > 50);
-        folder_remove(to);
+        fail_each_allocation(ctx, source(sizes[i]), to, divided(true, sizes[i]), 50);
+        remove_path(to);
     }
     vc_ctx_free(ctx);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, scratch_clear)
 
 int main(void)
 {

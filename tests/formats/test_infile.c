@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "formats/io/infile.h"
+#include "scratch.h"
 
 static void expect_refused(const char *path, enum vc_status expected, const char *needle)
 {
@@ -27,27 +28,18 @@ static void expect_refused(const char *path, enum vc_status expected, const char
 
 static void test_no_files(void **state)
 {
-    char folder[] = "/tmp/infile-XXXXXX";
-    char path[64];
     int fd;
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    expect_refused(folder, VC_E_UNSUPPORTED, "is a folder");
-    snprintf(path, sizeof path, "%s/missing.npz", folder);
-    expect_refused(path, VC_E_IO, "cannot open: No such file");
-    snprintf(path, sizeof path, "%s/empty.npz", folder);
-    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    expect_refused(scratch_folder(), VC_E_UNSUPPORTED, "is a folder");
+    expect_refused(in_folder("missing.npz"), VC_E_IO, "cannot open: No such file");
+    fd = open(in_folder("empty.npz"), O_CREAT | O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
-    expect_refused(path, VC_E_FORMAT, "is empty");
-    unlink(path);
-    snprintf(path, sizeof path, "%s/pipe", folder);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    expect_refused(path, VC_E_UNSUPPORTED, "is a pipe");
-    unlink(path);
+    expect_refused(in_folder("empty.npz"), VC_E_FORMAT, "is empty");
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    expect_refused(in_folder("pipe"), VC_E_UNSUPPORTED, "is a pipe");
     expect_refused("/dev/null", VC_E_UNSUPPORTED, "is a device");
-    rmdir(folder);
 }
 
 /* Runs vc_model_open("-") with this as standard input. */
@@ -156,7 +148,7 @@ static void test_tempfile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_files),
+        cmocka_unit_test_setup_teardown(test_no_files, scratch_make, scratch_clear),
         cmocka_unit_test(test_stdin),
         cmocka_unit_test(test_truncated_while_open),
         cmocka_unit_test(test_tempfile),

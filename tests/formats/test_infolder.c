@@ -6,32 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <vcompress/vcompress.h>
-
 #include "folder_builder.h"
 #include "formats/huggingface/infolder.h"
-
-static char folder[256];
+#include "tasks.h"
 
 static void write_text(const char *name, const char *text)
 {
-    folder_write(folder, name, text, strlen(text));
-}
-
-static const char *in_folder(const char *name)
-{
-    static char paths[4][512];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
+    (void)save_text(name, text);
 }
 
 /* The folder, and the index in it. */
 static void expect_status(enum vc_status status, const char *needle)
 {
-    const char *const paths[] = {folder, in_folder(FOLDER_INDEX)};
+    const char *const paths[] = {scratch_folder(), in_folder(FOLDER_INDEX)};
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -95,7 +82,7 @@ static void expect_note(const char *index, const char *needle)
     bool found = false;
 
     write_text(FOLDER_INDEX, index);
-    assert_int_equal(vc_model_open(ctx, folder, NULL, &model), VC_OK);
+    assert_int_equal(vc_model_open(ctx, scratch_folder(), NULL, &model), VC_OK);
     assert_int_equal(vc_model_tensor_count(model), FOLDER_TENSORS);
     for (i = 0; i < model->n_facts; i++) {
         found = found || (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0 &&
@@ -140,14 +127,14 @@ static void test_config(void **state)
 
     (void)state;
     write_text(FOLDER_INDEX, FOLDER_MAPPED);
-    snprintf(inside, sizeof inside, "%s/", folder);
-    assert_true(is_codes(folder, FOLDER_CONFIG));
+    snprintf(inside, sizeof inside, "%s/", scratch_folder());
+    assert_true(is_codes(scratch_folder(), FOLDER_CONFIG));
     assert_true(is_codes(inside, FOLDER_CONFIG));
     assert_true(is_codes(in_folder(FOLDER_INDEX), FOLDER_CONFIG));
     assert_true(is_codes(in_folder("b.safetensors"), FOLDER_CONFIG));
-    assert_false(is_codes(folder, "{}"));
-    assert_false(is_codes(folder, "{"));
-    assert_false(is_codes(folder, ""));
+    assert_false(is_codes(scratch_folder(), "{}"));
+    assert_false(is_codes(scratch_folder(), "{"));
+    assert_false(is_codes(scratch_folder(), ""));
     (void)unlink(in_folder("config.json"));
 }
 
@@ -163,14 +150,14 @@ static void damage(const char *name, const char *text)
     assert_non_null(copy);
     memcpy(copy, text, n + 1);
     for (i = 0; i < n; i++) {
-        folder_write(folder, name, text, i);
-        (void)walk_path(ctx, folder, NULL);
+        folder_write(scratch_folder(), name, text, i);
+        (void)walk_path(ctx, scratch_folder(), NULL);
         assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
         assert_true(ctx->status != VC_OK || strcmp(name, FOLDER_INDEX) != 0);
         for (k = 0; k < 2; k++) {
             copy[i] = (char)(text[i] ^ (k == 0 ? 1 : 0x80));
-            folder_write(folder, name, copy, n);
-            (void)walk_path(ctx, folder, NULL);
+            folder_write(scratch_folder(), name, copy, n);
+            (void)walk_path(ctx, scratch_folder(), NULL);
             assert_true(ctx->status == VC_OK || ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED);
             assert_true((ctx->status == VC_OK) == (vc_ctx_message(ctx)[0] == '\0'));
         }
@@ -216,91 +203,45 @@ static void test_links(void **state)
     assert_int_equal(rmdir(in_folder("a.safetensors")), 0);
 }
 
-static enum vc_status quantize(struct vc_ctx *ctx, const char *to)
-{
-    struct vc_write_options write = {.path = to, .max_shard_bytes = 100};
-    struct vc_quantize_options options;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
-
-    vc_quantize_defaults(&options);
-    options.min_elems = 1;
-    options.min_row = 1;
-    options.requantize = true;
-    VC_TRY(vc_model_open(ctx, folder, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(vc_job_add_quantize(ctx, job, &options));
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
-}
-
 /* The n-th allocation fails, for every n, in reading the folder and writing another one. */
 static void test_allocations(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
+    struct task task = task_int8();
     char to[300];
-    uint64_t in_use;
-    uint64_t n;
 
     (void)state;
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     write_text(FOLDER_INDEX, FOLDER_MAPPED);
     write_text("config.json", FOLDER_CONFIG);
     write_text("notes.h5", "weights of another kind");
     write_text("tokenizer.json", "{}");
-    snprintf(to, sizeof to, "%s.out", folder);
-    if (quantize(ctx, to) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1;; n++) {
-        enum vc_status status;
-
-        folder_remove(to);
-        vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = quantize(ctx, to);
-        vc_pool_fail_at(ctx->shared->pool, 0, 0);
-        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-        if (status == VC_OK) {
-            break;
-        }
-        assert_int_equal(status, VC_E_NOMEM);
-        assert_string_not_equal(vc_ctx_message(ctx), "");
-        assert_int_not_equal(access(to, F_OK), 0);
-    }
-    assert_true(n > 100);
-    folder_remove(to);
+    snprintf(to, sizeof to, "%s.out", scratch_folder());
+    task.quantize.requantize = true;
+    task.write.max_shard_bytes = 100;
+    fail_each_allocation(ctx, scratch_folder(), to, task, 100);
+    remove_path(to);
     vc_ctx_free(ctx);
 }
 
 static int set_up(void **state)
 {
-    (void)state;
-    folder_make(folder, sizeof folder);
-    return 0;
-}
+    int failed = scratch_make(state);
 
-static int tear_down(void **state)
-{
-    (void)state;
-    folder_remove(folder);
-    return 0;
+    if (failed == 0) {
+        folder_fill(scratch_folder());
+    }
+    return failed;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_index, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_total, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_config, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cuts_and_flips, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_allocations, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_index, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_total, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_config, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_cuts_and_flips, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_links, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_allocations, set_up, scratch_clear),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,26 +3,12 @@
 #include "formats_test.h"
 
 #include <stdlib.h>
-#include <unistd.h>
-
-#include <vcompress/quantize.h>
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
+#include "tasks.h"
 
 /* ---- files ---- */
-
-static char folder[] = "/tmp/vcompress-test-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char paths[4][96];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static struct bytes st(const char *header, size_t n)
 {
@@ -37,108 +23,15 @@ static struct bytes st(const char *header, size_t n)
     return b;
 }
 
-static const char *save(const char *name, const struct bytes *b)
+static struct task with_layout(struct task task, const char *layout)
 {
-    const char *path = in_folder(name);
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
-    assert_int_equal(fclose(f), 0);
-    return path;
+    task.write.layout = layout;
+    return task;
 }
 
-static struct bytes load(const char *path)
+static struct task int8_as(const char *layout)
 {
-    struct bytes b = {NULL, 0, 0};
-    FILE *f = fopen(path, "rb");
-    int c;
-
-    assert_non_null(f);
-    while ((c = fgetc(f)) != EOF) {
-        bytes_fill(&b, c, 1);
-    }
-    (void)fclose(f);
-    return b;
-}
-
-static void same_files(const char *a, const char *b)
-{
-    struct bytes x = load(a);
-    struct bytes y = load(b);
-
-    assert_int_equal(x.n, y.n);
-    assert_memory_equal(x.p, y.p, x.n);
-    bytes_release(&x);
-    bytes_release(&y);
-}
-
-enum work { COPY, INT8, DEQUANTIZE };
-
-struct job {
-    enum work work;
-    const char *layout;
-    struct vc_quantize_options quantize;
-};
-
-static struct job int8_job(const char *layout)
-{
-    struct job job = {.work = INT8, .layout = layout};
-
-    vc_quantize_defaults(&job.quantize);
-    job.quantize.min_elems = 1;
-    job.quantize.min_row = 1;
-    return job;
-}
-
-static enum vc_status run(struct vc_ctx *ctx, const char *from, const char *to, const struct job *what)
-{
-    struct vc_write_options write = {.path = to, .force = true, .layout = what->layout};
-    struct vc_dequantize_options dequantize;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
-
-    vc_dequantize_defaults(&dequantize);
-    VC_TRY(vc_model_open(ctx, from, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    if (what->work == INT8) {
-        VC_TRY(vc_job_add_quantize(ctx, job, &what->quantize));
-    } else if (what->work == DEQUANTIZE) {
-        VC_TRY(vc_job_add_dequantize(ctx, job, &dequantize));
-    }
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
-}
-
-static void must(struct vc_ctx *ctx, const char *from, const char *to, struct job what)
-{
-    if (run(ctx, in_folder(from), in_folder(to), &what) != VC_OK) {
-        fail_msg("%s -> %s: %s", from, to, vc_ctx_message(ctx));
-    }
-}
-
-static void must_refuse(struct vc_ctx *ctx, const char *from, const char *to, struct job what, const char *needle)
-{
-    assert_int_not_equal(run(ctx, in_folder(from), in_folder(to), &what), VC_OK);
-    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
-    }
-    assert_int_not_equal(access(in_folder(to), F_OK), 0);
-}
-
-static struct vc_model *must_open(struct vc_ctx *ctx, const char *name)
-{
-    struct vc_model *model = NULL;
-
-    if (vc_model_open(ctx, in_folder(name), NULL, &model) != VC_OK) {
-        fail_msg("%s: %s", name, vc_ctx_message(ctx));
-    }
-    return model;
+    return with_layout(task_int8(), layout);
 }
 
 static const struct vc_tensor *tensor(const struct vc_model *model, const char *name)
@@ -151,9 +44,9 @@ static const struct vc_tensor *tensor(const struct vc_model *model, const char *
     return t;
 }
 
-static void has_text(const char *path, const char *text)
+static void has_text(const char *name, const char *text)
 {
-    struct bytes b = load(path);
+    struct bytes b = load(name);
     size_t n = (size_t)vc_le64(b.p);
 
     bytes_fill(&b, 0, 1);
@@ -232,7 +125,7 @@ static void remove_all(void)
     size_t i;
 
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
-        (void)unlink(in_folder(names[i]));
+        remove_path(names[i]);
     }
 }
 
@@ -328,12 +221,12 @@ static void test_compressed_tensors(void **state)
         uint64_t stated[2];
 
         save_model("in.safetensors", dtypes[i]);
-        must(ctx, "in.safetensors", "q.safetensors", int8_job("compressed-tensors"));
-        has_text(in_folder("q.safetensors"), "{\"format\":\"pt\"}");
-        has_text(in_folder("q.safetensors"), "\"a.weight_packed\":{\"dtype\":\"I32\",\"shape\":[6,2],");
-        has_text(in_folder("q.safetensors"), "\"b.c.weight_packed\":{\"dtype\":\"I32\",\"shape\":[5,2],");
-        has_text(in_folder("q.safetensors"), "\"b.c.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],");
-        has_text(in_folder("q.safetensors"), scales[i]);
+        must_run(ctx, "in.safetensors", "q.safetensors", int8_as("compressed-tensors"));
+        has_text("q.safetensors", "{\"format\":\"pt\"}");
+        has_text("q.safetensors", "\"a.weight_packed\":{\"dtype\":\"I32\",\"shape\":[6,2],");
+        has_text("q.safetensors", "\"b.c.weight_packed\":{\"dtype\":\"I32\",\"shape\":[5,2],");
+        has_text("q.safetensors", "\"b.c.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],");
+        has_text("q.safetensors", scales[i]);
         model = must_open(ctx, "q.safetensors");
         t = tensor(model, "a.weight");
         assert_int_equal(t->dtype, VC_DTYPE_I8);
@@ -353,14 +246,14 @@ static void test_compressed_tensors(void **state)
         check_ranges(ctx, model, "b.c.weight");
         vc_model_close(model);
 
-        must(ctx, "q.safetensors", "copy.safetensors", (struct job){.work = COPY});
-        same_files(in_folder("q.safetensors"), in_folder("copy.safetensors"));
-        must(ctx, "q.safetensors", "x.npz", (struct job){.work = COPY});
-        must(ctx, "x.npz", "copy.safetensors", (struct job){.work = COPY, .layout = "compressed-tensors"});
-        same_files(in_folder("q.safetensors"), in_folder("copy.safetensors"));
-        must(ctx, "q.safetensors", "back.safetensors", (struct job){.work = DEQUANTIZE});
-        must(ctx, "x.npz", "again.safetensors", (struct job){.work = DEQUANTIZE});
-        same_files(in_folder("back.safetensors"), in_folder("again.safetensors"));
+        must_run(ctx, "q.safetensors", "copy.safetensors", task_copy());
+        expect_same("q.safetensors", "copy.safetensors");
+        must_run(ctx, "q.safetensors", "x.npz", task_copy());
+        must_run(ctx, "x.npz", "copy.safetensors", with_layout(task_copy(), "compressed-tensors"));
+        expect_same("q.safetensors", "copy.safetensors");
+        must_run(ctx, "q.safetensors", "back.safetensors", task_back());
+        must_run(ctx, "x.npz", "again.safetensors", task_back());
+        expect_same("back.safetensors", "again.safetensors");
         model = must_open(ctx, "back.safetensors");
         assert_int_equal(vc_model_tensor_count(model), 6);
         assert_int_equal(tensor(model, "b.c.weight")->dtype, VC_DTYPE_F32);
@@ -373,16 +266,16 @@ static void test_compressed_tensors(void **state)
 static void test_groups(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
-    struct job job = int8_job("compressed-tensors");
+    struct task job = int8_as("compressed-tensors");
     struct vc_model *model;
 
     (void)state;
     job.quantize.granularity = VC_GRANULARITY_GROUP;
     job.quantize.group_size = 4;
     save_model("in.safetensors", VC_DTYPE_BF16);
-    must(ctx, "in.safetensors", "q.safetensors", job);
-    has_text(in_folder("q.safetensors"), "\"a.weight_scale\":{\"dtype\":\"BF16\",\"shape\":[6,2],");
-    has_text(in_folder("q.safetensors"), "\"b.c.weight\":{\"dtype\":\"BF16\""); /* 7 is no multiple of 4 */
+    must_run(ctx, "in.safetensors", "q.safetensors", job);
+    has_text("q.safetensors", "\"a.weight_scale\":{\"dtype\":\"BF16\",\"shape\":[6,2],");
+    has_text("q.safetensors", "\"b.c.weight\":{\"dtype\":\"BF16\""); /* 7 is no multiple of 4 */
     model = must_open(ctx, "q.safetensors");
     assert_int_equal(tensor(model, "a.weight")->quant->granularity, VC_GRANULARITY_GROUP);
     assert_int_equal(tensor(model, "a.weight")->quant->group_size, 4);
@@ -398,24 +291,24 @@ static void test_bitsandbytes(void **state)
 
     (void)state;
     save_model("in.safetensors", VC_DTYPE_F16);
-    must(ctx, "in.safetensors", "q.safetensors", int8_job("bitsandbytes"));
-    has_text(in_folder("q.safetensors"), "\"a.weight\":{\"dtype\":\"I8\",\"shape\":[6,8],");
-    has_text(in_folder("q.safetensors"), "\"b.c.SCB\":{\"dtype\":\"F32\",\"shape\":[5],");
-    has_text(in_folder("q.safetensors"), "\"b.c.weight_format\":{\"dtype\":\"U8\",\"shape\":[],");
+    must_run(ctx, "in.safetensors", "q.safetensors", int8_as("bitsandbytes"));
+    has_text("q.safetensors", "\"a.weight\":{\"dtype\":\"I8\",\"shape\":[6,8],");
+    has_text("q.safetensors", "\"b.c.SCB\":{\"dtype\":\"F32\",\"shape\":[5],");
+    has_text("q.safetensors", "\"b.c.weight_format\":{\"dtype\":\"U8\",\"shape\":[],");
     model = must_open(ctx, "q.safetensors");
     assert_true(vc_quant_find(tensor(model, "a.weight")->quant, VC_PART_ABSMAX) != VC_NO_TENSOR);
     assert_int_equal(tensor(model, "a.weight_format")->companion_of, vc_model_find(model, "a.weight"));
     check_codes(ctx, model, "a.weight", VC_DTYPE_F16, 0);
     check_codes(ctx, model, "b.c.weight", VC_DTYPE_F16, 48);
     vc_model_close(model);
-    must(ctx, "q.safetensors", "copy.safetensors", (struct job){.work = COPY});
-    same_files(in_folder("q.safetensors"), in_folder("copy.safetensors"));
-    must(ctx, "q.safetensors", "x.npz", (struct job){.work = COPY});
-    must(ctx, "x.npz", "copy.safetensors", (struct job){.work = COPY, .layout = "bitsandbytes"});
-    same_files(in_folder("q.safetensors"), in_folder("copy.safetensors"));
-    must(ctx, "q.safetensors", "back.safetensors", (struct job){.work = DEQUANTIZE});
-    must(ctx, "x.npz", "again.safetensors", (struct job){.work = DEQUANTIZE});
-    same_files(in_folder("back.safetensors"), in_folder("again.safetensors"));
+    must_run(ctx, "q.safetensors", "copy.safetensors", task_copy());
+    expect_same("q.safetensors", "copy.safetensors");
+    must_run(ctx, "q.safetensors", "x.npz", task_copy());
+    must_run(ctx, "x.npz", "copy.safetensors", with_layout(task_copy(), "bitsandbytes"));
+    expect_same("q.safetensors", "copy.safetensors");
+    must_run(ctx, "q.safetensors", "back.safetensors", task_back());
+    must_run(ctx, "x.npz", "again.safetensors", task_back());
+    expect_same("back.safetensors", "again.safetensors");
     remove_all();
     vc_ctx_free(ctx);
 }
@@ -424,39 +317,39 @@ static void test_bitsandbytes(void **state)
 static void test_refusals(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
-    struct job job = int8_job("compressed-tensors");
+    struct task job = int8_as("compressed-tensors");
 
     (void)state;
     save_model("in.safetensors", VC_DTYPE_F32);
     must_refuse(ctx, "in.safetensors", "x.npz", job, "npz output cannot have the layout 'compressed-tensors'");
     job.quantize.asymmetric = true;
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "the layout compressed-tensors takes no zero points");
-    job = int8_job("compressed-tensors");
+    job = int8_as("compressed-tensors");
     job.quantize.axis = 1;
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "axis 0 only");
-    job = int8_job("compressed-tensors");
+    job = int8_as("compressed-tensors");
     job.quantize.granularity = VC_GRANULARITY_TENSOR;
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "not per tensor");
-    job = int8_job("bitsandbytes");
+    job = int8_as("bitsandbytes");
     job.quantize.granularity = VC_GRANULARITY_GROUP;
     job.quantize.group_size = 4;
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "no groups");
-    job.layout = "gguf";
+    job.write.layout = "gguf";
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "none of safetensors");
 
-    job = int8_job("plain");
+    job = int8_as("plain");
     job.quantize.asymmetric = true;
-    must(ctx, "in.safetensors", "x.npz", job);
-    must_refuse(ctx, "x.npz", "q.safetensors", (struct job){.work = COPY, .layout = "compressed-tensors"},
+    must_run(ctx, "in.safetensors", "x.npz", job);
+    must_refuse(ctx, "x.npz", "q.safetensors", with_layout(task_copy(), "compressed-tensors"),
                 "cannot hold; dequantize it first");
-    must(ctx, "in.safetensors", "q.safetensors", int8_job("compressed-tensors"));
-    job = int8_job(NULL);
+    must_run(ctx, "in.safetensors", "q.safetensors", int8_as("compressed-tensors"));
+    job = int8_as(NULL);
     job.quantize.requantize = true;
-    must(ctx, "q.safetensors", "again.safetensors", job); /* the source's layout */
-    has_text(in_folder("again.safetensors"), "\"a.weight_packed\"");
-    job.layout = "plain";
-    must(ctx, "q.safetensors", "again.safetensors", job);
-    has_text(in_folder("again.safetensors"), "\"a.weight.scale\"");
+    must_run(ctx, "q.safetensors", "again.safetensors", job); /* the source's layout */
+    has_text("again.safetensors", "\"a.weight_packed\"");
+    job.write.layout = "plain";
+    must_run(ctx, "q.safetensors", "again.safetensors", job);
+    has_text("again.safetensors", "\"a.weight.scale\"");
     remove_all();
     vc_ctx_free(ctx);
 }
@@ -553,7 +446,7 @@ static void test_parts(void **state)
                       "m.weight", "F32", "9", "28", "64") ",\"end\":{"
                                                           "\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[64,64]}}",
                   1, 8, "has a 'm.weight', too");
-    (void)unlink(in_folder("in.safetensors"));
+    remove_path("in.safetensors");
 }
 
 #define I8_CODES ENTRY("m.weight", "I8", "2,4", "16", "24")
@@ -584,7 +477,7 @@ static void test_parts_of_i8(void **state)
                 1, 8, false);
     expect_damage("{" SHAPE "," I8_CODES "," ENTRY("m.SCB", "F32", "1", "24", "28") "," END "}", 1, 8,
                   "has 2 rows, but 'm.SCB' has 1 numbers");
-    (void)unlink(in_folder("in.safetensors"));
+    remove_path("in.safetensors");
 }
 
 static void test_cuts_and_flips(void **state)
@@ -615,50 +508,19 @@ static void test_allocations(void **state)
 {
     static const char *const layouts[] = {"compressed-tensors", "bitsandbytes"};
     struct vc_ctx *ctx = test_ctx();
-    uint64_t in_use;
-    uint64_t n;
     size_t i;
 
     (void)state;
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     save_model("in.safetensors", VC_DTYPE_BF16);
     for (i = 0; i < 4; i++) {
         const char *from = i < 2 ? "in.safetensors" : "copy.safetensors";
-        struct job job = i < 2 ? int8_job(layouts[i]) : (struct job){.work = DEQUANTIZE};
+        struct task job = i < 2 ? int8_as(layouts[i]) : task_back();
 
-        must(ctx, "in.safetensors", "copy.safetensors", int8_job(layouts[i % 2]));
-        in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-        for (n = 1;; n++) {
-            enum vc_status status;
-
-            (void)unlink(in_folder("q.safetensors"));
-            vc_pool_fail_at(ctx->shared->pool, n, 0);
-            status = run(ctx, in_folder(from), in_folder("q.safetensors"), &job);
-            vc_pool_fail_at(ctx->shared->pool, 0, 0);
-            assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-            if (status == VC_OK) {
-                break;
-            }
-            assert_int_equal(status, VC_E_NOMEM);
-            assert_string_not_equal(vc_ctx_message(ctx), "");
-            assert_int_not_equal(access(in_folder("q.safetensors"), F_OK), 0);
-        }
-        assert_true(n > 20);
+        must_run(ctx, "in.safetensors", "copy.safetensors", int8_as(layouts[i % 2]));
+        fail_each_allocation(ctx, from, "q.safetensors", job, 20);
     }
     remove_all();
     vc_ctx_free(ctx);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)
@@ -674,5 +536,5 @@ int main(void)
         cmocka_unit_test(test_allocations),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

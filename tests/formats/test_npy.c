@@ -5,6 +5,7 @@
 
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_data.h"
+#include "support_options.h"
 
 #define F4_3x4 48 /* bytes of data of shape (3, 4), f4 */
 
@@ -226,7 +227,7 @@ static void test_versions(void **state)
 static void expect_values(const char *what, struct bytes *file, const void *expected, size_t n_elems, size_t item,
                           enum vc_dtype void_as, enum vc_dtype dtype)
 {
-    struct vc_open_options options = {.void_as = void_as};
+    struct vc_open_options options = support_open();
     struct vc_ctx *ctx = test_ctx();
     struct vc_model *model = NULL;
     unsigned char *got = malloc(n_elems * item + 1);
@@ -235,6 +236,7 @@ static void expect_values(const char *what, struct bytes *file, const void *expe
     size_t first;
     size_t n;
 
+    options.void_as = void_as;
     assert_non_null(got);
     if (vc_model_open(ctx, path, &options, &model) != VC_OK) {
         fail_msg("%s: %s", what, vc_ctx_message(ctx));

@@ -16,6 +16,8 @@
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"
 #include "formats_test.h"
+#include "scratch.h"
+#include "support_options.h"
 
 /* ---- what is written: five outputs of three items ---- */
 
@@ -35,7 +37,6 @@ static struct npz_member source_members[N_OUTS];
 static struct npz source_npz = {.members = source_members, .n_members = N_OUTS};
 static struct vc_model source = {.io = source_io, .format = &vc_format_npz, .format_name = "npz", .self = &source_npz};
 static struct vc_out_list outs = {.n = N_OUTS, .tensors = tensors, .n_recipe = 1, .recipe = recipe};
-static char folder[] = "/tmp/vcompress-test-XXXXXX";
 static char path[64], other[64];
 
 static struct vc_out_tensor out_tensor(const char *name, enum vc_dtype dtype, const uint64_t *shape, unsigned n_dims,
@@ -78,11 +79,11 @@ static int set_up(void **state)
         }
         tensors[i].source = i;
     }
-    if (mkdtemp(folder) == NULL) {
+    if (scratch_make(NULL) != 0) {
         return -1;
     }
-    (void)snprintf(path, sizeof path, "%s/out.npz", folder);
-    (void)snprintf(other, sizeof other, "%s/other.npz", folder);
+    (void)snprintf(path, sizeof path, "%s/out.npz", scratch_folder());
+    (void)snprintf(other, sizeof other, "%s/other.npz", scratch_folder());
     return 0;
 }
 
@@ -94,7 +95,7 @@ static int tear_down(void **state)
     }
     (void)unlink(path);
     (void)unlink(other);
-    return rmdir(folder);
+    return scratch_remove(NULL);
 }
 
 /* ---- writing it ---- */
@@ -330,7 +331,7 @@ static void check_alignment(const char *name)
 
 static void test_stored_in_any_order(void **state)
 {
-    struct vc_write_options options = {.path = path};
+    struct vc_write_options options = support_write(path);
     struct vc_ctx *ctx = test_ctx();
     unsigned char *first;
     size_t n_first;
@@ -363,7 +364,7 @@ static void test_stored_in_any_order(void **state)
 static void test_deflated_on_any_number_of_threads(void **state)
 {
     static const enum vc_deflate ways[] = {VC_DEFLATE_ZLIB, VC_DEFLATE_AUTO, VC_DEFLATE_ISAL};
-    struct vc_write_options options = {.path = path, .force = true};
+    struct vc_write_options options = support_replace(path, VC_DEFLATE_NONE);
     struct vc_ctx *ctx = test_ctx();
     uint64_t size;
 
@@ -399,7 +400,7 @@ static void test_deflated_on_any_number_of_threads(void **state)
 static void test_spools(void **state)
 {
     static const uint64_t large[] = {ROWS, COLS}, codes[] = {ROWS, 2 * COLS};
-    struct vc_write_options options = {.path = path, .force = true, .deflate = VC_DEFLATE_ZLIB};
+    struct vc_write_options options = support_replace(path, VC_DEFLATE_ZLIB);
     struct vc_out_tensor saved[2] = {tensors[W], tensors[W_SCALE]};
     unsigned char *saved_bytes[2] = {bytes_of[W], bytes_of[W_SCALE]};
     struct vc_ctx *ctx = test_ctx();
@@ -430,7 +431,7 @@ static void test_spools(void **state)
 
 static void test_measuring_writes_nothing(void **state)
 {
-    struct vc_write_options options = {.path = NULL};
+    struct vc_write_options options = support_write(NULL);
     struct vc_ctx *ctx = test_ctx();
     uint64_t stored, deflated;
 
@@ -454,7 +455,7 @@ static void test_missing_bytes_are_noticed(void **state)
 
     (void)state;
     for (int how = VC_DEFLATE_NONE; how <= VC_DEFLATE_ZLIB; how++) {
-        struct vc_write_options options = {.path = path, .force = true, .deflate = (enum vc_deflate)how};
+        struct vc_write_options options = support_replace(path, (enum vc_deflate)how);
         struct vc_sink *sink;
         uint64_t size;
 
@@ -469,7 +470,7 @@ static void test_missing_bytes_are_noticed(void **state)
 
 static void test_same_names_are_refused(void **state)
 {
-    struct vc_write_options options = {.path = NULL};
+    struct vc_write_options options = support_write(NULL);
     const char *saved = tensors[HALF].name;
     struct vc_ctx *ctx = test_ctx();
     uint64_t size;
@@ -488,12 +489,13 @@ static void test_same_names_are_refused(void **state)
 /* Each call and each allocation fails once: no output, nothing left, everything freed. */
 static void check_faults(enum vc_deflate deflate, unsigned n_threads)
 {
-    struct vc_write_options options = {.path = path, .deflate = deflate};
+    struct vc_write_options options = support_write(path);
     struct vc_ctx *ctx = test_ctx();
     enum vc_status status = VC_E_IO;
     uint64_t size;
     uint64_t nth;
 
+    options.deflate = deflate;
     for (nth = 1; status != VC_OK || access(path, F_OK) != 0 || nth < 10; nth++) {
         uint64_t before = vc_outfile_call_count();
 
@@ -527,8 +529,8 @@ static void check_faults(enum vc_deflate deflate, unsigned n_threads)
     assert_true(nth > 8);
     check_readable(path, deflate != VC_DEFLATE_NONE);
     (void)unlink(path);
-    assert_int_equal(rmdir(folder), 0); /* was empty */
-    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(rmdir(scratch_folder()), 0); /* was empty */
+    assert_int_equal(mkdir(scratch_folder(), 0700), 0);
     test_ctx_done(ctx);
 }
 
@@ -548,7 +550,7 @@ static void test_faults(void **state)
 
 static void test_members_copied_keep_their_names(void **state)
 {
-    struct vc_write_options options = {.path = path, .force = true};
+    struct vc_write_options options = support_replace(path, VC_DEFLATE_NONE);
     struct vc_out_tensor saved = tensors[HALF];
     struct bytes npy = npy_matrix(2, 3);
     struct vc_ctx *ctx = test_ctx();
@@ -625,7 +627,7 @@ static void test_npy_header(void **state)
 static enum vc_status write_one(struct vc_ctx *ctx, const char *name, enum vc_dtype dtype, size_t n_outs,
                                 enum vc_deflate deflate, const char **format)
 {
-    struct vc_write_options options = {.path = name, .force = true, .deflate = deflate};
+    struct vc_write_options options = support_replace(name, deflate);
     struct vc_out_tensor list[2] = {out_tensor("arr_0", dtype, shape_half, 1, 0), tensors[NOTES]};
     struct vc_out_list one = {.n = n_outs, .tensors = list};
     const struct vc_model npy_source = {.io = source_io, .format = &vc_format_npy, .format_name = "npy"};
@@ -664,7 +666,7 @@ static void test_npy_sink(void **state)
     char npy[80];
 
     (void)state;
-    (void)snprintf(npy, sizeof npy, "%s/out.npy", folder);
+    (void)snprintf(npy, sizeof npy, "%s/out.npy", scratch_folder());
     assert_int_equal(write_one(ctx, npy, VC_DTYPE_F16, 1, VC_DEFLATE_NONE, &format), VC_OK);
     assert_string_equal(vc_ctx_message(ctx), "");
     assert_int_equal(vc_model_open(ctx, npy, NULL, &model), VC_OK);

@@ -1,7 +1,5 @@
 /* test_outfile.c - the output appears whole or not at all: names that are refused, every system call failing once,
  * races for the name, and nothing left behind. */
-#define _GNU_SOURCE /* dirfd, mkdtemp */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,27 +10,7 @@
 #include "formats/io/infile.h"
 #include "formats/io/outfile.h"
 #include "formats_test.h"
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][PATH_MAX];
-    static unsigned turn;
-
-    turn = (turn + 1) % 4;
-    (void)snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
-
-static void put_file(const char *name, const char *text)
-{
-    FILE *f = fopen(in_folder(name), "w");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-    assert_int_equal(fclose(f), 0);
-}
+#include "scratch.h"
 
 /* The file holds exactly this text; NULL: there is none. */
 static void expect_file(const char *name, const char *text)
@@ -52,41 +30,11 @@ static void expect_file(const char *name, const char *text)
     assert_string_equal(found, text);
 }
 
-static size_t count_files(void)
-{
-    DIR *d = opendir(folder);
-    size_t n = 0;
-
-    assert_non_null(d);
-    while (readdir(d) != NULL) {
-        n++;
-    }
-    closedir(d);
-    return n - 2;
-}
-
 static int make_folder(void **state)
 {
-    (void)state;
-    (void)snprintf(folder, sizeof folder, "/tmp/vcompress-test-XXXXXX");
     vc_outfile_fail_at(0);
     vc_outfile_no_unnamed(false);
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    DIR *d = opendir(folder);
-    struct dirent *entry;
-
-    (void)state;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        if (unlinkat(dirfd(d), entry->d_name, 0) != 0) {
-            (void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-        }
-    }
-    closedir(d);
-    return rmdir(folder);
+    return scratch_make(state);
 }
 
 /* "first second" in two writes, back to front. */
@@ -132,7 +80,7 @@ static void test_writes_and_replaces(void **state)
         expect_file("out", "first second");
         assert_int_equal(write_it(ctx, in_folder("out"), false), VC_E_ARGUMENT);
         assert_non_null(strstr(vc_ctx_message(ctx), "only with force"));
-        put_file("out", "old");
+        (void)save_text("out", "old");
         assert_int_equal(write_it(ctx, in_folder("out"), true), VC_OK);
         expect_file("out", "first second");
         assert_int_equal(count_files(), 1);
@@ -164,7 +112,7 @@ static void test_names_that_are_refused(void **state)
     char longer[400];
 
     (void)state;
-    put_file("file", "text");
+    (void)save_text("file", "text");
     assert_int_equal(mkdir(in_folder("sub"), 0777), 0);
     assert_int_equal(mkfifo(in_folder("pipe"), 0666), 0);
     assert_int_equal(symlink("loop", in_folder("loop")), 0);
@@ -194,7 +142,7 @@ static void test_the_input_is_never_the_output(void **state)
     struct vc_infile *input;
 
     (void)state;
-    put_file("in", "input");
+    (void)save_text("in", "input");
     assert_int_equal(symlink("in", in_folder("soft")), 0);
     assert_int_equal(link(in_folder("in"), in_folder("hard")), 0);
     assert_int_equal(vc_infile_open(ctx, in_folder("in"), &input), VC_OK);
@@ -221,7 +169,7 @@ static void test_links_stand_for_their_targets(void **state)
     struct stat st;
 
     (void)state;
-    put_file("real", "old");
+    (void)save_text("real", "old");
     assert_int_equal(mkdir(in_folder("sub"), 0777), 0);
     assert_int_equal(symlink("second", in_folder("first")), 0);
     assert_int_equal(symlink("sub/../real", in_folder("second")), 0);
@@ -275,7 +223,7 @@ static void test_every_call_fails_once(void **state)
             bool hit;
 
             if (older) {
-                put_file("out", "old");
+                (void)save_text("out", "old");
             } else {
                 (void)unlink(in_folder("out"));
             }
@@ -337,7 +285,7 @@ static void test_race_for_the_name(void **state)
         assert_int_equal(vc_outfile_create(ctx, in_folder("out"), force, NULL, &file), VC_OK);
         assert_int_equal(vc_outfile_begin(ctx, file), VC_OK);
         assert_int_equal(vc_outfile_write(ctx, file, 0, "mine", 4), VC_OK);
-        put_file("out", "theirs");
+        (void)save_text("out", "theirs");
         assert_int_equal(vc_outfile_sync(ctx, file), VC_OK);
         assert_int_equal(vc_outfile_commit(ctx, file), force ? VC_OK : VC_E_ARGUMENT);
         vc_outfile_free(ctx, file);
@@ -361,7 +309,7 @@ static void test_withdraw(void **state)
         vc_outfile_no_unnamed((which & 4) != 0);
         (void)unlink(in_folder("out"));
         if (older) {
-            put_file("out", "old");
+            (void)save_text("out", "old");
         }
         assert_int_equal(vc_outfile_create(ctx, in_folder("out"), true, NULL, &file), VC_OK);
         assert_int_equal(vc_outfile_begin(ctx, file), VC_OK);
@@ -373,7 +321,7 @@ static void test_withdraw(void **state)
         assert_int_equal(vc_outfile_commit(ctx, file), VC_OK);
         assert_true(vc_outfile_is_named(file));
         if (other) {
-            put_file("theirs", "theirs");
+            (void)save_text("theirs", "theirs");
             assert_int_equal(rename(in_folder("theirs"), in_folder("out")), 0);
         }
         vc_outfile_withdraw(file);
@@ -460,7 +408,7 @@ static void test_standard_output(void **state)
     test_ctx_done(ctx);
 }
 
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, scratch_clear)
 
 int main(void)
 {

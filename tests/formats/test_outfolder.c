@@ -9,45 +9,21 @@
 #include <unistd.h>
 
 #include "formats/io/outfolder.h"
-
-static char base[64];
-
-static void put(const char *name, const char *text)
-{
-    char path[256];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", base, name);
-    f = fopen(path, "wb");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
+#include "scratch.h"
 
 /* What the file holds; "" where there is none. */
 static const char *get(const char *name)
 {
     static char text[64];
-    char path[256];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", base, name);
     memset(text, 0, sizeof text);
-    f = fopen(path, "rb");
+    f = fopen(in_folder(name), "rb");
     if (f != NULL) {
         (void)!fread(text, 1, sizeof text - 1, f);
         fclose(f);
     }
     return text;
-}
-
-/* The path of something in the folder of this test. */
-static const char *in(const char *name)
-{
-    static char path[256];
-
-    snprintf(path, sizeof path, "%s/%s", base, name);
-    return path;
 }
 
 static size_t count(const char *folder)
@@ -69,7 +45,7 @@ static void clear(void)
 {
     char command[128];
 
-    snprintf(command, sizeof command, "rm -rf '%s'/*", base);
+    snprintf(command, sizeof command, "rm -rf '%s'/*", scratch_folder());
     assert_int_equal(system(command), 0);
 }
 
@@ -93,7 +69,7 @@ static enum vc_status write_as(struct vc_ctx *ctx, const char *name, bool force,
     struct vc_outfolder *folder = NULL;
     enum vc_status status;
 
-    snprintf(path, sizeof path, "%s/%s", base, name);
+    snprintf(path, sizeof path, "%s/%s", scratch_folder(), name);
     VC_TRY(vc_outfolder_create(ctx, path, force, shared, NULL, &folder));
     VC_TRY(write_file(ctx, folder, "a.safetensors", false));
     VC_TRY(write_file(ctx, folder, "sub/b", true));
@@ -114,10 +90,10 @@ static void make_old(void)
 {
     char path[256];
 
-    snprintf(path, sizeof path, "%s/out", base);
+    snprintf(path, sizeof path, "%s/out", scratch_folder());
     assert_int_equal(mkdir(path, 0777), 0);
-    put("out/a.safetensors", "old");
-    put("out/d", "old");
+    (void)save_text("out/a.safetensors", "old");
+    (void)save_text("out/d", "old");
 }
 
 static void check_whole(bool was_old, enum vc_status status)
@@ -135,9 +111,9 @@ static void check_whole(bool was_old, enum vc_status status)
         assert_string_equal(get("out/sub/d"), "new");
     } else {
         assert_true(is_old == was_old);
-        assert_int_equal(count(base), was_old ? 1 : 0);
+        assert_int_equal(count(scratch_folder()), was_old ? 1 : 0);
     }
-    assert_true(count(base) <= 1); /* nothing else is there */
+    assert_true(count(scratch_folder()) <= 1); /* nothing else is there */
 }
 
 static void try_all(bool old, bool plain)
@@ -206,9 +182,9 @@ static void try_all_shared(bool plain)
             assert_true(strcmp(text, "new") == 0 || (status != VC_OK && strcmp(text, i == 0 ? "old" : "") == 0));
         }
         assert_string_equal(get("out/d"), "old");
-        snprintf(path, sizeof path, "%s/out", base);
-        assert_int_equal(count(path), 2 + (get("out/c")[0] != '\0') + (access(in("out/sub"), F_OK) == 0));
-        snprintf(path, sizeof path, "%s/out/sub", base);
+        snprintf(path, sizeof path, "%s/out", scratch_folder());
+        assert_int_equal(count(path), 2 + (get("out/c")[0] != '\0') + (access(in_folder("out/sub"), F_OK) == 0));
+        snprintf(path, sizeof path, "%s/out/sub", scratch_folder());
         assert_int_equal(count(path), (get("out/sub/b")[0] != '\0') + (get("out/sub/d")[0] != '\0'));
         test_ctx_done(ctx);
     }
@@ -232,7 +208,7 @@ static void write_many(struct vc_ctx *ctx, bool shared)
     struct vc_outfolder *folder = NULL;
     char name[32];
 
-    assert_int_equal(vc_outfolder_create(ctx, in("out"), false, shared, NULL, &folder), VC_OK);
+    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), false, shared, NULL, &folder), VC_OK);
     assert_int_equal(write_file(ctx, folder, "a.safetensors", false), VC_OK);
     for (unsigned i = 0; i < N_SMALL; i++) {
         snprintf(name, sizeof name, "%s%u", i % 2 == 0 ? "sub/" : "", i);
@@ -240,12 +216,12 @@ static void write_many(struct vc_ctx *ctx, bool shared)
             fail_msg("%s", vc_ctx_message(ctx));
         }
     }
-    assert_int_equal(count(in("out/sub")), shared ? 1 : 0); /* hidden: nothing has its name yet */
+    assert_int_equal(count(in_folder("out/sub")), shared ? 1 : 0); /* hidden: nothing has its name yet */
     assert_int_equal(vc_outfolder_commit(ctx, folder), VC_OK);
     vc_outfolder_free(ctx, folder);
-    assert_int_equal(count(in("out")), N_SMALL / 2 + 2);
-    assert_int_equal(count(in("out/sub")), N_SMALL / 2);
-    assert_int_equal(count(base), 1);
+    assert_int_equal(count(in_folder("out")), N_SMALL / 2 + 2);
+    assert_int_equal(count(in_folder("out/sub")), N_SMALL / 2);
+    assert_int_equal(count(scratch_folder()), 1);
     clear();
 }
 
@@ -281,14 +257,14 @@ static void test_signal_removes_kept_files(void **state)
         if (shared != 0) {
             make_old();
         }
-        assert_int_equal(vc_outfolder_create(ctx, in("out"), true, shared != 0, NULL, &folder), VC_OK);
+        assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), true, shared != 0, NULL, &folder), VC_OK);
         assert_int_equal(write_file(ctx, folder, "sub/deep/b", true), VC_OK);
         assert_int_equal(write_file(ctx, folder, "c", true), VC_OK);
-        assert_int_equal(count(base), 1);
+        assert_int_equal(count(scratch_folder()), 1);
         vc_outfile_remove_temporaries();
-        assert_int_equal(count(base), shared);
+        assert_int_equal(count(scratch_folder()), shared);
         assert_string_equal(get("out/d"), shared != 0 ? "old" : "");
-        assert_int_equal(count(in("out/sub/deep")), 0);
+        assert_int_equal(count(in_folder("out/sub/deep")), 0);
         vc_outfolder_free(ctx, folder);
         clear();
     }
@@ -314,15 +290,15 @@ static void test_places(void **state)
     refused(ctx, "out/.", true, "no name");
     refused(ctx, "out/..", true, "no name");
     refused(ctx, "out/d", true, "is a file");
-    snprintf(path, sizeof path, "%s/link", base);
+    snprintf(path, sizeof path, "%s/link", scratch_folder());
     assert_int_equal(symlink("out", path), 0);
     refused(ctx, "link", true, "is a link");
     assert_int_equal(write_folder(ctx, "gone/out", true), VC_E_IO);
-    snprintf(path, sizeof path, "%s/out/.git", base);
+    snprintf(path, sizeof path, "%s/out/.git", scratch_folder());
     assert_int_equal(mkdir(path, 0777), 0);
     refused(ctx, "out", true, "Git");
     assert_int_equal(rmdir(path), 0);
-    snprintf(path, sizeof path, "%s/out/a.safetensors", base);
+    snprintf(path, sizeof path, "%s/out/a.safetensors", scratch_folder());
     assert_int_equal(unlink(path), 0);
     refused(ctx, "out", true, "without safetensors");
     assert_string_equal(get("out/d"), "old");
@@ -339,13 +315,6 @@ int main(void)
         cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_signal_removes_kept_files),
         cmocka_unit_test(test_places),
     };
-    int rc;
 
-    strcpy(base, "/tmp/vcompress-outfolder-XXXXXX");
-    if (mkdtemp(base) == NULL) {
-        return 1;
-    }
-    rc = cmocka_run_group_tests(tests, NULL, NULL);
-    rmdir(base);
-    return rc;
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

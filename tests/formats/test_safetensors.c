@@ -3,13 +3,11 @@
 #include "formats_test.h"
 
 #include <stdlib.h>
-#include <unistd.h>
-
-#include <vcompress/quantize.h>
 
 #include "core/base/checked.h"
 #include "formats/formats.h"
 #include "formats/safetensors/safetensors.h"
+#include "tasks.h"
 
 /* A file with this header and n bytes of data: 0, 1, 2, ... */
 static struct bytes st_raw(const char *header, size_t n_header, size_t n)
@@ -353,86 +351,6 @@ static void test_cuts_and_flips(void **state)
 
 /* ---- writing ---- */
 
-static char folder[] = "/tmp/vcompress-test-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char paths[4][96];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static const char *save(const char *name, const struct bytes *b)
-{
-    const char *path = in_folder(name);
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
-    assert_int_equal(fclose(f), 0);
-    return path;
-}
-
-static struct bytes load(const char *path)
-{
-    struct bytes b = {NULL, 0, 0};
-    FILE *f = fopen(path, "rb");
-    int c;
-
-    assert_non_null(f);
-    while ((c = fgetc(f)) != EOF) {
-        bytes_fill(&b, c, 1);
-    }
-    (void)fclose(f);
-    return b;
-}
-
-/* A job from one path to another: int8 of everything that can be, or a copy. */
-static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, bool int8, enum vc_deflate deflate)
-{
-    struct vc_write_options write = {.path = to, .force = true, .deflate = deflate};
-    struct vc_quantize_options quantize;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
-
-    vc_quantize_defaults(&quantize);
-    quantize.min_elems = 1;
-    quantize.min_row = 1;
-    VC_TRY(vc_model_open(ctx, from, NULL, &model));
-    VC_TRY(vc_job_create(ctx, model, &job));
-    if (int8) {
-        VC_TRY(vc_job_add_quantize(ctx, job, &quantize));
-    }
-    VC_TRY(vc_job_plan(ctx, job, &write));
-    VC_TRY(vc_job_run(ctx, job));
-    assert_int_equal(vc_job_report(job)->totals.file_before, vc_model_file_bytes(model));
-out:
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
-}
-
-static void must_convert(struct vc_ctx *ctx, const char *from, const char *to, bool int8)
-{
-    if (convert(ctx, from, to, int8, VC_DEFLATE_NONE) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-}
-
-static void must_refuse(struct vc_ctx *ctx, const char *from, const char *to, enum vc_deflate deflate,
-                        const char *needle)
-{
-    assert_int_not_equal(convert(ctx, from, to, false, deflate), VC_OK);
-    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
-    }
-    assert_int_not_equal(access(to, F_OK), 0);
-}
-
 /* The header of a written file as text. */
 static char *header_of(const struct bytes *b)
 {
@@ -457,7 +375,7 @@ static void test_copy(void **state)
     char *header;
 
     (void)state;
-    must_convert(ctx, from, to, false);
+    must_run(ctx, from, to, task_copy());
     got = load(to);
     header = header_of(&got);
     assert_memory_equal(got.p + got.n - 149, b.p + b.n - 149, 149);
@@ -469,16 +387,16 @@ static void test_copy(void **state)
     expect_good("the copy", got.p, got.n);
     free(header);
     /* A copy of the copy is the copy. */
-    must_convert(ctx, to, in_folder("out2.safetensors"), false);
+    must_run(ctx, to, in_folder("out2.safetensors"), task_copy());
     bytes_release(&b);
-    b = load(in_folder("out2.safetensors"));
+    b = load("out2.safetensors");
     assert_int_equal(b.n, got.n);
     assert_memory_equal(b.p, got.p, b.n);
     bytes_release(&b);
     bytes_release(&got);
-    (void)unlink(in_folder("out2.safetensors"));
-    (void)unlink(in_folder("out.safetensors"));
-    (void)unlink(in_folder("in.safetensors"));
+    remove_path("out2.safetensors");
+    remove_path("out.safetensors");
+    remove_path("in.safetensors");
     test_ctx_done(ctx);
 }
 
@@ -499,9 +417,9 @@ static void test_through_npz(void **state)
 
     (void)state;
     (void)save("in.safetensors", &b);
-    must_convert(ctx, in_folder("in.safetensors"), in_folder("q.safetensors"), true);
+    must_run(ctx, "in.safetensors", "q.safetensors", task_int8());
     in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    want = load(in_folder("q.safetensors"));
+    want = load("q.safetensors");
     header = header_of(&want);
     assert_non_null(strstr(header, "{\"__metadata__\":{\"format\":\"pt\",\"vcompress.json\":\"{\\u000a"));
     assert_non_null(strstr(header, "\"w\":{\"dtype\":\"I8\",\"shape\":[4,8],\"data_offsets\":[0,32]},"
@@ -512,22 +430,22 @@ static void test_through_npz(void **state)
     assert_non_null(model->tensors[vc_model_find(model, "w")].quant);
     assert_int_equal(model->tensors[vc_model_find(model, "w.scale")].companion_of, vc_model_find(model, "w"));
     vc_model_close(model);
-    must_convert(ctx, in_folder("in.safetensors"), in_folder("x.npz"), false);
+    must_run(ctx, "in.safetensors", "x.npz", task_copy());
     assert_int_equal(vc_model_open(ctx, in_folder("x.npz"), NULL, &model), VC_OK);
     assert_string_equal(vc_model_format(model), "npz");
     assert_int_equal(model->tensors[1].dtype, VC_DTYPE_BF16);
     vc_model_close(model);
-    must_convert(ctx, in_folder("x.npz"), in_folder("q2.safetensors"), true);
-    got = load(in_folder("q2.safetensors"));
+    must_run(ctx, "x.npz", "q2.safetensors", task_int8());
+    got = load("q2.safetensors");
     assert_int_equal(got.n, want.n);
     assert_memory_equal(got.p, want.p, got.n);
     bytes_release(&got);
     bytes_release(&want);
     bytes_release(&b);
-    (void)unlink(in_folder("q2.safetensors"));
-    (void)unlink(in_folder("q.safetensors"));
-    (void)unlink(in_folder("in.safetensors"));
-    (void)unlink(in_folder("x.npz"));
+    remove_path("q2.safetensors");
+    remove_path("q.safetensors");
+    remove_path("in.safetensors");
+    remove_path("x.npz");
     assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
     vc_ctx_free(ctx);
 }
@@ -545,20 +463,20 @@ static void test_extensions(void **state)
     (void)state;
     (void)save("in.npy", &b);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
-        must_convert(ctx, in_folder("in.npy"), in_folder(names[i][0]), false);
+        must_run(ctx, "in.npy", names[i][0], task_copy());
         assert_int_equal(vc_model_open(ctx, in_folder(names[i][0]), NULL, &model), VC_OK);
         assert_string_equal(vc_model_format(model), names[i][1]);
         assert_string_equal(vc_model_tensor(model, 0)->name, "arr_0");
         vc_model_close(model);
     }
-    must_convert(ctx, in_folder("o.safetensors"), in_folder("o.npy"), false);
+    must_run(ctx, "o.safetensors", "o.npy", task_copy());
     bytes_release(&b);
-    b = load(in_folder("o.npy"));
+    b = load("o.npy");
     assert_memory_equal(b.p, "\x93NUMPY", 6);
     bytes_release(&b);
-    (void)unlink(in_folder("in.npy"));
+    remove_path("in.npy");
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
-        (void)unlink(in_folder(names[i][0]));
+        remove_path(names[i][0]);
     }
     test_ctx_done(ctx);
 }
@@ -572,39 +490,41 @@ static void refuse_member(struct vc_ctx *ctx, const char *name, struct bytes mem
     zip_add_bytes(&z, name, member, NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     (void)save("in.npz", &z.out);
-    must_refuse(ctx, in_folder("in.npz"), in_folder("o.safetensors"), VC_DEFLATE_NONE, needle);
-    (void)unlink(in_folder("in.npz"));
+    must_refuse(ctx, "in.npz", "o.safetensors", task_copy(), needle);
+    remove_path("in.npz");
     zip_release(&z);
 }
 
 static void test_refusals(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
+    struct task deflated = task_copy();
     struct bytes text = {NULL, 0, 0};
     struct bytes b = st(SAMPLE, 149);
 
     (void)state;
+    deflated.write.deflate = VC_DEFLATE_ZLIB;
     bytes_add(&text, "text", 4);
     refuse_member(ctx, "notes.txt", text, "notes.txt: safetensors cannot hold elements of type raw");
     refuse_member(ctx, "v.npy", npy_array("|V2", false, "(2,)", "1234", 4), "v: safetensors cannot hold");
     refuse_member(ctx, "c.npy", npy_array("<c16", false, "()", "0123456789abcdef", 16), "c: safetensors cannot hold");
     refuse_member(ctx, "__metadata__.npy", npy_matrix(1, 1), "__metadata__: safetensors keeps this name");
     (void)save("in.safetensors", &b);
-    must_refuse(ctx, in_folder("in.safetensors"), in_folder("o.safetensors"), VC_DEFLATE_ZLIB, "never compressed");
-    must_refuse(ctx, in_folder("in.safetensors"), in_folder("o.npz"), VC_DEFLATE_NONE, "e: npz cannot hold");
-    must_refuse(ctx, in_folder("in.safetensors"), in_folder("o.npy"), VC_DEFLATE_NONE, "cannot hold");
+    must_refuse(ctx, "in.safetensors", "o.safetensors", deflated, "never compressed");
+    must_refuse(ctx, "in.safetensors", "o.npz", task_copy(), "e: npz cannot hold");
+    must_refuse(ctx, "in.safetensors", "o.npy", task_copy(), "cannot hold");
     bytes_release(&b);
     b = st("{\"\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2);
     (void)save("in.safetensors", &b);
-    must_refuse(ctx, in_folder("in.safetensors"), in_folder("o.npz"), VC_DEFLATE_NONE, "empty name");
+    must_refuse(ctx, "in.safetensors", "o.npz", task_copy(), "empty name");
     bytes_release(&b);
     b = st("{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},"
            "\"b\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
            4);
     (void)save("in.safetensors", &b);
-    must_refuse(ctx, in_folder("in.safetensors"), in_folder("o.npy"), VC_DEFLATE_NONE, "exactly one array");
+    must_refuse(ctx, "in.safetensors", "o.npy", task_copy(), "exactly one array");
     bytes_release(&b);
-    (void)unlink(in_folder("in.safetensors"));
+    remove_path("in.safetensors");
     test_ctx_done(ctx);
 }
 
@@ -613,46 +533,14 @@ static void test_allocations(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
     struct bytes b = st(PLAIN, 140);
-    uint64_t in_use;
-    uint64_t n;
 
     (void)state;
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     (void)save("in.safetensors", &b);
-    must_convert(ctx, in_folder("in.safetensors"), in_folder("q.safetensors"), true);
-    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1;; n++) {
-        enum vc_status status;
-
-        (void)unlink(in_folder("q.safetensors"));
-        vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = convert(ctx, in_folder("in.safetensors"), in_folder("q.safetensors"), true, VC_DEFLATE_NONE);
-        vc_pool_fail_at(ctx->shared->pool, 0, 0);
-        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-        if (status == VC_OK) {
-            break;
-        }
-        assert_int_equal(status, VC_E_NOMEM);
-        assert_string_not_equal(vc_ctx_message(ctx), "");
-        assert_int_not_equal(access(in_folder("q.safetensors"), F_OK), 0);
-    }
-    assert_true(n > 20);
+    fail_each_allocation(ctx, "in.safetensors", "q.safetensors", task_int8(), 20);
     bytes_release(&b);
-    (void)unlink(in_folder("q.safetensors"));
-    (void)unlink(in_folder("in.safetensors"));
+    remove_path("q.safetensors");
+    remove_path("in.safetensors");
     vc_ctx_free(ctx);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)
@@ -664,5 +552,5 @@ int main(void)
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_allocations), cmocka_unit_test(test_names),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

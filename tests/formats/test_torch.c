@@ -44,7 +44,7 @@ static void test_plain(void **state)
         bytes_release(&b);
     }
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
+    remove_path("a.pt");
     test_ctx_done(ctx);
 }
 
@@ -57,7 +57,7 @@ static void test_big_endian(void **state)
     unsigned char got[8];
 
     (void)state;
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_int_equal(vc_model_read(ctx, model, 0, 1, 2, got, sizeof got), VC_OK);
     assert_memory_equal(got, "\7\6\5\4\x0b\x0a\x09\x08", 8);
@@ -67,7 +67,7 @@ static void test_big_endian(void **state)
     expect_bad("byte order", b.p, b.n, "byte order 'middle'");
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
+    remove_path("a.pt");
     test_ctx_done(ctx);
 }
 
@@ -82,6 +82,7 @@ static void test_training(void **state)
                                            {"args", "argparse.Namespace, opaque"},
                                            {"rng", "tensor"}};
     struct vc_ctx *ctx = test_ctx();
+    struct vc_open_options options = support_open();
     struct vc_model *model;
     size_t i;
 
@@ -106,12 +107,12 @@ static void test_training(void **state)
     assert_int_equal(vc_model_tensor(model, 0)->role, VC_ROLE_WEIGHT);
     assert_string_equal(vc_model_tensor(model, 1)->name, "model_state_dict.w");
     vc_model_close(model);
-    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), &(struct vc_open_options){.key = "ema"}, &model),
-                     VC_E_ARGUMENT);
+    options.key = "ema";
+    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), &options, &model), VC_E_ARGUMENT);
     assert_non_null(strstr(vc_ctx_message(ctx), "no key 'ema'; it has 'epoch', 'model_state_dict'"));
-    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), &(struct vc_open_options){.key = "args"}, &model),
-                     VC_E_ARGUMENT);
-    (void)unlink(in_folder("t.pt"));
+    options.key = "args";
+    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), &options, &model), VC_E_ARGUMENT);
+    remove_path("t.pt");
     test_ctx_done(ctx);
 }
 
@@ -162,7 +163,7 @@ static void test_module(void **state)
     make_module(&pickle);
     pk_raw(&pickle, ".");
     b = torch_archive(&pickle, NULL, sizes, 2, NULL);
-    save("m.pt", &b);
+    (void)save("m.pt", &b);
     model = open_saved(ctx, "m.pt", NULL);
     assert_int_equal(vc_model_tensor_count(model), 2);
     assert_string_equal(vc_model_tensor(model, 0)->name, "shown");
@@ -170,7 +171,7 @@ static void test_module(void **state)
     vc_model_close(model);
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("m.pt"));
+    remove_path("m.pt");
     test_ctx_done(ctx);
 }
 
@@ -193,7 +194,7 @@ static void test_other_tops(void **state)
     pk_string(&pickle, "param_groups");
     pk_raw(&pickle, "]u.");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_string_equal(vc_model_tensor(model, 0)->name, "state.m");
     assert_int_equal(vc_model_tensor(model, 0)->role, VC_ROLE_OPTIMIZER);
@@ -205,7 +206,7 @@ static void test_other_tops(void **state)
     entry(&pickle, "w", "FloatStorage", "0", 12, "12", "1");
     pk_raw(&pickle, "st.");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_string_equal(vc_model_tensor(model, 0)->name, "1.w");
     vc_model_close(model);
@@ -218,13 +219,13 @@ static void test_other_tops(void **state)
     pk_tensor(&pickle, "FloatStorage", "0", 12, 0, "12", "1");
     pk_raw(&pickle, ".");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_string_equal(vc_model_tensor(model, 0)->name, "tensor");
     vc_model_close(model);
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
+    remove_path("a.pt");
     test_ctx_done(ctx);
 }
 
@@ -250,7 +251,7 @@ static void test_legacy(void **state)
     size_t i;
 
     (void)state;
-    save("l.bin", &b);
+    (void)save("l.bin", &b);
     model = open_saved(ctx, "l.bin", NULL);
     assert_string_equal(vc_model_format(model), "torch");
     assert_string_equal(vc_model_extension(model), ".bin");
@@ -269,7 +270,7 @@ static void test_legacy(void **state)
     bytes_add(&b, "x", 1);
     expect_bad("more", b.p, b.n, "1 bytes after the last storage");
     bytes_release(&b);
-    (void)unlink(in_folder("l.bin"));
+    remove_path("l.bin");
     test_ctx_done(ctx);
 }
 
@@ -332,5 +333,5 @@ int main(void)
         cmocka_unit_test(test_cuts_and_flips),
     };
 
-    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

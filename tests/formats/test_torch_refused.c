@@ -257,7 +257,7 @@ static void test_refused_names(void **state)
     lazy(&pickle, "w", "other");
     pk_raw(&pickle, "u.");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_int_equal(vc_model_tensor_count(model), 1);
     assert_string_equal(vc_model_fact(model, 1)->value,
@@ -269,7 +269,7 @@ static void test_refused_names(void **state)
     vc_model_close(model);
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
+    remove_path("a.pt");
     test_ctx_done(ctx);
 }
 
@@ -278,5 +278,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_views), cmocka_unit_test(test_bad_trees),
                                        cmocka_unit_test(test_refused_names)};
 
-    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -4,53 +4,25 @@
 
 #include <unistd.h>
 
-#include <vcompress/quantize.h>
-
+/* What the tests here ask for, in one line. */
 struct how {
     bool int8, drop_optimizer, drop_other;
     const char *key;
 };
 
-/* Plans and runs; model and job stay open, also after a failure. */
-static enum vc_status run(struct vc_ctx *ctx, const char *from, const char *to, struct how how, struct vc_model **model,
-                          struct vc_job **job)
+static struct task task_of(struct how how)
 {
-    struct vc_write_options write = {.path = to, .force = true};
-    struct vc_open_options open = {.key = how.key};
-    struct vc_quantize_options quantize;
-    enum vc_status status;
+    struct task task = how.int8 ? task_int8() : task_copy();
 
-    *model = NULL;
-    *job = NULL;
-    vc_quantize_defaults(&quantize);
-    quantize.min_elems = 1;
-    VC_TRY(vc_model_open(ctx, from, &open, model));
-    VC_TRY(vc_job_create(ctx, *model, job));
-    VC_TRY(how.int8 ? vc_job_add_quantize(ctx, *job, &quantize) : VC_OK);
-    VC_TRY(how.drop_optimizer ? vc_job_drop(ctx, *job, VC_ROLE_OPTIMIZER) : VC_OK);
-    VC_TRY(how.drop_other ? vc_job_drop(ctx, *job, VC_ROLE_OTHER) : VC_OK);
-    VC_TRY(vc_job_plan(ctx, *job, &write));
-    VC_TRY(vc_job_run(ctx, *job));
-out:
-    return status;
-}
-
-static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, struct how how)
-{
-    struct vc_model *model;
-    struct vc_job *job;
-    enum vc_status status = run(ctx, from, to, how, &model, &job);
-
-    vc_job_free(job);
-    vc_model_close(model);
-    return status;
+    task.open.key = how.key;
+    task.drop_optimizer = how.drop_optimizer;
+    task.drop_other = how.drop_other;
+    return task;
 }
 
 static void must_convert(struct vc_ctx *ctx, const char *from, const char *to, struct how how)
 {
-    if (convert(ctx, in_folder(from), in_folder(to), how) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
+    must_run(ctx, from, to, task_of(how));
 }
 
 static void expect_tensor(const struct vc_model *model, const char *name, enum vc_dtype dtype, enum vc_role role)
@@ -105,24 +77,28 @@ static void test_round_trip(void **state)
         (void)fclose(a);
         (void)fclose(b);
     }
-    (void)unlink(in_folder("t.pt"));
-    (void)unlink(in_folder("q.pt"));
-    (void)unlink(in_folder("c.pt"));
-    (void)unlink(in_folder("d.pt"));
+    remove_path("t.pt");
+    remove_path("q.pt");
+    remove_path("c.pt");
+    remove_path("d.pt");
     vc_ctx_free(ctx);
 }
 
 static void test_drop(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
+    struct vc_write_options write = support_write(in_folder("d.pt"));
     const struct vc_report *report;
     struct vc_model *model;
     struct vc_job *job;
 
     (void)state;
     save_training("t.pt");
-    assert_int_equal(run(ctx, in_folder("t.pt"), in_folder("d.pt"), (struct how){.drop_optimizer = true}, &model, &job),
-                     VC_OK);
+    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), NULL, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_drop(ctx, job, VC_ROLE_OPTIMIZER), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_run(ctx, job), VC_OK);
     report = vc_job_report(job);
     assert_int_equal(report->totals.n_dropped, 1);
     assert_int_equal(report->totals.n_tied, 1);
@@ -147,8 +123,8 @@ static void test_drop(void **state)
     assert_int_equal(vc_model_tensor_count(model), 3);
     assert_int_equal(vc_model_part_count(model), 1);
     vc_model_close(model);
-    (void)unlink(in_folder("t.pt"));
-    (void)unlink(in_folder("d.pt"));
+    remove_path("t.pt");
+    remove_path("d.pt");
     test_ctx_done(ctx);
 }
 
@@ -171,8 +147,8 @@ static void test_key_is_kept(void **state)
     expect_tensor(model, "w", VC_DTYPE_F32, VC_ROLE_WEIGHT);
     expect_tensor(model, "optimizer.state.5.exp_avg", VC_DTYPE_I8, VC_ROLE_OPTIMIZER);
     vc_model_close(model);
-    (void)unlink(in_folder("t.pt"));
-    (void)unlink(in_folder("q.pt"));
+    remove_path("t.pt");
+    remove_path("q.pt");
     vc_ctx_free(ctx);
 }
 
@@ -199,7 +175,7 @@ static void test_key_in_list(void **state)
     entry(&pickle, "w", "FloatStorage", "0", 12, "4", "1");
     pk_raw(&pickle, "su.");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     must_convert(ctx, "a.pt", "o.pt", (struct how){.key = "nets.0"});
     model = open_saved(ctx, "o.pt", "last");
     assert_int_equal(vc_model_tensor_count(model), 3);
@@ -209,8 +185,8 @@ static void test_key_in_list(void **state)
     vc_model_close(model);
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
-    (void)unlink(in_folder("o.pt"));
+    remove_path("a.pt");
+    remove_path("o.pt");
     vc_ctx_free(ctx);
 }
 
@@ -236,11 +212,11 @@ static void test_other_formats(void **state)
     assert_string_equal(vc_model_format(model), "torch");
     assert_non_null(model->tensors[vc_model_find(model, "tied")].quant);
     vc_model_close(model);
-    (void)unlink(in_folder("t.pt"));
-    (void)unlink(in_folder("t.npz"));
-    (void)unlink(in_folder("u.pth"));
-    (void)unlink(in_folder("u.safetensors"));
-    (void)unlink(in_folder("v.bin"));
+    remove_path("t.pt");
+    remove_path("t.npz");
+    remove_path("u.pth");
+    remove_path("u.safetensors");
+    remove_path("v.bin");
     vc_ctx_free(ctx);
 }
 
@@ -266,18 +242,18 @@ static void test_refused_tensors(void **state)
     pk_tensor_by(&pickle, "_rebuild_sparse_tensor", "FloatStorage", "0", 12, 0, "12", "1");
     pk_raw(&pickle, "su.");
     b = torch_archive(&pickle, NULL, sizes, 1, NULL);
-    save("a.pt", &b);
+    (void)save("a.pt", &b);
     model = open_saved(ctx, "a.pt", NULL);
     assert_int_equal(vc_model_tensor_count(model), 1);
     assert_int_equal(model->n_refused, 1);
     vc_model_close(model);
-    assert_int_equal(convert(ctx, in_folder("a.pt"), in_folder("o.pt"), (struct how){.int8 = false}), VC_E_UNSUPPORTED);
-    assert_non_null(strstr(vc_ctx_message(ctx), "extra.s: is a sparse tensor"));
+    must_refuse(ctx, "a.pt", "o.pt", task_copy(), "extra.s: is a sparse tensor");
+    assert_int_equal(ctx->status, VC_E_UNSUPPORTED);
     must_convert(ctx, "a.pt", "o.pt", (struct how){.drop_other = true});
     bytes_release(&b);
     bytes_release(&pickle);
-    (void)unlink(in_folder("a.pt"));
-    (void)unlink(in_folder("o.pt"));
+    remove_path("a.pt");
+    remove_path("o.pt");
     test_ctx_done(ctx);
 }
 
@@ -285,32 +261,12 @@ static void test_refused_tensors(void **state)
 static void test_allocations(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
-    uint64_t in_use;
-    uint64_t n;
 
     (void)state;
-    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     save_training("t.pt");
-    must_convert(ctx, "t.pt", "q.pt", (struct how){.int8 = true});
-    in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1;; n++) {
-        enum vc_status status;
-
-        (void)unlink(in_folder("q.pt"));
-        vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = convert(ctx, in_folder("t.pt"), in_folder("q.pt"), (struct how){.int8 = true});
-        vc_pool_fail_at(ctx->shared->pool, 0, 0);
-        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-        if (status == VC_OK) {
-            break;
-        }
-        assert_int_equal(status, VC_E_NOMEM);
-        assert_string_not_equal(vc_ctx_message(ctx), "");
-        assert_int_not_equal(access(in_folder("q.pt"), F_OK), 0);
-    }
-    assert_true(n > 40);
-    (void)unlink(in_folder("t.pt"));
-    (void)unlink(in_folder("q.pt"));
+    fail_each_allocation(ctx, "t.pt", "q.pt", task_int8(), 40);
+    remove_path("t.pt");
+    remove_path("q.pt");
     vc_ctx_free(ctx);
 }
 
@@ -323,5 +279,5 @@ int main(void)
         cmocka_unit_test(test_allocations),
     };
 
-    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,35 +1,12 @@
 /* torch_files.c - see torch_files.h. */
 #include "torch_files.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-char torch_folder[] = "/tmp/vcompress-test-XXXXXX";
-
-const char *in_folder(const char *name)
-{
-    static char paths[4][96];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-
-    snprintf(path, sizeof paths[0], "%s/%s", torch_folder, name);
-    return path;
-}
-
-void save(const char *name, const struct bytes *b)
-{
-    FILE *f = fopen(in_folder(name), "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
-    assert_int_equal(fclose(f), 0);
-}
-
 struct vc_model *open_saved(struct vc_ctx *ctx, const char *name, const char *key)
 {
-    const struct vc_open_options options = {.key = key};
+    struct vc_open_options options = support_open();
     struct vc_model *model = NULL;
 
+    options.key = key;
     if (vc_model_open(ctx, in_folder(name), &options, &model) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
@@ -114,19 +91,7 @@ void save_training(const char *name)
     struct bytes pickle = training_pickle();
     struct bytes b = torch_archive(&pickle, "little", training_sizes, 4, NULL);
 
-    save(name, &b);
+    (void)save(name, &b);
     bytes_release(&b);
     bytes_release(&pickle);
-}
-
-int torch_set_up(void **state)
-{
-    (void)state;
-    return mkdtemp(torch_folder) == NULL ? -1 : 0;
-}
-
-int torch_tear_down(void **state)
-{
-    (void)state;
-    return rmdir(torch_folder);
 }

@@ -3,16 +3,9 @@
 #define VC_TESTS_TORCH_FILES_H
 
 #include "formats_test.h"
+#include "tasks.h"
 #include "torch_builder.h"
 
-/* The folder; made and removed by these two, for cmocka. */
-extern char torch_folder[];
-int torch_set_up(void **state);
-int torch_tear_down(void **state);
-
-/* One of four strings in turn. */
-const char *in_folder(const char *name);
-void save(const char *name, const struct bytes *b);
 /* Stops the test where it cannot be opened. */
 struct vc_model *open_saved(struct vc_ctx *ctx, const char *name, const char *key);
 

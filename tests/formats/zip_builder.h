@@ -7,17 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bytes {
-    unsigned char *p;
-    size_t n, capacity;
-};
-
-void bytes_add(struct bytes *b, const void *data, size_t n);
-void bytes_fill(struct bytes *b, int value, size_t n);
-void bytes_u16(struct bytes *b, unsigned v);
-void bytes_u32(struct bytes *b, uint32_t v);
-void bytes_u64(struct bytes *b, uint64_t v);
-void bytes_release(struct bytes *b);
+#include "bytes.h"
 
 /* A version 1 header of `text` as it is (no padding), then n bytes of data. */
 struct bytes npy_text(const char *text, const void *data, size_t n);

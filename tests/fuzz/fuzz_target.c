@@ -11,6 +11,7 @@
 
 #include "kernels/kernels.h"
 #include "model_walk.h"
+#include "support_options.h"
 
 static uint64_t kept_bytes; /* the table of kernels, which stays with the context */
 
@@ -129,12 +130,13 @@ static bool is_no_checkpoint(const char *message)
 /* A verification finds what the reader refuses. */
 static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_as, enum vc_status walked)
 {
-    struct vc_verify_options options = {.data = true, .void_as = void_as};
+    struct vc_verify_options options = support_verify(true);
     struct vc_verification *v = NULL;
     enum vc_status status = vc_verify(ctx, path, &options, &v);
     bool found = status != VC_OK || v->n_errors != 0;
     size_t i;
 
+    options.void_as = void_as;
     for (i = 0; status == VC_OK && i < v->n_findings; i++) {
         fuzz_promise(v->findings[i].sentence[0] != '\0' && v->findings[i].id[0] != '\0', "a finding says what", ctx);
     }
@@ -149,10 +151,11 @@ static void verify_one(struct vc_ctx *ctx, const char *path, enum vc_dtype void_
 
 void fuzz_path(const char *path, enum vc_dtype void_as)
 {
-    struct vc_open_options options = {.void_as = void_as};
+    struct vc_open_options options = support_open();
     struct vc_ctx *ctx = fuzz_ctx();
     enum vc_status status = walk_path(ctx, path, &options);
 
+    options.void_as = void_as;
     common_promises(status, ctx);
     verify_one(ctx, path, void_as, status);
 }
@@ -178,13 +181,9 @@ static struct vc_ctx *job_ctx(void)
 
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, bool back, bool groups)
 {
-    struct vc_quantize_options q;
-    struct vc_dequantize_options d;
+    struct vc_quantize_options q = support_quantize();
+    struct vc_dequantize_options d = support_dequantize();
 
-    vc_quantize_defaults(&q);
-    vc_dequantize_defaults(&d);
-    q.min_elems = 1;
-    q.min_row = 1;
     q.requantize = true;
     q.nonfinite = VC_NONFINITE_ZERO;
     q.granularity = groups ? VC_GRANULARITY_GROUP : VC_GRANULARITY_CHANNEL;
@@ -195,11 +194,12 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, bool back
 
 void fuzz_job(const char *path, bool back, bool groups, const char *layout)
 {
-    struct vc_write_options write = {.path = NULL, .layout = layout};
+    struct vc_write_options write = support_write(NULL);
     struct vc_ctx *ctx = job_ctx();
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
 
+    write.layout = layout;
     if (vc_model_open(ctx, path, NULL, &model) == VC_OK && vc_job_create(ctx, model, &job) == VC_OK &&
         add_pass(ctx, job, back, groups) == VC_OK && vc_job_plan(ctx, job, &write) == VC_OK) {
         (void)vc_job_run(ctx, job);

@@ -10,6 +10,7 @@
 
 #include "fuzz_target.h"
 #include "model_walk.h"
+#include "support_options.h"
 #include "torch_builder.h"
 
 #define MAX_BYTES ((size_t)1 << 16)
@@ -17,13 +18,14 @@
 /* A plan to write it as it is: everything but the values passes through the writer. */
 static void plan_copy(const struct bytes *b)
 {
-    const struct vc_write_options write = {.path = "x.pt", .dry_run = true};
+    struct vc_write_options write = support_write("x.pt");
     struct vc_ctx *ctx = fuzz_ctx();
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     char path[512];
     int fd = walk_file_open(b->p, b->n, path, sizeof path);
 
+    write.dry_run = true;
     if (vc_model_open(ctx, path, NULL, &model) == VC_OK && vc_job_create(ctx, model, &job) == VC_OK) {
         enum vc_status status = vc_job_plan(ctx, job, &write);
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <vcompress/vcompress.h>
@@ -22,7 +23,7 @@ static void test_safetensors(void **state)
                               44);
 
     (void)state;
-    expect(&b, headers,
+    expect(&b, headers(),
            "error metadata|error dtype b|error size c|error shape e|error offsets far|error entry odd|error overlap d|"
            "error hole e");
     expect_bad("the reader", b.p, b.n, "which is no string");
@@ -31,12 +32,12 @@ static void test_safetensors(void **state)
     b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "," ENTRY("b", "F32", "[1]", 4, 8) "," ENTRY(
                      "a", "F32", "[1]", 8, 12) "," ENTRY("b", "F32", "[1]", 12, 16) "}",
                  20);
-    expect(&b, headers, "error size|error duplicate a|error duplicate b");
+    expect(&b, headers(), "error size|error duplicate a|error duplicate b");
     expect_bad("the reader", b.p, b.n, "has 20 bytes of data");
     bytes_release(&b);
 
     b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "}", 4);
-    expect(&b, with_data, "");
+    expect(&b, with_data(), "");
     bytes_release(&b);
 }
 
@@ -57,12 +58,12 @@ static void test_npz(void **state)
     zip_add_bytes(&z, "date.npy", npy_array("<M8[ns]", false, "()", "12345678", 8), NULL);
     zip_add(&z, "vcompress.json", manifest, sizeof manifest - 1, NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
-    expect(&z.out, headers,
+    expect(&z.out, headers(),
            "error header cut|error header text|error header date|error duplicate b|error manifest gone|error manifest "
            "a|error manifest b");
     z.out.p[z.members[0].data + 130] ^= 1; /* a value of "a": its checksum */
     z.out.p[z.members[3].local + 20] ^= 1; /* a size in the local header of b.npy */
-    expect(&z.out, with_data,
+    expect(&z.out, with_data(),
            "error header cut|error header text|error member b|error header date|error manifest gone|error manifest "
            "a|error manifest b|error data a");
     bytes_release(&cut);
@@ -86,7 +87,7 @@ static void test_names(void **state)
 
     (void)state;
     expect(
-        &b, headers,
+        &b, headers(),
         "error twice p.weight_packed|error companion l.weight_packed|error companion l.weight_packed|error companion "
         "p.weight_packed|error companion p.weight_packed|warning companion m.weight|warning orphan n.weight_scale|"
         "warning scale-shape o.weight|warning scale-shape q.weight");
@@ -98,7 +99,7 @@ static void test_names(void **state)
         "\\\"scale\\\":\\\"w.scale\\\"}}}\"}," ENTRY("w", "I8", "[2]", 0, 2) "," ENTRY(
             "w.zero_point", "I8", "[1]", 2, 3) "," ENTRY("w.scale", "F32", "[1]", 3, 7) "}",
         7);
-    expect(&b, headers, "error zero-point w");
+    expect(&b, headers(), "error zero-point w");
     bytes_release(&b);
 }
 
@@ -115,23 +116,16 @@ static void test_names_of_parts(void **state)
                  {"m-00001-of-00002.safetensors", part},
                  {"m-00002-of-00002.fp16.safetensors", part}};
     struct bytes b = st_zeros("{" ENTRY("l.weight_packed", "I32", "[2,2]", 0, 16) "}", 16);
-    char folder[] = "/tmp/vcompress-1-of-2-XXXXXX";
-    char path[128];
+    char name[128];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_int_equal(mkdir(in_folder("1-of-2"), 0700), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        FILE *f;
-
-        snprintf(path, sizeof path, "%s/%s", folder, cases[i].name);
-        f = fopen(path, "wb");
-        assert_non_null(f);
-        assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
-        assert_int_equal(fclose(f), 0);
-        expect_at(path, headers, cases[i].wanted);
-        assert_int_equal(unlink(path), 0);
+        (void)snprintf(name, sizeof name, "1-of-2/%s", cases[i].name);
+        expect_at(save(name, &b), headers(), cases[i].wanted);
+        remove_path(name);
     }
-    assert_int_equal(rmdir(folder), 0);
+    remove_path("1-of-2");
     bytes_release(&b);
 }
 
@@ -154,7 +148,7 @@ static void test_many(void **state)
     }
     bytes_add(&header, "}", 2);
     b = st_zeros((const char *)header.p, 0);
-    v = verify_bytes(ctx, &b, headers);
+    v = verify_bytes(ctx, &b, headers());
     assert_int_equal(v->n_errors, 2500);
     assert_int_equal(v->n_findings, VC_MAX_FINDINGS);
     assert_int_equal(v->n_tensors, 0);
@@ -200,18 +194,18 @@ static void test_values(void **state)
     size_t i;
 
     (void)state;
-    expect(&b, with_data, "");
+    expect(&b, with_data(), "");
     bytes_release(&b);
     b = quantized_file(good, -128, (float)NAN);
-    expect(&b, headers, "");
-    expect(&b, with_data, "error range w|warning nonfinite y");
+    expect(&b, headers(), "");
+    expect(&b, with_data(), "error range w|warning nonfinite y");
     bytes_release(&b);
     b = quantized_file(good, 5, 407 % 101 - 50.0F); /* what is there in x */
-    expect(&b, with_data, "warning tied y");
+    expect(&b, with_data(), "warning tied y");
     bytes_release(&b);
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         b = quantized_file(bad[i], 5, 1);
-        expect(&b, with_data, "error scale w.scale");
+        expect(&b, with_data(), "error scale w.scale");
         bytes_release(&b);
     }
 }
@@ -226,10 +220,11 @@ static void expect_against(const struct bytes *b, double min_sqnr_db, const char
 {
     static const float source[11] = {1, 2, 3, 4, 0, 0, 0.5F, 1, 9, 7, 8};
     struct bytes s = st_file(SOURCE_HEADER, source, sizeof source);
-    struct vc_verify_options options = {.min_sqnr_db = min_sqnr_db};
+    struct vc_verify_options options = support_verify(false);
     char path[512];
     int fd = walk_file_open(s.p, s.n, path, sizeof path);
 
+    options.min_sqnr_db = min_sqnr_db;
     options.against = path;
     expect(b, options, wanted);
     walk_file_close(fd, path);
@@ -266,12 +261,14 @@ static void test_figures(void **state)
     static const float scales[ROWS] = {1, 2, 3, 4};
     struct bytes b = quantized_file(scales, 5, 1);
     struct vc_ctx *ctx = test_ctx();
+    struct vc_verify_options options = support_verify(false);
     struct vc_verification *v;
     char path[512];
     int fd = walk_file_open(b.p, b.n, path, sizeof path);
 
     (void)state;
-    v = verify_bytes(ctx, &b, (struct vc_verify_options){.against = path});
+    options.against = path;
+    v = verify_bytes(ctx, &b, options);
     assert_int_equal(v->n_rows, 4);
     assert_true(v->data);
     assert_int_equal(v->n_compared, 3); /* scales belong to their tensor */
@@ -289,12 +286,13 @@ static void test_digest(void **state)
 {
     static const char zeros[] = "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119";
     struct bytes b = st_zeros("{" ENTRY("a", "F32", "[1]", 0, 4) "}", 4);
-    struct vc_verify_options options = {.sha256 = true};
+    struct vc_verify_options options = support_verify(false);
     struct vc_ctx *ctx = test_ctx();
     struct vc_verification *v;
     char path[512];
     int fd = walk_file_open(b.p, b.n, path, sizeof path);
 
+    options.sha256 = true;
     (void)state;
     if (vc_verify(ctx, path, &options, &v) == VC_OK) {
         assert_true(v->data);
@@ -303,7 +301,7 @@ static void test_digest(void **state)
     } else {
         assert_non_null(strstr(vc_ctx_message(ctx), "this build has no SHA-256"));
     }
-    v = verify_bytes(ctx, &b, with_data);
+    v = verify_bytes(ctx, &b, with_data());
     assert_string_equal(v->rows[0].sha256, "");
     vc_verification_free(v);
     walk_file_close(fd, path);
@@ -351,10 +349,11 @@ static void test_allocations(void **state)
     assert_non_null(vc_kernels_get(ctx));
     kept = vc_pool_in_use(ctx->shared->pool);
     for (file = 0; file < 2; file++) {
-        struct vc_verify_options options = {.data = true, .against = file == 0 ? path : NULL};
+        struct vc_verify_options options = support_verify(true);
         enum vc_status status = VC_E_NOMEM;
         uint64_t n;
 
+        options.against = file == 0 ? path : NULL;
         for (n = 1; status != VC_OK; n++) {
             struct vc_verification *v = NULL;
 
@@ -380,10 +379,17 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors),    cmocka_unit_test(test_npz),         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_names_of_parts), cmocka_unit_test(test_many),        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_against),        cmocka_unit_test(test_figures),     cmocka_unit_test(test_digest),
-        cmocka_unit_test(test_unreadable),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_npz),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test_setup_teardown(test_names_of_parts, scratch_make, scratch_remove),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_against),
+        cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

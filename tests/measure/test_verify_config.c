@@ -36,7 +36,7 @@ static struct bytes model_file(uint64_t n_rows, uint64_t n, const char *more)
 
 static void save_config(const char *text)
 {
-    save("config.json", &(struct bytes){(unsigned char *)(uintptr_t)text, strlen(text), 0});
+    (void)save_text("config.json", text);
 }
 
 #define CONFIG(targets, weights, ignore)                                                                 \
@@ -87,19 +87,19 @@ static void test_compressed(void **state)
     size_t i;
 
     (void)state;
-    save("model.safetensors", &b);
-    expect_at(torch_folder, with_data, "");
+    (void)save("model.safetensors", &b);
+    expect_at(scratch_folder(), with_data(), "");
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         save_config(cases[i].config);
-        expect_at(torch_folder, headers, cases[i].wanted);
+        expect_at(scratch_folder(), headers(), cases[i].wanted);
     }
     bytes_release(&b);
 
     b = model_file(4, 32,
                    "," ENTRY("a.q.weight_zero_point", "I8", "[4,2]", 208, 216) "," ENTRY("x", "I8", "[8]", 216, 224));
-    save("model.safetensors", &b);
+    (void)save("model.safetensors", &b);
     save_config(cases[0].config);
-    expect_at(torch_folder, headers, "error zero-point a.q.weight_packed");
+    expect_at(scratch_folder(), headers(), "error zero-point a.q.weight_packed");
     assert_int_equal(unlink(in_folder("config.json")), 0);
     assert_int_equal(unlink(in_folder("model.safetensors")), 0);
     bytes_release(&b);
@@ -119,11 +119,11 @@ static void test_bitsandbytes(void **state)
     size_t i;
 
     (void)state;
-    save("model.safetensors", &b);
+    (void)save("model.safetensors", &b);
     for (i = 0; i < sizeof named / sizeof named[0]; i++) {
         (void)snprintf(text, sizeof text, skips, named[i].config);
         save_config(text);
-        expect_at(torch_folder, headers, named[i].wanted);
+        expect_at(scratch_folder(), headers(), named[i].wanted);
     }
     assert_int_equal(unlink(in_folder("config.json")), 0);
     assert_int_equal(unlink(in_folder("model.safetensors")), 0);
@@ -138,26 +138,26 @@ static void test_parts(void **state)
     struct bytes b = model_file(4, 32, zeros);
 
     (void)state;
-    expect(&b, with_data, "");
+    expect(&b, with_data(), "");
     bytes_release(&b);
     b = model_file(4, 64, zeros); /* of 4 bits */
-    expect(&b, with_data, "");
+    expect(&b, with_data(), "");
     bytes_release(&b);
     b = model_file(4, 700, zeros);
-    expect(&b, with_data, "error parts a.q.weight_packed");
+    expect(&b, with_data(), "error parts a.q.weight_packed");
     bytes_release(&b);
     b = model_file(5, 32, zeros);
-    expect(&b, with_data, "error parts a.q.weight_packed");
+    expect(&b, with_data(), "error parts a.q.weight_packed");
     bytes_release(&b);
     b = model_file(4, 1, zeros); /* fewer columns than scales */
-    expect(&b, with_data, "error parts a.q.weight_packed");
+    expect(&b, with_data(), "error parts a.q.weight_packed");
     bytes_release(&b);
     b = model_file(4, 700, "");
-    expect(&b, with_data, "error parts a.q.weight_packed");
+    expect(&b, with_data(), "error parts a.q.weight_packed");
     b.p[b.n - 16 - 32 - 32] = 0xff; /* a scale of the weight that stayed plain: 1 becomes another number */
     b.p[b.n - 16 - 32 - 32 + 3] = 0xff;
     b.p[b.n - 16 - 32 - 32 + 2] = 0xff;
-    expect(&b, with_data, "error parts a.q.weight_packed|error scale a.q.weight_scale");
+    expect(&b, with_data(), "error parts a.q.weight_packed|error scale a.q.weight_scale");
     bytes_release(&b);
 }
 
@@ -171,11 +171,11 @@ static void test_left_over(void **state)
                               40);
 
     (void)state;
-    expect(&b, headers, "error twice b.qweight|warning orphan a.weight_scale");
+    expect(&b, headers(), "error twice b.qweight|warning orphan a.weight_scale");
     bytes_release(&b);
     b = st_zeros("{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight.zero_point", "I8", "[2,1]", 4, 6) "}",
                  6);
-    expect(&b, headers, "error companion a.weight");
+    expect(&b, headers(), "error companion a.weight");
     bytes_release(&b);
     memset(&z, 0, sizeof z);
     zip_add_bytes(&z, "a.weight_packed.npy", npy_array("<i4", false, "(1, 2)", "12345678", 8), NULL);
@@ -183,7 +183,7 @@ static void test_left_over(void **state)
     zip_add_bytes(&z, "a.weight_shape.npy", npy_matrix(1, 2), NULL);
     zip_add_bytes(&z, "a.weight.npy", npy_matrix(2, 2), NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
-    expect(&z.out, headers, "error twice a.weight_packed|warning orphan a.weight_scale");
+    expect(&z.out, headers(), "error twice a.weight_packed|warning orphan a.weight_scale");
     zip_release(&z);
 }
 
@@ -195,16 +195,17 @@ static void test_wide_codes(void **state)
         "{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight_scale", "F32", "[2,1]", 4, 12) "}", data, 12);
 
     (void)state;
-    expect(&b, with_data, "");
+    expect(&b, with_data(), "");
     bytes_release(&b);
     b = st_file("{" ENTRY("a.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.weight.scale", "F32", "[2,1]", 4, 12) "}", data,
                 12);
-    expect(&b, with_data, "error range a.weight");
+    expect(&b, with_data(), "error range a.weight");
     bytes_release(&b);
 }
 
 static void test_allocations(void **state)
 {
+    const struct vc_verify_options options = support_verify(true);
     struct bytes b = model_file(4, 32, "");
     struct vc_ctx *ctx = test_ctx();
     enum vc_status status = VC_E_NOMEM;
@@ -212,7 +213,7 @@ static void test_allocations(void **state)
     uint64_t n;
 
     (void)state;
-    save("model.safetensors", &b);
+    (void)save("model.safetensors", &b);
     save_config(CONFIG("\"Linear\",\"re:.*q\"", "\"num_bits\":4,\"group_size\":8", "\"a.x\",\"re:.*y.*\""));
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     assert_non_null(vc_kernels_get(ctx));
@@ -221,7 +222,7 @@ static void test_allocations(void **state)
         struct vc_verification *v = NULL;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_verify(ctx, torch_folder, &with_data, &v);
+        status = vc_verify(ctx, scratch_folder(), &options, &v);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_true(status != VC_OK || (v->n_errors == 2 && v->n_warnings == 1));
@@ -243,5 +244,5 @@ int main(void)
         cmocka_unit_test(test_left_over),  cmocka_unit_test(test_wide_codes),   cmocka_unit_test(test_allocations),
     };
 
-    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -80,12 +80,12 @@ static void test_safetensors(void **state)
     struct bytes b = st_zeros("{" THREE ",\"d\":!}", 24);
 
     (void)state;
-    expect(&b, with_data, "error header");
+    expect(&b, with_data(), "error header");
     bytes_release(&b);
     b = st_zeros("{" ENTRY("a", "F32", "[3]", 0, 8) "," ENTRY("b", "F32", "[2]", 12, 20) ",\"d", 24);
-    expect(&b, with_data, "error size a|error header|error hole b"); /* those before it have theirs */
+    expect(&b, with_data(), "error size a|error header|error hole b"); /* those before it have theirs */
     b.n = 40;
-    expect(&b, with_data, "error header");
+    expect(&b, with_data(), "error header");
     bytes_release(&b);
 }
 
@@ -97,14 +97,14 @@ static void test_npz(void **state)
     (void)state;
     b.p[find(&b, "\x93NUMPY") + 130] ^= 1; /* a value of the first: found without a directory, too */
     b.p[b.n - 22] ^= 1;
-    expect(&b, with_data, "error header|error data a");
+    expect(&b, with_data(), "error header|error data a");
     b.p[b.n - 22] ^= 1;
     b.p[directory] ^= 1;
-    expect(&b, with_data, "error header"); /* the first record: there are no members before it */
+    expect(&b, with_data(), "error header"); /* the first record: there are no members before it */
     b.n = directory - 10;
-    expect(&b, with_data, "error header|error member c|error data a");
+    expect(&b, with_data(), "error header|error member c|error data a");
     b.n = 33;
-    expect(&b, with_data, "error header");
+    expect(&b, with_data(), "error header");
     bytes_release(&b);
 }
 
@@ -115,14 +115,14 @@ static void test_torch(void **state)
 
     (void)state;
     b.p[find(&b, "}(") + 1] = 0xff;
-    expect(&b, headers, "error header data.pkl|warning checksum data.pkl");
+    expect(&b, headers(), "error header data.pkl|warning checksum data.pkl");
     b.p[numbers] ^= 1;
-    expect(&b, with_data, "error header data.pkl|warning checksum data.pkl|warning checksum data/1");
+    expect(&b, with_data(), "error header data.pkl|warning checksum data.pkl|warning checksum data/1");
     bytes_release(&b);
 
     b = sample_torch();
     b.p[find(&b, "little")] = 'L';
-    expect(&b, with_data, "error member byteorder|warning checksum byteorder");
+    expect(&b, with_data(), "error member byteorder|warning checksum byteorder");
     bytes_release(&b);
 }
 
@@ -133,13 +133,13 @@ static void test_gguf(void **state)
 
     (void)state;
     b.p[name] = 0xff;
-    expect(&b, with_data, "error name tensor entry 2 of 3");
+    expect(&b, with_data(), "error name tensor entry 2 of 3");
     b.p[find(&b, "general.architecture")] = 0xff;
-    expect(&b, with_data, "error metadata|error name tensor entry 2 of 3");
+    expect(&b, with_data(), "error metadata|error name tensor entry 2 of 3");
     b.p[name - 7] = 1; /* its length: nothing can be told of what is behind it */
-    expect(&b, with_data, "error metadata|error header");
+    expect(&b, with_data(), "error metadata|error header");
     b.n = name + 4;
-    expect(&b, with_data, "error metadata|error header");
+    expect(&b, with_data(), "error metadata|error header");
     bytes_release(&b);
 }
 
@@ -149,16 +149,11 @@ static void test_gguf(void **state)
 #define PART_2 "model-00002-of-00002.safetensors"
 #define INDEX  "model.safetensors.index.json"
 
-static void save_text(const char *name, const char *text)
-{
-    save(name, &(struct bytes){(unsigned char *)(uintptr_t)text, strlen(text), 0});
-}
-
 static void save_shard(const char *name, const char *header, size_t n)
 {
     struct bytes b = st_zeros(header, n);
 
-    save(name, &b);
+    (void)save(name, &b);
     bytes_release(&b);
 }
 
@@ -172,34 +167,34 @@ static void test_folder(void **state)
     (void)state;
     save_shard(PART_1, "{" THREE "}", 24);
     save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 8) "}", 8);
-    save_text(INDEX, good);
-    expect_at(torch_folder, with_data, "");
+    (void)save_text(INDEX, good);
+    expect_at(scratch_folder(), with_data(), "");
     save_shard("more.safetensors", "{" THREE "}", 24);
-    expect_at(torch_folder, headers, "warning orphan more.safetensors");
+    expect_at(scratch_folder(), headers(), "warning orphan more.safetensors");
     assert_int_equal(unlink(in_folder("more.safetensors")), 0);
 
-    save_text(INDEX, "{\"weight_map\":{\"a\":\"");
-    expect_at(torch_folder, with_data, "error index");
+    (void)save_text(INDEX, "{\"weight_map\":{\"a\":\"");
+    expect_at(scratch_folder(), with_data(), "error index");
     save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 9) "}", 8);
-    expect_at(torch_folder, with_data, "error index|error offsets d");
-    save_text(INDEX, "{\"metadata\":{\"total_size\":32},\"weight_map\":{\"a\":\"" PART_2
-                     "\",\"b\":\"../x\",\"c\":3,\"e\":\"" PART_1 "\",\"d\":\"" PART_2 "\"}}");
-    expect_at(torch_folder, headers, "error index b|error index c|error offsets d|error index a|error index e");
+    expect_at(scratch_folder(), with_data(), "error index|error offsets d");
+    (void)save_text(INDEX, "{\"metadata\":{\"total_size\":32},\"weight_map\":{\"a\":\"" PART_2
+                           "\",\"b\":\"../x\",\"c\":3,\"e\":\"" PART_1 "\",\"d\":\"" PART_2 "\"}}");
+    expect_at(scratch_folder(), headers(), "error index b|error index c|error offsets d|error index a|error index e");
     save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 8) "}", 8);
-    save_text(INDEX, "{\"metadata\":{\"total_size\":31},\"weight_map\":{\"a\":\"" PART_1 "\",\"b\":\"" PART_1
-                     "\",\"c\":\"" PART_1 "\",\"d\":\"" PART_2 "\"}}");
-    expect_at(torch_folder, headers, "warning total-size");
+    (void)save_text(INDEX, "{\"metadata\":{\"total_size\":31},\"weight_map\":{\"a\":\"" PART_1 "\",\"b\":\"" PART_1
+                           "\",\"c\":\"" PART_1 "\",\"d\":\"" PART_2 "\"}}");
+    expect_at(scratch_folder(), headers(), "warning total-size");
 
     /* In two of them. */
     save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 8) "," ENTRY("a", "F32", "[2]", 8, 16) "}", 16);
-    save_text(INDEX, good);
-    expect_at(torch_folder, headers, "error duplicate a|error index a");
+    (void)save_text(INDEX, good);
+    expect_at(scratch_folder(), headers(), "error duplicate a|error index a");
 
     /* A header that ends early explains why its tensors are not there. */
-    save_text(INDEX, good);
+    (void)save_text(INDEX, good);
     save_shard(PART_1, "{" ENTRY("a", "F32", "[2]", 0, 8) ",\"b\":", 24);
     save_shard(PART_2, "{" ENTRY("d", "F32", "[2]", 0, 8) "}", 8);
-    expect_at(torch_folder, with_data, "error header " PART_1);
+    expect_at(scratch_folder(), with_data(), "error header " PART_1);
     for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         (void)unlink(in_folder(names[i]));
     }
@@ -210,11 +205,12 @@ static void test_folder(void **state)
 /* What is of a known format gets a report; what its reader refuses is not fine. */
 static void check_one(struct vc_ctx *ctx, const struct bytes *b, uint64_t kept)
 {
+    const struct vc_verify_options options = support_verify(true);
     enum vc_status walked = walk_bytes(ctx, b->p, b->n, NULL);
     struct vc_verification *v = NULL;
     char path[512];
     int fd = walk_file_open(b->p, b->n, path, sizeof path);
-    enum vc_status status = vc_verify(ctx, path, &with_data, &v);
+    enum vc_status status = vc_verify(ctx, path, &options, &v);
 
     assert_true(status == VC_OK || status == walked);
     if (status == VC_OK) {
@@ -284,6 +280,7 @@ static void test_flips(void **state)
 
 static void fail_each(struct vc_ctx *ctx, const struct bytes *b, uint64_t kept)
 {
+    const struct vc_verify_options options = support_verify(true);
     enum vc_status status = VC_E_NOMEM;
     char path[512];
     int fd = walk_file_open(b->p, b->n, path, sizeof path);
@@ -293,7 +290,7 @@ static void fail_each(struct vc_ctx *ctx, const struct bytes *b, uint64_t kept)
         struct vc_verification *v = NULL;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_verify(ctx, path, &with_data, &v);
+        status = vc_verify(ctx, path, &options, &v);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_true(status == VC_OK || status == VC_E_NOMEM);
         assert_true(status != VC_OK || v->n_errors != 0);
@@ -337,5 +334,5 @@ int main(void)
         cmocka_unit_test(test_flips),       cmocka_unit_test(test_allocations),
     };
 
-    return cmocka_run_group_tests(tests, torch_set_up, torch_tear_down);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -3,15 +3,23 @@
 #define VC_TESTS_VERIFY_SUPPORT_H
 
 #include "formats_test.h"
-
-#include <vcompress/verify.h>
+#include "scratch.h"
+#include "support_options.h"
 
 /* A member of a safetensors header. */
 #define ENTRY(name, dtype, shape, begin, end) \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
 
-static const struct vc_verify_options headers = {.data = false};
-static const struct vc_verify_options with_data = {.data = true};
+/* The options of most verifications. */
+static inline struct vc_verify_options headers(void)
+{
+    return support_verify(false);
+}
+
+static inline struct vc_verify_options with_data(void)
+{
+    return support_verify(true);
+}
 
 /* A safetensors file with this header and that data. */
 struct bytes st_file(const char *header, const void *data, size_t n);
