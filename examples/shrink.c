@@ -2,9 +2,9 @@
  *
  *     shrink IN.npz OUT.npz
  *
- * The same as `vcompress quantize --int8 --force IN.npz -o OUT.npz`, with one line for a report:
+ * The same as `vcompress quantize --int8 --force IN.npz -o OUT.npz`, with one line for a report. Of digits/digits.npz:
  *
- *     small.npz: 1204264 -> 310352 bytes, 44.5 dB */
+ *     small.npz: 646918 -> 176646 bytes, 42.6 dB */
 #include <inttypes.h>
 #include <stdio.h>
 

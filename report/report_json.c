@@ -2,13 +2,13 @@
  *
  *     {
  *       "schema": "vcompress.report/1",
+ *       "tool": "vcompress 0.1.0",
  *       "command": "quantize --int8 --granularity channel",
- *       "input": {"path": "model.npz", "format": "npz", "compressed": false, "file_bytes": 1204264},
+ *       "input": {"path": "digits.npz", "format": "npz", "compressed": false, "file_bytes": 646918},
  *       ...
  *       "tensors": [
  *         {"name": "fc1.weight", "action": "quantized", ..., "bytes_before": 262144, "bytes_after": 66048, ...},
  *         ...
- *
  *
  * Keys come in a fixed order, one tensor per line, so that two documents can be compared with diff. Sizes are integers
  * in bytes. What is not known is null: figures of the run before it ran, the size of a deflated output, an SQNR without

@@ -29,7 +29,7 @@ int caught_signal(void)
 }
 
 /* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
- * one ends the process at once; only files that have a name already are removed. */
+ * one ends the process at once; temporary files that have a name are removed, others vanish with the process. */
 static void on_signal(int number)
 {
     int saved = errno;

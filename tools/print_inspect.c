@@ -182,10 +182,8 @@ static void print_estimates(const struct out *out, const struct vc_inspection *i
 
 /* ---- the bar: how the magnitudes are spread over the powers of two ---- */
 
-/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell:
- *     "  ▁▁▂▃▄▆█▇▂▁"   or in ASCII   "  ..:-=*@#:."
- * Weights that are spread evenly over few powers of two lose little in int8; a lone cell far at the right is an outlier
- * that costs the others their precision. */
+/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell.
+ * conv3.weight of examples/digits: ▁▁▁▁▂▂▃▅█▇▂▁     ....::-+@#:.   where the locale has no UTF-8 */
 static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram)
 {
     static const char *const blocks[] = {" ",

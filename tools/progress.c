@@ -38,7 +38,7 @@ static void print_bar(FILE *to, const struct out *out, double part)
 }
 
 /* Called by the library while it works (vc_ctx_set_progress):
- *     quantize ━━━━━━━━────────────────  33 %  1.2 GiB of 3.6 GiB  2.1 GiB/s  layers.7.w
+ *     WHAT BAR PERCENT  DONE of TOTAL  RATE/s  TENSOR
  * The line is written over itself; the name is left out where the terminal has no room. */
 static void show(void *user, const struct vc_progress *progress)
 {
