@@ -15,6 +15,7 @@
 #include <vcompress/job.h>
 
 #include "core/model/dialect.h"
+#include "core/model/edit.h"
 #include "core/model/source.h"
 
 struct vc_out_tensor {
@@ -45,6 +46,8 @@ struct vc_out_list {
     size_t n_elsewhere;
     const struct vc_out_tensor *elsewhere;
     bool elsewhere_unsure;
+    size_t n_edits; /* sizes that the model's configuration states, as passes changed them */
+    const struct vc_edit *edits;
 };
 
 struct vc_packet {

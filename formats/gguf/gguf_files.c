@@ -287,6 +287,20 @@ static size_t next_change(const struct gguf_metadata *metadata, const struct cha
     return next;
 }
 
+/* Replaces the values from patch `next` on that lie before `end`, and copies what stands between them; *at moves behind
+ * the last. Tells the next patch. */
+static size_t patch_up_to(struct gguf_file *file, size_t next, uint64_t *at, uint64_t end)
+{
+    for (; next < file->n_patches && file->patches[next].place.begin < end; next++) {
+        const struct gguf_patch *patch = &file->patches[next];
+
+        add_part(file, true, *at, patch->place.begin);
+        add_part(file, false, patch->begin, patch->end);
+        *at = patch->place.end;
+    }
+    return next;
+}
+
 /* Cuts the source's metadata at the pairs that change: what lies between is copied, a changed pair takes the place of
  * the old one, and a new one goes to the end. */
 static void copy_pairs(struct gguf_file *file, const struct change *changes)
@@ -294,10 +308,12 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
     static const struct gguf_metadata none = {.n_pairs = 0};
     const struct gguf_metadata *metadata = file->from != NULL ? &file->from->metadata : &none;
     uint64_t at = metadata->begin;
+    size_t n_patched = 0;
     size_t i;
 
     file->n_pairs += metadata->n_pairs;
     while ((i = next_change(metadata, changes, at)) != GGUF_KNOWN_COUNT) {
+        n_patched = patch_up_to(file, n_patched, &at, metadata->known[i].begin);
         add_part(file, true, at, metadata->known[i].begin);
         if (changes[i].what == REMOVE) {
             file->n_pairs--;
@@ -306,6 +322,7 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
         }
         at = metadata->known[i].end;
     }
+    (void)patch_up_to(file, n_patched, &at, metadata->end);
     add_part(file, true, at, metadata->end);
     for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
         if (changes[i].what == SET && metadata->known[i].end == 0) {
@@ -316,10 +333,12 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
 }
 
 /* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown". */
-static enum vc_status lay_out_metadata(const struct gguf_plan *plan, struct gguf_files *files, size_t index)
+static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
+                                       size_t index)
 {
     struct change changes[GGUF_KNOWN_COUNT] = {{KEEP, 0}};
     struct gguf_file *file = &files->files[index];
+    enum vc_status status;
 
     if (plan->source == NULL && index == 0) {
         add_string(&file->fresh, VC_GGUF_KEY_ARCHITECTURE);
@@ -330,8 +349,11 @@ static enum vc_status lay_out_metadata(const struct gguf_plan *plan, struct gguf
     }
     change_types(plan->outs, plan->source == NULL, index == 0, changes);
     change_split(plan, files, index, changes);
+    VC_TRY(vc_gguf_edit(ctx, plan->outs, file, index == 0));
     copy_pairs(file, changes);
-    return file->fresh.status;
+    status = file->fresh.status;
+out:
+    return status;
 }
 
 /* ---- tensor entries ---- */
@@ -446,7 +468,7 @@ enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *pl
         VC_TRY(add_entry(ctx, plan, out, i));
     }
     for (i = 0; i < out->n; i++) {
-        VC_TRY(lay_out_metadata(plan, out, i));
+        VC_TRY(lay_out_metadata(ctx, plan, out, i));
         VC_TRY(place_data(&out->files[i], &data_offsets[i]));
     }
     for (i = 0; i < outs->n; i++) {

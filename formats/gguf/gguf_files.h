@@ -10,14 +10,21 @@
 #include "formats/gguf/gguf.h"
 #include "formats/io/outfile.h"
 
-#define VC_GGUF_EXTENSION ".gguf"
-#define VC_GGUF_MAX_FILES 65535 /* split.count has 16 bits */
-#define VC_GGUF_MAX_PARTS (2 * GGUF_KNOWN_COUNT + 2)
+#define VC_GGUF_EXTENSION   ".gguf"
+#define VC_GGUF_MAX_FILES   65535 /* split.count has 16 bits */
+#define VC_GGUF_MAX_PATCHES 24    /* values of a file's metadata that are replaced */
+#define VC_GGUF_MAX_PARTS   (2 * (GGUF_KNOWN_COUNT + VC_GGUF_MAX_PATCHES) + 2)
 
 /* A piece of a file's metadata: bytes begin..end of the source's file, or of `fresh`. The pieces in a row are the
  * metadata. */
 struct gguf_part {
     bool from_source;
+    uint64_t begin, end;
+};
+
+/* A value of the source's metadata that is replaced by bytes begin..end of `fresh`. */
+struct gguf_patch {
+    struct gguf_place place; /* of the value alone, in the source's file */
     uint64_t begin, end;
 };
 
@@ -31,6 +38,8 @@ struct gguf_file {
     struct vc_text fresh; /* pairs that the source does not have like this */
     struct gguf_part parts[VC_GGUF_MAX_PARTS];
     size_t n_parts;
+    struct gguf_patch patches[VC_GGUF_MAX_PATCHES]; /* in the order of the file */
+    size_t n_patches;
     uint64_t n_pairs, n_tensors;
     struct vc_text entries; /* ends in the padding before the data */
     uint64_t metadata_bytes;
@@ -65,5 +74,9 @@ struct gguf_plan {
  * without a number). Release also after a failure. */
 enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *out);
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files);
+
+/* gguf_edit.c: fills the file's patches with what the edits of outs change. VC_E_UNSUPPORTED where the metadata of the
+ * first file does not state a number that an edit changes. */
+enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first);
 
 #endif

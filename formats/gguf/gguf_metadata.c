@@ -124,7 +124,7 @@ struct keys {
 };
 
 /* Bytes of a number of that kind; 0: it is a string, an array or no kind at all. */
-static size_t scalar_bytes(uint32_t kind)
+size_t vc_gguf_kind_bytes(uint32_t kind)
 {
     static const unsigned char bytes[GGUF_KIND_COUNT] = {
         [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
@@ -175,11 +175,11 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
         }
         return VC_OK;
     }
-    if (scalar_bytes(kind) == 0) {
+    if (vc_gguf_kind_bytes(kind) == 0) {
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is an array of kind %" PRIu32 ", which does not exist",
                        cursor->where, kind);
     }
-    VC_TRY(skip(cursor, vc_mul_u64(count, scalar_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
+    VC_TRY(skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
 out:
     return status;
 }
@@ -196,11 +196,11 @@ static enum vc_status take_value(struct gguf_cursor *cursor, struct pair *pair)
     if (pair->kind == GGUF_ARRAY) {
         return take_array(cursor);
     }
-    if (scalar_bytes(pair->kind) == 0) {
+    if (vc_gguf_kind_bytes(pair->kind) == 0) {
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is of kind %" PRIu32 ", which does not exist", cursor->where,
                        pair->kind);
     }
-    VC_TRY(vc_gguf_take(cursor, bytes, scalar_bytes(pair->kind)));
+    VC_TRY(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(pair->kind)));
     pair->value = vc_le64(bytes);
 out:
     return status;

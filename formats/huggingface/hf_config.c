@@ -33,7 +33,7 @@ struct rewriting {
 
 /* ---- what there is ---- */
 
-static enum vc_status parse(struct vc_ctx *ctx, const char *text, size_t n, json_t **root)
+enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, struct json_t **root)
 {
     json_error_t error;
 
@@ -244,8 +244,8 @@ static void write_member(const struct rewriting *r, struct vc_text *text)
     dialect->file->write_config(&weights, text);
 }
 
-enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
-                                    struct vc_text *out)
+enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
+                                          const struct vc_hf_change *change, struct vc_text *out)
 {
     struct rewriting r = {.ctx = ctx, .change = change};
     enum decision what;
@@ -253,7 +253,7 @@ enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t
     enum vc_status status;
 
     vc_text_init(&member, ctx);
-    VC_TRY(parse(ctx, text, n, &r.root));
+    VC_TRY(vc_hf_config_parse(ctx, text, n, &r.root));
     find_member(&r);
     VC_TRY(list_weights(&r));
     VC_TRY(count(&r));

@@ -18,16 +18,21 @@ struct vc_hf_change {
     const struct vc_out_list *outs;
     const bool *told; /* by output: codes in a layout that loaders know (safetensors_records) */
     const struct vc_dialect *dialect;
+    bool describes; /* how weights are quantized is said: they are in a dialect that has a configuration, or were */
 };
 
 /* Adds the new text to `out`. VC_E_FORMAT: it is no JSON object. VC_E_UNSUPPORTED: weights were quantized in a way that
  * the text describes and that cannot be joined with ours, or the loader of such a model has no linear layers. */
-enum vc_status vc_hf_config_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
-                                    struct vc_text *out);
+enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
+                                          const struct vc_hf_change *change, struct vc_text *out);
 
 /* Whether loaders of that model take int8 weights of linear layers, as far as the text tells: it names a type of model,
  * none with transposed matrices, and speaks of no quantization yet. */
 bool vc_hf_config_takes_int8(const char *text, size_t n);
+
+/* The text as JSON; json_decref it, also after a failure. VC_E_FORMAT: it is no JSON object. */
+struct json_t;
+enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, struct json_t **root);
 
 /* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
  * nothing. */

@@ -119,3 +119,30 @@ void vc_json_member_append(const char *text, size_t n, const char *name, const c
     vc_text_add(out, ": %s%s", value, text[m.before - 1] == '{' ? "\n" : "");
     vc_text_add_bytes(out, text + m.before, n - m.before);
 }
+
+void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size_t n_numbers, struct vc_text *out)
+{
+    size_t at = 1; /* behind the '[', or behind an element */
+    size_t first = skip_space(text, n, at);
+    bool any = false;
+    uint64_t i;
+    size_t k = 0;
+
+    vc_text_add_bytes(out, text, first); /* what stands before the first element stays before what is first now */
+    for (i = 0; first < n && text[first] != ']'; i++) {
+        size_t begin = i == 0 ? first : skip_space(text, n, skip_space(text, n, at) + 1);
+        size_t end = skip_value(text, n, begin);
+
+        if (k < n_numbers && numbers[k] == i) {
+            k++;
+        } else {
+            vc_text_add_bytes(out, text + (any ? at : begin), end - (any ? at : begin));
+            any = true;
+        }
+        at = end;
+        if (skip_space(text, n, at) >= n || text[skip_space(text, n, at)] != ',') {
+            break;
+        }
+    }
+    vc_text_add_bytes(out, text + at, n - at);
+}

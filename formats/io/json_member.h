@@ -25,4 +25,8 @@ void vc_json_member_replace(const char *text, size_t n, size_t index, const char
 /* Adds the text to `out` with a new last member: "name": value, indented by two. */
 void vc_json_member_append(const char *text, size_t n, const char *name, const char *value, struct vc_text *out);
 
+/* Of the text of a JSON list: adds it to `out` without the elements of these numbers (from 0 on, rising), each with
+ * what stands between it and the one before it. */
+void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size_t n_numbers, struct vc_text *out);
+
 #endif

@@ -256,6 +256,19 @@ out:
 
 /* ---- the other fields of the graph ---- */
 
+/* Shapes of values inside the graph are calculated by those who made the file, and would be wrong where a pass changed
+ * a size of the model. */
+static enum vc_status refuse_old_shapes(const struct layout *l)
+{
+    const struct vc_edit *edit = l->self->outs->edits;
+
+    return l->self->outs->n_edits == 0
+               ? VC_OK
+               : vc_fail(l->ctx, VC_E_UNSUPPORTED,
+                         "the graph states shapes of its values (value_info), and the %s changes; remove them first",
+                         vc_edit_name(edit->key));
+}
+
 /* Inputs and value infos of names that there are not any more go. */
 static enum vc_status add_info(struct layout *l, const struct vc_field *field)
 {
@@ -265,6 +278,7 @@ static enum vc_status add_info(struct layout *l, const struct vc_field *field)
     struct vc_field f;
     enum vc_status status = VC_OK;
 
+    VC_TRY(field->number == ONNX_GRAPH_VALUE_INFO ? refuse_old_shapes(l) : VC_OK);
     while (field->type == VC_WIRE_BYTES && rest.n != 0) {
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_INFO_NAME) {

@@ -5,7 +5,7 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/huggingface/hf_dtype.h"
+#include "formats/huggingface/hf_rewrite.h"
 #include "formats/safetensors/safetensors.h"
 
 #define VC_CARRY_BYTES ((size_t)256 << 10)
@@ -61,47 +61,19 @@ out:
     return status;
 }
 
-/* With weights that other programs know as quantized it has a member for them; a cast changes their type. */
-static enum vc_status rewrite_config(struct vc_ctx *ctx, const struct vc_hf_change *change, const struct vc_text *old,
-                                     bool quantized, struct vc_text *out)
-{
-    enum vc_dtype dtype = vc_hf_cast_of(change->outs);
-    struct vc_text typed;
-    enum vc_status status;
-
-    vc_text_init(&typed, ctx);
-    if (dtype != VC_DTYPE_RAW) {
-        VC_TRY(vc_hf_dtype_rewrite(ctx, old->data, old->n, dtype, &typed));
-    } else {
-        vc_text_add_bytes(&typed, old->data, old->n);
-        VC_TRY(typed.status);
-    }
-    if (quantized) {
-        VC_TRY(vc_hf_config_rewrite(ctx, typed.data, typed.n, change, out));
-    } else {
-        vc_text_add_bytes(out, typed.data, typed.n);
-        status = out->status;
-    }
-out:
-    vc_text_release(&typed);
-    return status;
-}
-
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct safetensors_carry *to)
 {
     const struct vc_carried *config = find_config(to->from);
-    const struct safetensors *source = change->model->self;
-    bool quantized = change->dialect->file != NULL || source->finds.dialect->file != NULL;
     struct vc_text old;
     enum vc_status status = VC_OK;
 
     vc_text_init(&old, ctx);
     if (config == NULL || config->size_bytes == 0 || config->size_bytes > VC_HF_CONFIG_MAX_BYTES ||
-        (!quantized && vc_hf_cast_of(change->outs) == VC_DTYPE_RAW)) {
+        !vc_hf_rewrite_needed(change)) {
         return VC_OK;
     }
     VC_TRY(read_text(ctx, to->from, config->name, &old));
-    VC_TRY(rewrite_config(ctx, change, &old, quantized, &to->config));
+    VC_TRY(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
 out:
     vc_text_release(&old);
     return status;

@@ -102,8 +102,12 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
 {
     struct safetensors_sink *self = sink->self;
-    const struct vc_hf_change change = {
-        .model = self->model, .outs = outs, .told = self->records.told, .dialect = sink->dialect};
+    const struct vc_dialect *before = self->source != NULL ? self->source->finds.dialect : &vc_dialect_plain;
+    const struct vc_hf_change change = {.model = self->model,
+                                        .outs = outs,
+                                        .told = self->records.told,
+                                        .dialect = sink->dialect,
+                                        .describes = sink->dialect->file != NULL || before->file != NULL};
     const char *joined = NULL;
     enum vc_status status = VC_OK;
 

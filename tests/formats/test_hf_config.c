@@ -137,7 +137,7 @@ static char *rewritten(const char *text, struct setting *s)
     json_t *root;
 
     vc_text_init(&out, ctx);
-    if (vc_hf_config_rewrite(ctx, text, strlen(text), &s->change, &out) != VC_OK) {
+    if (vc_hf_quantization_rewrite(ctx, text, strlen(text), &s->change, &out) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
     copy = malloc(out.n + 1);
@@ -175,7 +175,7 @@ static void expect_refused(const char *text, struct setting *s, enum vc_status s
     struct vc_text out;
 
     vc_text_init(&out, ctx);
-    assert_int_equal(vc_hf_config_rewrite(ctx, text, strlen(text), &s->change, &out), status);
+    assert_int_equal(vc_hf_quantization_rewrite(ctx, text, strlen(text), &s->change, &out), status);
     if (strstr(vc_ctx_message(ctx), needle) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
     }
@@ -384,7 +384,7 @@ static void test_allocations(void **state)
 
         vc_text_init(&out, ctx);
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_hf_config_rewrite(ctx, CONFIG "}", strlen(CONFIG "}"), &s.change, &out);
+        status = vc_hf_quantization_rewrite(ctx, CONFIG "}", strlen(CONFIG "}"), &s.change, &out);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         vc_text_release(&out);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);

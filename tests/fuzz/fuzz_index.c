@@ -58,7 +58,7 @@ static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_
     struct vc_out_list list = {.n = 2, .tensors = outs};
     struct vc_hf_change change = {.model = &model, .outs = &list, .told = told, .dialect = dialect};
 
-    return vc_hf_config_rewrite(ctx, text, n, &change, out);
+    return vc_hf_quantization_rewrite(ctx, text, n, &change, out);
 }
 
 static void forget(json_t *root, bool weights)

@@ -1,0 +1,48 @@
+/* edit.c - see edit.h. Knows no format. */
+#include "core/model/edit.h"
+
+const char *vc_edit_name(enum vc_edit_key key)
+{
+    static const char *const names[VC_EDIT_KEYS] = {[VC_EDIT_HIDDEN] = "hidden size",
+                                                    [VC_EDIT_INTERMEDIATE] = "intermediate size",
+                                                    [VC_EDIT_LAYERS] = "number of layers",
+                                                    [VC_EDIT_HEADS] = "number of attention heads",
+                                                    [VC_EDIT_KV_HEADS] = "number of key/value heads",
+                                                    [VC_EDIT_HEAD_SIZE] = "size of an attention head",
+                                                    [VC_EDIT_EXPERTS] = "number of experts",
+                                                    [VC_EDIT_VOCABULARY] = "size of the vocabulary"};
+
+    return names[key];
+}
+
+const struct vc_edit *vc_edit_find(const struct vc_edit *edits, size_t n, enum vc_edit_key key)
+{
+    size_t i = 0;
+
+    while (i < n && edits[i].key != key) {
+        i++;
+    }
+    return i < n ? &edits[i] : NULL;
+}
+
+bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_edit *edit)
+{
+    const struct vc_edit *heads = vc_edit_find(edits, n, VC_EDIT_HEADS);
+
+    return edit->key == VC_EDIT_KV_HEADS && heads != NULL && heads->before == edit->before &&
+           heads->after == edit->after;
+}
+
+bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
+                               uint64_t *after)
+{
+    const struct vc_edit *heads = vc_edit_find(edits, n, VC_EDIT_HEADS);
+    const struct vc_edit *width = vc_edit_find(edits, n, VC_EDIT_HIDDEN);
+
+    if (heads == NULL || heads->before == 0 || heads->after == 0) {
+        return false;
+    }
+    *before = hidden / heads->before;
+    *after = (width != NULL ? width->after : hidden) / heads->after;
+    return *before != *after;
+}

@@ -1,0 +1,50 @@
+/* edit.h - what passes change about a model beside its weights: sizes that its configuration states.
+ *
+ * A pass that removes neurons, heads or layers says so in the model's own words ("the hidden size was 4096 and becomes
+ * 3072"). It does not know where a format writes that down. The writer of a format translates: into the keys of
+ * config.json (formats/huggingface/hf_edit.c), into metadata keys of GGUF (formats/gguf/gguf_edit.c). What cannot be
+ * translated is refused, since a loader would believe the old number.
+ *
+ * Edits reach writers in struct vc_out_list, before the first weight is read. */
+#ifndef VC_CORE_EDIT_H
+#define VC_CORE_EDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum vc_edit_key {
+    VC_EDIT_HIDDEN = 0,   /* width of the stream from layer to layer: 4096 */
+    VC_EDIT_INTERMEDIATE, /* width inside the feed-forward part: 11008 */
+    VC_EDIT_LAYERS,
+    VC_EDIT_HEADS,    /* of attention */
+    VC_EDIT_KV_HEADS, /* those of keys and values */
+    VC_EDIT_HEAD_SIZE,
+    VC_EDIT_EXPERTS,
+    VC_EDIT_VOCABULARY,
+    VC_EDIT_KEYS
+};
+
+struct vc_edit {
+    enum vc_edit_key key;
+    uint64_t before, after;  /* before: what the source says; only numbers that say this are changed */
+    size_t n_dropped;        /* VC_EDIT_LAYERS: the layers that are gone, so that lists with an entry per layer lose */
+    const uint64_t *dropped; /* those entries: their numbers from 0 on, rising */
+};
+
+/* "hidden size". */
+const char *vc_edit_name(enum vc_edit_key key);
+
+/* The edit of that key; NULL: there is none. */
+const struct vc_edit *vc_edit_find(const struct vc_edit *edits, size_t n, enum vc_edit_key key);
+
+/* Models that state no number of key/value heads have as many as heads: true for an edit that such a model needs no
+ * change for, because the heads change in the same way. */
+bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_edit *edit);
+
+/* Models that state no size of a head divide the hidden size by the number of heads. True when the edits change the
+ * result of that: *before and *after are the sizes a loader would take. hidden: what the source says. */
+bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
+                               uint64_t *after);
+
+#endif

@@ -1,0 +1,322 @@
+/* gguf_edit.c - the sizes that the metadata of a GGUF file states, changed as passes changed the model.
+ *
+ *     edit: intermediate size 11008 -> 8192
+ *     pair   "llama.feed_forward_length"  u32  11008      its value is replaced by 8192
+ *     pair   "llama.feed_forward_length"  array of u32    so is every entry that is 11008
+ *     pair   "llama.attention.head_count_kv"  array       with an entry per layer: those of dropped layers go
+ *
+ * Only values are replaced, in the kind that the file has; keys, order and all other pairs stay. A number is replaced
+ * only where it says what it was before. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/gguf/gguf_files.h"
+
+#define MOST_ARRAY_BYTES ((uint64_t)8 << 20)
+
+/* Behind "<architecture>.". */
+static const char *const key_names[VC_EDIT_KEYS][2] = {
+    [VC_EDIT_HIDDEN] = {"embedding_length"},
+    [VC_EDIT_INTERMEDIATE] = {"feed_forward_length", "expert_feed_forward_length"},
+    [VC_EDIT_LAYERS] = {"block_count"},
+    [VC_EDIT_HEADS] = {"attention.head_count"},
+    [VC_EDIT_KV_HEADS] = {"attention.head_count_kv"},
+    [VC_EDIT_HEAD_SIZE] = {"attention.key_length", "attention.value_length"},
+    [VC_EDIT_EXPERTS] = {"expert_count"},
+    [VC_EDIT_VOCABULARY] = {"vocab_size"}};
+
+struct editing {
+    struct vc_ctx *ctx;
+    const struct vc_edit *edits;
+    size_t n;
+    struct gguf_file *file;
+    struct gguf_cursor cursor;
+    char architecture[64];
+    bool named[VC_EDIT_KEYS]; /* there is a key of that meaning, whatever it says */
+    bool made[VC_EDIT_KEYS];
+    bool has_tokens;
+    uint64_t hidden;
+};
+
+/* A pair up to its value; the cursor is at the value. */
+struct pair {
+    char key[160]; /* the start of it */
+    uint32_t kind;
+    uint64_t begin; /* of the value, in the file */
+};
+
+static enum vc_status take_key(struct editing *e, struct pair *pair)
+{
+    uint64_t n = 0;
+    size_t part;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take_u64(&e->cursor, &n));
+    part = (size_t)vc_min_u64(n, sizeof pair->key - 1);
+    VC_TRY(vc_gguf_take(&e->cursor, pair->key, part));
+    pair->key[part] = '\0';
+    e->cursor.at += n - part;
+    VC_TRY(vc_gguf_take_u32(&e->cursor, &pair->kind));
+    pair->begin = e->cursor.at;
+out:
+    return status;
+}
+
+static enum vc_status skip_string(struct editing *e)
+{
+    uint64_t n = 0;
+    enum vc_status status = vc_gguf_take_u64(&e->cursor, &n);
+
+    e->cursor.at += n;
+    return status;
+}
+
+/* The reader has checked all of it. */
+static enum vc_status skip_value(struct editing *e, uint32_t kind)
+{
+    uint64_t count = 1;
+    enum vc_status status = VC_OK;
+
+    if (kind == GGUF_ARRAY) {
+        VC_TRY(vc_gguf_take_u32(&e->cursor, &kind));
+        VC_TRY(vc_gguf_take_u64(&e->cursor, &count));
+    }
+    if (kind != GGUF_STRING) {
+        e->cursor.at += count * vc_gguf_kind_bytes(kind);
+        count = 0;
+    }
+    for (; count != 0; count--) {
+        VC_TRY(skip_string(e));
+    }
+out:
+    return status;
+}
+
+/* ---- numbers ---- */
+
+static bool is_integer(uint32_t kind)
+{
+    return kind <= GGUF_I32 || kind == GGUF_U64 || kind == GGUF_I64;
+}
+
+static uint64_t number_of(const unsigned char *bytes, size_t size)
+{
+    uint64_t v = 0;
+
+    for (; size != 0; size--) {
+        v = v << 8 | bytes[size - 1];
+    }
+    return v;
+}
+
+static void put_number(unsigned char *bytes, size_t size, uint64_t v)
+{
+    size_t i;
+
+    for (i = 0; i < size; i++, v >>= 8) {
+        bytes[i] = (unsigned char)v;
+    }
+}
+
+/* Every edit whose key has that name: replaces the number where it is the old one, and tells whether it did. */
+static bool edit_number(struct editing *e, const char *name, unsigned char *bytes, size_t size)
+{
+    bool changed = false;
+    size_t i;
+    size_t k;
+
+    e->named[VC_EDIT_HEAD_SIZE] |= strcmp(name, key_names[VC_EDIT_HEAD_SIZE][0]) == 0;
+    for (i = 0; i < e->n; i++) {
+        const struct vc_edit *edit = &e->edits[i];
+
+        for (k = 0; k < 2; k++) {
+            if (key_names[edit->key][k] == NULL || strcmp(key_names[edit->key][k], name) != 0) {
+                continue;
+            }
+            e->named[edit->key] = true;
+            if (number_of(bytes, size) == edit->before && (size == 8 || edit->after >> (8 * size - 1) == 0)) {
+                put_number(bytes, size, edit->after);
+                e->made[edit->key] = true;
+                changed = true;
+            }
+        }
+    }
+    return changed;
+}
+
+/* ---- values ---- */
+
+static bool is_dropped(const struct vc_edit *layers, uint64_t layer)
+{
+    size_t i = 0;
+
+    while (i < layers->n_dropped && layers->dropped[i] != layer) {
+        i++;
+    }
+    return i < layers->n_dropped;
+}
+
+/* The new value of the pair, in place of the bytes begin..cursor. */
+static enum vc_status add_patch(struct editing *e, const struct pair *pair, const unsigned char *value, size_t n)
+{
+    struct gguf_file *file = e->file;
+    uint64_t from = file->fresh.n;
+
+    if (file->n_patches == VC_GGUF_MAX_PATCHES) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "more than %d keys of the metadata change", VC_GGUF_MAX_PATCHES);
+    }
+    vc_text_add_bytes(&file->fresh, (const char *)value, n);
+    file->patches[file->n_patches++] =
+        (struct gguf_patch){.place = {pair->begin, e->cursor.at}, .begin = from, .end = from + n};
+    return file->fresh.status;
+}
+
+static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, const char *name)
+{
+    size_t size = vc_gguf_kind_bytes(pair->kind);
+    unsigned char bytes[8];
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take(&e->cursor, bytes, size));
+    if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
+        e->hidden = number_of(bytes, size);
+    }
+    VC_TRY(edit_number(e, name, bytes, size) ? add_patch(e, pair, bytes, size) : VC_OK);
+out:
+    return status;
+}
+
+/* Numbers of an array that has one per layer, or several of the same meaning: each is edited, those of dropped layers
+ * go. Positions of rotary embeddings are lists of other things. */
+static enum vc_status edit_array(struct editing *e, const struct pair *pair, const char *name)
+{
+    const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
+    unsigned char head[12];
+    unsigned char *data = NULL;
+    uint64_t count, n_bytes;
+    size_t size, i;
+    size_t n_kept = 0;
+    bool changed = false;
+    bool drops;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_take(&e->cursor, head, sizeof head));
+    size = vc_gguf_kind_bytes(vc_le32(head));
+    count = vc_le64(head + 4);
+    n_bytes = count * size;
+    drops = layers != NULL && layers->n_dropped != 0 && count == layers->before && strncmp(name, "rope.", 5) != 0;
+    if (size == 0 || n_bytes > MOST_ARRAY_BYTES || (!drops && !is_integer(vc_le32(head)))) {
+        e->cursor.at = pair->begin;
+        return skip_value(e, pair->kind);
+    }
+    data = vc_alloc(e->ctx, VC_TAG_IO, sizeof head + (size_t)n_bytes);
+    VC_TRY_ALLOC(data);
+    for (i = 0; i < count; i++) {
+        unsigned char *to = data + sizeof head + n_kept * size;
+
+        VC_TRY(vc_gguf_take(&e->cursor, to, size));
+        changed |= is_integer(vc_le32(head)) && edit_number(e, name, to, size);
+        n_kept += !drops || !is_dropped(layers, i);
+    }
+    memcpy(data, head, sizeof head);
+    put_number(data + 4, 8, n_kept);
+    VC_TRY(changed || n_kept != count ? add_patch(e, pair, data, sizeof head + n_kept * size) : VC_OK);
+out:
+    vc_free(e->ctx, data);
+    return status;
+}
+
+static enum vc_status edit_pair(struct editing *e)
+{
+    size_t n = strlen(e->architecture);
+    struct pair pair;
+    enum vc_status status;
+
+    VC_TRY(take_key(e, &pair));
+    e->has_tokens |= strcmp(pair.key, "tokenizer.ggml.tokens") == 0;
+    if (strncmp(pair.key, e->architecture, n) == 0 && pair.key[n] == '.' && is_integer(pair.kind)) {
+        return edit_scalar(e, &pair, pair.key + n + 1);
+    }
+    if (strncmp(pair.key, e->architecture, n) == 0 && pair.key[n] == '.' && pair.kind == GGUF_ARRAY) {
+        return edit_array(e, &pair, pair.key + n + 1);
+    }
+    VC_TRY(skip_value(e, pair.kind));
+out:
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static enum vc_status find_architecture(struct editing *e)
+{
+    const struct gguf_metadata *metadata = &e->file->from->metadata;
+    struct pair pair;
+    uint64_t n = 0;
+    uint64_t i;
+    enum vc_status status = VC_OK;
+
+    e->cursor.at = metadata->begin;
+    for (i = 0; i < metadata->n_pairs; i++) {
+        VC_TRY(take_key(e, &pair));
+        if (pair.kind == GGUF_STRING && strcmp(pair.key, VC_GGUF_KEY_ARCHITECTURE) == 0) {
+            VC_TRY(vc_gguf_take_u64(&e->cursor, &n));
+            n = vc_min_u64(n, sizeof e->architecture - 1);
+            return vc_gguf_take(&e->cursor, e->architecture, (size_t)n);
+        }
+        VC_TRY(skip_value(e, pair.kind));
+    }
+out:
+    return status;
+}
+
+static enum vc_status check_made(const struct editing *e)
+{
+    uint64_t before;
+    uint64_t after;
+    size_t i;
+
+    for (i = 0; i < e->n; i++) {
+        const struct vc_edit *edit = &e->edits[i];
+
+        if (!e->made[edit->key] && (e->named[edit->key] || !vc_edit_is_implied(e->edits, e->n, edit))) {
+            return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                           "no key of the metadata says that the %s is %" PRIu64 ", which becomes %" PRIu64
+                           "; expected '%s.%s'",
+                           vc_edit_name(edit->key), edit->before, edit->after,
+                           e->architecture[0] != '\0' ? e->architecture : "<architecture>", key_names[edit->key][0]);
+        }
+    }
+    if (e->has_tokens && vc_edit_find(e->edits, e->n, VC_EDIT_VOCABULARY) != NULL) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
+    }
+    if (!e->named[VC_EDIT_HEAD_SIZE] && vc_edits_change_head_size(e->edits, e->n, e->hidden, &before, &after)) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       "the metadata has no '%s.%s', so that a head would be taken for one of size %" PRIu64
+                       " in place of %" PRIu64,
+                       e->architecture, key_names[VC_EDIT_HEAD_SIZE][0], after, before);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)
+{
+    struct editing e = {.ctx = ctx, .edits = outs->edits, .n = outs->n_edits, .file = file};
+    uint64_t i;
+    enum vc_status status = VC_OK;
+
+    if (e.n == 0 || file->from == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_gguf_cursor_init(ctx, file->from->file, &e.cursor));
+    VC_TRY(find_architecture(&e));
+    e.cursor.at = file->from->metadata.begin;
+    for (i = 0; i < file->from->metadata.n_pairs && e.architecture[0] != '\0'; i++) {
+        VC_TRY(edit_pair(&e));
+    }
+    VC_TRY(first ? check_made(&e) : VC_OK);
+out:
+    vc_gguf_cursor_release(&e.cursor);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* hf_edit.h - the sizes that config.json states, changed as passes changed the model. Every other byte of the text
+ * stays. */
+#ifndef VC_FORMATS_HF_EDIT_H
+#define VC_FORMATS_HF_EDIT_H
+
+#include "core/base/text.h"
+#include "core/model/edit.h"
+
+/* Adds the text to `out` with the edits made. VC_E_UNSUPPORTED, naming config.json and what is missing, where the text
+ * does not state a number that an edit changes: a loader would go on believing the old one. */
+enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_edit *edits, size_t n_edits,
+                          struct vc_text *out);
+
+#endif

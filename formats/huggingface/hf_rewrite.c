@@ -1,0 +1,43 @@
+/* hf_rewrite.c - see hf_rewrite.h. One change after the other, each from text to text. */
+#include "formats/huggingface/hf_rewrite.h"
+
+#include "formats/huggingface/hf_dtype.h"
+#include "formats/huggingface/hf_edit.h"
+
+bool vc_hf_rewrite_needed(const struct vc_hf_change *change)
+{
+    return change->describes || change->outs->n_edits != 0 || vc_hf_cast_of(change->outs) != VC_DTYPE_RAW;
+}
+
+enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_hf_change *change,
+                             struct vc_text *out)
+{
+    const struct vc_out_list *outs = change->outs;
+    enum vc_dtype dtype = vc_hf_cast_of(outs);
+    struct vc_text sized;
+    struct vc_text typed;
+    enum vc_status status;
+
+    vc_text_init(&sized, ctx);
+    vc_text_init(&typed, ctx);
+    if (outs->n_edits != 0) {
+        VC_TRY(vc_hf_edit(ctx, text, n, outs->edits, outs->n_edits, &sized));
+        text = sized.data;
+        n = sized.n;
+    }
+    if (dtype != VC_DTYPE_RAW) {
+        VC_TRY(vc_hf_dtype_rewrite(ctx, text, n, dtype, &typed));
+        text = typed.data;
+        n = typed.n;
+    }
+    if (change->describes) {
+        VC_TRY(vc_hf_quantization_rewrite(ctx, text, n, change, out));
+    } else {
+        vc_text_add_bytes(out, text, n);
+    }
+    status = out->status;
+out:
+    vc_text_release(&sized);
+    vc_text_release(&typed);
+    return status;
+}

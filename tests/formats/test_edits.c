@@ -1,0 +1,442 @@
+/* test_edits.c - sizes of a model that passes change: what becomes of them in config.json, in the metadata of GGUF and
+ * in ONNX; what is refused because it would go on saying the old number. */
+#include "formats_test.h"
+
+#include <stdlib.h>
+
+#include "core/base/checked.h"
+#include "core/model/edit.h"
+#include "formats/huggingface/hf_rewrite.h"
+#include "formats/io/json_member.h"
+#include "gguf_builder.h"
+#include "onnx_builder.h"
+#include "scratch.h"
+
+static const uint64_t second_and_last[] = {1, 3};
+
+#define ONE(what, from, to) (struct vc_edit[]){{.key = VC_EDIT_##what, .before = (from), .after = (to)}}, 1
+#define LAYERS \
+    (struct vc_edit[]){{.key = VC_EDIT_LAYERS, .before = 4, .after = 2, .n_dropped = 2, .dropped = second_and_last}}, 1
+#define TWO(a, a_from, a_to, b, b_from, b_to)                                      \
+    (struct vc_edit[]){{.key = VC_EDIT_##a, .before = (a_from), .after = (a_to)},  \
+                       {.key = VC_EDIT_##b, .before = (b_from), .after = (b_to)}}, \
+        2
+
+/* ---- lists of a text ---- */
+
+static void expect_list(const char *text, const uint64_t *numbers, size_t n, const char *want)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_text out;
+
+    vc_text_init(&out, ctx);
+    vc_json_list_drop(text, strlen(text), numbers, n, &out);
+    assert_int_equal(out.status, VC_OK);
+    assert_string_equal(out.data, want);
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+}
+
+static void test_lists(void **state)
+{
+    static const uint64_t all[] = {0, 1, 2};
+    static const uint64_t first[] = {0};
+    static const uint64_t beyond[] = {7};
+
+    (void)state;
+    expect_list("[1, 2, 3, 4]", second_and_last, 2, "[1, 3]");
+    expect_list("[1, 2, 3, 4]", first, 1, "[2, 3, 4]");
+    expect_list("[\n  \"a\",\n  {\"b\": [1, 2]},\n  \"c,]\",\n  null\n]", second_and_last, 2,
+                "[\n  \"a\",\n  \"c,]\"\n]");
+    expect_list("[ 1,2 ,3 ]", all, 3, "[  ]");
+    expect_list("[]", first, 1, "[]");
+    expect_list("[1e-5 ]", beyond, 1, "[1e-5 ]");
+}
+
+/* ---- config.json ---- */
+
+/* The text with the edits made; free it. NULL: refused, and `sentence` has why. */
+static char *edit_config(const char *text, const struct vc_edit *edits, size_t n, char *sentence, size_t capacity)
+{
+    struct vc_ctx *ctx = test_ctx();
+    const struct vc_out_list outs = {.n_edits = n, .edits = edits};
+    const struct vc_hf_change change = {.outs = &outs};
+    struct vc_text out;
+    char *copy = NULL;
+
+    vc_text_init(&out, ctx);
+    assert_true(vc_hf_rewrite_needed(&change));
+    if (vc_hf_rewrite(ctx, text, strlen(text), &change, &out) == VC_OK) {
+        copy = malloc(out.n + 1);
+        assert_non_null(copy);
+        memcpy(copy, out.data, out.n + 1);
+    } else {
+        snprintf(sentence, capacity, "%s", vc_ctx_message(ctx));
+    }
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+    return copy;
+}
+
+static void expect_config(const char *text, const struct vc_edit *edits, size_t n, const char *want)
+{
+    char sentence[512] = "";
+    char *got = edit_config(text, edits, n, sentence, sizeof sentence);
+
+    if (got == NULL) {
+        fail_msg("%s", sentence);
+    }
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void refuse_config(const char *text, const struct vc_edit *edits, size_t n, const char *want)
+{
+    char sentence[512] = "";
+
+    assert_null(edit_config(text, edits, n, sentence, sizeof sentence));
+    assert_string_equal(sentence, want);
+}
+
+static void test_config_keys(void **state)
+{
+    (void)state;
+    expect_config("{\"hidden_size\": 64 , \"x\": 1e-05}\n", ONE(HIDDEN, 64, 48),
+                  "{\"hidden_size\": 48 , \"x\": 1e-05}\n");
+    expect_config("{\"n_embd\":64}", ONE(HIDDEN, 64, 48), "{\"n_embd\":48}");
+    expect_config("{\"intermediate_size\": 256}", ONE(INTERMEDIATE, 256, 200), "{\"intermediate_size\": 200}");
+    expect_config("{\"d_model\": 64, \"d_ff\": 256}", ONE(INTERMEDIATE, 256, 200), "{\"d_model\": 64, \"d_ff\": 200}");
+    /* The name means something else here: its number says so. */
+    expect_config("{\"dim\": 64, \"hidden_dim\": 256}", ONE(HIDDEN, 64, 48), "{\"dim\": 48, \"hidden_dim\": 256}");
+    expect_config("{\"intermediate_size\": 512, \"moe_intermediate_size\": 256}", ONE(INTERMEDIATE, 256, 200),
+                  "{\"intermediate_size\": 512, \"moe_intermediate_size\": 200}");
+    expect_config("{\"n_layer\": 4}", ONE(LAYERS, 4, 2), "{\"n_layer\": 2}");
+    expect_config("{\"num_attention_heads\": 8, \"head_dim\": 8}", ONE(HEADS, 8, 6),
+                  "{\"num_attention_heads\": 6, \"head_dim\": 8}");
+    expect_config("{\"num_key_value_heads\": 4}", ONE(KV_HEADS, 4, 2), "{\"num_key_value_heads\": 2}");
+    expect_config("{\"head_dim\": 128}", ONE(HEAD_SIZE, 128, 64), "{\"head_dim\": 64}");
+    expect_config("{\"num_local_experts\": 8}", ONE(EXPERTS, 8, 6), "{\"num_local_experts\": 6}");
+    expect_config("{\"vocab_size\": 1000}", ONE(VOCABULARY, 1000, 900), "{\"vocab_size\": 900}");
+    expect_config("{\"hidden_size\": 64, \"intermediate_size\": 256}", TWO(HIDDEN, 64, 48, INTERMEDIATE, 256, 200),
+                  "{\"hidden_size\": 48, \"intermediate_size\": 200}");
+}
+
+static void test_config_sections(void **state)
+{
+    (void)state;
+    expect_config("{\"text_config\": {\"a\": \"}\", \"hidden_size\": 64}, \"vision_config\": {\"hidden_size\": 64}}",
+                  ONE(HIDDEN, 64, 48),
+                  "{\"text_config\": {\"a\": \"}\", \"hidden_size\": 48}, \"vision_config\": {\"hidden_size\": 64}}");
+    expect_config("{\"hidden_size\": 64, \"llm_config\": {\"hidden_size\": 64}, \"z\": 1}", ONE(HIDDEN, 64, 48),
+                  "{\"hidden_size\": 48, \"llm_config\": {\"hidden_size\": 48}, \"z\": 1}");
+    refuse_config("{\"vision_config\": {\"hidden_size\": 64}}", ONE(HIDDEN, 64, 48),
+                  "config.json: no key of it says that the hidden size is 64, which becomes 48; expected one such as "
+                  "\"hidden_size\"");
+}
+
+static void test_config_layers(void **state)
+{
+    (void)state;
+    expect_config("{\"num_hidden_layers\": 4, \"layer_types\": [\"a\", \"b\", \"c\", \"d\"], \"stop\": [1, 2, 3, 4]}",
+                  LAYERS, "{\"num_hidden_layers\": 2, \"layer_types\": [\"a\", \"c\"], \"stop\": [1, 2, 3, 4]}");
+    expect_config("{\"text_config\": {\"layer_types\": [1, 2, 3, 4], \"num_hidden_layers\": 4}}", LAYERS,
+                  "{\"text_config\": {\"layer_types\": [1, 3], \"num_hidden_layers\": 2}}");
+    expect_config("{\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3], \"mlp_only_layers\": []}", LAYERS,
+                  "{\"num_hidden_layers\": 2, \"layer_types\": [1, 2, 3], \"mlp_only_layers\": []}");
+    refuse_config("{\"num_hidden_layers\": 4, \"mlp_only_layers\": [0, 2]}", LAYERS,
+                  "config.json: 'mlp_only_layers' has numbers of layers, and layers are left out");
+}
+
+static void test_config_refused(void **state)
+{
+    (void)state;
+    refuse_config("{}", ONE(INTERMEDIATE, 256, 200),
+                  "config.json: no key of it says that the intermediate size is 256, which becomes 200; expected one "
+                  "such as \"intermediate_size\"");
+    refuse_config("{\"intermediate_size\": 255}", ONE(INTERMEDIATE, 256, 200),
+                  "config.json: no key of it says that the intermediate size is 256, which becomes 200; expected one "
+                  "such as \"intermediate_size\"");
+    refuse_config("{\"n_inner\": null}", ONE(INTERMEDIATE, 256, 200),
+                  "config.json: no key of it says that the intermediate size is 256, which becomes 200; expected one "
+                  "such as \"intermediate_size\"");
+    refuse_config("[]", ONE(HIDDEN, 64, 48), "config.json is no JSON object");
+    /* Without a number of key/value heads it is that of the heads, which has to change in the same way. */
+    expect_config("{\"num_attention_heads\": 8, \"head_dim\": 8}", TWO(HEADS, 8, 6, KV_HEADS, 8, 6),
+                  "{\"num_attention_heads\": 6, \"head_dim\": 8}");
+    refuse_config("{\"num_attention_heads\": 8, \"head_dim\": 8}", TWO(HEADS, 8, 6, KV_HEADS, 8, 4),
+                  "config.json: no key of it says that the number of key/value heads is 8, which becomes 4; expected "
+                  "one such as \"num_key_value_heads\"");
+    /* Without a size of heads it is calculated. */
+    refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", ONE(HEADS, 8, 4),
+                  "config.json: has no \"head_dim\", so that a head would be taken for one of size 16 in place of 8");
+    expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", TWO(HEADS, 8, 4, HIDDEN, 64, 32),
+                  "{\"hidden_size\": 32, \"num_attention_heads\": 4}");
+}
+
+/* ---- files ---- */
+
+/* Writes a copy of the file whose metadata is edited, as a job does whose passes change no weight. */
+static enum vc_status copy_edited(struct vc_ctx *ctx, const char *from, const char *to, const struct vc_edit *edits,
+                                  size_t n)
+{
+    const struct vc_write_options options = {.path = to, .force = true};
+    struct vc_out_list list = {.n_edits = n, .edits = edits};
+    struct vc_out_tensor outs[16] = {{.name = NULL}};
+    struct vc_model *model = NULL;
+    struct vc_sink *sink = NULL;
+    uint64_t file_bytes;
+    enum vc_status status;
+    char data[256];
+    size_t i;
+
+    VC_TRY(vc_model_open(ctx, from, NULL, &model));
+    VC_TRY(vc_sink_create(ctx, model, &options, &sink));
+    assert_true(sink->accepts_raw && model->n_tensors <= 16);
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        outs[i] = (struct vc_out_tensor){.name = t->name,
+                                         .dtype = t->dtype,
+                                         .n_dims = t->n_dims,
+                                         .shape = t->shape,
+                                         .size_bytes = t->size_bytes,
+                                         .form = VC_FORM_RAW,
+                                         .kept = true,
+                                         .source = i,
+                                         .item = i,
+                                         .source_dtype = t->dtype};
+    }
+    list.n = model->n_tensors;
+    list.tensors = outs;
+    VC_TRY(sink->ops->layout(ctx, sink, &list, &file_bytes));
+    VC_TRY(sink->ops->begin(ctx, sink));
+    for (i = 0; i < list.n; i++) {
+        struct vc_packet packet = {.buffer = NULL};
+        size_t n_bytes = (size_t)outs[i].size_bytes;
+
+        assert_true(n_bytes <= sizeof data);
+        VC_TRY(vc_source_read_any(ctx, model, i, VC_FORM_RAW, 0, data, n_bytes));
+        VC_TRY(vc_sink_pack(ctx, sink, i, 0, data, n_bytes, &packet));
+        VC_TRY(sink->ops->emit(ctx, sink, &packet));
+    }
+    VC_TRY(sink->ops->finish(ctx, sink, &file_bytes));
+    VC_TRY(sink->ops->commit(ctx, sink));
+out:
+    if (sink != NULL) {
+        sink->ops->free(ctx, sink);
+    }
+    vc_model_close(model);
+    return status;
+}
+
+/* ---- GGUF ---- */
+
+static const uint64_t dims[] = {4, 2};
+
+static void add_array(struct gguf_builder *g, const char *key, const uint32_t *values, size_t n)
+{
+    struct bytes b = {NULL, 0, 0};
+    size_t i;
+
+    bytes_u32(&b, 4); /* of kind u32 */
+    bytes_u64(&b, n);
+    for (i = 0; i < n; i++) {
+        bytes_u32(&b, values[i]);
+    }
+    gguf_pair(g, key, 9, b.p, b.n);
+    bytes_release(&b);
+}
+
+struct sizes {
+    uint32_t width, inner, layers, heads, kv, head, experts;
+    uint32_t per_layer[4];
+    size_t n_per_layer;
+};
+
+static const struct sizes usual = {.width = 64,
+                                   .inner = 256,
+                                   .layers = 4,
+                                   .heads = 8,
+                                   .kv = 4,
+                                   .head = 8,
+                                   .experts = 6,
+                                   .per_layer = {1, 2, 3, 4},
+                                   .n_per_layer = 4};
+
+static struct bytes gguf_of(struct sizes s)
+{
+    static const char *const words[] = {"a", "b"};
+    struct gguf_builder g = {0};
+
+    gguf_pair_u32(&g, "general.file_type", 0);
+    gguf_pair_u32(&g, "llama.embedding_length", s.width);
+    gguf_pair_string(&g, "general.architecture", "llama");
+    gguf_pair_strings(&g, "tokenizer.ggml.tokens", words, 2);
+    gguf_pair_u32(&g, "llama.feed_forward_length", s.inner);
+    gguf_pair_u32(&g, "llama.block_count", s.layers);
+    gguf_pair_u32(&g, "llama.attention.head_count", s.heads);
+    gguf_pair_u32(&g, "llama.attention.head_count_kv", s.kv);
+    gguf_pair_u32(&g, "llama.attention.key_length", s.head);
+    gguf_pair_u32(&g, "llama.attention.value_length", s.head);
+    gguf_pair_u32(&g, "llama.expert_count", s.experts);
+    gguf_pair_u32(&g, "other.block_count", 4);
+    add_array(&g, "llama.rope.dimension_sections", (const uint32_t[]){16, 24, 24, 0}, 4);
+    add_array(&g, "llama.sliding", s.per_layer, s.n_per_layer);
+    gguf_pair_u32(&g, "general.quantization_version", 2);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    return gguf_finish(&g);
+}
+
+static void expect_gguf(const struct vc_edit *edits, size_t n, struct sizes want)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)save_own("in.gguf", gguf_of(usual));
+    (void)save_own("want.gguf", gguf_of(want));
+    if (copy_edited(ctx, in_folder("in.gguf"), in_folder("out.gguf"), edits, n) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    expect_same("out.gguf", "want.gguf");
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
+static void refuse_gguf(struct bytes file, const struct vc_edit *edits, size_t n, const char *want)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)save_own("in.gguf", file);
+    assert_int_equal(copy_edited(ctx, in_folder("in.gguf"), in_folder("out.gguf"), edits, n), VC_E_UNSUPPORTED);
+    assert_string_equal(vc_ctx_message(ctx), want);
+    assert_false(exists("out.gguf"));
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
+static void test_gguf_keys(void **state)
+{
+    struct sizes want = usual;
+
+    (void)state;
+    expect_gguf(NULL, 0, usual);
+    want.width = 48;
+    expect_gguf(ONE(HIDDEN, 64, 48), want);
+    want.inner = 200;
+    expect_gguf(TWO(HIDDEN, 64, 48, INTERMEDIATE, 256, 200), want);
+    want = usual;
+    want.heads = 6;
+    expect_gguf(ONE(HEADS, 8, 6), want);
+    want.kv = 2;
+    expect_gguf(TWO(HEADS, 8, 6, KV_HEADS, 4, 2), want);
+    want = usual;
+    want.head = 16;
+    expect_gguf(ONE(HEAD_SIZE, 8, 16), want);
+    want = usual;
+    want.experts = 5;
+    expect_gguf(ONE(EXPERTS, 6, 5), want);
+}
+
+static void test_gguf_layers(void **state)
+{
+    struct sizes want = usual;
+
+    (void)state;
+    want.layers = 2;
+    want.per_layer[1] = 3;
+    want.n_per_layer = 2;
+    expect_gguf(LAYERS, want);
+}
+
+/* A number per layer: those that say the old size change. */
+static void test_gguf_arrays(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct gguf_builder g = {0};
+
+    (void)state;
+    gguf_pair_string(&g, "general.architecture", "a");
+    add_array(&g, "a.feed_forward_length", (const uint32_t[]){256, 128, 256}, 3);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    (void)save_own("in.gguf", gguf_finish(&g));
+    gguf_pair_string(&g, "general.architecture", "a");
+    add_array(&g, "a.feed_forward_length", (const uint32_t[]){200, 128, 200}, 3);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    (void)save_own("want.gguf", gguf_finish(&g));
+    assert_int_equal(copy_edited(ctx, in_folder("in.gguf"), in_folder("out.gguf"), ONE(INTERMEDIATE, 256, 200)), VC_OK);
+    expect_same("out.gguf", "want.gguf");
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
+static void test_gguf_refused(void **state)
+{
+    struct gguf_builder g = {0};
+
+    (void)state;
+    refuse_gguf(gguf_of(usual), ONE(INTERMEDIATE, 255, 200),
+                "no key of the metadata says that the intermediate size is 255, which becomes 200; expected "
+                "'llama.feed_forward_length'");
+    refuse_gguf(gguf_of(usual), ONE(VOCABULARY, 2, 1),
+                "no key of the metadata says that the size of the vocabulary is 2, which becomes 1; expected "
+                "'llama.vocab_size'");
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    refuse_gguf(gguf_finish(&g), ONE(HIDDEN, 64, 48),
+                "no key of the metadata says that the hidden size is 64, which becomes 48; expected "
+                "'<architecture>.embedding_length'");
+    gguf_pair_string(&g, "general.architecture", "a");
+    gguf_pair_u32(&g, "a.embedding_length", 64);
+    gguf_pair_u32(&g, "a.attention.head_count", 8);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    refuse_gguf(gguf_finish(&g), ONE(HEADS, 8, 4),
+                "the metadata has no 'a.attention.key_length', so that a head would be taken for one of size 16 in "
+                "place of 8");
+    gguf_pair_string(&g, "general.architecture", "a");
+    gguf_pair_u32(&g, "a.vocab_size", 2);
+    gguf_pair_strings(&g, "tokenizer.ggml.tokens", (const char *const[]){"a", "b"}, 2);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    refuse_gguf(gguf_finish(&g), ONE(VOCABULARY, 2, 1),
+                "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
+}
+
+/* ---- ONNX ---- */
+
+static void test_onnx(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct onnx_builder g = {0};
+
+    (void)state;
+    onnx_raw(&g, "w", 1, 2, dims, NULL, 32);
+    onnx_op(&g, "MatMul", "x w", "y");
+    onnx_info(&g, 11, "x");
+    onnx_info(&g, 12, "y");
+    (void)save_own("plain.onnx", onnx_finish(&g));
+    assert_int_equal(copy_edited(ctx, in_folder("plain.onnx"), in_folder("out.onnx"), ONE(HIDDEN, 64, 48)), VC_OK);
+    onnx_raw(&g, "w", 1, 2, dims, NULL, 32);
+    onnx_op(&g, "MatMul", "x w", "y");
+    onnx_info(&g, 11, "x");
+    onnx_info(&g, 12, "y");
+    onnx_info(&g, 13, "h");
+    (void)save_own("told.onnx", onnx_finish(&g));
+    assert_int_equal(copy_edited(ctx, in_folder("told.onnx"), in_folder("no.onnx"), ONE(HIDDEN, 64, 48)),
+                     VC_E_UNSUPPORTED);
+    assert_string_equal(vc_ctx_message(ctx), "the graph states shapes of its values (value_info), and the hidden size "
+                                             "changes; remove them first");
+    assert_false(exists("no.onnx"));
+    assert_int_equal(copy_edited(ctx, in_folder("told.onnx"), in_folder("out.onnx"), NULL, 0), VC_OK);
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists),           cmocka_unit_test(test_config_keys),
+        cmocka_unit_test(test_config_sections), cmocka_unit_test(test_config_layers),
+        cmocka_unit_test(test_config_refused),  cmocka_unit_test(test_gguf_keys),
+        cmocka_unit_test(test_gguf_layers),     cmocka_unit_test(test_gguf_arrays),
+        cmocka_unit_test(test_gguf_refused),    cmocka_unit_test(test_onnx),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
