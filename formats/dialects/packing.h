@@ -7,7 +7,8 @@
  *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
  *     along columns  GPTQ                 word [k, n] has codes 8k..8k+7 of row n     [in/8, out], 4 bits a code
  *
- * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns. */
+ * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns.
+ * Other parts than codes can be packed, too (scales that lie in columns); positions count bytes of the part then. */
 #ifndef VC_FORMATS_PACKING_H
 #define VC_FORMATS_PACKING_H
 
