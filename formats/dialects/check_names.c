@@ -1,5 +1,9 @@
-/* check_names.c - see check_names.h. Names alone are weak evidence: what must be wrong is an error, what is unusual a
- * warning. */
+/* check_names.c - see check_names.h.
+ *
+ *     m.weight_packed without m.weight_scale     error: codes without scales
+ *     m.weight_scale without m.weight            warning: scales of nothing
+ *
+ * Names alone are weak evidence: what must be wrong is an error, what is unusual a warning. */
 #include "formats/dialects/check_names.h"
 
 #include <inttypes.h>
@@ -45,7 +49,7 @@ static enum vc_severity severity_of_missing(const struct names *names)
     return names->shard ? VC_SEVERITY_WARNING : VC_SEVERITY_ERROR;
 }
 
-/* The scales of rows or of groups of them; one for all. */
+/* Whether the scales are one for all, one per row, or some per row. */
 static bool scales_fit(const struct vc_tensor *scale, uint64_t n_rows, uint64_t row)
 {
     return scale->n_elems == 1 || (scale->n_dims == 2 && scale->shape[0] == n_rows && scale->shape[1] <= row) ||
@@ -87,8 +91,8 @@ static enum vc_status check_shape(const struct names *names, const struct vc_ten
                          "its scales '%s' fit neither %" PRIu64 " rows nor groups of them", scale->name, n_rows);
 }
 
-/* A weight that is there in two forms, <stem><form> and <stem>: what is left of a run that was taken up again. Of
- * packed int8 the reader says it. */
+/* A weight that is there as <stem><form> and as <stem><plain>: what a run leaves that was broken off and begun again.
+ * Packed int8 of this kind was found by the reader. */
 static enum vc_status check_twice(const struct names *names, const char *name, const char *form, const char *plain)
 {
     return has(names, name, strlen(form), plain) && !vc_findings_has(names->ctx->findings, name)
@@ -96,7 +100,7 @@ static enum vc_status check_twice(const struct names *names, const char *name, c
                : VC_OK;
 }
 
-/* Packed codes that stayed plain. */
+/* Packed codes that the reader has left as they are: which part is missing, or does not fit. */
 static enum vc_status check_packed(const struct names *names, const struct vc_tensor *t)
 {
     static const char *const tails[] = {"_scale", "_shape"};
@@ -121,7 +125,7 @@ out:
     return status;
 }
 
-/* Integers that look like codes, but nothing says what they stand for. */
+/* Integers that look like codes: what is missing to know what they stand for. */
 static enum vc_status check_codes(const struct names *names, const struct vc_tensor *t)
 {
     size_t n_path = 0;
@@ -151,7 +155,7 @@ static enum vc_status check_quantized(const struct names *names, const struct vc
     return VC_OK;
 }
 
-/* Of a weight in floats that it could be a scale of, but there is nothing to scale. */
+/* Scales whose weight is there, but consists of floats. */
 static enum vc_status check_owner(const struct names *names, const char *name, size_t owner)
 {
     const struct vc_tensor *t = &names->model->tensors[owner];
@@ -162,7 +166,7 @@ static enum vc_status check_owner(const struct names *names, const char *name, s
                                      : VC_OK;
 }
 
-/* Scales and zero points of nothing. */
+/* Scales and zero points whose weight is not there. */
 static enum vc_status check_orphan(const struct names *names, const char *name)
 {
     static const struct {

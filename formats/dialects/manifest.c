@@ -111,7 +111,8 @@ static bool may_be_zero_point(enum vc_dtype dtype)
     return dtype == VC_DTYPE_I8;
 }
 
-/* The tensor that the entry names under `key`, of a type that may be it, not claimed by anyone yet. */
+/* The tensor that the entry names under `key`. It has to exist, be of a type that such a part has, and be no part of
+ * another tensor. */
 static enum vc_status find_companion(const struct entry *e, const char *key, bool (*may_be)(enum vc_dtype),
                                      const char *types, size_t *out)
 {
@@ -202,14 +203,14 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
                : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
 }
 
-/* One number per row without the other axes: how bitsandbytes keeps them. */
+/* bitsandbytes keeps one number per row as a list [rows], where our own scales have all axes. */
 static bool is_list_of_rows(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
     return vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
            quant->axis == 0 && t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
 }
 
-/* "scale_is_absmax": true; there, or not. */
+/* "scale_is_absmax": true, or not there. */
 static enum vc_status read_absmax(const struct entry *e, bool *absmax)
 {
     json_t *value = json_object_get(e->json, "scale_is_absmax");
@@ -218,6 +219,7 @@ static enum vc_status read_absmax(const struct entry *e, bool *absmax)
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
+/* An entry of int8: its parts are found and checked, then attached. */
 static enum vc_status apply_int8(const struct entry *e)
 {
     static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",     "symmetric",
@@ -268,7 +270,7 @@ out:
     return status;
 }
 
-/* u2 elements, or NumPy's raw void of two bytes, that are bf16. */
+/* An entry of bf16, which NumPy has no type for: the file has u2, or raw void of two bytes. */
 static enum vc_status apply_bf16(const struct entry *e)
 {
     static const char *const keys[] = {"dtype", "source_dtype"};
@@ -311,7 +313,7 @@ static enum vc_status apply_entry(const struct entry *e)
     return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry has neither \"scheme\" nor \"dtype\"", name);
 }
 
-/* After all entries: codes of one tensor must not be scales of another. */
+/* After all entries: no tensor is codes by one entry and a part by another. */
 static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *model)
 {
     size_t i;
@@ -327,7 +329,8 @@ static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *mod
 
 /* ---- the options of the run that made it ---- */
 
-/* Strings only; it is nothing that reading depends on, so anything else is left out. */
+/* The options of the run that wrote the file, for reports. Strings only: reading does not depend on them, so anything
+ * else is left out. */
 static enum vc_status keep_recipe(struct vc_ctx *ctx, json_t *options, struct vc_model *model)
 {
     uint64_t bytes = 0;

@@ -7,7 +7,7 @@
 #include "core/base/tile.h"
 #include "formats/dialects/manifest_internal.h"
 
-/* The tensor <name><suffix> of that type, free to be a companion; else VC_NO_TENSOR. */
+/* The tensor <name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. */
 static size_t find_suffixed(const struct vc_model *model, const char *name, const char *suffix, enum vc_dtype dtype,
                             char *buffer)
 {
@@ -23,7 +23,7 @@ static size_t find_suffixed(const struct vc_model *model, const char *name, cons
                : VC_NO_TENSOR;
 }
 
-/* The granularity that a scale's shape can only mean; false if there is none, or more than one. */
+/* Fills in the only granularity that the shape of the scale allows; false: it allows none, or more than one. */
 static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor *scale, struct vc_quant *quant)
 {
     uint64_t n_rows, row_len, n_groups;
@@ -49,6 +49,7 @@ static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor 
     return vc_manifest_scale_fits(t, scale, quant) && vc_ceil_div_u64(row_len, quant->group_size + 1) != n_groups;
 }
 
+/* An i8 tensor: attaches w.scale and w.zero_point where they can only be that. */
 static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, char *buffer)
 {
     const struct vc_tensor *t = &model->tensors[tensor];

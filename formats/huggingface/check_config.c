@@ -64,7 +64,8 @@ static bool is_f8(enum vc_dtype dtype)
 
 /* ---- lists of names ---- */
 
-/* A regular expression as a glob; NULL where it is more than that. The arena's. */
+/* Turns a regular expression into a glob; *out is NULL where it is more than literal text and `.*`. The memory is the
+ * arena's. */
 static enum vc_status glob_of(struct check *c, const char *regex, const char **out)
 {
     char *glob = vc_arena_alloc(c->ctx, &c->arena, 2 * strlen(regex) + 2);
@@ -120,7 +121,7 @@ out:
     return status;
 }
 
-/* list: may be NULL. */
+/* Reads a list of modules: exact names, regular expressions ("re:...") and classes. list may be NULL. */
 static enum vc_status read_names(struct check *c, const json_t *list, struct names *names)
 {
     enum vc_status status = VC_OK;
@@ -151,7 +152,7 @@ out:
     return status;
 }
 
-/* By its own name, not by its class. */
+/* Whether the list names the module itself. That its class may be in the list is the caller's question. */
 static bool has_name(const struct names *names, const char *path)
 {
     size_t i = 0;
@@ -165,8 +166,7 @@ static bool has_name(const struct names *names, const char *path)
     return i < names->n_globs;
 }
 
-/* ---- compressed-tensors ---- */
-
+/* Reads ignore and config_groups. */
 static enum vc_status read_config(struct check *c)
 {
     json_t *groups = json_object_get(c->config, "config_groups");
@@ -188,7 +188,7 @@ out:
     return status;
 }
 
-/* <path><tail> of the module; NULL: there is none. */
+/* The tensor <path of the module><tail>; NULL: there is none. */
 static const struct vc_tensor *part_of(const struct check *c, const struct module *m, const char *tail)
 {
     size_t index;
@@ -199,7 +199,7 @@ static const struct vc_tensor *part_of(const struct check *c, const struct modul
     return index == VC_NO_TENSOR ? NULL : &c->model->tensors[index];
 }
 
-/* Of packed codes, what the values of weight_shape say. */
+/* Sets rows and row of packed codes from the values of weight_shape; of other weights they are known. */
 static enum vc_status find_shape(const struct check *c, struct module *m)
 {
     const struct vc_tensor *shape = part_of(c, m, ".weight_shape");
@@ -218,6 +218,7 @@ out:
     return status;
 }
 
+/* num_bits of the group against the words of packed codes, or the type of plain ones. */
 static enum vc_status check_bits(const struct check *c, const struct module *m, const json_t *weights)
 {
     json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
@@ -240,6 +241,7 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
                    words, m->row, (int)bits);
 }
 
+/* symmetric of the group against zero points that are there, or missing. */
 static enum vc_status check_zero_point(const struct check *c, const struct module *m, const json_t *weights)
 {
     const json_t *symmetric = json_object_get(weights, "symmetric");
@@ -256,6 +258,7 @@ static enum vc_status check_zero_point(const struct check *c, const struct modul
     return VC_OK;
 }
 
+/* strategy and group_size of the group against the shape of the scales. */
 static enum vc_status check_groups(const struct check *c, const struct module *m, const json_t *weights)
 {
     json_int_t size = json_integer_value(json_object_get(weights, "group_size"));
@@ -279,6 +282,7 @@ out:
     return status;
 }
 
+/* A module that the group is about: all that it says of its weights. */
 static enum vc_status check_said(const struct check *c, const struct module *m, const struct group *group)
 {
     bool by_name = has_name(&group->targets, m->path);
@@ -296,6 +300,7 @@ out:
     return status;
 }
 
+/* One module against ignore and the groups of compressed-tensors. */
 static enum vc_status check_compressed(const struct check *c, const struct module *m)
 {
     const struct group *by_class = NULL;
@@ -324,7 +329,8 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
                                    : VC_OK;
 }
 
-/* Plain floats beside a quantized module that is joined with them; the first is enough. */
+/* vLLM joins some layers, and refuses them when only some are quantized: notes the first plain one beside a quantized
+ * module. */
 static enum vc_status check_joined(const struct check *c, const struct module *m)
 {
     size_t n_base;
@@ -352,7 +358,8 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
 
 /* ---- bitsandbytes ---- */
 
-/* Its lists have parts of names. */
+/* One module against the list of those that bitsandbytes leaves alone. A name in it also means every module that has
+ * the name as a part of its own. */
 static enum vc_status check_bnb(const struct check *c, const struct module *m)
 {
     const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
@@ -386,7 +393,7 @@ static bool ends_in(const char *name, const char *tail)
     return n >= k && strcmp(name + n - k, tail) == 0;
 }
 
-/* Parts that loaders know; our own scales are not among them. */
+/* Whether the module has parts that loaders know. Scales of our own, w.scale, are none of them. */
 static bool is_quantized(const struct check *c, const struct module *m)
 {
     return ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
@@ -394,7 +401,7 @@ static bool is_quantized(const struct check *c, const struct module *m)
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
 }
 
-/* False: it is no weight of a module that could be quantized. */
+/* Fills *m from the weight of a module; false: the tensor is none, or of no layer that could be quantized. */
 static bool module_of(const struct check *c, const struct vc_tensor *t, struct module *m)
 {
     size_t n_path = 0;
@@ -436,7 +443,8 @@ out:
     return status;
 }
 
-/* The first one is enough: without a config all of them are read as something else. */
+/* There is no quantization_config, but this module is quantized: a loader would read its codes as weights. The first
+ * one is noted. */
 static enum vc_status check_unsaid(const struct check *c, const struct module *m)
 {
     return !m->quantized || vc_findings_has(c->ctx->findings, VC_HF_CONFIG_NAME)

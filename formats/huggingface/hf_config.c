@@ -1,4 +1,11 @@
-/* hf_config.c - see hf_config.h. jansson reads the text (strictly); json_member.c changes it in place. */
+/* hf_config.c - see hf_config.h. jansson reads the text (strictly); json_member.c changes it in place.
+ *
+ * What becomes of the member:   outputs                                     member
+ *                               codes of this job, none there before        written by the dialect
+ *                               codes copied, all of them                   as it was
+ *                               codes turned into floats, all of them       removed
+ *                               codes of this job beside copied ones        written anew if the dialect owns the old
+ * one, else refused */
 #include "formats/huggingface/hf_config.h"
 
 #include <jansson.h>
@@ -54,6 +61,7 @@ static bool is_text(const json_t *object, const char *key, const char *text)
     return found != NULL && strcmp(found, text) == 0;
 }
 
+/* Finds the quantization_config of the text, by its number among the members. */
 static void find_member(struct rewriting *r)
 {
     const char *key;
@@ -70,6 +78,7 @@ static void find_member(struct rewriting *r)
     }
 }
 
+/* Whether the old member describes weights of the output's dialect, so that one for all can take its place. */
 static bool is_ours(const struct rewriting *r)
 {
     const struct vc_dialect_file *file = r->change->dialect->file;
@@ -77,6 +86,7 @@ static bool is_ours(const struct rewriting *r)
     return file != NULL && file->owns_config != NULL && file->owns_config(r->old);
 }
 
+/* Adds the way in which a weight's scales are shared to the groups, unless it is there. */
 static enum vc_status note_group(struct rewriting *r, const struct vc_quant *quant)
 {
     size_t i = 0;
@@ -108,6 +118,8 @@ static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_ten
            vc_name_is_quantized_part(r->change->model->tensors[vc_quant_scale(source->quant)].name);
 }
 
+/* Joins this worker's outputs and those of others, in the order of the source, so that every worker writes the same
+ * text. */
 static enum vc_status list_weights(struct rewriting *r)
 {
     const struct vc_out_list *outs = r->change->outs;
@@ -132,6 +144,7 @@ static enum vc_status list_weights(struct rewriting *r)
     return VC_OK;
 }
 
+/* Counts codes that are made, copied, and of another kind; the decision depends on these figures alone. */
 static enum vc_status count(struct rewriting *r)
 {
     const struct vc_hf_change *c = r->change;
@@ -159,8 +172,8 @@ out:
 
 /* ---- the decision ---- */
 
-/* Models whose matrices are kept the other way round: no linear layers to a loader, and rows are not outputs. NULL: the
- * model is none of them. */
+/* The type of a model that keeps its matrices as [in, out]: its loaders make no linear layers of them, and scales of
+ * rows would not be those of outputs. NULL: the model is none of these. */
 static const char *transposed_type(const json_t *root)
 {
     static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
@@ -196,6 +209,7 @@ bool vc_hf_config_takes_int8(const char *text, size_t n)
     return takes;
 }
 
+/* The old member describes weights that stay, and nothing can describe them and the new ones together. */
 static enum vc_status refuse(const struct rewriting *r)
 {
     const char *method = json_string_value(json_object_get(r->old, "quant_method"));
@@ -305,7 +319,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     return VC_OK;
 }
 
-/* The config.json in the folder, or in the folder of that file. */
+/* The path of config.json in the folder `path`, or in the folder of the file `path`. */
 static char *path_beside(struct vc_ctx *ctx, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,8 @@
-/* hf_dtype.c - see hf_dtype.h. Members of parts of a model (text_config and the like) are left alone: what they say of
- * their part is not known here. */
+/* hf_dtype.c - see hf_dtype.h.
+ *
+ *     "torch_dtype": "bfloat16"      becomes, after a cast to f16,      "torch_dtype": "float16"
+ *
+ * Members of parts of a model (text_config and the like) are left alone: which weights they are about is not known. */
 #include "formats/huggingface/hf_dtype.h"
 
 #include <jansson.h>

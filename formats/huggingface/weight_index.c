@@ -8,8 +8,7 @@
 #include "core/base/findings.h"
 #include "formats/io/json_walk.h"
 
-/* ---- reading ---- */
-
+/* A name of a file in the folder, not a path that leads elsewhere. */
 static bool is_plain_name(const char *name)
 {
     return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -29,7 +28,7 @@ static enum vc_status check_value(struct vc_ctx *ctx, const char *tensor, const 
     return VC_OK;
 }
 
-/* With findings, entries that cannot be used leave the map. */
+/* Every value of the map has to be the name of a file. With findings, entries that are none leave the map. */
 static enum vc_status check_values(struct vc_ctx *ctx, const struct weight_index *index)
 {
     enum vc_status status = VC_OK;
@@ -54,7 +53,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Every file once, sorted. */
+/* The files that the map names, each once, sorted. */
 static enum vc_status list_files(struct vc_ctx *ctx, struct weight_index *index)
 {
     size_t n = json_object_size(index->map);
@@ -122,7 +121,8 @@ out:
 
 /* ---- checking ---- */
 
-/* Loaders do not look at it, so it is no reason to refuse the model. */
+/* total_size against the tensors. Loaders do not look at it, so a wrong one becomes a note and is no reason to refuse.
+ * */
 static enum vc_status check_total(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                   uint64_t bytes, struct vc_model *model)
 {
@@ -141,7 +141,7 @@ static enum vc_status check_total(struct vc_ctx *ctx, const struct weight_index 
     return vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, json_integer_value(total), bytes);
 }
 
-/* A tensor of a file is in the index, at that file. */
+/* A tensor that was found in a file has to be in the index, with that file. */
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                    const char *tensor, const char *file)
 {
@@ -159,7 +159,7 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct weight_index
     return vc_collect(ctx, status, "index", tensor);
 }
 
-/* Findings about the tensor, or about its file as a whole, explain why it is not there. */
+/* Whether a finding about the tensor, or about its file as a whole, explains already why it is not there. */
 static bool said_already(const struct vc_ctx *ctx, const struct weight_index *index, const bool *lost,
                          const char *tensor, const char *file)
 {

@@ -1,4 +1,5 @@
-/* safetensors_carry.c - see safetensors_carry.h. Knows no tensor. */
+/* safetensors_carry.c - see safetensors_carry.h. Copies files; of config.json the new text is made when the job is
+ * planned (formats/huggingface/hf_rewrite.c), so that what it cannot say is refused before weights are read. */
 #include "formats/safetensors/safetensors_carry.h"
 
 #include <string.h>
@@ -11,8 +12,7 @@
 #define VC_CARRY_BYTES ((size_t)256 << 10)
 #define VC_NAMED_FILES 4
 
-/* ---- planning ---- */
-
+/* The config.json among the files that go along; NULL: there is none. */
 static const struct vc_carried *find_config(const struct vc_infolder *from)
 {
     size_t i;
@@ -25,7 +25,7 @@ static const struct vc_carried *find_config(const struct vc_infolder *from)
     return NULL;
 }
 
-/* The text of a small file. */
+/* Appends the whole of a small file to the text. */
 static enum vc_status read_text(struct vc_ctx *ctx, struct vc_infolder *from, const char *name, struct vc_text *text)
 {
     struct vc_infile *file = NULL;
@@ -61,6 +61,8 @@ out:
     return status;
 }
 
+/* The new text of config.json, where the job changes what it says. A file that is empty or too large to be one is
+ * copied. */
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct safetensors_carry *to)
 {
     const struct vc_carried *config = find_config(to->from);
@@ -79,7 +81,7 @@ out:
     return status;
 }
 
-/* "left behind: a.bin, b.gguf and 3 more" */
+/* For the report: "left behind: a.bin, b.gguf and 3 more". */
 static enum vc_status name_left(struct vc_ctx *ctx, struct safetensors_carry *to)
 {
     size_t n = vc_infolder_left_count(to->from);
@@ -162,6 +164,7 @@ out:
     return status;
 }
 
+/* One file of the source's folder, byte for byte. An empty one is not opened. */
 static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_carried *carried,
                                 struct vc_outfolder *folder, char *buffer)
 {

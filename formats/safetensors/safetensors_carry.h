@@ -12,17 +12,18 @@ struct safetensors_carry {
     struct vc_arena arena;
     struct vc_text config; /* the new config.json; empty: as it was */
     const char *note;      /* what stays behind, for the report; NULL: nothing */
-    uint64_t n_bytes;
+    uint64_t n_bytes;      /* of all files that go along */
 };
 
 /* Whether a config.json goes with the weights of the folder whose loaders take int8 (vc_hf_config_takes_int8). */
 enum vc_status vc_safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes);
 
-/* Reads config.json. Refuses what it cannot say. `to` is all zeros, its text initialized; release it in any case. */
+/* Called by the sink's layout. Makes the new config.json, whose sentences of refusal begin with its name, and counts
+ * the bytes of all files. `to` is all zeros, its text initialized; release it in any case. */
 enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,
                                          const struct vc_hf_change *change, struct safetensors_carry *to);
 
-/* Refuses files that are in the way of a worker. */
+/* For one of several workers, whose folder may be there already: refuses where a file of that name is in the way. */
 enum vc_status vc_safetensors_carry_check(struct vc_ctx *ctx, const struct safetensors_carry *carry,
                                           const struct vc_outfolder *folder);
 

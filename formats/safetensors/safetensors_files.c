@@ -1,4 +1,8 @@
-/* safetensors_files.c - see safetensors_files.h. Knows names and sizes; opens nothing. */
+/* safetensors_files.c - see safetensors_files.h. Knows names and sizes; opens nothing.
+ *
+ *     {"__metadata__":{"format":"pt","vcompress.json":"..."},"w":{"dtype":"I8","shape":[2,4],"data_offsets":[0,8]}}
+ *
+ * is the header of a file with one tensor; blanks follow, so that the data begins at a multiple of 64. */
 #include "formats/safetensors/safetensors_files.h"
 
 #include <inttypes.h>
@@ -22,6 +26,7 @@ static const struct vc_out_tensor *output_of(const struct safetensors_plan *plan
     return &plan->outs->tensors[plan->records->records[record].out];
 }
 
+/* Every record goes to the file that its source tensor lies in. */
 static void keep_shards(const struct safetensors_plan *plan, struct safetensors_files *to)
 {
     size_t i;
@@ -31,7 +36,7 @@ static void keep_shards(const struct safetensors_plan *plan, struct safetensors_
     }
 }
 
-/* The source tensor that decides where the record lies: scales and the like stay with the weights they belong to. */
+/* The source tensor that decides which file a record goes to: scales go where their weight goes. */
 static size_t owner_of(const struct safetensors_plan *plan, size_t record)
 {
     size_t source = output_of(plan, record)->source;
@@ -45,7 +50,7 @@ struct share {
     size_t file;      /* from 1 on; 0: not decided */
 };
 
-/* Files are filled in the order of the records; tells the number of files. */
+/* Fills files up to max_shard_bytes in the order of the records; a weight with its scales is not divided. */
 static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
                              size_t *n_files)
 {
@@ -81,6 +86,7 @@ out:
     return status;
 }
 
+/* Names of files in a folder: those of the source's shards where the output is divided like it, numbers otherwise. */
 static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
 {
     bool kept = plan->max_shard_bytes == 0;
@@ -103,6 +109,7 @@ out:
     return status;
 }
 
+/* Decides how the output is divided, and which file each record goes to. */
 static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
 {
     size_t n = 1;
@@ -134,7 +141,7 @@ out:
 
 /* ---- headers ---- */
 
-/* Our own entry: how the file's quantized tensors are to be read, without those that lie in other files. */
+/* The metadata entry that says how the plain quantized tensors of this file are to be read. */
 static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    const struct safetensors_files *to, size_t file, struct vc_text *text)
 {
@@ -168,8 +175,8 @@ static void add_name(struct vc_text *text, const char *second, const char *first
     vc_text_add_json_string(text, first);
 }
 
-/* The format has no second names of a tensor. Those that were dropped are noted, "dropped": "kept", as safetensors' own
- * tools do, and all together in a note that is ours: theirs may be of tensors that only share memory. */
+/* The format has no second names. Those of the output are noted one by one ("dropped": "kept", as safetensors' own
+ * tools do) and together in an entry of ours, because theirs may be of tensors that only share memory. */
 static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
 {
@@ -207,7 +214,8 @@ out:
     return status;
 }
 
-/* What the files of the source say, where the output is divided in another way: the same in every file. */
+/* Where the output is divided in another way than the source: the metadata that the source's files agree about, for
+ * each new file. */
 static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
                                  struct vc_text *joined)
 {
@@ -233,7 +241,7 @@ static bool keeps_division(const struct safetensors_plan *plan, const struct saf
     return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
 }
 
-/* The source's own entries first, as they were: those of its file, or the joined ones. */
+/* The metadata of one file: what the source says, then the manifest and second names. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    const struct safetensors_files *to, size_t file, const struct vc_text *joined)
 {
@@ -254,6 +262,7 @@ out:
     return status;
 }
 
+/* Opens the header of every file and writes its metadata. */
 static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                     struct safetensors_files *to)
 {
@@ -284,7 +293,7 @@ static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *sha
     vc_text_add(text, "]");
 }
 
-/* offset: of the tensor in the data. */
+/* One tensor; offset: of its first byte in the data. */
 static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
 {
     vc_text_add(text, ",");
@@ -294,7 +303,7 @@ static void add_entry(struct vc_text *text, const struct safetensors_record *rec
     vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
 }
 
-/* Closes the header, pads it and puts its length in front. */
+/* Closes the header, adds the blanks and puts the length in front. */
 static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
 {
     enum vc_status status;

@@ -1,7 +1,10 @@
 /* safetensors_header.c - the header of a safetensors file: its entries, in the order of the data, and its metadata.
  *
  * It is strict JSON (jansson: keys once, UTF-8, bounded depth), taken apart member by member. Every statement in it is
- * checked: sizes against shapes, offsets against each other and the file. The format has no checksum. */
+ * checked: sizes against shapes, offsets against each other and the file. The format has no checksum.
+ *
+ *     {"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},
+ *      "w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}       entries: w at 0, b at 24 */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -157,7 +160,7 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
     return VC_OK;
 }
 
-/* One violation of an entry; with findings, it is left out of the model. */
+/* A violation in one entry. Refused, or with findings noted; the entry is then left out of the model. */
 static enum vc_status note(const struct parsing *p, struct safetensors_entry *entry, const char *id,
                            enum vc_status status)
 {
@@ -165,6 +168,7 @@ static enum vc_status note(const struct parsing *p, struct safetensors_entry *en
     return vc_collect(p->ctx, status, id, entry->name);
 }
 
+/* One tensor: its type, shape and place, checked against each other and the size of the file. */
 static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
 {
     struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
@@ -187,14 +191,13 @@ out:
     return status;
 }
 
-/* The same of the header as a whole: of a shard, findings name it. */
+/* A violation in the header as a whole. Findings call a shard by its name. */
 static enum vc_status note_header(const struct parsing *p, const char *id, enum vc_status status)
 {
     return vc_collect(p->ctx, status, id, p->shard->name);
 }
 
-/* ---- the metadata ---- */
-
+/* The strings of __metadata__: our manifest and list of second names are kept apart, all others become notes. */
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
 {
     enum vc_status status = VC_OK;
@@ -231,7 +234,7 @@ out:
 
 /* ---- the header ---- */
 
-/* Room for up to n entries of the shard behind those of the shards before it. */
+/* Makes room for n entries more behind those of the shards before this one. */
 static enum vc_status grow_entries(struct parsing *p, size_t n)
 {
     struct safetensors *self = p->self;
@@ -268,7 +271,7 @@ static enum vc_status read_member(struct parsing *p, const char *name, json_t *v
     return read_metadata(p, value);
 }
 
-/* Behind the place where it is no JSON any more nothing can be told; the entries before it are good. */
+/* The header stops being JSON somewhere. With findings the entries before that place are used. */
 static enum vc_status refuse_json(struct parsing *p, enum vc_status status)
 {
     (void)vc_context(p->ctx, "its safetensors header%s", status == VC_E_FORMAT ? " is no valid JSON" : "");
@@ -338,7 +341,7 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
     return vc_collect(p->ctx, status, overlap ? "overlap" : "hole", entry->name);
 }
 
-/* Sorts the entries by their places, which have to follow each other. */
+/* Sorts the entries by their places. They have to follow each other without a hole, up to the end of the file. */
 static enum vc_status check_order(const struct parsing *p)
 {
     struct safetensors_entry *entries = p->self->entries + p->shard->first;
@@ -362,7 +365,7 @@ out:
     return status;
 }
 
-/* Those that cannot be read are no tensors. */
+/* With findings: entries with a violation become no tensors. */
 static void drop_broken(struct parsing *p)
 {
     struct safetensors_entry *entries = p->self->entries + p->shard->first; /* the last ones */

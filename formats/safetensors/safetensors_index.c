@@ -12,7 +12,7 @@
 
 #define EXTENSION ".safetensors"
 
-/* Names that say how many files there are have to be as many. */
+/* Where the names of files say how many there are (x-00001-of-00003), so many have to be there. */
 static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
     size_t n = vc_infolder_shard_count(folder);
@@ -31,7 +31,8 @@ static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *
     return VC_OK;
 }
 
-/* As the files are called, where they have numbers and one name. */
+/* The name of the index: x.safetensors.index.json where the files are called x-00001-of-00003.safetensors, else the
+ * usual one. */
 static enum vc_status name_index(struct vc_ctx *ctx, const struct vc_infolder *folder, char **out)
 {
     size_t n = vc_infolder_shard_count(folder);

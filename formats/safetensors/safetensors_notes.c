@@ -1,4 +1,10 @@
-/* safetensors_notes.c - see safetensors_notes.h. Reads no file. */
+/* safetensors_notes.c - see safetensors_notes.h. Reads no file.
+ *
+ *     "__metadata__": {"format": "pt", "lm_head.weight": "model.embed_tokens.weight",
+ *                      "vcompress.names": "{\"lm_head.weight\": \"model.embed_tokens.weight\"}"}
+ *
+ * The second entry is what other tools write for tensors that share memory, and may mean parts of tensors, too; the
+ * third is ours and means whole ones. */
 #include "formats/safetensors/safetensors_notes.h"
 
 #include <stdlib.h>
@@ -66,6 +72,7 @@ static int by_key(const void *a, const void *b)
     return order != 0 ? order : by_order(a, b);
 }
 
+/* Lists the notes of n shards but for names of tensors; refs NULL: counts them only. */
 static size_t list_notes(const struct safetensors_shard *shards, size_t n, struct ref *refs)
 {
     size_t n_refs = 0;
@@ -83,6 +90,7 @@ static size_t list_notes(const struct safetensors_shard *shards, size_t n, struc
     return n_refs;
 }
 
+/* Names a key that shards disagree about, for people; after some of them only says that there are more. */
 static void tell(struct vc_text *differing, size_t number, const char *key)
 {
     if (differing != NULL && number <= N_SHOWN) {
@@ -92,7 +100,7 @@ static void tell(struct vc_text *differing, size_t number, const char *key)
     }
 }
 
-/* Of notes by key: leaves one of each key, and none of those that have several values. */
+/* refs are sorted by key: leaves one of each key, and none where values differ. */
 static size_t keep_agreed(struct ref *refs, size_t n, struct vc_text *differing)
 {
     size_t n_differing = 0;
@@ -115,7 +123,8 @@ static size_t keep_agreed(struct ref *refs, size_t n, struct vc_text *differing)
     return kept;
 }
 
-/* What n shards agree about, in their order. Free *out in any case. */
+/* The notes that n shards agree about, in the order in which the shards have them. The caller frees *out, also after a
+ * failure. */
 static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n, struct ref **out,
                             size_t *n_refs, struct vc_text *differing)
 {
@@ -187,6 +196,7 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
     return of;
 }
 
+/* Appends a second name to the list: that of a tensor, or of its scale. */
 static enum vc_status add(struct seconds *s, const char *name, const char *tail, size_t of)
 {
     char *copy = vc_arena_printf(s->ctx, &s->self->finds.arena, "%s%s", name, tail);
@@ -219,6 +229,8 @@ static const char *tail_of(const struct vc_model *model, size_t of, size_t compa
     return strncmp(name, model->tensors[of].name, n) == 0 ? name + n : NULL;
 }
 
+/* A second name of a tensor; of a quantized one also second names of its parts, which are called after it. Parts with
+ * names of their own have no second ones, and the tensor is left out then. */
 static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
 {
     const struct vc_quant *quant = s->model->tensors[of].quant;
@@ -244,6 +256,7 @@ out:
     return status;
 }
 
+/* Reads one file's list of second names. Those of tensors that the model does not have are left out. */
 static enum vc_status list_seconds(struct seconds *s, const char *text)
 {
     uint64_t counted = 0;
@@ -273,6 +286,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* *unique: no second name is that of a tensor, or occurs twice. */
 static enum vc_status check_unique(const struct seconds *s, bool *unique)
 {
     const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
@@ -314,6 +328,7 @@ static void *grown(struct vc_ctx *ctx, void *array, size_t n, size_t more, size_
         (array) = copy;                                                                \
     } while (0)
 
+/* Makes all arrays that go by tensors longer by the number of second names. */
 static enum vc_status make_room(struct seconds *s)
 {
     struct vc_model *model = s->model;
@@ -334,6 +349,7 @@ out:
     return status;
 }
 
+/* The new tensors: each is its first one under another name. */
 static void fill(struct seconds *s, size_t first)
 {
     struct vc_model *model = s->model;
@@ -355,6 +371,7 @@ static void fill(struct seconds *s, size_t first)
     }
 }
 
+/* Second names of quantized tensors: their parts are the new tensors of the parts' second names. */
 static enum vc_status attach(struct seconds *s, size_t first)
 {
     enum vc_status status = VC_OK;
@@ -377,7 +394,7 @@ out:
     return status;
 }
 
-/* Notes that say the names, in any shard, are told by the model now. */
+/* Notes whose key is a second name have become tensors; they are not copied into outputs as notes. */
 static void mark_notes(struct seconds *s, size_t first)
 {
     size_t shard;

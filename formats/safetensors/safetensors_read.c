@@ -33,7 +33,7 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
     io->shard = entry->shard;
 }
 
-/* All shards have been read: the model's tensors, in their order. */
+/* The headers of all shards have been read: their entries become the tensors of the model, in their order. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
@@ -53,6 +53,7 @@ out:
     return status;
 }
 
+/* For search.h: asks the config.json beside the model. */
 static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out)
 {
     const struct safetensors *self = model->self;
@@ -61,7 +62,8 @@ static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model,
     return vc_hf_config_hint_beside(ctx, path, out);
 }
 
-/* What names and metadata say about the tensors. */
+/* Which tensors are codes and scales, and which names mean the same tensor: by the names that dialects use, by our
+ * manifest or, where no file has one, by names like w.scale. */
 static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
@@ -91,7 +93,7 @@ out:
     return status;
 }
 
-/* The codes of a range whose packed bytes fit into `buffer`. */
+/* Reads the runs of a range of packed codes, one behind the other. */
 static enum vc_status read_runs(struct vc_ctx *ctx, const struct safetensors_shard *shard, uint64_t base,
                                 const struct vc_packed_place *place, unsigned char *buffer)
 {
@@ -137,6 +139,7 @@ out:
     return status;
 }
 
+/* vc_source_ops.read. Values of packed codes are unpacked; everything else is a range of the file. */
 static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                        enum vc_form form, uint64_t offset, void *dst, size_t n_bytes,
                                        struct vc_check *check)

@@ -1,4 +1,8 @@
-/* safetensors_write.c - safetensors output: one file, or a folder of shards with what goes with them.
+/* safetensors_write.c - the sink of safetensors: one file, or a folder of shards with what goes along.
+ *
+ *     one file     u64 LE 88 | {"w":{"dtype":"I8","shape":[2,4],"data_offsets":[0,8]},...}, blanks | codes, scales, ...
+ *     a folder     model-00001-of-00002.safetensors, model-00002-of-00002.safetensors, model.safetensors.index.json,
+ *                  config.json (rewritten where the job changes what it says), tokenizer.json, ... (copied)
  *
  * Everything is known before the first weight is read, so a tile goes straight to its place with one pwrite, from any
  * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
@@ -33,6 +37,7 @@ struct safetensors_sink {
     struct safetensors_files files;
 };
 
+/* Bytes of all files that this sink writes, headers included. Of shards that hold nothing none is made. */
 static uint64_t file_bytes_of(const struct safetensors_sink *self)
 {
     uint64_t total = 0;
@@ -46,6 +51,7 @@ static uint64_t file_bytes_of(const struct safetensors_sink *self)
     return total;
 }
 
+/* Refuses an output that the disk has no room for. Called once the sizes are known. */
 static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *self)
 {
     uint64_t bytes = file_bytes_of(self);
@@ -57,7 +63,7 @@ static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *se
     return vc_outfile_need(ctx, self->file, bytes);
 }
 
-/* The files of the output come to be known by the folder, or are the only one. */
+/* Opens the files of a folder, each under its name. The only file of another output is open already. */
 static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     enum vc_status status = VC_OK;
@@ -77,13 +83,14 @@ out:
     return status;
 }
 
-/* The source's index, where it is to be kept. */
+/* The name of the index in the source's folder, which the output keeps; NULL: the source is no folder, or has none. */
 static const char *source_index(const struct safetensors_sink *self)
 {
     return self->source != NULL && self->source->folder != NULL ? vc_infolder_index(self->source->folder) : NULL;
 }
 
-/* What new files are called: as the source's index is. */
+/* What the names of new files begin with: "model" where the index is called model.safetensors.index.json, as it is
+ * unless the source has another name for it. */
 static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     const char *index = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
@@ -91,6 +98,7 @@ static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self
     return vc_arena_printf(ctx, &self->carry.arena, "%.*s", (int)(strlen(index) - strlen(VC_INDEX_SUFFIX)), index);
 }
 
+/* Appends a note for the report to those there are; NULL: nothing to note. */
 static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self, const char *note, const char **notes)
 {
     if (note != NULL) {
@@ -99,6 +107,8 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self
     return note != NULL && *notes == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+/* What goes along with the weights, and what the report has to say: files left behind, notes that shards disagree
+ * about, layers that a loader joins and that are quantized in part only. */
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
 {
     struct safetensors_sink *self = sink->self;
@@ -125,6 +135,8 @@ out:
     return status;
 }
 
+/* vc_sink_ops.layout: names, types and places of all tensors, the headers, config.json. Nothing is written yet, so
+ * everything that can be refused is refused here. */
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                          uint64_t *file_bytes)
 {
@@ -151,8 +163,8 @@ out:
     return status;
 }
 
-/* ---- the sink ---- */
-
+/* vc_sink_ops.begin. A worker that shares a folder with others makes it here and not in layout: a run that is refused
+ * leaves no folder. */
 static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
@@ -171,7 +183,7 @@ out:
     return status;
 }
 
-/* Only codes that are packed need room; other pieces are stored from where they are. */
+/* vc_sink_ops.pack_bound. Only codes that are packed need room; other pieces are stored from where they are. */
 static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct safetensors_sink *self = sink->self;
@@ -179,6 +191,8 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
     return vc_safetensors_pack_bound(&self->records, n_bytes);
 }
 
+/* vc_sink_ops.pack: packs codes as the dialect wants them. The packet keeps its offset in codes; emit finds the place
+ * of the packed bytes by it. */
 static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct safetensors_sink *self = sink->self;
@@ -196,7 +210,7 @@ static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_p
     return VC_OK;
 }
 
-/* A run of bytes of a record. */
+/* Writes n_bytes at an offset of a record. */
 static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, size_t record, uint64_t offset,
                             const void *data, size_t n_bytes)
 {
@@ -206,6 +220,7 @@ static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, s
     return vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
 }
 
+/* vc_sink_ops.emit: the piece goes to its place, packed codes to all the runs that they lie in. */
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct safetensors_sink *self = sink->self;
@@ -226,7 +241,8 @@ out:
     return status;
 }
 
-/* What no output brings: shapes and the like. */
+/* Writes the records that no output of the job brings, such as the shape that compressed-tensors keeps beside a
+ * weight. */
 static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     enum vc_status status = VC_OK;
@@ -243,6 +259,7 @@ out:
     return status;
 }
 
+/* All values of the file are there: its header follows, and both are brought to the disk. */
 static enum vc_status finish_file(struct vc_ctx *ctx, struct safetensors_file *file)
 {
     uint64_t got = atomic_load(&file->got);
@@ -257,6 +274,7 @@ out:
     return status;
 }
 
+/* The index of a folder: which tensor lies in which file. */
 static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     const char *name = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
@@ -281,7 +299,7 @@ out:
     return status;
 }
 
-/* Loaders look for model.safetensors, or for an index. */
+/* Loaders look for model.safetensors or for an index. A source that had an index for its only file keeps it. */
 static bool needs_index(const struct safetensors_sink *self)
 {
     size_t n = 0;
@@ -293,6 +311,7 @@ static bool needs_index(const struct safetensors_sink *self)
     return n > 1 || (source_index(self) != NULL && self->max_shard_bytes == 0);
 }
 
+/* vc_sink_ops.finish: constants, headers, what goes along, the index. */
 static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
     struct safetensors_sink *self = sink->self;
@@ -353,8 +372,8 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* Not asked for: weights stay in the dialect that the source has them in; the folder of a model becomes what its
- * loaders take. */
+/* The dialect of the output where none was asked for: the one that the source's weights are in; for the folder of a
+ * model the one that its loaders take; else the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensors_sink *self,
                                      const struct vc_dialect *asked, const struct vc_dialect **dialect)
 {
@@ -375,6 +394,8 @@ out:
     return status;
 }
 
+/* One file or a folder, and what of the source's folder goes along. Of several workers the first one takes that with
+ * it. */
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
                                   struct safetensors_sink *self)
 {
