@@ -1,4 +1,6 @@
-/* test_exact_sum.c - order does not matter, nothing is lost, and the value is rounded once, to nearest even. */
+/* test_exact_sum.c - sums of doubles without rounding: the same result in any order and any division, rounded once
+ * at the end, to nearest even. Judges: integers, sums whose value is known from how they were made, and the same terms
+ * added in other orders. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

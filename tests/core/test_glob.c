@@ -1,4 +1,5 @@
-/* test_glob.c - the globs of --include and --exclude. */
+/* test_glob.c - the globs that select tensors by name: a table of pattern, name and answer, written by hand; and
+ * patterns for which a recursive matcher would take exponential time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

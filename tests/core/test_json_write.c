@@ -1,5 +1,5 @@
-/* test_json_write.c - the layout of JSON documents: lines, brackets, separators. How strings and numbers look is in
- * test_text.c. */
+/* test_json_write.c - the layout of JSON documents: lines, brackets, separators, compared with the text that is
+ * wanted. How strings and numbers look is in test_text.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

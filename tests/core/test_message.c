@@ -1,4 +1,5 @@
-/* test_message.c - the one sentence of an error: long names must not push out what is wrong. */
+/* test_message.c - the one sentence of an error: where it has to be shortened, long names go first and the reason
+ * stays, and no character of UTF-8 is cut in two. Judge: the whole sentence, which the test knows. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

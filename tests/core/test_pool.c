@@ -1,4 +1,5 @@
-/* test_pool.c - limit, reuse, peaks, injected failures, sentences. */
+/* test_pool.c - the memory pool: the limit holds, large blocks are used again, what it says of use and peaks is what
+ * the test allocated, and injected failures hit the request that was asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_threads.c - every worker runs once, the caller is worker 0, and all are done at the end. */
+/* test_threads.c - groups of threads: every worker runs once, the caller is worker 0, and all are done when the call
+ * returns. Judge: counters that the workers raise. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* test_tile.c - tiles cover every element once, in order, for any shape; chunks never cross them. */
+/* test_tile.c - the division of tensors into tiles: every element is in one tile, in order, for any shape, and
+ * chunks for error sums never cross a tile. Judge: a walk over all elements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

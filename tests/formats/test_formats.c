@@ -1,4 +1,5 @@
-/* test_formats.c - formats are found by content, and what cannot be read is named. */
+/* test_formats.c - a format is found by the content of a file, not by its name, and what is none of them is refused
+ * with a sentence that says what it is. Judge: first bytes of many kinds of files, written by hand. */
 #include "formats_test.h"
 
 #include <stdlib.h>

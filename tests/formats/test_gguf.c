@@ -1,5 +1,7 @@
-/* test_gguf.c - GGUF as a model and as an output: what headers may say, every kind of damage, failing allocations,
- * metadata kept and replaced, conversion from and to other formats, blocks that are only carried. */
+/* test_gguf.c - GGUF as a model and as an output. Files are built by gguf_builder.c, right or wrong in one place:
+ * good ones have the tensors and facts that were put in, wrong ones are refused with the right sentence, every cut and
+ * many flipped bits do no harm. Copies are the same bytes, metadata is kept or replaced as the builder would write it,
+ * failing allocations leave no output. tests/judge/test_gguf.py has other readers as judges. */
 #include "formats_test.h"
 
 #include <stdlib.h>

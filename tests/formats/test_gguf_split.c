@@ -1,5 +1,6 @@
-/* test_gguf_split.c - a GGUF model in several files: any of them opens all, what their metadata has to say, damage to
- * each, copies divided and joined, failing allocations. tests/judge/test_gguf.py has the command's side. */
+/* test_gguf_split.c - a GGUF model in several files: any of them opens all; what their metadata has to say; damage
+ * to each; copies, divided and joined, are the bytes that gguf_builder.c makes; failing allocations.
+ * tests/judge/test_gguf.py has the command's side. */
 #include "formats_test.h"
 
 #include <stdlib.h>

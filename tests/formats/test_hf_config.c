@@ -1,5 +1,6 @@
-/* test_hf_config.c - config.json: one member changed, every other byte as it was; which quantization_config belongs to
- * which outputs; what cannot be joined. */
+/* test_hf_config.c - config.json of a model's folder: one member is changed and every other byte stays, as a text
+ * that the test wrote by hand shows; which quantization_config belongs to which outputs; what cannot be joined is
+ * refused. */
 #include "formats_test.h"
 
 #include "formats/dialects/dialects.h"

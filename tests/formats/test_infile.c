@@ -1,4 +1,5 @@
-/* test_infile.c - what may be opened as an input, and what happens when a file changes under its reader. */
+/* test_infile.c - what may be opened as an input (no folder, no pipe, no device), standard input by '-', and a file
+ * that changes or shrinks under its reader: an error, never a crash. */
 #define _GNU_SOURCE
 #include "formats_test.h"
 

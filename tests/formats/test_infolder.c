@@ -1,5 +1,6 @@
-/* test_infolder.c - a checkpoint that is a folder: its index, every cut and flip of it, config.json beside it, links,
- * what else lies there, and failing allocations. tests/judge/test_shards.py has the command's side. */
+/* test_infolder.c - a checkpoint that is a folder: its index, config.json beside it, links, what else lies there;
+ * every cut and many flips of the index and config.json do no harm; failing allocations leave no output. The folder is
+ * folder_builder.c's; tests/judge/test_shards.py has the command's side. */
 #include "formats_test.h"
 
 #include <stdlib.h>

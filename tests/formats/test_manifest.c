@@ -1,5 +1,5 @@
-/* test_manifest.c - vcompress.json: what is written is understood again, and every statement that does not fit the
- * tensors is refused. */
+/* test_manifest.c - vcompress.json: what the writer says is understood again by the reader, and every statement that
+ * does not fit the tensors is refused. Documents are written by hand against tables of tensors that need no file. */
 #include "formats/dialects/manifest.h"
 #include "formats_test.h"
 

@@ -1,4 +1,6 @@
-/* test_npy.c - the npy header: what is a header, what is not, and single .npy files. */
+/* test_npy.c - the header of npy files, and files of one array. Judge: headers as NumPy's documentation has them, by
+ * hand, with arrays whose values the test knows, also big-endian and in Fortran order; every cut and every changed byte
+ * does no harm. */
 #include "formats_test.h"
 
 #include <stdlib.h>

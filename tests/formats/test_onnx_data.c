@@ -1,5 +1,6 @@
-/* test_onnx_data.c - ONNX files with values in other files: found, confined, moved and written; beside outputs of other
- * formats; whatever fails, nothing is left behind. */
+/* test_onnx_data.c - ONNX files with values in other files: found, confined to the folder of the model, moved and
+ * written; also beside outputs of other formats. Files are onnx_builder.c's, copies have to be the same bytes, and
+ * whatever fails leaves nothing behind. */
 #define _GNU_SOURCE /* symlink */
 #include "onnx_jobs.h"
 

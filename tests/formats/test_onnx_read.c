@@ -1,5 +1,6 @@
-/* test_onnx_read.c - ONNX files as models: initializers of every kind, codes that nodes turn back, channel axes; every
- * kind of damage is named, and no cut or flipped bit does harm. */
+/* test_onnx_read.c - ONNX files as models: initializers of every kind, codes that nodes turn back into floats, axes
+ * of the channels. Graphs are onnx_builder.c's, so that the test knows every value; each kind of damage is named, and
+ * no cut or flipped bit does harm. */
 #include "formats_test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_onnx_write.c - ONNX output in one file: copies are the same bytes, weights become codes behind nodes and come
- * back; whatever fails, nothing is left behind. */
+ * back, and whatever fails leaves nothing behind. tests/judge/test_onnx.py runs the graphs. */
 #include "onnx_jobs.h"
 
 #include <stdio.h>

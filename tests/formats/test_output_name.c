@@ -1,4 +1,5 @@
-/* test_output_name.c - the names that outputs get when nobody gives one, and which inputs are several files. */
+/* test_output_name.c - the names that outputs get when nobody gives one, and which inputs are several files: a table
+ * of input, options and name, written by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

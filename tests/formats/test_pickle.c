@@ -1,6 +1,6 @@
-/* test_pickle.c - the machine that makes trees of pickles: every opcode, every way to be wrong, all cuts and many
- * flips, failing allocations. Nothing is ever imported or called, which no test can show; the code has no way to do it.
- */
+/* test_pickle.c - the machine that makes trees of pickles. Pickles are written opcode by opcode, and the test knows
+ * the tree; every way to be wrong is refused, all cuts and many flips do no harm, failing allocations leave nothing.
+ * That nothing is ever imported or called no test can show: the code has no way to do it. */
 #include "formats_test.h"
 
 #include "formats/torch/pickle.h"

@@ -1,4 +1,5 @@
-/* test_protobuf_wire.c - fields of protocol buffers: every wire type, every length, and what is no field. */
+/* test_protobuf_wire.c - fields of protocol buffers: every wire type and every length gives the field that the
+ * bytes, written by hand, stand for; and what is no field is refused. */
 #include "formats_test.h"
 
 #include <stdlib.h>

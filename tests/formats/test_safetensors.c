@@ -1,5 +1,7 @@
-/* test_safetensors.c - safetensors as a model and as an output: what headers may say, every kind of damage, failing
- * allocations, conversion to and from npz, metadata and types that are only carried. */
+/* test_safetensors.c - safetensors as a model and as an output. Headers are written by hand: good ones give their
+ * tensors, each kind of damage is refused with the right sentence, every cut and many flipped bits do no harm. Output
+ * goes to npz and back, metadata and types that are only carried stay, failing allocations leave no output.
+ * tests/judge/test_safetensors.py has other readers as judges. */
 #include "formats_test.h"
 
 #include <stdlib.h>

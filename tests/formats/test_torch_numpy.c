@@ -1,4 +1,5 @@
-/* test_torch_numpy.c - NumPy's numbers in a pickle: which become Python's, and that nothing else does. */
+/* test_torch_numpy.c - numbers of NumPy in a pickle: which become numbers of Python, with the value that the bytes
+ * stand for, and that nothing else does. */
 #include "formats_test.h"
 
 #include "formats/torch/torch_choose.h"

@@ -1,5 +1,6 @@
-/* test_torch_refused.c - what of PyTorch files is read and what is not: views and their bounds, trees that are none,
- * pickles that would take for ever, tensors that are set apart. */
+/* test_torch_refused.c - what of PyTorch files is refused: views beyond their storage, trees that are none, pickles
+ * that would take very long, tensors that cannot be read and are set apart. Each is an archive by hand with one thing
+ * wrong and the sentence that names it. */
 #include "torch_files.h"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
-/* test_torch_write.c - PyTorch output: the tree that is written again, tied tensors, drops, keys, the way through other
- * formats and back, failing allocations. */
+/* test_torch_write.c - PyTorch output: the tree is written again, with its tied tensors, drops and keys; the way
+ * through other formats and back gives the same tensors; failing allocations leave no output. The reader is the judge
+ * here; tests/judge/test_torch.py has PyTorch. */
 #include "torch_files.h"
 
 #include <unistd.h>

@@ -1,6 +1,5 @@
-/* test_zip_read.c - the zip directory: odd but valid archives open, and each single inconsistency is refused.
- *
- * Every bad case starts from a good archive and changes one field. */
+/* test_zip_read.c - the directory of zip archives: odd but valid archives open, and each single inconsistency is
+ * refused. Every bad case starts from a good archive of zip_builder.c and changes one field. */
 #include "formats_test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_zip_write.c - zip records around the limits of 32 and 16 bits, read back by our reader. The large members are
- * holes in a sparse file. */
+/* test_zip_write.c - zip records around the limits of 32 and 16 bits, read back by our reader (other readers see
+ * small archives in tests/judge). The large members are holes in a sparse file. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* test_verify.c - files with several faults at once: each is found, nothing is found twice, and the readers refuse the
- * same files at the first. Values, sources, failing allocations. */
+/* test_verify.c - verify on files with several faults at once: each is found, with its severity, id and tensor;
+ * nothing is found twice; and the readers refuse the same files at the first. Also the figures of values, comparison
+ * with a source, and failing allocations. Files are written by hand, so that the test knows every fault. */
 #include "verify_support.h"
 
 #include <math.h>

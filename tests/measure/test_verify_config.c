@@ -1,5 +1,6 @@
-/* test_verify_config.c - what config.json says of quantized modules against the tensors of the folder; parts of packed
- * weights that contradict each other. */
+/* test_verify_config.c - verify on folders: what config.json says of quantized modules against the tensors of the
+ * folder, and parts of packed weights that contradict each other. Judge: the list of findings, written by hand for each
+ * folder. */
 #include "verify_support.h"
 
 #include <unistd.h>

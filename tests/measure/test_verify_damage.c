@@ -1,5 +1,6 @@
-/* test_verify_damage.c - files that are damaged where their reader cannot go on: a finding like the others, and the
- * rest is looked at. Every cut and every flipped bit of a small file of each format. */
+/* test_verify_damage.c - verify on files that are damaged where their reader cannot go on: that is a finding like
+ * the others, and the rest is looked at. Every cut and every flipped bit of a small file of each format: what the
+ * reader refuses has to have a finding. */
 #include "verify_support.h"
 
 #include <unistd.h>
