@@ -428,6 +428,49 @@ static void test_onnx(void **state)
     test_ctx_done(ctx);
 }
 
+/* ---- memory ---- */
+
+static const struct vc_edit several[] = {
+    {.key = VC_EDIT_LAYERS, .before = 4, .after = 2, .n_dropped = 2, .dropped = second_and_last},
+    {.key = VC_EDIT_HIDDEN, .before = 64, .after = 48}};
+
+static void test_allocations(void **state)
+{
+    static const char text[] = "{\"text_config\": {\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3, 4], "
+                               "\"hidden_size\": 64}}";
+    struct vc_ctx *ctx = test_ctx();
+    const struct vc_out_list outs = {.n_edits = 2, .edits = several};
+    const struct vc_hf_change change = {.outs = &outs};
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t n;
+
+    (void)state;
+    for (n = 1; status != VC_OK; n++) {
+        struct vc_text out;
+
+        vc_text_init(&out, ctx);
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_hf_rewrite(ctx, text, strlen(text), &change, &out);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        vc_text_release(&out);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+        assert_true(status == VC_OK || status == VC_E_NOMEM);
+    }
+    assert_true(n > 6);
+    (void)save_own("in.gguf", gguf_of(usual));
+    for (n = 1, status = VC_E_NOMEM; status != VC_OK; n++) {
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = copy_edited(ctx, in_folder("in.gguf"), in_folder("out.gguf"), several, 2);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+        assert_true(status == VC_OK || status == VC_E_NOMEM);
+        assert_int_equal(exists("out.gguf"), status == VC_OK);
+    }
+    assert_true(n > 20);
+    empty_folder();
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_config_refused),  cmocka_unit_test(test_gguf_keys),
         cmocka_unit_test(test_gguf_layers),     cmocka_unit_test(test_gguf_arrays),
         cmocka_unit_test(test_gguf_refused),    cmocka_unit_test(test_onnx),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
