@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
+#include "core/run/null_sink.h"
 #include "core/run/tee_sink.h"
 
 /* ---- names ---- */
@@ -117,6 +118,9 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     if (job->report.n_outputs > 1) {
         return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, &job->sink);
     }
+    if (nothing && model->format == NULL) { /* no file behind it, and none wanted */
+        return vc_null_sink_create(ctx, &job->sink);
+    }
     VC_TRY(vc_sink_create(ctx, model, &job->options, &job->sink));
 out:
     return status;
@@ -215,6 +219,10 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
     struct refused layouts = {0};
     bool raw = job->sink->accepts_raw;
     size_t i;
+
+    if (vc_sink_is_null(job->sink)) {
+        return VC_OK;
+    }
 
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];

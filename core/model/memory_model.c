@@ -1,0 +1,96 @@
+/* memory_model.c - see memory_model.h. */
+#include "core/model/memory_model.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+struct memory {
+    const void **data; /* per tensor */
+};
+
+static enum vc_status memory_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    const struct memory *self = model->self;
+
+    (void)ctx;
+    (void)form;
+    (void)check;
+    memcpy(dst, (const char *)self->data[tensor] + offset, n_bytes);
+    return VC_OK;
+}
+
+static void memory_close(struct vc_model *model)
+{
+    struct memory *self = model->self;
+
+    if (self != NULL) {
+        vc_free(model->ctx, (void *)(uintptr_t)self->data);
+    }
+    vc_free(model->ctx, self);
+    vc_free(model->ctx, model->tensors);
+    vc_free(model->ctx, model->io);
+}
+
+static const struct vc_source_ops memory_ops = {.read = memory_read, .close = memory_close};
+
+static enum vc_status fill(struct vc_ctx *ctx, const struct vc_memory_tensor *from, struct vc_tensor *to)
+{
+    uint64_t n_elems = 1;
+    unsigned d;
+
+    for (d = 0; d < from->n_dims; d++) {
+        if (!vc_mul_u64(n_elems, from->shape[d], &n_elems)) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: its shape overflows", from->name);
+        }
+    }
+    *to = (struct vc_tensor){.name = from->name,
+                             .dtype = from->dtype,
+                             .n_dims = from->n_dims,
+                             .shape = from->shape,
+                             .n_elems = n_elems,
+                             .size_bytes = vc_dtype_bytes(from->dtype, n_elems),
+                             .companion_of = VC_NO_TENSOR,
+                             .alias_of = VC_NO_TENSOR};
+    to->file_bytes = to->size_bytes;
+    return VC_OK;
+}
+
+enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory_tensor *tensors, size_t n,
+                                      struct vc_model **out)
+{
+    struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
+    struct memory *self = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *out = NULL;
+    VC_TRY_ALLOC(model);
+    model->ctx = ctx;
+    model->ops = &memory_ops;
+    model->format_name = "memory";
+    model->path = vc_strdup(ctx, VC_TAG_NAMES, "memory");
+    VC_TRY_ALLOC(model->path);
+    self = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *self);
+    VC_TRY_ALLOC(self);
+    model->self = self;
+    self->data = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof(void *));
+    VC_TRY_ALLOC(self->data);
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    for (i = 0; i < n; i++) {
+        VC_TRY(fill(ctx, &tensors[i], &model->tensors[i]));
+        self->data[i] = tensors[i].data;
+        model->file_bytes += model->tensors[i].size_bytes;
+    }
+    model->n_tensors = n;
+    VC_TRY(vc_model_index_names(ctx, model));
+    *out = model;
+    return VC_OK;
+out:
+    vc_model_close(model);
+    return status;
+}
