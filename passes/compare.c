@@ -88,6 +88,8 @@ size_t vc_compare_room(struct vc_compare *compare, struct vc_room *before, struc
 
     vc_room_add(before, &compare->before);
     vc_room_add(after, &compare->after);
+    before->in = 0; /* what is compared lies in the buffers of the chain */
+    after->in = 0;
     vc_desc_grid(&compare->before.first, &n_rows, &row_len);
     if (vc_tile_count(n_rows, row_len) != 0) {
         vc_tile_get(n_rows, row_len, 0, &tile);
