@@ -181,6 +181,56 @@ static void write_measures(struct vc_json *json, const struct vc_report_row *row
     vc_json_end(json, '}');
 }
 
+static void write_shape(struct vc_json *json, const char *key, unsigned n_dims, const uint64_t *shape)
+{
+    vc_json_begin(json, key, '[', true);
+    for (unsigned i = 0; i < n_dims; i++) {
+        vc_json_uint(json, NULL, shape[i]);
+    }
+    vc_json_end(json, ']');
+}
+
+/* [{"role": "scale", "dtype": "f32", "shape": [64, 1], "bytes": 256}] */
+static void write_parts(struct vc_json *json, const struct vc_report_row *row)
+{
+    vc_json_begin(json, "parts", '[', true);
+    for (size_t i = 0; i < row->n_parts; i++) {
+        const struct vc_report_part *part = &row->parts[i];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "role", vc_part_role_name(part->role));
+        vc_json_string(json, "dtype", vc_dtype_name(part->dtype));
+        write_shape(json, "shape", part->n_dims, part->shape);
+        vc_json_uint(json, "bytes", part->bytes);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
+/* [{"pass": "quantize", "scheme": "f16", "dtype": "f16", "shape": [64, 128], "bytes": 16384, "sqnr_db": 73.8, ...}] */
+static void write_steps(struct vc_json *json, const struct vc_report_row *row)
+{
+    vc_json_begin(json, "steps", '[', true);
+    for (size_t i = 0; i < row->n_steps; i++) {
+        const struct vc_report_step *step = &row->steps[i];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "pass", step->pass);
+        write_string(json, "scheme", step->scheme);
+        vc_json_string(json, "dtype", vc_dtype_name(step->dtype));
+        write_shape(json, "shape", step->n_dims, step->shape);
+        vc_json_uint(json, "bytes", step->bytes);
+        vc_json_real(json, "sqnr_db", step->measured ? step->sqnr_db : (double)NAN); /* null, too, without an error */
+        if (step->measured) {
+            vc_json_uint(json, "zeros", step->zeros);
+        } else {
+            vc_json_null(json, "zeros");
+        }
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 static void write_row(struct vc_json *json, const struct vc_report_row *row)
 {
     vc_json_begin(json, NULL, '{', true);
@@ -191,11 +241,7 @@ static void write_row(struct vc_json *json, const struct vc_report_row *row)
     vc_json_string(json, "dtype_before", vc_dtype_name(row->dtype_before));
     vc_json_string(json, "dtype_after", vc_dtype_name(row->dtype_after));
     write_string(json, "scheme", row->scheme);
-    vc_json_begin(json, "shape", '[', true);
-    for (unsigned i = 0; i < row->n_dims; i++) {
-        vc_json_uint(json, NULL, row->shape[i]);
-    }
-    vc_json_end(json, ']');
+    write_shape(json, "shape", row->n_dims, row->shape);
     vc_json_uint(json, "elements", row->n_elems);
     vc_json_uint(json, "bytes_before", row->bytes_before);
     vc_json_uint(json, "bytes_after", row->bytes_after);
@@ -205,6 +251,9 @@ static void write_row(struct vc_json *json, const struct vc_report_row *row)
     vc_json_uint(json, "file_bytes_before", row->file_bytes_before);
     vc_json_uint(json, "dequantized_bytes", row->dequantized_bytes);
     write_measures(json, row);
+    write_shape(json, "shape_after", row->n_dims_after, row->shape_after);
+    write_parts(json, row);
+    write_steps(json, row);
     vc_json_end(json, '}');
 }
 

@@ -37,8 +37,7 @@ out:
     return status;
 }
 
-static enum vc_status apply(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst,
-                            size_t n_bytes)
+static enum vc_status apply(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst, size_t n_bytes)
 {
     size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(&item->desc, role);
     struct vc_room room = {0};

@@ -123,6 +123,27 @@ static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const s
     return VC_OK;
 }
 
+static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
+                                 struct vc_report_row *row)
+{
+    const struct vc_desc *desc = &item->desc;
+    struct vc_report_part *parts = vc_arena_alloc(ctx, &job->arena, (desc->n_parts + 1) * sizeof *parts);
+    size_t k;
+
+    if (parts == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (k = 0; k < desc->n_parts; k++) {
+        const struct vc_part_desc *part = &desc->parts[k];
+
+        parts[k] = (struct vc_report_part){part->role, part->dtype, part->n_dims, part->shape,
+                                           vc_dtype_bytes(part->dtype, part->n_elems)};
+    }
+    row->parts = parts;
+    row->n_parts = desc->n_parts;
+    return VC_OK;
+}
+
 /* Dropped, or a second name: nothing of its own is in the output. */
 static enum vc_status fill_idle(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
                                 struct vc_report_row *row)
@@ -156,6 +177,9 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct vc_job *job, size_t in
     row->bytes_before = source_bytes(job->model, index, &row->file_bytes_before);
     if (vc_item_is_idle(item)) {
         return fill_idle(ctx, job, item, row);
+    }
+    if (list_parts(ctx, job, item, row) != VC_OK) {
+        return VC_E_NOMEM;
     }
     if (item->n_steps == 0) {
         fill_kept(job->model, item, row);

@@ -75,6 +75,22 @@ const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t ind
     return index < model->n_tensors ? &model->tensors[index] : NULL;
 }
 
+const char *vc_part_role_name(enum vc_part_role role)
+{
+    static const char *const names[VC_PART_ROLES] = {[VC_PART_CODES] = "codes",
+                                                     [VC_PART_SCALE] = "scale",
+                                                     [VC_PART_ABSMAX] = "absmax",
+                                                     [VC_PART_ZERO_POINT] = "zero_point",
+                                                     [VC_PART_GLOBAL_SCALE] = "global_scale",
+                                                     [VC_PART_CODEBOOK] = "codebook",
+                                                     [VC_PART_SCALE_SCALE] = "scale_scale",
+                                                     [VC_PART_SCALE_OFFSET] = "scale_offset",
+                                                     [VC_PART_ORDER] = "order",
+                                                     [VC_PART_MASK] = "mask"};
+
+    return (unsigned)role < VC_PART_ROLES ? names[role] : "unknown";
+}
+
 size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role)
 {
     unsigned i;

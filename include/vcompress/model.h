@@ -63,6 +63,9 @@ struct vc_quant {
     struct vc_quant_part parts[VC_PART_ROLES];
 };
 
+/* "scale"; never NULL. */
+VC_API const char *vc_part_role_name(enum vc_part_role role);
+
 /* The tensor that is the part of that role, or VC_NO_TENSOR. */
 VC_API size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role);
 /* The part that scales come from, VC_PART_SCALE or VC_PART_ABSMAX: f32, f16 or bf16. */

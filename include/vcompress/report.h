@@ -36,6 +36,15 @@ struct vc_report_step {
     uint64_t zeros; /* values equal to zero afterwards */
 };
 
+/* What lies beside the codes of a tensor in the output. */
+struct vc_report_part {
+    enum vc_part_role role;
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t bytes;
+};
+
 struct vc_report_row {
     const char *name;
     enum vc_action action;
@@ -48,6 +57,8 @@ struct vc_report_row {
     uint64_t n_elems; /* before */
     unsigned n_dims_after;
     const uint64_t *shape_after;
+    size_t n_parts; /* of the output; none where nothing of the tensor is written */
+    const struct vc_report_part *parts;
     size_t n_steps; /* passes that changed it */
     const struct vc_report_step *steps;
     uint64_t bytes_before;      /* values in the source: codes with their scales where it was quantized already */
