@@ -84,7 +84,7 @@ out:
     return status;
 }
 
-static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+static enum vc_status dequantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct dequantize *d = pass->self;
 

@@ -225,7 +225,7 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
     }
 }
 
-static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
 
@@ -236,8 +236,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
 /* ---- the pass ---- */
 
 /* Under the policy "keep" every tensor was looked at: those with NaN or Inf stay as they are. */
-static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan,
-                                      size_t round)
+static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     size_t i;
 

@@ -224,15 +224,6 @@ bool vc_item_is_idle(const struct vc_item *item)
     return item->merged || item->dropped || item->tied;
 }
 
-struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
-{
-    const struct vc_tensor *t = &plan->model->tensors[index];
-    struct vc_item *item = &plan->items[index];
-    bool left_alone = t->companion_of != VC_NO_TENSOR || item->dropped || item->tied || t->role != VC_ROLE_WEIGHT;
-
-    return left_alone ? NULL : item;
-}
-
 enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst)
 {
     const struct vc_tensor *t = &item->model->tensors[part->index];

@@ -23,6 +23,7 @@
 #include "core/base/ctx.h"
 #include "core/base/tile.h"
 #include "core/model/dialect.h"
+#include "core/model/edit.h"
 #include "core/model/source.h"
 
 struct vc_pass;
@@ -156,7 +157,15 @@ struct vc_plan {
     const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
     size_t n_items;                   /* one per tensor of the model, same index */
     struct vc_item *items;
+    size_t n_edits; /* of the model's configuration: vc_plan_edit */
+    struct vc_edit *edits;
 };
+
+/* What the pass changes about the model beside its weights: writers apply it to config.json, to the keys of GGUF, ...
+ * or refuse. Edits of several passes join: `before` is what the pass before this one left, and so are the numbers of
+ * dropped layers. The lists are copied. From plan_end on; VC_E_INTERNAL where `before` is not what an earlier edit
+ * left. */
+enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit);
 
 /* The item of tensor `index` if passes may work on it; NULL for parts of other tensors, second names, dropped tensors
  * and what is no weight. */
@@ -174,12 +183,12 @@ struct vc_pass_ops {
 
     /* After all tensors, before any look: what can only be said about all of them (pass->note; or a failure). May be
      * NULL. */
-    enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan);
+    enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan);
 
     /* After each round of looks (round 0, 1, ...), over all tensors together: sets shapes and parameters of its steps,
      * takes steps back (vc_item_undo, then vc_item_keep), asks for another round by leaving or setting step->look.
      * Changes of a step's out end with vc_item_replan. NULL for passes whose steps never look. */
-    enum vc_status (*decide)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, size_t round);
+    enum vc_status (*decide)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round);
 
     void (*free)(struct vc_ctx *ctx, struct vc_pass *pass);
 };

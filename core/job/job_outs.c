@@ -191,6 +191,8 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.n = n;
     job->outs.tensors = job->out_tensors;
     job->outs.drop = job->drop;
+    job->outs.n_edits = job->plan.n_edits;
+    job->outs.edits = job->plan.edits;
     list_elsewhere(job, job->out_tensors + n);
 out:
     return status;

@@ -1,0 +1,101 @@
+/* plan.c - what passes do to the plan of a whole job: which tensors are theirs, edits of the configuration. See pass.h.
+ */
+#include <string.h>
+
+#include "core/chain/pass.h"
+
+struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
+{
+    const struct vc_tensor *t = &plan->model->tensors[index];
+    struct vc_item *item = &plan->items[index];
+    bool left_alone = t->companion_of != VC_NO_TENSOR || item->dropped || item->tied || t->role != VC_ROLE_WEIGHT;
+
+    return left_alone ? NULL : item;
+}
+
+static bool holds(const uint64_t *sorted, size_t n, uint64_t number)
+{
+    size_t i = 0;
+
+    while (i < n && sorted[i] < number) {
+        i++;
+    }
+    return i < n && sorted[i] == number;
+}
+
+/* The layers that are gone after both edits, in the source's numbers: those of the first, and those of the second,
+ * whose numbers count what the first one left. */
+static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *first,
+                                   const struct vc_edit *second, uint64_t **out)
+{
+    uint64_t *joined = vc_arena_alloc(ctx, plan->arena, (first->n_dropped + second->n_dropped + 1) * sizeof *joined);
+    uint64_t left = 0; /* number among the layers that the first edit left */
+    uint64_t layer;
+    size_t n = 0;
+
+    *out = joined;
+    if (joined == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (layer = 0; n < first->n_dropped + second->n_dropped && layer < first->before; layer++) {
+        if (holds(first->dropped, first->n_dropped, layer)) {
+            joined[n++] = layer;
+        } else if (holds(second->dropped, second->n_dropped, left++)) {
+            joined[n++] = layer;
+        }
+    }
+    return n == first->n_dropped + second->n_dropped
+               ? VC_OK
+               : vc_fail(ctx, VC_E_INTERNAL, "layers that the model does not have are dropped");
+}
+
+static enum vc_status copy_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit,
+                                struct vc_edit *to)
+{
+    static const struct vc_edit nothing = {.before = UINT64_MAX};
+    uint64_t *dropped;
+
+    *to = *edit;
+    if (join_dropped(ctx, plan, &nothing, edit, &dropped) != VC_OK) {
+        return ctx->status;
+    }
+    to->dropped = dropped;
+    return VC_OK;
+}
+
+enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit)
+{
+    struct vc_edit *grown;
+    uint64_t *dropped;
+    size_t i = 0;
+
+    while (i < plan->n_edits && plan->edits[i].key != edit->key) {
+        i++;
+    }
+    if (i < plan->n_edits) {
+        if (plan->edits[i].after != edit->before) {
+            return vc_fail(ctx, VC_E_INTERNAL, "the %s is %llu by now, not %llu", vc_edit_name(edit->key),
+                           (unsigned long long)plan->edits[i].after, (unsigned long long)edit->before);
+        }
+        if (join_dropped(ctx, plan, &plan->edits[i], edit, &dropped) != VC_OK) {
+            return ctx->status;
+        }
+        plan->edits[i].after = edit->after;
+        plan->edits[i].dropped = dropped;
+        plan->edits[i].n_dropped += edit->n_dropped;
+        return VC_OK;
+    }
+    grown = vc_arena_alloc(ctx, plan->arena, (plan->n_edits + 1) * sizeof *grown);
+    if (grown == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (plan->n_edits != 0) {
+        memcpy(grown, plan->edits, plan->n_edits * sizeof *grown);
+    }
+    if (copy_edit(ctx, plan, edit, &grown[plan->n_edits]) != VC_OK) {
+        return ctx->status;
+    }
+    plan->edits = grown;
+    plan->n_edits++;
+    return VC_OK;
+}
