@@ -15,10 +15,13 @@ static enum vc_status shrink(struct vc_ctx *ctx, const char *in, const char *out
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     struct vc_quantize_options quantize;
-    struct vc_write_options write = {.path = out, .force = true};
+    struct vc_write_options write;
     enum vc_status status = vc_model_open(ctx, in, NULL, &model); /* headers only */
 
     vc_quantize_defaults(&quantize); /* int8, one scale per output channel */
+    vc_write_defaults(&write);
+    write.path = out;
+    write.force = true;
     if (status == VC_OK) {
         status = vc_job_create(ctx, model, &job);
     }

@@ -20,6 +20,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/base/option_struct.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_config.h"
@@ -489,19 +490,28 @@ out:
     return status;
 }
 
+static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
+static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
+                                                 sizeof open_defaults};
+
+void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size)
+{
+    vc_options_fill(&open_kind, options, struct_size);
+}
+
 enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                              struct vc_model **out)
 {
-    static const struct vc_open_options defaults = {.void_as = VC_DTYPE_RAW};
+    struct vc_open_options own;
     struct vc_model *model = NULL;
     enum vc_status status = VC_OK;
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (options == NULL) {
-        options = &defaults;
+    if (vc_options_read(ctx, &open_kind, options, &own) != VC_OK) {
+        return ctx->status;
     }
-    if ((unsigned)options->void_as >= VC_DTYPE_COUNT) {
+    if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
     }
     model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
@@ -509,7 +519,7 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     model->ctx = ctx;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
-    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, &own, model) : open_file(ctx, &own, model));
     *out = model;
     return VC_OK;
 out:

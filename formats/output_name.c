@@ -15,6 +15,7 @@
 
 #include <vcompress/report.h>
 
+#include "core/base/option_struct.h"
 #include "core/base/text.h"
 #include "formats/formats.h"
 #include "formats/io/numbered_name.h"
@@ -91,15 +92,32 @@ static void add_file(struct vc_text *text, const char *path)
                                                        : strlen(path));
 }
 
+static const struct vc_name_options name_defaults = {.tag = NULL};
+static const struct vc_options_kind name_kind = {"vc_name_options", "vc_name_defaults", &name_defaults,
+                                                 sizeof name_defaults};
+
+void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size)
+{
+    vc_options_fill(&name_kind, options, struct_size);
+}
+
 enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_name_options *options, char **out)
 {
-    const char *input = options->input != NULL ? options->input : vc_model_path(model);
     const char *extension = vc_model_extension(model);
+    const char *input;
+    struct vc_name_options own;
     struct vc_text text;
 
     *out = NULL;
     vc_clear_error(ctx);
+    if (vc_options_read(ctx, &name_kind, options, &own) != VC_OK) {
+        return ctx->status;
+    }
+    if (own.tag == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a name needs a tag");
+    }
+    input = own.input != NULL ? own.input : vc_model_path(model);
     if (strcmp(input, "-") == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "what is read from standard input has no name that one could be made from");
     }
@@ -109,10 +127,10 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
     } else {
         add_file(&text, input);
     }
-    if (options->more_tensors && model->format == &vc_format_npy) {
+    if (own.more_tensors && model->format == &vc_format_npy) {
         extension = vc_format_npz.extensions[0];
     }
-    vc_text_add(&text, ".%s%s", options->tag, options->folder ? "" : extension);
+    vc_text_add(&text, ".%s%s", own.tag, own.folder ? "" : extension);
     *out = vc_text_detach(&text);
     return text.status;
 }

@@ -4,6 +4,7 @@
 
 #include <vcompress/measure.h>
 
+#include "core/base/option_struct.h"
 #include "core/job/totals.h"
 #include "kernels/kernels.h"
 #include "measure/diff.h"
@@ -294,7 +295,27 @@ void vc_diff_free(struct vc_diff *diff)
     vc_free(ctx, owned);
 }
 
-bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
+/* ---- limits ---- */
+
+static const struct vc_diff_limits limits_defaults = {.by_value = false};
+static const struct vc_options_kind limits_kind = {"vc_diff_limits", "vc_diff_limits_defaults", &limits_defaults,
+                                                   sizeof limits_defaults};
+
+void vc_diff_limits_defaults_sized(struct vc_diff_limits *limits, size_t struct_size)
+{
+    vc_options_fill(&limits_kind, limits, struct_size);
+}
+
+/* The limits as the library lays them out. Those that cannot be used allow no difference. */
+static struct vc_diff_limits read_limits(const struct vc_diff_limits *limits)
+{
+    struct vc_diff_limits own = {.by_value = true, .tolerance = 0};
+
+    (void)vc_options_take(&limits_kind, limits, &own);
+    return own;
+}
+
+static bool within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
 {
     if (row->kind == VC_DIFF_SAME) {
         return true;
@@ -306,13 +327,21 @@ bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_ro
            (!limits->by_sqnr || row->sqnr_db >= limits->min_sqnr_db);
 }
 
+bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row)
+{
+    struct vc_diff_limits own = read_limits(limits);
+
+    return within(&own, row);
+}
+
 size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff)
 {
+    struct vc_diff_limits own = read_limits(limits);
     size_t n = 0;
     size_t i;
 
     for (i = 0; i < diff->n_rows; i++) {
-        n += !vc_diff_within(limits, &diff->rows[i]);
+        n += !within(&own, &diff->rows[i]);
     }
     return n;
 }

@@ -18,13 +18,15 @@ struct owned {
 /* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. */
 static uint64_t planned_bytes(struct vc_ctx *ctx, const struct vc_model *model, enum vc_target target)
 {
-    const struct vc_write_options write = {.path = NULL, .dry_run = true};
+    struct vc_write_options write;
     struct vc_quantize_options quantize;
     struct vc_job *job = NULL;
     uint64_t bytes = 0;
 
     vc_quantize_defaults(&quantize);
     quantize.target = target;
+    vc_write_defaults(&write);
+    write.dry_run = true;
     if (vc_job_create(ctx, model, &job) == VC_OK && vc_job_add_quantize(ctx, job, &quantize) == VC_OK &&
         vc_job_plan(ctx, job, &write) == VC_OK) {
         bytes = vc_job_report(job)->totals.file_after;

@@ -90,7 +90,7 @@ static enum vc_status write_npy(struct vc_ctx *ctx, const char *path, const floa
 /* Opens `from`, quantizes (or dequantizes) to `to`, closes. */
 static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *to, bool quantize)
 {
-    const struct vc_write_options write = {.path = to};
+    struct vc_write_options write;
     struct vc_quantize_options q;
     struct vc_dequantize_options d;
     struct vc_model *model = NULL;
@@ -99,6 +99,8 @@ static enum vc_status convert(struct vc_ctx *ctx, const char *from, const char *
 
     vc_quantize_defaults(&q);
     vc_dequantize_defaults(&d);
+    vc_write_defaults(&write);
+    write.path = to;
     VC_TRY(vc_model_open(ctx, from, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(quantize ? vc_job_add_quantize(ctx, job, &q) : vc_job_add_dequantize(ctx, job, &d));

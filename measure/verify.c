@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/base/option_struct.h"
 #include "measure/sha256.h"
 #include "measure/verify_parts.h"
 
@@ -100,9 +101,11 @@ static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
 
 static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char *path)
 {
-    struct vc_open_options options = {.void_as = v->options.void_as};
+    struct vc_open_options options;
     enum vc_status status = VC_OK;
 
+    vc_open_defaults(&options);
+    options.void_as = v->options.void_as;
     ctx->findings = &v->findings;
     status = vc_model_open(ctx, path, &options, &v->model);
     ctx->findings = NULL;
@@ -168,6 +171,15 @@ out:
     return status;
 }
 
+static const struct vc_verify_options verify_defaults = {.void_as = VC_DTYPE_RAW};
+static const struct vc_options_kind verify_kind = {"vc_verify_options", "vc_verify_defaults", &verify_defaults,
+                                                   sizeof verify_defaults};
+
+void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size)
+{
+    vc_options_fill(&verify_kind, options, struct_size);
+}
+
 enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                          struct vc_verification **out)
 {
@@ -181,7 +193,7 @@ enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_v
     }
     v->ctx = ctx;
     v->result.worst = VC_NO_TENSOR;
-    v->options = options != NULL ? *options : (struct vc_verify_options){.void_as = VC_DTYPE_RAW};
+    VC_TRY(vc_options_read(ctx, &verify_kind, options, &v->options));
     v->result.data = v->options.data || v->options.sha256 || v->options.against != NULL;
     if (v->options.sha256 && !vc_sha256_built_in()) {
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256: nettle was not there when it was made"));

@@ -1,4 +1,5 @@
 /* dequantize.c - the pass behind `vcompress dequantize`: codes become floats again; casts too where asked for. */
+#include "core/base/option_struct.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
@@ -11,9 +12,13 @@ struct dequantize {
     struct vc_recipe_entry recipe[2];
 };
 
-void vc_dequantize_defaults(struct vc_dequantize_options *options)
+static const struct vc_dequantize_options dequantize_defaults = {.target = VC_TARGET_F32};
+static const struct vc_options_kind dequantize_kind = {"vc_dequantize_options", "vc_dequantize_defaults",
+                                                       &dequantize_defaults, sizeof dequantize_defaults};
+
+void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t struct_size)
 {
-    *options = (struct vc_dequantize_options){.target = VC_TARGET_F32};
+    vc_options_fill(&dequantize_kind, options, struct_size);
 }
 
 static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item *item)
@@ -120,11 +125,13 @@ static enum vc_status describe(struct vc_ctx *ctx, struct dequantize *d)
 enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
                                      const struct vc_dequantize_options *options)
 {
+    struct vc_dequantize_options own;
     struct dequantize *d = NULL;
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    if (options->target == VC_TARGET_INT8 || (unsigned)options->target > VC_TARGET_F32) {
+    VC_TRY(vc_options_read(ctx, &dequantize_kind, options, &own));
+    if (own.target == VC_TARGET_INT8 || (unsigned)own.target > VC_TARGET_F32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "dequantize makes f32, f16 or bf16");
     }
     if (vc_kernels_get(ctx) == NULL) {
@@ -134,8 +141,8 @@ enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
     VC_TRY_ALLOC(d);
     d->pass.ops = &dequantize_ops;
     d->pass.self = d;
-    d->options = *options;
-    VC_TRY(vc_rules_copy(ctx, &d->arena, options->rules, options->n_rules, &d->options.rules));
+    d->options = own;
+    VC_TRY(vc_rules_copy(ctx, &d->arena, own.rules, own.n_rules, &d->options.rules));
     VC_TRY(describe(ctx, d));
     return vc_job_add_pass(ctx, job, &d->pass);
 out:

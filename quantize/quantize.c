@@ -2,6 +2,7 @@
  * of schemes.h. */
 #include <string.h>
 
+#include "core/base/option_struct.h"
 #include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
@@ -21,13 +22,17 @@ struct quantize {
     const char *full_command, *short_command; /* with the granularity, and without */
 };
 
-void vc_quantize_defaults(struct vc_quantize_options *options)
+static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET_INT8,
+                                                             .granularity = VC_GRANULARITY_CHANNEL,
+                                                             .axis = VC_AXIS_OUTPUT,
+                                                             .min_elems = VC_DEFAULT_MIN_ELEMS,
+                                                             .min_row = VC_DEFAULT_MIN_ROW};
+static const struct vc_options_kind quantize_kind = {"vc_quantize_options", "vc_quantize_defaults", &quantize_defaults,
+                                                     sizeof quantize_defaults};
+
+void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size)
 {
-    *options = (struct vc_quantize_options){.target = VC_TARGET_INT8,
-                                            .granularity = VC_GRANULARITY_CHANNEL,
-                                            .axis = VC_AXIS_OUTPUT,
-                                            .min_elems = VC_DEFAULT_MIN_ELEMS,
-                                            .min_row = VC_DEFAULT_MIN_ROW};
+    vc_options_fill(&quantize_kind, options, struct_size);
 }
 
 /* ---- which tensors ---- */
@@ -361,11 +366,13 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 
 enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quantize_options *options)
 {
+    struct vc_quantize_options own;
     struct quantize *q = NULL;
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
-    VC_TRY(check_options(ctx, options));
+    VC_TRY(vc_options_read(ctx, &quantize_kind, options, &own));
+    VC_TRY(check_options(ctx, &own));
     if (vc_kernels_get(ctx) == NULL) { /* a device that cannot be had is said before anything else */
         return ctx->status;
     }
@@ -373,8 +380,8 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     VC_TRY_ALLOC(q);
     q->pass.ops = &quantize_ops;
     q->pass.self = q;
-    q->options = *options;
-    VC_TRY(vc_rules_copy(ctx, &q->arena, options->rules, options->n_rules, &q->options.rules));
+    q->options = own;
+    VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));
     VC_TRY(describe(ctx, q));
     return vc_job_add_pass(ctx, job, &q->pass);
 out:

@@ -6,6 +6,7 @@
 #include <vcompress/report.h>
 
 #include "core/base/json_write.h"
+#include "core/base/option_struct.h"
 
 static void write_file(struct vc_json *json, const char *key, const struct vc_model *model)
 {
@@ -60,25 +61,41 @@ static void write_totals(struct vc_json *json, const struct vc_diff *diff, size_
     vc_json_end(json, '}');
 }
 
+/* The caller's limits as the library lays them out. */
+static enum vc_status read_limits(struct vc_ctx *ctx, const struct vc_diff_limits *limits, struct vc_diff_limits *own)
+{
+    struct vc_diff_limits defaults;
+    const struct vc_options_kind kind = {"vc_diff_limits", "vc_diff_limits_defaults", &defaults, sizeof defaults};
+
+    vc_diff_limits_defaults(&defaults);
+    return vc_options_read(ctx, &kind, limits, own);
+}
+
 enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                             const struct vc_diff *diff, const struct vc_diff_limits *limits, char **out)
 {
-    size_t n_beyond = vc_diff_beyond(limits, diff);
+    size_t n_beyond;
+    struct vc_diff_limits own;
     struct vc_json json;
     struct vc_text text;
 
+    *out = NULL;
+    if (read_limits(ctx, limits, &own) != VC_OK) {
+        return ctx->status;
+    }
+    n_beyond = vc_diff_beyond(&own, diff);
     vc_text_init(&text, ctx);
     vc_json_init(&json, &text);
     vc_json_begin(&json, NULL, '{', false);
     vc_json_string(&json, "schema", "vcompress.diff/1");
     write_file(&json, "a", a);
     write_file(&json, "b", b);
-    write_limits(&json, limits);
+    write_limits(&json, &own);
     vc_json_bool(&json, "within", n_beyond == 0);
     write_totals(&json, diff, n_beyond);
     vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < diff->n_rows; i++) {
-        write_row(&json, limits, &diff->rows[i]);
+        write_row(&json, &own, &diff->rows[i]);
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');

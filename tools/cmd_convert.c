@@ -6,12 +6,14 @@ static const struct opt_group *const groups[] = {&group_copy, &group_run, &group
 
 static int run_convert(struct app *app, int n_args, char **args)
 {
-    struct convert_options options = {.open = {.void_as = VC_DTYPE_RAW}};
+    struct convert_options options = {.n_rules = 0};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
-    int rc = app_parse(app, n_args, args, &options);
+    int rc;
 
+    convert_defaults(&options);
+    rc = app_parse(app, n_args, args, &options);
     if (rc == GO_ON) {
         rc = convert_open(app, &options, NULL, &model);
     }

@@ -40,12 +40,13 @@ static const char *tag_of(const struct vc_dequantize_options *options)
 
 static int run_dequantize(struct app *app, int n_args, char **args)
 {
-    struct dequantize_cli cli = {.convert = {.open = {.void_as = VC_DTYPE_RAW}}};
+    struct dequantize_cli cli = {.convert = {.n_rules = 0}};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     int rc;
 
+    convert_defaults(&cli.convert);
     vc_dequantize_defaults(&cli.dequantize);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {

@@ -238,14 +238,18 @@ static int tell(struct app *app, struct comparison *c)
 
 static int run_diff(struct app *app, int n_args, char **args)
 {
-    struct diff_cli cli = {.open = {.void_as = VC_DTYPE_RAW}};
+    struct diff_cli cli;
     struct comparison c = {.a = NULL};
     struct vc_model *a = NULL;
     struct vc_model *b = NULL;
     struct vc_diff *diff = NULL;
     enum vc_status status;
-    int rc = app_parse(app, n_args, args, &cli);
+    int rc;
 
+    memset(&cli, 0, sizeof cli);
+    vc_diff_limits_defaults(&cli.limits);
+    vc_open_defaults(&cli.open);
+    rc = app_parse(app, n_args, args, &cli);
     if (rc != GO_ON) {
         return rc;
     }

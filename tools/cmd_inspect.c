@@ -75,11 +75,13 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
 
 static int run_inspect(struct app *app, int n_args, char **args)
 {
-    struct inspect_cli cli = {.open = {.void_as = VC_DTYPE_RAW}};
+    struct inspect_cli cli = {.stats = false};
     struct vc_model *model = NULL;
     enum vc_status status;
-    int rc = app_parse(app, n_args, args, &cli);
+    int rc;
 
+    vc_open_defaults(&cli.open);
+    rc = app_parse(app, n_args, args, &cli);
     if (rc != GO_ON) {
         return rc;
     }

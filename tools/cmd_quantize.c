@@ -105,12 +105,13 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
 static int run_quantize(struct app *app, int n_args, char **args)
 {
     static const char *const tags[] = {[VC_TARGET_INT8] = "int8", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16"};
-    struct quantize_cli cli = {.convert = {.open = {.void_as = VC_DTYPE_RAW}}};
+    struct quantize_cli cli = {.convert = {.n_rules = 0}};
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     int rc;
 
+    convert_defaults(&cli.convert);
     vc_quantize_defaults(&cli.quantize);
     rc = app_parse(app, n_args, args, &cli);
     if (rc == GO_ON) {

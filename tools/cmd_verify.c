@@ -210,8 +210,10 @@ static int run_verify(struct app *app, int n_args, char **args)
     struct vc_verification *v = NULL;
     struct verdict verdict;
     enum vc_status status;
-    int rc = app_parse(app, n_args, args, &cli);
+    int rc;
 
+    vc_verify_defaults(&cli.verify);
+    rc = app_parse(app, n_args, args, &cli);
     if (rc != GO_ON) {
         return rc;
     }

@@ -124,6 +124,12 @@ const struct opt_group group_select = {"Selection", select_opts, 2, 0};
 const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS, 0};
 const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --min-sqnr */
 
+void convert_defaults(struct convert_options *options)
+{
+    vc_open_defaults(&options->open);
+    vc_write_defaults(&options->write);
+}
+
 /* ---- names ---- */
 
 /* "--emit a.npz,b.npz --emit c.gguf": the three names go to options->emit. Their text is copied to app->own_names,
@@ -261,14 +267,15 @@ static int check_words(struct app *app, const struct vc_write_options *write)
 /* The name beside the input, where none was given. */
 static int name_output(struct app *app, const struct vc_model *model, const char *tag, struct vc_write_options *write)
 {
-    const struct vc_name_options options = {
-        .tag = tag,
-        .input = app->subject,
-        .more_tensors = strcmp(tag, "int8") == 0,
-        .folder = write->max_shard_bytes != 0,
-    };
-    enum vc_status status = vc_model_output_name(app->ctx, model, &options, &app->own_output);
+    struct vc_name_options options;
+    enum vc_status status;
 
+    vc_name_defaults(&options);
+    options.tag = tag;
+    options.input = app->subject;
+    options.more_tensors = strcmp(tag, "int8") == 0;
+    options.folder = write->max_shard_bytes != 0;
+    status = vc_model_output_name(app->ctx, model, &options, &app->own_output);
     app->output = app->own_output;
     write->path = app->own_output;
     return status == VC_OK ? GO_ON : app_fail(app, status);

@@ -27,6 +27,9 @@ struct convert_options {
     bool drop[VC_ROLE_OTHER + 1];
 };
 
+/* What holds without an option on the command line; before app_parse. Everything else in *options is zero. */
+void convert_defaults(struct convert_options *options);
+
 /* Takes the one INPUT, opens the context and the model, and finds the name of the output: <stem>.<tag>.<extension>
  * beside the input unless -o or --emit was given. tag NULL: one of them has to be. GO_ON or a status. */
 int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model);

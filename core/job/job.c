@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/cpu.h"
+#include "core/base/option_struct.h"
 #include "core/chain/compare.h"
 #include "core/job/job_state.h"
 
@@ -205,10 +206,23 @@ out:
     return status;
 }
 
+static const struct vc_write_options write_defaults = {.path = NULL};
+static const struct vc_options_kind write_kind = {"vc_write_options", "vc_write_defaults", &write_defaults,
+                                                  sizeof write_defaults};
+
+void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size)
+{
+    vc_options_fill(&write_kind, options, struct_size);
+}
+
 static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)
 {
-    enum vc_status status;
+    struct vc_write_options own;
+    enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
 
+    if (status != VC_OK) {
+        return status;
+    }
     if (job->report.written) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the job was run already");
     }
@@ -216,7 +230,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
     vc_job_reset(ctx, job);
-    job->options = *options;
+    job->options = own;
     /* Refuses a bad name of an output; those sentences are not about the input. */
     status = vc_job_create_sink(ctx, job);
     if (status == VC_OK) {

@@ -18,11 +18,11 @@ struct vc_job;
 
 enum vc_deflate {
     VC_DEFLATE_NONE = 0, /* stored members, aligned to 64 bytes: the default, readable in place */
-    VC_DEFLATE_ZLIB,     /* per tensor the best of three zlib strategies, tried on a sample: the same bytes wherever the
-                            version of zlib is the same */
-    VC_DEFLATE_ISAL,     /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
-    VC_DEFLATE_AUTO      /* per tensor ISA-L's encoder, unless a zlib strategy makes the sample smaller by more than a
-                            hundredth; without ISA-L the same as ZLIB */
+    VC_DEFLATE_ZLIB = 1, /* per tensor the best of three zlib strategies, tried on a sample: the same bytes wherever the
+                        version of zlib is the same */
+    VC_DEFLATE_ISAL = 2, /* ISA-L's encoder: several times faster; VC_E_UNSUPPORTED where it was not built in */
+    VC_DEFLATE_AUTO = 3  /* per tensor ISA-L's encoder, unless a zlib strategy makes the sample smaller by more than a
+                        hundredth; without ISA-L the same as ZLIB */
 };
 
 /* How quantized weights can lie in an output is called a layout: which loaders understand them. The name of layout
@@ -33,7 +33,8 @@ VC_API const char *vc_layout_name(size_t index);
 #define VC_MAX_OUTPUTS 8
 
 struct vc_write_options {
-    const char *path; /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
+    size_t struct_size; /* set by vc_write_defaults */
+    const char *path;   /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
     /* More files from the same run, each of the format that its name says. All are complete before the first gets its
      * name. Raw copies (with the members' own headers) are made only where every output is of the source's format. */
     const char *const *emit;
@@ -50,6 +51,14 @@ struct vc_write_options {
     uint64_t max_bytes;       /* gate: size of every output file; 0 = none */
     double min_sqnr_db;       /* gate: every changed tensor reaches this; 0 = none */
 };
+
+VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);
+
+/* No path, one output of stored tensors, no gate, everything else off. */
+static inline void vc_write_defaults(struct vc_write_options *options)
+{
+    vc_write_defaults_sized(options, sizeof *options);
+}
 
 /* The model and the context must outlive the job. */
 VC_API enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out);

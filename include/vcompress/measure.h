@@ -27,11 +27,11 @@ VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *
                                      size_t n);
 
 enum vc_diff_kind {
-    VC_DIFF_SAME = 0, /* equal values */
-    VC_DIFF_VALUES,   /* same shape, other values */
-    VC_DIFF_SHAPE,
-    VC_DIFF_ONLY_A,
-    VC_DIFF_ONLY_B
+    VC_DIFF_SAME = 0,   /* equal values */
+    VC_DIFF_VALUES = 1, /* same shape, other values */
+    VC_DIFF_SHAPE = 2,
+    VC_DIFF_ONLY_A = 3,
+    VC_DIFF_ONLY_B = 4
 };
 
 struct vc_diff_row {
@@ -61,13 +61,24 @@ VC_API void vc_diff_free(struct vc_diff *diff);
 
 /* How close is close enough. A tensor that is not the same has to hold every measure that is in use. */
 struct vc_diff_limits {
+    size_t struct_size; /* set by vc_diff_limits_defaults */
     bool by_value;      /* no value differs by more than `tolerance` */
     double tolerance;   /* 0: any difference is too much */
     bool by_sqnr;       /* the SQNR is at least min_sqnr_db */
     double min_sqnr_db; /* any number */
 };
 
-/* The row is the same in both, or differs within the limits. One that is missing, or has another shape, never does. */
+VC_API void vc_diff_limits_defaults_sized(struct vc_diff_limits *limits, size_t struct_size);
+
+/* No measure is in use: every difference of values is close enough. */
+static inline void vc_diff_limits_defaults(struct vc_diff_limits *limits)
+{
+    vc_diff_limits_defaults_sized(limits, sizeof *limits);
+}
+
+/* The row is the same in both, or differs within the limits. One that is missing, or has another shape, never does.
+ * Limits that vc_diff_json would refuse (not made by vc_diff_limits_defaults, or with an option that this version does
+ * not know) allow no difference. */
 VC_API bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row);
 /* Rows that do not. */
 VC_API size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff);

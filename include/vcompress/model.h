@@ -20,9 +20,10 @@ extern "C" {
 #define VC_NO_TENSOR ((size_t)-1)
 
 enum vc_granularity {
-    VC_GRANULARITY_TENSOR = 0, /* one scale */
-    VC_GRANULARITY_CHANNEL,    /* one scale per index of `axis` */
-    VC_GRANULARITY_GROUP /* one per `group_size` consecutive elements of an index of axis 0; the last may be short */
+    VC_GRANULARITY_TENSOR = 0,  /* one scale */
+    VC_GRANULARITY_CHANNEL = 1, /* one scale per index of `axis` */
+    VC_GRANULARITY_GROUP = 2    /* one per `group_size` consecutive elements of an index of axis 0; the last may be
+                                   short */
 };
 
 enum vc_scheme {
@@ -74,8 +75,8 @@ VC_API size_t vc_quant_scale(const struct vc_quant *quant);
 /* What a tensor is for. Only weights are worked on; the others are kept, or dropped on request. */
 enum vc_role {
     VC_ROLE_WEIGHT = 0,
-    VC_ROLE_OPTIMIZER, /* moments and the like of a training checkpoint */
-    VC_ROLE_OTHER      /* random states, counters, baggage */
+    VC_ROLE_OPTIMIZER = 1, /* moments and the like of a training checkpoint */
+    VC_ROLE_OTHER = 2      /* random states, counters, baggage */
 };
 
 struct vc_tensor {
@@ -110,10 +111,19 @@ struct vc_part {
 };
 
 struct vc_open_options {
+    size_t struct_size;    /* set by vc_open_defaults */
     enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
     const char *key;       /* PyTorch files: the dict whose tensors are the weights, "ema" or "nets.0"; NULL: the usual
                               names are tried. Other formats do not look at it */
 };
+
+VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);
+
+/* Nothing is asked for: what options NULL means, too. */
+static inline void vc_open_defaults(struct vc_open_options *options)
+{
+    vc_open_defaults_sized(options, sizeof *options);
+}
 
 /* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out or with one
  * GGUF model, the index in such a folder, or any of several GGUF files that belong together; "-" reads standard input
@@ -139,15 +149,24 @@ VC_API const char *vc_format_extension(size_t index);
 VC_API bool vc_path_is_divided(const char *path);
 
 struct vc_name_options {
-    const char *tag; /* what is done with the model: "int8" makes model.int8.npz from model.npz */
+    size_t struct_size; /* set by vc_name_defaults */
+    const char *tag;    /* what is done with the model: "int8" makes model.int8.npz from model.npz */
     const char
         *input; /* the path as the user knows it; NULL: vc_model_path, which is the file where a folder holds one */
     bool more_tensors; /* the output has more tensors than the model, as codes with their scales: .npy becomes .npz */
     bool folder;       /* the output is divided into files whatever the model is (vc_write_options.max_shard_bytes) */
 };
 
+VC_API void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size);
+
+/* No tag, which has to be set; the model's own path, everything else off. */
+static inline void vc_name_defaults(struct vc_name_options *options)
+{
+    vc_name_defaults_sized(options, sizeof *options);
+}
+
 /* A name for what is made from the model, beside it: for programs whose users do not have to give one. It may be taken.
- * *name is freed with vc_text_free. VC_E_ARGUMENT for standard input. */
+ * *name is freed with vc_text_free. VC_E_ARGUMENT for standard input, or without a tag. */
 VC_API enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
                                            const struct vc_name_options *options, char **name);
 

@@ -10,22 +10,23 @@ extern "C" {
 
 enum vc_nonfinite {
     VC_NONFINITE_ERROR = 0, /* stop; name the tensor, the count and the first index */
-    VC_NONFINITE_KEEP,      /* keep that tensor as it is (reads all weights once more, before the run) */
-    VC_NONFINITE_ZERO /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target type) */
+    VC_NONFINITE_KEEP = 1,  /* keep that tensor as it is (reads all weights once more, before the run) */
+    VC_NONFINITE_ZERO = 2   /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target
+                               type) */
 };
 
 enum vc_overflow {
-    VC_OVERFLOW_ERROR = 0, /* a finite value beyond the largest of the target type stops the run */
-    VC_OVERFLOW_INF,       /* IEEE: becomes +-Inf */
-    VC_OVERFLOW_SATURATE   /* becomes the largest finite value */
+    VC_OVERFLOW_ERROR = 0,   /* a finite value beyond the largest of the target type stops the run */
+    VC_OVERFLOW_INF = 1,     /* IEEE: becomes +-Inf */
+    VC_OVERFLOW_SATURATE = 2 /* becomes the largest finite value */
 };
 
 enum vc_target {
     VC_TARGET_INT8 = 0, /* codes i8 in [-127, 127] and scales (asymmetric: [-128, 127] and i8 zero points); which
                          * tensors and what scales depend on vc_write_options.layout, too */
-    VC_TARGET_F16,
-    VC_TARGET_BF16,
-    VC_TARGET_F32 /* dequantize only */
+    VC_TARGET_F16 = 1,
+    VC_TARGET_BF16 = 2,
+    VC_TARGET_F32 = 3 /* dequantize only */
 };
 
 /* One entry of the selection; the last rule whose glob matches a tensor's name decides. `*` matches any run of
@@ -40,6 +41,7 @@ struct vc_rule {
 #define VC_AXIS_OUTPUT       (-1000) /* the output channels where the format tells (ONNX), else axis 0 */
 
 struct vc_quantize_options {
+    size_t struct_size; /* set by vc_quantize_defaults */
     enum vc_target target;
     enum vc_granularity granularity;
     bool granularity_given; /* it was asked for: an output whose layout has another one is refused, instead of taking
@@ -56,12 +58,19 @@ struct vc_quantize_options {
     bool requantize;    /* accept input that is quantized already: it is dequantized first */
 };
 
+VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);
+
 /* int8, per output channel, symmetric, the default skips, everything else off. */
-VC_API void vc_quantize_defaults(struct vc_quantize_options *options);
+static inline void vc_quantize_defaults(struct vc_quantize_options *options)
+{
+    vc_quantize_defaults_sized(options, sizeof *options);
+}
+
 VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job,
                                           const struct vc_quantize_options *options);
 
 struct vc_dequantize_options {
+    size_t struct_size;    /* set by vc_dequantize_defaults */
     enum vc_target target; /* F32, F16 or BF16 */
     bool source_dtype;     /* back to the type each tensor had before (target is then ignored) */
     bool casts;            /* f16 and bf16 tensors become the target as well */
@@ -70,7 +79,14 @@ struct vc_dequantize_options {
     size_t n_rules;
 };
 
-VC_API void vc_dequantize_defaults(struct vc_dequantize_options *options);
+VC_API void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t struct_size);
+
+/* To f32, everything else off. */
+static inline void vc_dequantize_defaults(struct vc_dequantize_options *options)
+{
+    vc_dequantize_defaults_sized(options, sizeof *options);
+}
+
 VC_API enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
                                             const struct vc_dequantize_options *options);
 

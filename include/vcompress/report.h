@@ -13,12 +13,12 @@ extern "C" {
 #endif
 
 enum vc_action {
-    VC_ACTION_KEPT = 0,    /* copied bit for bit */
-    VC_ACTION_QUANTIZED,   /* to codes and scales */
-    VC_ACTION_CAST,        /* to another float type */
-    VC_ACTION_DEQUANTIZED, /* from codes and scales to a float type */
-    VC_ACTION_DROPPED,     /* not written, by request */
-    VC_ACTION_TIED         /* a second name of another tensor, written once: its bytes count there */
+    VC_ACTION_KEPT = 0,        /* copied bit for bit */
+    VC_ACTION_QUANTIZED = 1,   /* to codes and scales */
+    VC_ACTION_CAST = 2,        /* to another float type */
+    VC_ACTION_DEQUANTIZED = 3, /* from codes and scales to a float type */
+    VC_ACTION_DROPPED = 4,     /* not written, by request */
+    VC_ACTION_TIED = 5         /* a second name of another tensor, written once: its bytes count there */
 };
 
 /* What one pass did to a tensor, in the order of the passes. */

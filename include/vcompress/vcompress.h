@@ -6,13 +6,15 @@
  *     struct vc_model *model;
  *     struct vc_job *job;
  *     struct vc_quantize_options q;
- *     struct vc_write_options w = {.path = "out.npz"};
+ *     struct vc_write_options w;
  *
  *     vc_ctx_create(&ctx);
  *     vc_model_open(ctx, "in.npz", NULL, &model);     headers only
  *     vc_job_create(ctx, model, &job);
  *     vc_quantize_defaults(&q);
  *     vc_job_add_quantize(ctx, job, &q);
+ *     vc_write_defaults(&w);
+ *     w.path = "out.npz";
  *     vc_job_plan(ctx, job, &w);                       sizes are known from here on
  *     vc_job_run(ctx, job);
  *     vc_job_report(job)->totals.file_after ...

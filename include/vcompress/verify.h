@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 enum vc_severity {
-    VC_SEVERITY_ERROR =
-        0, /* readers refuse the file, read something else than was meant, or it is not what it should be */
-    VC_SEVERITY_WARNING /* worth a look, and may be meant */
+    VC_SEVERITY_ERROR = 0,  /* readers refuse the file, read something else than was meant, or it is not what it should
+                               be */
+    VC_SEVERITY_WARNING = 1 /* worth a look, and may be meant */
 };
 
 struct vc_finding {
@@ -45,12 +45,21 @@ struct vc_verify_dtype {
 };
 
 struct vc_verify_options {
+    size_t struct_size;    /* set by vc_verify_defaults */
     const char *against;   /* the checkpoint that this one was made from; NULL: none. Reads the values of both */
     bool data;             /* read the values: checksums, scales, codes, NaN and Inf */
     bool sha256;           /* ... and a digest of each tensor; VC_E_UNSUPPORTED where it was not built in */
     double min_sqnr_db;    /* with `against`: below it a tensor is an error; 0 = none */
     enum vc_dtype void_as; /* as in vc_open_options, for both files */
 };
+
+VC_API void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size);
+
+/* Headers only, no source: what options NULL means, too. */
+static inline void vc_verify_defaults(struct vc_verify_options *options)
+{
+    vc_verify_defaults_sized(options, sizeof *options);
+}
 
 /* At most so many findings are kept; n_errors and n_warnings count all. */
 #define VC_MAX_FINDINGS 1000

@@ -14,6 +14,7 @@
 
 #include "core/model/source.h"
 #include "formats/formats.h"
+#include "support_options.h"
 
 static struct vc_ctx *ctx;
 
@@ -48,11 +49,13 @@ static void name_is(const char *path, const struct vc_format *format, bool divid
 
 static void test_files(void **unused)
 {
-    const struct vc_name_options int8 = {.tag = "int8", .more_tensors = true};
-    const struct vc_name_options fp16 = {.tag = "fp16"};
-    const struct vc_name_options divided = {.tag = "fp16", .folder = true};
+    const struct vc_name_options fp16 = support_name("fp16");
+    struct vc_name_options int8 = support_name("int8");
+    struct vc_name_options divided = fp16;
 
     (void)unused;
+    int8.more_tensors = true;
+    divided.folder = true;
     name_is("model.npz", &vc_format_npz, false, int8, "model.int8.npz");
     name_is("a.b/model", &vc_format_npz, false, int8, "a.b/model.int8.npz");
     name_is("/x/.hidden", &vc_format_npz, false, fp16, "/x/.hidden.fp16.npz");
@@ -65,7 +68,7 @@ static void test_files(void **unused)
 
 static void test_folders(void **unused)
 {
-    const struct vc_name_options fp16 = {.tag = "fp16"};
+    const struct vc_name_options fp16 = support_name("fp16");
     char here[4096];
     char *want;
 
@@ -85,17 +88,21 @@ static void test_folders(void **unused)
 /* A folder with one GGUF file: the model's path is the file, the user knows the folder. */
 static void test_input(void **unused)
 {
+    struct vc_name_options options = support_name("int8");
+
     (void)unused;
-    name_is("d/m.gguf", &vc_format_gguf, false, (struct vc_name_options){.tag = "int8", .input = "d"}, "d.int8.gguf");
+    options.input = "d";
+    name_is("d/m.gguf", &vc_format_gguf, false, options, "d.int8.gguf");
 }
 
 static void test_standard_input(void **unused)
 {
-    const struct vc_name_options options = {.tag = "int8", .input = "-"};
+    struct vc_name_options options = support_name("int8");
     struct vc_model model = {.ctx = ctx, .format = &vc_format_npz};
     char *text = NULL;
 
     (void)unused;
+    options.input = "-";
     assert_int_equal(vc_model_output_name(ctx, &model, &options, &text), VC_E_ARGUMENT);
     assert_null(text);
 }

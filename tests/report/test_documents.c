@@ -145,16 +145,29 @@ static enum vc_status render_diff(const void *what, char **text)
     return vc_diff_json(ctx, a, b, c->diff, c->limits, text);
 }
 
+static struct vc_diff_limits both_measures(double tolerance, double min_sqnr_db)
+{
+    struct vc_diff_limits limits;
+
+    vc_diff_limits_defaults(&limits);
+    limits.by_value = true;
+    limits.tolerance = tolerance;
+    limits.by_sqnr = true;
+    limits.min_sqnr_db = min_sqnr_db;
+    return limits;
+}
+
 static void test_diff(void **unused)
 {
-    static const struct vc_diff_limits none = {.by_value = true};
-    static const struct vc_diff_limits wide = {
-        .by_value = true, .tolerance = 0.5, .by_sqnr = true, .min_sqnr_db = 12.5};
-    static const struct vc_diff_limits tight = {.by_value = true, .tolerance = 0.5, .by_sqnr = true, .min_sqnr_db = 90};
+    const struct vc_diff_limits wide = both_measures(0.5, 12.5);
+    const struct vc_diff_limits tight = both_measures(0.5, 90);
+    struct vc_diff_limits none;
     struct vc_diff *diff;
     char *text;
 
     (void)unused;
+    vc_diff_limits_defaults(&none);
+    none.by_value = true;
     assert_int_equal(vc_diff_models(ctx, a, b, &diff), VC_OK);
     assert_int_equal(vc_diff_beyond(&none, diff), 1);
     assert_int_equal(vc_diff_beyond(&wide, diff), 0);

@@ -3,12 +3,19 @@
 
 struct vc_open_options support_open(void)
 {
-    return (struct vc_open_options){.key = NULL};
+    struct vc_open_options options;
+
+    vc_open_defaults(&options);
+    return options;
 }
 
 struct vc_write_options support_write(const char *path)
 {
-    return (struct vc_write_options){.path = path};
+    struct vc_write_options options;
+
+    vc_write_defaults(&options);
+    options.path = path;
+    return options;
 }
 
 struct vc_write_options support_replace(const char *path, enum vc_deflate deflate)
@@ -22,7 +29,11 @@ struct vc_write_options support_replace(const char *path, enum vc_deflate deflat
 
 struct vc_verify_options support_verify(bool data)
 {
-    return (struct vc_verify_options){.data = data};
+    struct vc_verify_options options;
+
+    vc_verify_defaults(&options);
+    options.data = data;
+    return options;
 }
 
 struct vc_quantize_options support_quantize(void)
@@ -40,5 +51,14 @@ struct vc_dequantize_options support_dequantize(void)
     struct vc_dequantize_options options;
 
     vc_dequantize_defaults(&options);
+    return options;
+}
+
+struct vc_name_options support_name(const char *tag)
+{
+    struct vc_name_options options;
+
+    vc_name_defaults(&options);
+    options.tag = tag;
     return options;
 }

@@ -11,6 +11,7 @@ struct vc_write_options support_write(const char *path);
 /* With force. */
 struct vc_write_options support_replace(const char *path, enum vc_deflate deflate);
 struct vc_verify_options support_verify(bool data);
+struct vc_name_options support_name(const char *tag);
 
 /* The defaults, but small tensors are worked on as well: those of tests are small. */
 struct vc_quantize_options support_quantize(void);

@@ -1,0 +1,416 @@
+/* test_option_struct.c - structures of options between a program and a library of another version: every public one as an
+ * older, shorter program lays it out, as a newer, longer one does, and not made by its function of defaults at all. */
+#include "support.h"
+
+#include <stdlib.h>
+
+#include "core/base/option_struct.h"
+#include "scratch.h"
+
+static struct vc_ctx *ctx;
+static struct vc_model *model;
+static struct vc_diff *difference;
+
+/* Of 64 each: fewer elements than the default of vc_quantize_options.min_elems, so that it is kept. */
+#define ROWS 63
+
+static int set_up(void **state)
+{
+    static const char head[] = "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (63, 64), }";
+    struct bytes b = {NULL, 0, 0};
+
+    if (scratch_make(state) != 0) {
+        return -1;
+    }
+    bytes_add(&b, head, sizeof head - 1);
+    bytes_fill(&b, ' ', 127 - b.n);
+    bytes_add(&b, "\n", 1);
+    bytes_fill(&b, 0, (size_t)ROWS * 64 * 4);
+    (void)save_own("a.npy", b);
+    ctx = test_ctx();
+    assert_int_equal(vc_model_open(ctx, in_folder("a.npy"), NULL, &model), VC_OK);
+    assert_int_equal(vc_diff_models(ctx, model, model, &difference), VC_OK);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    vc_diff_free(difference);
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+    return scratch_clear(state);
+}
+
+/* ---- the rules, with a structure of the test's own ---- */
+
+struct vc_test_options {
+    size_t struct_size;
+    uint64_t first, second;
+};
+
+static const struct vc_test_options test_defaults = {.first = 11, .second = 22};
+static const struct vc_options_kind test_kind = {"vc_test_options", "vc_test_defaults", &test_defaults,
+                                                 sizeof test_defaults};
+
+/* What an older program has of it, and a newer one. */
+struct shorter {
+    size_t struct_size;
+    uint64_t first;
+};
+
+struct longer {
+    size_t struct_size;
+    uint64_t first, second, third;
+};
+
+static void test_fill(void **unused)
+{
+    struct vc_test_options same = {0};
+    struct longer longer;
+    struct {
+        struct shorter options;
+        uint64_t behind;
+    } shorter = {.behind = 5};
+    unsigned char tiny = 7;
+
+    (void)unused;
+    vc_options_fill(&test_kind, &same, sizeof same);
+    assert_true(same.struct_size == sizeof same && same.first == 11 && same.second == 22);
+    memset(&longer, 0xff, sizeof longer);
+    vc_options_fill(&test_kind, &longer, sizeof longer);
+    assert_true(longer.struct_size == sizeof longer && longer.first == 11 && longer.second == 22);
+    assert_int_equal(longer.third, 0);
+    vc_options_fill(&test_kind, &shorter.options, sizeof shorter.options);
+    assert_true(shorter.options.struct_size == sizeof shorter.options && shorter.options.first == 11);
+    assert_int_equal(shorter.behind, 5);
+    vc_options_fill(&test_kind, &tiny, sizeof tiny);
+    assert_int_equal(tiny, 7);
+}
+
+static void test_read(void **unused)
+{
+    struct vc_test_options own = {0};
+    struct vc_test_options same = {sizeof same, 1, 2};
+    struct longer longer = {sizeof longer, 1, 2, 0};
+    struct shorter shorter = {sizeof shorter, 1};
+
+    (void)unused;
+    assert_int_equal(vc_options_read(ctx, &test_kind, NULL, &own), VC_OK);
+    assert_true(own.struct_size == sizeof own && own.first == 11 && own.second == 22);
+    assert_int_equal(vc_options_read(ctx, &test_kind, &same, &own), VC_OK);
+    assert_true(own.struct_size == sizeof own && own.first == 1 && own.second == 2);
+    assert_int_equal(vc_options_read(ctx, &test_kind, &shorter, &own), VC_OK);
+    assert_true(own.struct_size == sizeof own && own.first == 1 && own.second == 22);
+    assert_int_equal(vc_options_read(ctx, &test_kind, &longer, &own), VC_OK);
+    assert_true(own.struct_size == sizeof own && own.first == 1 && own.second == 2);
+    longer.third = 1;
+    own.first = 9;
+    assert_false(vc_options_take(&test_kind, &longer, &own));
+    assert_int_equal(own.first, 9);
+    assert_int_equal(vc_options_read(ctx, &test_kind, &longer, &own), VC_E_ARGUMENT);
+    expect_says(ctx, "struct vc_test_options sets an option that vcompress ");
+}
+
+/* ---- the public structures ---- */
+
+static enum vc_status use_open(void *options)
+{
+    struct vc_model *opened = NULL;
+    enum vc_status status = vc_model_open(ctx, in_folder("a.npy"), options, &opened);
+
+    assert_int_equal(opened != NULL, status == VC_OK);
+    vc_model_close(opened);
+    return status;
+}
+
+static enum vc_status use_name(void *options)
+{
+    char *name = NULL;
+    enum vc_status status;
+
+    ((struct vc_name_options *)options)->tag = "int8";
+    status = vc_model_output_name(ctx, model, options, &name);
+    assert_int_equal(name != NULL, status == VC_OK);
+    vc_text_free(name);
+    return status;
+}
+
+static enum vc_status use_verify(void *options)
+{
+    struct vc_verification *v = NULL;
+    enum vc_status status = vc_verify(ctx, in_folder("a.npy"), options, &v);
+
+    assert_int_equal(v != NULL, status == VC_OK);
+    assert_false(v != NULL && v->data);
+    vc_verification_free(v);
+    return status;
+}
+
+/* One job per use; a plan that measures and writes nothing. *kept: the one tensor is. */
+static enum vc_status plan(const struct vc_quantize_options *quantize, const struct vc_dequantize_options *back,
+                           const struct vc_write_options *write, bool *kept)
+{
+    struct vc_job *job = NULL;
+    enum vc_status status = vc_job_create(ctx, model, &job);
+
+    if (status == VC_OK && quantize != NULL) {
+        status = vc_job_add_quantize(ctx, job, quantize);
+    }
+    if (status == VC_OK && back != NULL) {
+        status = vc_job_add_dequantize(ctx, job, back);
+    }
+    if (status == VC_OK) {
+        status = vc_job_plan(ctx, job, write);
+    }
+    *kept = status == VC_OK && vc_job_report(job)->totals.n_kept == 1;
+    vc_job_free(job);
+    return status;
+}
+
+static enum vc_status use_write(void *options)
+{
+    bool kept;
+
+    return plan(NULL, NULL, options, &kept);
+}
+
+static enum vc_status use_quantize(void *options)
+{
+    bool kept;
+    enum vc_status status = plan(options, NULL, NULL, &kept);
+
+    assert_int_equal(kept, status == VC_OK);
+    return status;
+}
+
+static enum vc_status use_dequantize(void *options)
+{
+    bool kept;
+
+    return plan(NULL, options, NULL, &kept);
+}
+
+static enum vc_status use_limits(void *options)
+{
+    const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
+    const struct vc_diff both = {.n_rows = 1, .rows = &other};
+    char *text = NULL;
+    enum vc_status status = vc_diff_json(ctx, model, model, difference, options, &text);
+
+    assert_int_equal(text != NULL, status == VC_OK);
+    assert_int_equal(vc_diff_within(options, &other), status == VC_OK);
+    assert_int_equal(vc_diff_beyond(options, &both), status == VC_OK ? 0 : 1);
+    vc_text_free(text);
+    return status;
+}
+
+/* The functions of defaults with one type. */
+#define MAKER(noun)                                     \
+    static void make_##noun(void *options, size_t size) \
+    {                                                   \
+        vc_##noun##_defaults_sized(options, size);      \
+    }
+
+MAKER(open)
+MAKER(name)
+MAKER(verify)
+MAKER(write)
+MAKER(quantize)
+MAKER(dequantize)
+MAKER(diff_limits)
+
+static const struct public_options {
+    const char *name, *maker;
+    size_t size;
+    size_t first_fields; /* the size of a structure that ends after some of today's fields */
+    void (*make)(void *options, size_t size);
+    enum vc_status (*use)(void *options);
+} all[] = {
+    {"vc_open_options", "vc_open_defaults", sizeof(struct vc_open_options), offsetof(struct vc_open_options, key),
+     make_open, use_open},
+    {"vc_name_options", "vc_name_defaults", sizeof(struct vc_name_options), offsetof(struct vc_name_options, input),
+     make_name, use_name},
+    {"vc_verify_options", "vc_verify_defaults", sizeof(struct vc_verify_options),
+     offsetof(struct vc_verify_options, min_sqnr_db), make_verify, use_verify},
+    {"vc_write_options", "vc_write_defaults", sizeof(struct vc_write_options),
+     offsetof(struct vc_write_options, layout), make_write, use_write},
+    {"vc_quantize_options", "vc_quantize_defaults", sizeof(struct vc_quantize_options),
+     offsetof(struct vc_quantize_options, rules), make_quantize, use_quantize},
+    {"vc_dequantize_options", "vc_dequantize_defaults", sizeof(struct vc_dequantize_options),
+     offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
+    {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
+     offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
+};
+#define N_ALL (sizeof all / sizeof all[0])
+
+/* Memory of a structure that is `size` bytes for the program; what lies behind it is not the library's to read. */
+static void *made(const struct public_options *o, size_t size)
+{
+    void *options = malloc(size);
+
+    assert_non_null(options);
+    o->make(options, size);
+    assert_memory_equal(options, &size, sizeof size);
+    return options;
+}
+
+static void test_same_size(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < N_ALL; i++) {
+        void *options = made(&all[i], all[i].size);
+
+        assert_int_equal(all[i].use(options), VC_OK);
+        free(options);
+    }
+}
+
+/* A program that was compiled before the last fields were added. */
+static void test_shorter(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < N_ALL; i++) {
+        void *options = made(&all[i], all[i].first_fields);
+
+        assert_true(all[i].first_fields < all[i].size);
+        assert_int_equal(all[i].use(options), VC_OK);
+        free(options);
+    }
+}
+
+/* A program that was compiled with two more fields. */
+static void test_longer(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < N_ALL; i++) {
+        size_t size = all[i].size + 16;
+        unsigned char *options = made(&all[i], size);
+        char words[128];
+
+        assert_int_equal(all[i].use(options), VC_OK);
+        (void)snprintf(words, sizeof words, "struct %s sets an option that vcompress %s does not know", all[i].name,
+                       vc_version());
+        for (size_t at = all[i].size; at < size; at++) {
+            options[at] = 1;
+            assert_int_equal(all[i].use(options), VC_E_ARGUMENT);
+            expect_says(ctx, words);
+            options[at] = 0;
+        }
+        assert_int_equal(all[i].use(options), VC_OK);
+        free(options);
+    }
+}
+
+/* A program that has filled the structure by itself, or not at all. */
+static void test_not_made(void **unused)
+{
+    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, sizeof(size_t) + 1, 1 << 20, SIZE_MAX - 7, SIZE_MAX};
+
+    (void)unused;
+    for (size_t i = 0; i < N_ALL; i++) {
+        void *options = made(&all[i], all[i].size);
+        char words[128];
+
+        (void)snprintf(words, sizeof words, "struct %s was not made by %s", all[i].name, all[i].maker);
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            memcpy(options, &sizes[k], sizeof sizes[k]);
+            assert_int_equal(all[i].use(options), VC_E_ARGUMENT);
+            expect_says(ctx, words);
+        }
+        free(options);
+    }
+}
+
+/* ---- the layout of today ---- */
+
+/* Fields are never moved: programs have their offsets compiled in. A new field is a new line behind the last of its
+ * structure. */
+#if UINTPTR_MAX == UINT64_MAX && defined(__linux__)
+#define AT(name, field, offset)                                \
+    {                                                          \
+#name "." #field, offsetof(struct name, field), offset \
+    }
+static const struct {
+    const char *field;
+    size_t is, was;
+} layout[] = {
+    AT(vc_open_options, struct_size, 0),
+    AT(vc_open_options, void_as, 8),
+    AT(vc_open_options, key, 16),
+    AT(vc_name_options, struct_size, 0),
+    AT(vc_name_options, tag, 8),
+    AT(vc_name_options, input, 16),
+    AT(vc_name_options, more_tensors, 24),
+    AT(vc_name_options, folder, 25),
+    AT(vc_verify_options, struct_size, 0),
+    AT(vc_verify_options, against, 8),
+    AT(vc_verify_options, data, 16),
+    AT(vc_verify_options, sha256, 17),
+    AT(vc_verify_options, min_sqnr_db, 24),
+    AT(vc_verify_options, void_as, 32),
+    AT(vc_write_options, struct_size, 0),
+    AT(vc_write_options, path, 8),
+    AT(vc_write_options, emit, 16),
+    AT(vc_write_options, n_emit, 24),
+    AT(vc_write_options, force, 32),
+    AT(vc_write_options, deflate, 36),
+    AT(vc_write_options, layout, 40),
+    AT(vc_write_options, max_shard_bytes, 48),
+    AT(vc_write_options, shard, 56),
+    AT(vc_write_options, n_shards, 60),
+    AT(vc_write_options, dry_run, 64),
+    AT(vc_write_options, max_bytes, 72),
+    AT(vc_write_options, min_sqnr_db, 80),
+    AT(vc_quantize_options, struct_size, 0),
+    AT(vc_quantize_options, target, 8),
+    AT(vc_quantize_options, granularity, 12),
+    AT(vc_quantize_options, granularity_given, 16),
+    AT(vc_quantize_options, axis, 20),
+    AT(vc_quantize_options, group_size, 24),
+    AT(vc_quantize_options, asymmetric, 32),
+    AT(vc_quantize_options, nonfinite, 36),
+    AT(vc_quantize_options, overflow, 40),
+    AT(vc_quantize_options, rules, 48),
+    AT(vc_quantize_options, n_rules, 56),
+    AT(vc_quantize_options, min_elems, 64),
+    AT(vc_quantize_options, min_row, 72),
+    AT(vc_quantize_options, requantize, 80),
+    AT(vc_dequantize_options, struct_size, 0),
+    AT(vc_dequantize_options, target, 8),
+    AT(vc_dequantize_options, source_dtype, 12),
+    AT(vc_dequantize_options, casts, 13),
+    AT(vc_dequantize_options, overflow, 16),
+    AT(vc_dequantize_options, rules, 24),
+    AT(vc_dequantize_options, n_rules, 32),
+    AT(vc_diff_limits, struct_size, 0),
+    AT(vc_diff_limits, by_value, 8),
+    AT(vc_diff_limits, tolerance, 16),
+    AT(vc_diff_limits, by_sqnr, 24),
+    AT(vc_diff_limits, min_sqnr_db, 32),
+};
+#endif
+
+static void test_layout(void **unused)
+{
+    (void)unused;
+#ifdef AT
+    for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++) {
+        if (layout[i].is != layout[i].was) {
+            fail_msg("%s lies at %zu, programs have it at %zu", layout[i].field, layout[i].is, layout[i].was);
+        }
+    }
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fill),    cmocka_unit_test(test_read),   cmocka_unit_test(test_same_size),
+        cmocka_unit_test(test_shorter), cmocka_unit_test(test_longer), cmocka_unit_test(test_not_made),
+        cmocka_unit_test(test_layout),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
