@@ -150,8 +150,8 @@ enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, 
     bool numeric;
 
     *row = (struct vc_diff_row){.name = a != NULL ? a->name : b->name,
-                                .dtype_a = a != NULL ? a->dtype : VC_DTYPE_COUNT,
-                                .dtype_b = b != NULL ? b->dtype : VC_DTYPE_COUNT,
+                                .dtype_a = a != NULL ? a->dtype : VC_DTYPE_NONE,
+                                .dtype_b = b != NULL ? b->dtype : VC_DTYPE_NONE,
                                 .n_elems = a != NULL ? a->n_elems : b->n_elems};
     if (a == NULL || b == NULL) {
         row->kind = a != NULL ? VC_DIFF_ONLY_A : VC_DIFF_ONLY_B;

@@ -35,8 +35,8 @@ static void write_row(struct vc_json *json, const struct vc_diff_limits *limits,
     vc_json_string(json, "name", row->name);
     vc_json_string(json, "kind", kinds[row->kind]);
     vc_json_bool(json, "within", vc_diff_within(limits, row));
-    vc_json_string(json, "dtype_a", row->dtype_a == VC_DTYPE_COUNT ? NULL : vc_dtype_name(row->dtype_a));
-    vc_json_string(json, "dtype_b", row->dtype_b == VC_DTYPE_COUNT ? NULL : vc_dtype_name(row->dtype_b));
+    vc_json_string(json, "dtype_a", row->dtype_a == VC_DTYPE_NONE ? NULL : vc_dtype_name(row->dtype_a));
+    vc_json_string(json, "dtype_b", row->dtype_b == VC_DTYPE_NONE ? NULL : vc_dtype_name(row->dtype_b));
     vc_json_uint(json, "elements", row->n_elems);
     write_figures(json, row->numeric, row->max_abs_error, row->sqnr_db);
     vc_json_real(json, "cosine", row->numeric ? row->cosine : (double)NAN);

@@ -76,7 +76,7 @@ static int worst_first(const void *pa, const void *pb)
 
 static const char *type_name(enum vc_dtype dtype)
 {
-    return dtype == VC_DTYPE_COUNT ? "-" : vc_dtype_name(dtype);
+    return dtype == VC_DTYPE_NONE ? "-" : vc_dtype_name(dtype);
 }
 
 static const char *verdict_of(const struct comparison *c, const struct vc_diff_row *row)

@@ -78,7 +78,7 @@ enum vc_dtype vc_dtype_from_name(const char *name)
             return (enum vc_dtype)i;
         }
     }
-    return VC_DTYPE_COUNT;
+    return VC_DTYPE_NONE;
 }
 
 size_t vc_dtype_size(enum vc_dtype dtype)

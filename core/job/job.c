@@ -1,4 +1,5 @@
 /* job.c - a job: passes planned over the headers of a model, the output laid out, then run by the executor. */
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -329,7 +330,9 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;
     job->report.seconds = seconds_now() - start;
-    job->report.device = ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu";
+    (void)snprintf(job->device, sizeof job->device, "%s",
+                   ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu");
+    job->report.device = job->device;
     job->report.peak_pool_bytes = vc_pool_peak(ctx->shared->pool);
     job->report.peak_rss_bytes = peak_rss_bytes();
     if (status != VC_OK && status != VC_E_GATE) {

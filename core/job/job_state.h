@@ -25,6 +25,7 @@ struct vc_job {
     struct vc_report_row *rows;
     size_t *row_item; /* item of each row */
     struct vc_report report;
+    char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };
 
 /* Takes back all that planning made; passes stay. */

@@ -197,8 +197,8 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
     if (json_object_get(e->json, "source_dtype") == NULL) {
         return VC_OK;
     }
-    *out = name == NULL ? VC_DTYPE_COUNT : vc_dtype_from_name(name);
-    return *out != VC_DTYPE_COUNT && vc_dtype_is_float(*out)
+    *out = name == NULL ? VC_DTYPE_NONE : vc_dtype_from_name(name);
+    return *out != VC_DTYPE_NONE && vc_dtype_is_float(*out)
                ? VC_OK
                : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
 }

@@ -34,7 +34,7 @@ static const unsigned char dtypes[] = {
 
 enum vc_dtype vc_gguf_dtype(uint32_t type)
 {
-    return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_COUNT;
+    return type < sizeof dtypes && dtypes[type] != VC_DTYPE_RAW ? (enum vc_dtype)dtypes[type] : VC_DTYPE_NONE;
 }
 
 /* The table is short, and this is asked once per tensor. */
@@ -150,7 +150,7 @@ static enum vc_status take_entry(struct gguf_cursor *cursor, struct entry *entry
     VC_TRY(vc_gguf_take_u32(cursor, &type));
     entry->dtype = vc_gguf_dtype(type);
     VC_TRY(vc_gguf_take_u64(cursor, &entry->offset));
-    if (entry->dtype == VC_DTYPE_COUNT) {
+    if (entry->dtype == VC_DTYPE_NONE) {
         status = vc_fail(cursor->ctx, VC_E_UNSUPPORTED, "%s: its type has number %" PRIu32 ", which is not known",
                          entry->name, type);
         return note(cursor, entry, "dtype", status);

@@ -1,7 +1,10 @@
 /* context.h - what every call shares: the last error, memory, threads, the device, progress and cancelling.
  *
  * A context belongs to one thread at a time. Only vc_ctx_cancel may be called from elsewhere (a signal handler too).
- * Two contexts are independent of each other. */
+ * Two contexts are independent of each other.
+ *
+ * A context outlives everything that was made with it: models, jobs, inspections, verifications, differences and lists
+ * of devices are freed first, since their memory is the context's. Texts for vc_text_free are not. */
 #ifndef VCOMPRESS_CONTEXT_H
 #define VCOMPRESS_CONTEXT_H
 
@@ -36,13 +39,13 @@ VC_API uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
 
 /* Highest CPU level to use: "ref", "base", "avx2", "avx512", "neon" or "all". The output never depends on it. */
 VC_API enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level);
-VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in use */
+VC_API const char *vc_ctx_cpu_level(const struct vc_ctx *ctx); /* the level in use; a static string */
 
 /* "auto", "cpu", "cuda" or "cuda:N". "auto" takes a CUDA device only where that is expected to be faster; today that
  * is never for plain passes, because moving the weights costs more than converting them (docs/performance.md).
  * "cuda" fails with VC_E_DEVICE and the reason at the first use. The output never depends on it. */
 VC_API enum vc_status vc_ctx_set_device(struct vc_ctx *ctx, const char *device);
-VC_API const char *vc_ctx_device(const struct vc_ctx *ctx);
+VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; until it is set again */
 
 struct vc_progress {
     const char *what;     /* "quantize", "verify", ... */
@@ -50,7 +53,8 @@ struct vc_progress {
     uint64_t done, total; /* bytes of source weights */
 };
 
-/* Called from the thread that called into the library, at most some 10 times a second. */
+/* Called from the thread that called into the library, at most some 10 times a second; *progress and its strings are
+ * valid during the call. fn NULL: none, which is the default. */
 VC_API void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress),
                                 void *user);
 
@@ -72,11 +76,11 @@ VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 VC_API void vc_ctx_print_memory(const struct vc_ctx *ctx, FILE *to);
 VC_API uint64_t vc_ctx_peak_bytes(const struct vc_ctx *ctx);
 
-/* "0.1.0" */
+/* "0.1.0"; a static string. */
 VC_API const char *vc_version(void);
 
 /* What this build and this machine have, one part per line: the codecs with their versions, the CPU levels. Loads
- * nothing and starts nothing. */
+ * nothing and starts nothing. A static string. */
 VC_API const char *vc_features(void);
 
 #ifdef __cplusplus

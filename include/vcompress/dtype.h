@@ -16,6 +16,9 @@ extern "C" {
  * VC_DTYPE_VOID is an array of elements whose meaning the file does not tell (NumPy's V1, V2, ...). Both are carried
  * over unchanged and never computed on, and so are the types that the comments below call opaque.
  *
+ * Numbers are stable, and a new type gets the next one, so VC_DTYPE_COUNT grows: it is for arrays of a program's own,
+ * and nothing returns it. VC_DTYPE_NONE is what is returned where there is no type.
+ *
  * Block types store a number of consecutive elements (of a row, in GGUF) in a number of bytes: vc_dtype_block. */
 enum vc_dtype {
     VC_DTYPE_RAW = 0,
@@ -77,13 +80,14 @@ enum vc_dtype {
     VC_DTYPE_NVFP4 = 51,
     VC_DTYPE_Q1_0 = 52,
     VC_DTYPE_Q2_0 = 53,
-    VC_DTYPE_COUNT = 54
+    VC_DTYPE_COUNT,
+    VC_DTYPE_NONE = 255
 };
 
-/* Short name ("f32", "bf16", "i8"); never NULL. */
+/* Short name ("f32", "bf16", "i8"), a static string; "unknown" for what is no type, never NULL. */
 VC_API const char *vc_dtype_name(enum vc_dtype dtype);
 
-/* The type with that name, or VC_DTYPE_COUNT. */
+/* The type with that name, or VC_DTYPE_NONE. */
 VC_API enum vc_dtype vc_dtype_from_name(const char *name);
 
 /* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types. */

@@ -32,8 +32,8 @@ struct vc_inspection {
 };
 
 /* Looks at the headers, and with `stats` at the values, too (vc_model_stats). The result borrows from the model, which
- * must outlive it, and is freed with vc_inspection_free. Errors: as the file or the system has them when values are
- * read; VC_E_NOMEM. */
+ * must outlive it as the context must, and is freed with vc_inspection_free. Errors: as the file or the system has them
+ * when values are read; VC_E_NOMEM. */
 VC_API enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats,
                                  struct vc_inspection **out);
 VC_API void vc_inspection_free(struct vc_inspection *inspection); /* accepts NULL */

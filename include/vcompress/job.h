@@ -16,6 +16,7 @@ extern "C" {
 
 struct vc_job;
 
+/* Numbers are stable. */
 enum vc_deflate {
     VC_DEFLATE_NONE = 0, /* stored members, aligned to 64 bytes: the default, readable in place */
     VC_DEFLATE_ZLIB = 1, /* per tensor the best of three zlib strategies, tried on a sample: the same bytes wherever the
@@ -26,12 +27,13 @@ enum vc_deflate {
 };
 
 /* How quantized weights can lie in an output is called a layout: which loaders understand them. The name of layout
- * number `index`, "plain", of those that some format has a choice of; NULL behind the last. docs/formats.md has the
- * bytes of each. */
+ * number `index`, "plain", of those that some format has a choice of, a static string; NULL behind the last.
+ * docs/formats.md has the bytes of each. */
 VC_API const char *vc_layout_name(size_t index);
 
 #define VC_MAX_OUTPUTS 8
 
+/* Strings and arrays are read during the call of vc_job_plan, and copied. */
 struct vc_write_options {
     size_t struct_size; /* set by vc_write_defaults */
     const char *path;   /* "-": standard output, through an unnamed temporary file; NULL: plan and measure only */
@@ -60,7 +62,7 @@ static inline void vc_write_defaults(struct vc_write_options *options)
     vc_write_defaults_sized(options, sizeof *options);
 }
 
-/* The model and the context must outlive the job. */
+/* The model and the context must outlive the job. The other calls take that context, too. */
 VC_API enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out);
 VC_API void vc_job_free(struct vc_job *job); /* accepts NULL */
 
@@ -68,7 +70,8 @@ VC_API void vc_job_free(struct vc_job *job); /* accepts NULL */
 VC_API enum vc_status vc_job_drop(struct vc_ctx *ctx, struct vc_job *job, enum vc_role role);
 
 /* Decides from the headers what happens to every tensor, how large the output is, and whether memory and disk
- * suffice. Everything that can be refused without reading weights is refused here. */
+ * suffice. Everything that can be refused without reading weights is refused here. options NULL: the defaults, for a
+ * job that is measured only. A job may be planned again until it was run; the report is a new one then. */
 VC_API enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options);
 
 /* Does it. VC_E_GATE: a gate was missed, the report is complete, nothing was written. */
@@ -78,7 +81,9 @@ VC_API enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job);
  * one). Async-signal-safe, for a handler that ends the process at once; vc_ctx_cancel is the gentle way. */
 VC_API void vc_job_remove_temporaries(void);
 
-/* Borrowed; filled by vc_job_plan, completed by vc_job_run. */
+/* Filled by vc_job_plan, completed by vc_job_run. Borrowed: it and all that it points to are valid until the next
+ * vc_job_plan or vc_job_free. Before a plan, and after one that failed for another reason than a gate, all of it is 0.
+ */
 VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
 
 #ifdef __cplusplus

@@ -26,6 +26,7 @@ struct vc_value_stats {
 VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
                                      size_t n);
 
+/* Numbers are stable. */
 enum vc_diff_kind {
     VC_DIFF_SAME = 0,   /* equal values */
     VC_DIFF_VALUES = 1, /* same shape, other values */
@@ -37,7 +38,7 @@ enum vc_diff_kind {
 struct vc_diff_row {
     const char *name;
     enum vc_diff_kind kind;
-    enum vc_dtype dtype_a, dtype_b; /* as stored; VC_DTYPE_COUNT where absent */
+    enum vc_dtype dtype_a, dtype_b; /* as stored; VC_DTYPE_NONE where absent */
     uint64_t n_elems;
     bool identical;                        /* same type, same bytes; false where the values are codes of weights */
     bool numeric;                          /* the figures below are valid */
@@ -53,11 +54,11 @@ struct vc_diff {
 };
 
 /* Compares the weights that two checkpoints stand for, tensor by tensor; quantized tensors are decoded first. The
- * result borrows names from both models, which must outlive it, and is freed with vc_diff_free. VC_E_UNSUPPORTED where
- * a file has tensors that cannot be read: nothing could be said of the whole. */
+ * result borrows names from both models, which must outlive it as the context must, and is freed with vc_diff_free.
+ * VC_E_UNSUPPORTED where a file has tensors that cannot be read: nothing could be said of the whole. */
 VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                      struct vc_diff **out);
-VC_API void vc_diff_free(struct vc_diff *diff);
+VC_API void vc_diff_free(struct vc_diff *diff); /* accepts NULL */
 
 /* How close is close enough. A tensor that is not the same has to hold every measure that is in use. */
 struct vc_diff_limits {

@@ -1,7 +1,8 @@
 /* model.h - a checkpoint: an ordered list of named tensors.
  *
  * Opening reads headers only; values are read on request, by range. Names, shapes and descriptions that these calls
- * return are borrowed from the model and valid until vc_model_close. A model may be read from several threads. */
+ * return are borrowed from the model and valid until vc_model_close. A model may be read from several threads, each
+ * with a context of its own; the one that it was opened with outlives it. The numbers of all enums here are stable. */
 #ifndef VCOMPRESS_MODEL_H
 #define VCOMPRESS_MODEL_H
 
@@ -32,7 +33,7 @@ enum vc_scheme {
 };
 
 /* What a part of a quantized weight is. The codes are the tensor that has the weight's name; the other parts are
- * tensors of their own beside it. Numbers are stable. */
+ * tensors of their own beside it. VC_PART_ROLES is their count, which grows. */
 enum vc_part_role {
     VC_PART_CODES = 0,
     VC_PART_SCALE = 1,        /* value = code * scale */
@@ -110,6 +111,7 @@ struct vc_part {
     uint64_t size_bytes; /* of their values, each storage once */
 };
 
+/* Strings are read during the call of vc_model_open only. */
 struct vc_open_options {
     size_t struct_size;    /* set by vc_open_defaults */
     enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
@@ -139,9 +141,10 @@ VC_API const char *vc_model_format(const struct vc_model *model); /* "npz" */
  * checkpoint that is a folder, or one of several GGUF files. */
 VC_API const char *vc_model_extension(const struct vc_model *model);
 
-/* The format that a name ending in a known extension asks for: "npz"; NULL: none. */
+/* The format that a name ending in a known extension asks for: "npz", a static string; NULL: none. */
 VC_API const char *vc_format_of_name(const char *path);
-/* Extension number `index`, ".npz", of the formats that can be written, the usual one of each; NULL behind the last. */
+/* Extension number `index`, ".npz", of the formats that can be written, the usual one of each, a static string; NULL
+ * behind the last. */
 VC_API const char *vc_format_extension(size_t index);
 
 /* What is at the path is a checkpoint of several files, and what is made from it is a folder unless its name asks for a

@@ -1,4 +1,7 @@
-/* quantize.h - fewer bits per weight, and back. Definitions: docs/numerics.md. */
+/* quantize.h - fewer bits per weight, and back. Definitions: docs/numerics.md.
+ *
+ * A pass belongs to its job from vc_job_add_... on. The options are copied with their rules and globs, so they need not
+ * outlive the call; NULL means the defaults. The numbers of all enums here are stable. */
 #ifndef VCOMPRESS_QUANTIZE_H
 #define VCOMPRESS_QUANTIZE_H
 

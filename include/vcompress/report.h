@@ -2,7 +2,7 @@
  *
  * Rows come in the order of the source; scales and zero points are part of the row of the tensor they belong to. All
  * sizes are bytes. Everything but the figures marked "measured" is known from the headers and is exact in a dry run
- * too. */
+ * too. A report belongs to its job: it and its strings are valid until the next vc_job_plan or vc_job_free. */
 #ifndef VCOMPRESS_REPORT_H
 #define VCOMPRESS_REPORT_H
 
@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* Numbers are stable. */
 enum vc_action {
     VC_ACTION_KEPT = 0,        /* copied bit for bit */
     VC_ACTION_QUANTIZED = 1,   /* to codes and scales */
@@ -128,6 +129,8 @@ struct vc_report {
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
  * NUL-terminated and freed with vc_text_free. */
 VC_API enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **text);
+
+/* Frees a text that the library made. It belongs to the caller alone: it may outlive the context. Accepts NULL. */
 VC_API void vc_text_free(char *text);
 
 /* The document that takes the place of one of `schema` ("vcompress.report/1") after a failure: the name of the status

@@ -21,7 +21,20 @@
  *
  * Rules that hold everywhere: every fallible function takes the context first and returns a vc_status; on failure the
  * sentence is vc_ctx_message(ctx). The library never prints, exits or aborts. Output bytes depend on the input and the
- * options alone: not on threads, CPU, device or memory limit. examples/ has complete programs. */
+ * options alone: not on threads, CPU, device or memory limit. examples/ has complete programs.
+ *
+ * Every structure of options begins with struct_size and is filled by its function of defaults before anything in it is
+ * set. Later versions add options at its end. A program works with them as it was compiled: options that it does not
+ * know have their defaults. A library that is older than the program refuses options that it does not know
+ * (VC_E_ARGUMENT). The functions ..._defaults are inline; a program in another language calls ..._defaults_sized with
+ * the size that it has of the structure.
+ *
+ * What outlives what: a context outlives everything that is made with it, a model the jobs, inspections and differences
+ * that are made of it. Everything that a call returns as const belongs to the object that was asked, and is valid until
+ * that is freed, where the header does not say less. What a call is given is not needed after it, but for contexts,
+ * models, and the functions that a context is given with what they use.
+ *
+ * Numbers of enums are stable: a program may store them. Later versions add values. */
 #ifndef VCOMPRESS_VCOMPRESS_H
 #define VCOMPRESS_VCOMPRESS_H
 

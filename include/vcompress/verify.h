@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* Numbers are stable. */
 enum vc_severity {
     VC_SEVERITY_ERROR = 0,  /* readers refuse the file, read something else than was meant, or it is not what it should
                                be */
@@ -44,6 +45,7 @@ struct vc_verify_dtype {
     uint64_t size_bytes; /* of their values; tied ones once */
 };
 
+/* Strings are read during the call of vc_verify only. */
 struct vc_verify_options {
     size_t struct_size;    /* set by vc_verify_defaults */
     const char *against;   /* the checkpoint that this one was made from; NULL: none. Reads the values of both */
@@ -89,7 +91,8 @@ struct vc_verification {
 /* Checks the file at `path`. What is found is no failure: VC_OK, and the caller looks at n_errors. That holds for a
  * damaged file, too: the damage is a finding, and what can still be read is looked at. Failures: a file that is no
  * checkpoint (VC_E_FORMAT) or of a kind that cannot be read (VC_E_UNSUPPORTED), a source that cannot be opened, and as
- * the system says it (VC_E_IO, VC_E_NOMEM). options may be NULL: headers only. Freed with vc_verification_free. */
+ * the system says it (VC_E_IO, VC_E_NOMEM). options may be NULL: headers only. Freed with vc_verification_free,
+ * before the context. */
 VC_API enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
                                 struct vc_verification **out);
 VC_API void vc_verification_free(struct vc_verification *verification); /* accepts NULL */

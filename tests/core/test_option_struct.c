@@ -1,5 +1,6 @@
-/* test_option_struct.c - structures of options between a program and a library of another version: every public one as an
- * older, shorter program lays it out, as a newer, longer one does, and not made by its function of defaults at all. */
+/* test_option_struct.c - structures of options between a program and a library of another version: every public one as
+ * an older, shorter program lays it out, as a newer, longer one does, and not made by its function of defaults at all.
+ */
 #include "support.h"
 
 #include <stdlib.h>
@@ -404,12 +405,34 @@ static void test_layout(void **unused)
 #endif
 }
 
+/* Numbers that programs may have stored: a value that is put before others would move the last. */
+static void test_numbers(void **unused)
+{
+    (void)unused;
+    assert_int_equal(VC_DTYPE_F32, 13);
+    assert_int_equal(VC_DTYPE_Q2_0, 53);
+    assert_int_equal(VC_PART_MASK, 9);
+    assert_int_equal(VC_SCHEME_INT8, 1);
+    assert_int_equal(VC_GRANULARITY_GROUP, 2);
+    assert_int_equal(VC_ROLE_OTHER, 2);
+    assert_int_equal(VC_TARGET_F32, 3);
+    assert_int_equal(VC_NONFINITE_ZERO, 2);
+    assert_int_equal(VC_OVERFLOW_SATURATE, 2);
+    assert_int_equal(VC_DEFLATE_AUTO, 3);
+    assert_int_equal(VC_ACTION_TIED, 5);
+    assert_int_equal(VC_DIFF_ONLY_B, 4);
+    assert_int_equal(VC_SEVERITY_WARNING, 1);
+    assert_int_equal(VC_E_GATE, 9);
+    assert_int_equal(vc_dtype_from_name("f33"), VC_DTYPE_NONE);
+    assert_string_equal(vc_dtype_name(VC_DTYPE_NONE), "unknown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill),    cmocka_unit_test(test_read),   cmocka_unit_test(test_same_size),
-        cmocka_unit_test(test_shorter), cmocka_unit_test(test_longer), cmocka_unit_test(test_not_made),
-        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_fill),    cmocka_unit_test(test_read),    cmocka_unit_test(test_same_size),
+        cmocka_unit_test(test_shorter), cmocka_unit_test(test_longer),  cmocka_unit_test(test_not_made),
+        cmocka_unit_test(test_layout),  cmocka_unit_test(test_numbers),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
