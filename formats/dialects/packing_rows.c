@@ -136,7 +136,7 @@ static void unpack_bits(const struct vc_packed *p, const unsigned char *from, un
                         unsigned char *to)
 {
     unsigned mask = (1u << p->bits) - 1;
-    unsigned waiting = *from++ >> first;
+    unsigned waiting = (unsigned)*from++ >> first;
     unsigned n_waiting = 8 - first;
     size_t i;
 
