@@ -107,6 +107,19 @@ static void test_standard_input(void **unused)
     assert_null(text);
 }
 
+static void test_no_tag(void **unused)
+{
+    struct vc_name_options options = support_name(NULL);
+    struct vc_model model = {.ctx = ctx, .format = &vc_format_npz};
+    char *text = NULL;
+
+    (void)unused;
+    options.input = "m.npz";
+    assert_int_equal(vc_model_output_name(ctx, &model, &options, &text), VC_E_ARGUMENT);
+    assert_null(text);
+    assert_string_equal(vc_ctx_message(ctx), "a name needs a tag");
+}
+
 static void test_divided(void **unused)
 {
     (void)unused;
@@ -122,7 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),          cmocka_unit_test(test_folders), cmocka_unit_test(test_input),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_divided), cmocka_unit_test(test_no_tag),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
