@@ -219,7 +219,9 @@ struct vc_step *vc_item_add_step(struct vc_ctx *ctx, struct vc_item *item, const
 /* item->desc becomes what the last step makes. */
 void vc_item_replan(struct vc_item *item);
 
-/* The step makes a part: it joins step->out.parts. `shape` lives in the arena. */
+/* The step makes a part: it joins step->out.parts, behind those that this step makes already and before those of
+ * earlier steps, which is how tensors follow each other in a file when every pass writes one. `shape` lives in the
+ * arena. */
 enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, enum vc_part_role role,
                                 enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape);
 

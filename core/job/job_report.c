@@ -60,6 +60,17 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
     add_block_scales(t->dtype, t->n_elems, row);
 }
 
+static uint64_t parts_bytes(const struct vc_desc *desc)
+{
+    uint64_t bytes = 0;
+    size_t k;
+
+    for (k = 0; k < desc->n_parts; k++) {
+        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
+    }
+    return bytes;
+}
+
 static void fill_changed(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
 {
     const struct vc_step *last = item->steps[item->n_steps - 1];
@@ -71,28 +82,19 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
     row->reason = "";
     row->n_dims_after = item->desc.n_dims;
     row->shape_after = item->desc.shape;
-    for (k = 0; k < item->desc.n_parts; k++) {
-        row->scale_bytes += vc_dtype_bytes(item->desc.parts[k].dtype, item->desc.parts[k].n_elems);
+    for (k = 0; k < item->desc.n_parts; k++) { /* a mask is no scale */
+        row->scale_bytes += item->desc.parts[k].role != VC_PART_MASK
+                                ? vc_dtype_bytes(item->desc.parts[k].dtype, item->desc.parts[k].n_elems)
+                                : 0;
     }
-    row->n_scales = item->desc.n_parts != 0 ? item->desc.parts[0].n_elems : 0;
-    row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + row->scale_bytes;
+    row->n_scales = item->desc.quant != NULL && item->desc.n_parts != 0 ? item->desc.parts[0].n_elems : 0;
+    row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + parts_bytes(&item->desc);
     add_block_scales(item->desc.dtype, item->desc.n_elems, row);
     /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
     row->dequantized_bytes =
         item->desc.quant != NULL                  ? vc_dtype_bytes(item->desc.quant->source_dtype, item->desc.n_elems)
         : vc_dtype_is_quantized(item->desc.dtype) ? vc_dtype_bytes(weight_dtype(t), item->desc.n_elems)
                                                   : row->bytes_after;
-}
-
-static uint64_t parts_bytes(const struct vc_desc *desc)
-{
-    uint64_t bytes = 0;
-    size_t k;
-
-    for (k = 0; k < desc->n_parts; k++) {
-        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
-    }
-    return bytes;
 }
 
 /* One entry for each pass that changed the tensor: what it had become when the pass was through. */
