@@ -7,6 +7,7 @@
 
 #include <vcompress/measure.h>
 
+#include "onnx_jobs.h"
 #include "support.h"
 #include "tasks.h"
 #include "zip_builder.h"
@@ -14,7 +15,18 @@
 #define MAX_PASSES 3
 
 /* A pass of a chain in a word. */
-enum pass { F16, BF16, INT8, ASYM, GROUP, TENSOR, AXIS1, BACK, BACK_F16, END };
+enum pass {
+    PASS_F16,
+    PASS_BF16,
+    PASS_INT8,
+    PASS_ASYM,
+    PASS_GROUP,
+    PASS_TENSOR,
+    PASS_AXIS1,
+    PASS_BACK,
+    PASS_BACK_F16,
+    PASS_END
+};
 
 static const char *const pass_names[] = {"f16",         "bf16",        "int8", "int8 asymmetric", "int8 group:7",
                                          "int8 tensor", "int8 axis 1", "f32",  "back to f16"};
@@ -26,34 +38,35 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum pass
 
     q.requantize = true;
     switch (pass) {
-    case F16:
+    case PASS_F16:
         q.target = VC_TARGET_F16;
         q.overflow = VC_OVERFLOW_SATURATE;
         break;
-    case BF16:
+    case PASS_BF16:
         q.target = VC_TARGET_BF16;
         break;
-    case ASYM:
+    case PASS_ASYM:
         q.asymmetric = true;
         break;
-    case GROUP:
+    case PASS_GROUP:
         q.granularity = VC_GRANULARITY_GROUP;
         q.group_size = 7;
         break;
-    case TENSOR:
+    case PASS_TENSOR:
         q.granularity = VC_GRANULARITY_TENSOR;
         break;
-    case AXIS1:
+    case PASS_AXIS1:
         q.axis = 1;
         break;
-    case BACK_F16:
+    case PASS_BACK_F16:
         d.target = VC_TARGET_F16;
         d.overflow = VC_OVERFLOW_SATURATE;
         break;
     default:
         break;
     }
-    return pass == BACK || pass == BACK_F16 ? vc_job_add_dequantize(ctx, job, &d) : vc_job_add_quantize(ctx, job, &q);
+    return pass == PASS_BACK || pass == PASS_BACK_F16 ? vc_job_add_dequantize(ctx, job, &d)
+                                                      : vc_job_add_quantize(ctx, job, &q);
 }
 
 /* ---- running ---- */
@@ -79,7 +92,7 @@ static struct outcome run(struct vc_ctx *ctx, const char *from, const char *to, 
 
     write.path = to == NULL ? NULL : in_folder(to);
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    for (i = 0; passes[i] != END; i++) {
+    for (i = 0; passes[i] != PASS_END; i++) {
         assert_int_equal(add_pass(ctx, job, passes[i]), VC_OK);
     }
     outcome.status = vc_job_plan(ctx, job, &write);
@@ -178,7 +191,7 @@ static const char *label(const enum pass *passes, const char *extension)
     size_t n = 0;
     size_t i;
 
-    for (i = 0; passes[i] != END; i++) {
+    for (i = 0; passes[i] != PASS_END; i++) {
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i == 0 ? "" : " + ", pass_names[passes[i]]);
     }
     (void)snprintf(text + n, sizeof text - n, " to %s", extension);
@@ -222,8 +235,8 @@ static void expect_chain(const char *from, const char *extension, const enum pas
     size_t n = 0;
 
     (void)snprintf(names[0], sizeof names[0], "%s", from);
-    for (; passes[n] != END; n++) {
-        const enum pass one[2] = {passes[n], END};
+    for (; passes[n] != PASS_END; n++) {
+        const enum pass one[2] = {passes[n], PASS_END};
         struct outcome step;
 
         (void)snprintf(names[1], sizeof names[1], "step%zu.%s", n, extension);
@@ -245,12 +258,25 @@ static void expect_chain(const char *from, const char *extension, const enum pas
 
 static void chains_equal_files(void **state)
 {
-    static const enum pass chains[][MAX_PASSES + 1] = {
-        {F16, INT8, END},       {BF16, GROUP, END},      {F16, BF16, END},       {INT8, BACK, END},
-        {INT8, BACK_F16, END},  {INT8, ASYM, END},       {ASYM, TENSOR, END},    {AXIS1, GROUP, END},
-        {GROUP, BACK, END},     {TENSOR, BACK, END},     {INT8, F16, END},       {F16, INT8, BACK, END},
-        {INT8, BACK, F16, END}, {F16, ASYM, GROUP, END}, {BF16, F16, INT8, END}, {AXIS1, BACK_F16, TENSOR, END},
-        {BACK, INT8, END},      {F16, F16, END},         {INT8, BACK, INT8, END}};
+    static const enum pass chains[][MAX_PASSES + 1] = {{PASS_F16, PASS_INT8, PASS_END},
+                                                       {PASS_BF16, PASS_GROUP, PASS_END},
+                                                       {PASS_F16, PASS_BF16, PASS_END},
+                                                       {PASS_INT8, PASS_BACK, PASS_END},
+                                                       {PASS_INT8, PASS_BACK_F16, PASS_END},
+                                                       {PASS_INT8, PASS_ASYM, PASS_END},
+                                                       {PASS_ASYM, PASS_TENSOR, PASS_END},
+                                                       {PASS_AXIS1, PASS_GROUP, PASS_END},
+                                                       {PASS_GROUP, PASS_BACK, PASS_END},
+                                                       {PASS_TENSOR, PASS_BACK, PASS_END},
+                                                       {PASS_INT8, PASS_F16, PASS_END},
+                                                       {PASS_F16, PASS_INT8, PASS_BACK, PASS_END},
+                                                       {PASS_INT8, PASS_BACK, PASS_F16, PASS_END},
+                                                       {PASS_F16, PASS_ASYM, PASS_GROUP, PASS_END},
+                                                       {PASS_BF16, PASS_F16, PASS_INT8, PASS_END},
+                                                       {PASS_AXIS1, PASS_BACK_F16, PASS_TENSOR, PASS_END},
+                                                       {PASS_BACK, PASS_INT8, PASS_END},
+                                                       {PASS_F16, PASS_F16, PASS_END},
+                                                       {PASS_INT8, PASS_BACK, PASS_INT8, PASS_END}};
     static const char *const extensions[] = {"npz", "safetensors", "pt"};
     size_t i;
     size_t k;
@@ -265,13 +291,15 @@ static void chains_equal_files(void **state)
 
 static void chains_equal_gguf_files(void **state)
 {
-    static const enum pass chains[][MAX_PASSES + 1] = {
-        {F16, INT8, END}, {INT8, BACK, END}, {BF16, INT8, BACK_F16, END}, {INT8, BACK, INT8, END}};
+    static const enum pass chains[][MAX_PASSES + 1] = {{PASS_F16, PASS_INT8, PASS_END},
+                                                       {PASS_INT8, PASS_BACK, PASS_END},
+                                                       {PASS_BF16, PASS_INT8, PASS_BACK_F16, PASS_END},
+                                                       {PASS_INT8, PASS_BACK, PASS_INT8, PASS_END}};
     size_t i;
 
     struct vc_ctx *ctx = test_ctx();
-    const enum pass to_blocks[] = {INT8, END};
-    const enum pass back[] = {BACK, END};
+    const enum pass to_blocks[] = {PASS_INT8, PASS_END};
+    const enum pass back[] = {PASS_BACK, PASS_END};
 
     (void)state;
     /* A file that once had blocks keeps the key general.quantization_version: so the source has it from the start. */
@@ -283,13 +311,30 @@ static void chains_equal_gguf_files(void **state)
     }
 }
 
+static void chains_equal_onnx_files(void **state)
+{
+    static const enum pass chains[][MAX_PASSES + 1] = {
+        {PASS_INT8, PASS_BACK, PASS_END}, {PASS_F16, PASS_BACK, PASS_END},
+        {PASS_F16, PASS_INT8, PASS_END},  {PASS_INT8, PASS_F16, PASS_END},
+        {PASS_INT8, PASS_ASYM, PASS_END}, {PASS_TENSOR, PASS_BACK, PASS_ASYM, PASS_END}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof chains / sizeof chains[0]; i++) {
+        struct onnx_builder g = small_graph(8, 21);
+
+        (void)save_own("in.onnx", onnx_finish(&g));
+        expect_chain("in.onnx", "onnx", chains[i]);
+    }
+}
+
 /* ---- what else a plan can be ---- */
 
-static const enum pass two[] = {F16, INT8, END};
+static const enum pass two[] = {PASS_F16, PASS_INT8, PASS_END};
 
 static void the_gate_is_judged_by_the_whole_chain(void **state)
 {
-    static const enum pass coarse_then_fine[] = {TENSOR, F16, END};
+    static const enum pass coarse_then_fine[] = {PASS_TENSOR, PASS_F16, PASS_END};
     struct vc_ctx *ctx = test_ctx();
     struct vc_write_options write = support_replace(NULL, VC_DEFLATE_NONE);
     struct outcome free_run = run(ctx, "in.npz", "gate.npz", coarse_then_fine, NULL);
@@ -332,8 +377,8 @@ static void a_refused_plan_can_be_made_again(void **state)
     (void)state;
     (void)save_text("again.npz", "something");
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(add_pass(ctx, job, F16), VC_OK);
-    assert_int_equal(add_pass(ctx, job, INT8), VC_OK);
+    assert_int_equal(add_pass(ctx, job, PASS_F16), VC_OK);
+    assert_int_equal(add_pass(ctx, job, PASS_INT8), VC_OK);
     for (i = 0; i < 3; i++) {
         assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_ARGUMENT);
         expect_says(ctx, "exists already");
@@ -367,7 +412,7 @@ static void cancelling_ends_one_call(void **state)
 
 static void threads_and_memory_change_nothing(void **state)
 {
-    static const enum pass three[] = {F16, GROUP, BACK, END};
+    static const enum pass three[] = {PASS_F16, PASS_GROUP, PASS_BACK, PASS_END};
     struct vc_write_options deflated = support_replace(NULL, VC_DEFLATE_ZLIB);
     unsigned threads;
 
@@ -410,9 +455,9 @@ static void every_allocation_may_fail(void **state)
         remove_path("faults.npz");
         assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
         assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-        assert_int_equal(add_pass(ctx, job, F16), VC_OK);
-        assert_int_equal(add_pass(ctx, job, AXIS1), VC_OK);
-        assert_int_equal(add_pass(ctx, job, BACK), VC_OK);
+        assert_int_equal(add_pass(ctx, job, PASS_F16), VC_OK);
+        assert_int_equal(add_pass(ctx, job, PASS_AXIS1), VC_OK);
+        assert_int_equal(add_pass(ctx, job, PASS_BACK), VC_OK);
         vc_pool_fail_at(ctx->shared->pool, n, 0);
         status = vc_job_plan(ctx, job, &write);
         if (status == VC_OK) {
@@ -447,7 +492,7 @@ static void keeping_is_not_undoing(void **state)
     keep.rules = &rule;
     keep.n_rules = 1;
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(add_pass(ctx, job, F16), VC_OK);
+    assert_int_equal(add_pass(ctx, job, PASS_F16), VC_OK);
     assert_int_equal(vc_job_add_quantize(ctx, job, &keep), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_job_report(job)->rows[0].action, VC_ACTION_CAST);
@@ -523,7 +568,7 @@ static void many_scales_to_two_outputs(void **state)
     write.n_emit = 1;
     model = must_open(ctx, "wide.npz");
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(add_pass(ctx, job, AXIS1), VC_OK);
+    assert_int_equal(add_pass(ctx, job, PASS_AXIS1), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_job_run(ctx, job), VC_OK);
     vc_job_free(job);
@@ -537,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_equal_files),
         cmocka_unit_test(chains_equal_gguf_files),
+        cmocka_unit_test(chains_equal_onnx_files),
         cmocka_unit_test(the_gate_is_judged_by_the_whole_chain),
         cmocka_unit_test(a_dry_run_says_the_sizes),
         cmocka_unit_test(a_refused_plan_can_be_made_again),
