@@ -1,5 +1,5 @@
 /* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
- * int8_clean.c (NaN and Inf), int8_layout.c (what loaders take). The row of the table is vc_scheme_int8. */
+ * int8_clean.c (NaN and Inf). The row of the table is vc_scheme_int8. */
 #ifndef VC_QUANTIZE_INT8_H
 #define VC_QUANTIZE_INT8_H
 

@@ -61,7 +61,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
 {
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = &item->desc;
-    bool per_channel = o->target == VC_TARGET_INT8 && o->granularity == VC_GRANULARITY_CHANNEL;
+    bool per_channel = q->scheme->codes && o->granularity == VC_GRANULARITY_CHANNEL;
     int axis = vc_int8_axis(o, item);
 
     *kept = true;
@@ -277,10 +277,14 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
-    if ((unsigned)o->target > VC_TARGET_BF16) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "quantize makes int8, f16 or bf16");
+    const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
+    char names[256];
+
+    if (row == NULL) {
+        vc_scheme_list(names, sizeof names);
+        return vc_fail(ctx, VC_E_ARGUMENT, "quantize makes %s", names);
     }
-    if (o->granularity == VC_GRANULARITY_GROUP && o->target == VC_TARGET_INT8) {
+    if (o->granularity == VC_GRANULARITY_GROUP && row->codes) {
         if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
                            (unsigned long long)o->group_size);
@@ -293,7 +297,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->axis == VC_AXIS_OUTPUT) {
         return VC_OK;
     }
-    if (o->granularity == VC_GRANULARITY_TENSOR && o->target == VC_TARGET_INT8 && o->axis != 0) {
+    if (o->granularity == VC_GRANULARITY_TENSOR && row->codes && o->axis != 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "one scale per tensor needs no axis; axis %d goes with channels only",
                        o->axis);
     }
@@ -328,16 +332,15 @@ static const char *decimal(struct vc_ctx *ctx, struct quantize *q, long long val
 
 static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 {
-    static const char *const targets[] = {"int8", "f16", "bf16"};
-    static const char *const flags[] = {"--int8", "--fp16", "--bf16"};
     static const char *const nonfinites[] = {"error", "keep", "zero"};
     static const char *const overflows[] = {"error", "inf", "sat"};
     const struct vc_quantize_options *o = &q->options;
+    const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
     size_t i;
 
-    add_entry(q, "scheme", targets[o->target]);
-    if (o->target == VC_TARGET_INT8) {
+    add_entry(q, "scheme", row->name);
+    if (row->codes) {
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
@@ -348,12 +351,11 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
     add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
     add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
-    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s", flags[o->target]);
+    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s", row->flag);
     q->full_command =
-        o->target != VC_TARGET_INT8
-            ? q->short_command
-            : vc_arena_printf(ctx, &q->arena, "quantize --int8 --granularity %s%s",
-                              granularity != NULL ? granularity : "", o->asymmetric ? " --asymmetric" : "");
+        !row->codes ? q->short_command
+                    : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s", row->flag,
+                                      granularity != NULL ? granularity : "", o->asymmetric ? " --asymmetric" : "");
     q->pass.command = q->full_command;
     for (i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {

@@ -1,7 +1,39 @@
 /* schemes.c - see schemes.h. */
 #include "quantize/schemes.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const struct vc_scheme_row *const rows[] = {&vc_scheme_int8, &vc_scheme_q8_0, &vc_scheme_f16, &vc_scheme_bf16};
+static const size_t n_rows = sizeof rows / sizeof rows[0];
+
+const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target)
+{
+    size_t i = 0;
+
+    while (i < n_rows && rows[i]->target != target) {
+        i++;
+    }
+    return i < n_rows ? rows[i] : NULL;
+}
+
+void vc_scheme_list(char *text, size_t n_bytes)
+{
+    size_t last = 0; /* row that ends the list: the last that is the first one of its target */
+    size_t i;
+
+    for (i = 0; i < n_rows; i++) {
+        last = vc_scheme_of_target(rows[i]->target) == rows[i] ? i : last;
+    }
+    text[0] = '\0';
+    for (i = 0; i <= last; i++) {
+        if (vc_scheme_of_target(rows[i]->target) == rows[i]) {
+            size_t at = strlen(text);
+
+            (void)snprintf(text + at, n_bytes - at, "%s%s", i == 0 ? "" : i == last ? " or " : ", ", rows[i]->name);
+        }
+    }
+}
 
 struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options)
 {
@@ -28,18 +60,21 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
                                       .included = included};
 }
 
-/* Of several rows for one target (int8 as codes, or as Q8_0 blocks) the one whose codes the dialect stores. */
+/* Of several rows for one target (int8 as codes, or as Q8_0 blocks) the one whose codes the dialect stores. The first
+ * one has the codes that are usual. */
 const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *options,
                                              const struct vc_dialect *dialect)
 {
+    const struct vc_scheme_row *usual = vc_scheme_of_target(options->target);
     size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (i = 0; usual != NULL && i < n_rows; i++) {
         const struct vc_scheme_row *row = rows[i];
         const struct vc_dialect_request request = vc_scheme_request(row, options);
 
         if (row->target == options->target &&
-            (!row->codes || vc_dialect_part_type(dialect, &request, NULL, VC_PART_CODES, VC_DTYPE_I8) == row->result)) {
+            (!row->codes ||
+             vc_dialect_part_type(dialect, &request, NULL, VC_PART_CODES, usual->result) == row->result)) {
             return row;
         }
     }

@@ -22,7 +22,14 @@ struct vc_scheme_row {
                           enum vc_dtype weights);
 };
 
-/* The row for these options in an output of that dialect; NULL: `quantize` makes no such thing. */
+/* The first row for that target: what is true of all of them (name, flag, codes). NULL: `quantize` makes no such
+ * thing. */
+const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target);
+
+/* The names of all targets, "int8, f16 or bf16". */
+void vc_scheme_list(char *text, size_t n_bytes);
+
+/* The row for these options in an output of that dialect; NULL: none makes the codes that the dialect stores. */
 const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *options,
                                              const struct vc_dialect *dialect);
 
