@@ -68,13 +68,15 @@ enum vc_status vc_job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index
                             size_t n_bytes)
 {
     enum vc_status status;
+    size_t root;
 
     vc_call_begin(ctx);
     if (job->sink == NULL || index >= job->plan.n_items) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "the job is not planned, or has no tensor %zu", index);
         return vc_call_end(ctx, status);
     }
-    status = apply(ctx, &job->plan.items[index], role, dst, n_bytes);
+    root = vc_job_root(job, index)->source; /* steps are planned for the first of several names */
+    status = apply(ctx, &job->plan.items[root], role, dst, n_bytes);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", job->model->tensors[index].name);
     }

@@ -84,8 +84,8 @@ static void settle_parts(struct vc_job *job)
 
         if (owner != VC_NO_TENSOR) {
             items[i].merged = vc_job_root(job, owner)->n_steps != 0 || !needed || items[i].elsewhere;
-        } else if (root != &items[i] && root->n_steps != 0) {
-            items[i].desc = root->desc;
+        } else if (root != &items[i]) { /* again the source's, where a look made the pass take its steps back */
+            items[i].desc = root->n_steps != 0 ? root->desc : items[i].first;
         }
     }
     for (i = 0; i < job->model->n_tensors; i++) { /* the first name of a scale may go where the second one stays */

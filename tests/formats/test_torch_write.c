@@ -5,6 +5,10 @@
 
 #include <unistd.h>
 
+#include "core/job/job_apply.h"
+#include "support_options.h"
+#include "zip_builder.h"
+
 /* What the tests here ask for, in one line. */
 struct how {
     bool int8, drop_optimizer, drop_other;
@@ -271,13 +275,86 @@ static void test_allocations(void **state)
     vc_ctx_free(ctx);
 }
 
+/* The training checkpoint with NaN as the first element of "w", and so of "tied". */
+static void save_training_nan(const char *name)
+{
+    struct bytes pickle = training_pickle();
+    struct zip_builder z = {0};
+    size_t i;
+
+    zip_add(&z, "archive/data.pkl", pickle.p, pickle.n, NULL);
+    for (i = 0; i < 4; i++) {
+        struct bytes data = {NULL, 0, 0};
+        char member[40];
+
+        (void)snprintf(member, sizeof member, "archive/data/%zu", i);
+        if (i == 0) {
+            bytes_u32(&data, 0x7fc00000u);
+        }
+        bytes_fill(&data, 0, training_sizes[i] - data.n);
+        zip_add_bytes(&z, member, data, NULL);
+    }
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    (void)save(name, &z.out);
+    zip_release(&z);
+    bytes_release(&pickle);
+}
+
+/* A weight with two names that the look leaves as it is: both names keep the type of the source. */
+static void test_tied_is_kept(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_int8();
+    struct vc_model *model;
+
+    (void)state;
+    save_training_nan("t.pt");
+    task.quantize.nonfinite = VC_NONFINITE_KEEP;
+    must_run(ctx, "t.pt", "q.pt", task);
+    model = open_saved(ctx, "q.pt", NULL);
+    expect_tensor(model, "w", VC_DTYPE_F32, VC_ROLE_WEIGHT);
+    expect_tensor(model, "tied", VC_DTYPE_F32, VC_ROLE_WEIGHT);
+    vc_model_close(model);
+    remove_path("t.pt");
+    remove_path("q.pt");
+    vc_ctx_free(ctx);
+}
+
+/* The steps of a weight with two names are planned for the first one; both names give what they make. */
+static void test_apply_tied(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_write_options write = support_write(in_folder("q.pt"));
+    struct vc_quantize_options quantize = support_quantize();
+    struct vc_model *model;
+    struct vc_job *job;
+    int8_t codes[2][512];
+
+    (void)state;
+    save_training("t.pt");
+    write.dry_run = true;
+    quantize.nonfinite = VC_NONFINITE_ZERO;
+    assert_int_equal(vc_model_open(ctx, in_folder("t.pt"), NULL, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_apply(ctx, job, vc_model_find(model, "w"), VC_PART_CODES, codes[0], 512), VC_OK);
+    assert_int_equal(vc_job_apply(ctx, job, vc_model_find(model, "tied"), VC_PART_CODES, codes[1], 512), VC_OK);
+    assert_memory_equal(codes[0], codes[1], 512);
+    vc_job_free(job);
+    vc_model_close(model);
+    remove_path("t.pt");
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_drop),
         cmocka_unit_test(test_key_is_kept),   cmocka_unit_test(test_key_in_list),
         cmocka_unit_test(test_other_formats), cmocka_unit_test(test_refused_tensors),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations),   cmocka_unit_test(test_tied_is_kept),
+        cmocka_unit_test(test_apply_tied),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
