@@ -52,7 +52,7 @@ static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, con
 static enum vc_status copy_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit,
                                 struct vc_edit *to)
 {
-    static const struct vc_edit nothing = {.before = UINT64_MAX};
+    const struct vc_edit nothing = {.before = edit->before};
     uint64_t *dropped;
 
     *to = *edit;

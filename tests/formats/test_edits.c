@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/checked.h"
+#include "core/chain/pass.h"
 #include "core/model/edit.h"
 #include "formats/huggingface/hf_rewrite.h"
 #include "formats/io/json_member.h"
@@ -471,6 +472,41 @@ static void test_allocations(void **state)
     vc_ctx_free(ctx);
 }
 
+/* ---- edits of several passes ---- */
+
+/* Edits of two passes join in the source's numbers; a list of layers that cannot be is refused, whatever its numbers.
+ */
+static void test_joined(void **state)
+{
+    static const uint64_t first[] = {1, 3};
+    static const uint64_t second[] = {0, 2}; /* of what is left, 0 2 4 5: the source's 0 and 4 */
+    static const uint64_t joined[] = {0, 1, 3, 4};
+    static const uint64_t twice[] = {1, 1};
+    static const uint64_t beyond[] = {2, 1ULL << 60};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_arena arena = {0};
+    struct vc_plan plan = {.arena = &arena};
+    struct vc_edit edit = {.key = VC_EDIT_LAYERS, .before = 6, .after = 4, .n_dropped = 2, .dropped = twice};
+
+    (void)state;
+    assert_int_equal(vc_plan_edit(ctx, &plan, &edit), VC_E_INTERNAL);
+    edit.dropped = beyond;
+    assert_int_equal(vc_plan_edit(ctx, &plan, &edit), VC_E_INTERNAL);
+    assert_int_equal(plan.n_edits, 0);
+    edit.dropped = first;
+    assert_int_equal(vc_plan_edit(ctx, &plan, &edit), VC_OK);
+    assert_int_equal(vc_plan_edit(ctx, &plan, &edit), VC_E_INTERNAL); /* there are 4 by now, not 6 */
+    edit = (struct vc_edit){.key = VC_EDIT_LAYERS, .before = 4, .after = 2, .n_dropped = 2, .dropped = second};
+    assert_int_equal(vc_plan_edit(ctx, &plan, &edit), VC_OK);
+    assert_int_equal(plan.n_edits, 1);
+    assert_int_equal(plan.edits[0].before, 6);
+    assert_int_equal(plan.edits[0].after, 2);
+    assert_int_equal(plan.edits[0].n_dropped, 4);
+    assert_memory_equal(plan.edits[0].dropped, joined, sizeof joined);
+    vc_arena_release(ctx, &arena);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,7 +515,7 @@ int main(void)
         cmocka_unit_test(test_config_refused),  cmocka_unit_test(test_gguf_keys),
         cmocka_unit_test(test_gguf_layers),     cmocka_unit_test(test_gguf_arrays),
         cmocka_unit_test(test_gguf_refused),    cmocka_unit_test(test_onnx),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations),     cmocka_unit_test(test_joined),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
