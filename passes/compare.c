@@ -38,6 +38,17 @@ static struct vc_item end_of(struct vc_compare *c, const struct vc_item *item, c
     return end;
 }
 
+/* Parts that a step makes come tile by tile, and only those of the chain's end reach vc_compare_tile. */
+static bool needs_made_parts(const struct vc_desc *desc)
+{
+    size_t i = 0;
+
+    while (i < desc->n_parts && desc->parts[i].maker == NULL) {
+        i++;
+    }
+    return i < desc->n_parts;
+}
+
 enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from, struct vc_compare **out)
 {
     const struct vc_desc *first = vc_item_desc(item, from);
@@ -45,7 +56,7 @@ enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item,
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (!vc_decode_can(first) || !vc_decode_can(&item->desc)) {
+    if (!vc_decode_can(first) || !vc_decode_can(&item->desc) || needs_made_parts(first)) {
         return VC_OK; /* no values to compare */
     }
     c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);

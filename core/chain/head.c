@@ -161,8 +161,9 @@ static enum vc_status regroup(struct vc_ctx *ctx, struct vc_head *head, size_t l
     return VC_OK;
 }
 
-/* Brings tile `index` of what enters the level's last step. */
-static enum vc_status load_tile(struct vc_ctx *ctx, struct vc_head *head, size_t level, uint64_t index)
+/* Brings tile `index` of what enters the level's last step: reads it, or has the level below make it, and applies the
+ * steps in between. */
+static enum vc_status make_tile(struct vc_ctx *ctx, struct vc_head *head, size_t level, uint64_t index)
 {
     struct vc_head_level *l = &head->levels[level];
     struct vc_tile_in in = {.data = level == 0 ? l->buffers.in : l->input};
@@ -177,12 +178,28 @@ static enum vc_status load_tile(struct vc_ctx *ctx, struct vc_head *head, size_t
         VC_TRY(regroup(ctx, head, level - 1, &l->tile, l->input));
     }
     VC_TRY(vc_steps_apply(ctx, head->item, l->first, l->step, &l->tile, &in, &l->buffers, &result));
-    if (level == 0 && head->see != NULL && index >= head->n_seen) {
-        head->see(head->user, head->item, l->first, l->step, &l->tile, &l->buffers);
-        head->n_seen = index + 1;
+    if (level == 0 && index == head->n_seen) {
+        head->n_seen++;
+        if (head->see != NULL) {
+            head->see(head->user, head->item, l->first, l->step, &l->tile, &l->buffers);
+        }
     }
     l->data = result.data;
     l->next = index + 1;
+out:
+    return status;
+}
+
+/* The same. Tiles of the source that are passed over on the way go through their steps, too: whether a value is
+ * refused, and the figures, must not depend on which elements the step that regroups asks for. */
+static enum vc_status load_tile(struct vc_ctx *ctx, struct vc_head *head, size_t level, uint64_t index)
+{
+    enum vc_status status = VC_OK;
+
+    while (level == 0 && head->n_seen < index) {
+        VC_TRY(make_tile(ctx, head, level, head->n_seen));
+    }
+    VC_TRY(make_tile(ctx, head, level, index));
 out:
     return status;
 }
@@ -235,7 +252,7 @@ enum vc_status vc_head_finish(struct vc_ctx *ctx, struct vc_head *head)
     }
     l = &head->levels[0];
     if (l->n_tiles != 0 && head->next_source != l->n_tiles) {
-        VC_TRY(load_tile(ctx, head, 0, l->n_tiles - 1)); /* what was not asked for is read all the same */
+        VC_TRY(load_tile(ctx, head, 0, l->n_tiles - 1)); /* the tiles that no step asked for */
     }
     VC_TRY(vc_walk_finish(ctx, &head->walk));
 out:
