@@ -1,9 +1,9 @@
-/* fetch.c - see fetch.h. */
+/* fetch.c - see fetch.h. Tiles come from a walk over the source or, after a change of shape, from a head. */
 #include "core/chain/fetch.h"
 
 #include <string.h>
 
-/* Stands before the first tile of step k's input. */
+/* Goes to the first tile of step k's input; k == n_steps: of the result. */
 static enum vc_status rewind_fetch(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k)
 {
     struct vc_item *item = fetch->item;
@@ -22,7 +22,7 @@ out:
     return status;
 }
 
-/* The next tile of step k's input. */
+/* Makes the next tile of step k's input: reads it, then applies the steps before k. */
 static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k, struct vc_tile *tile,
                                 struct vc_tile_result *result)
 {
@@ -65,6 +65,7 @@ out:
     return status;
 }
 
+/* Shows step k all tiles of its input, before its first apply. */
 static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t k)
 {
     struct vc_item *item = fetch->item;

@@ -1,5 +1,6 @@
-/* fetch.h - the tiles of one item, in order, through its steps, on the calling thread: for reading one tensor, and for
- * walking two models side by side. Jobs use the executor. */
+/* fetch.h - reads one item tile by tile, in order, through all of its steps, on the calling thread. For callers that
+ * want the tiles themselves: vc_tensor_read_f32, vc_job_apply, statistics, and `diff`, which walks two models side by
+ * side. Jobs use the executor, which does many tiles at once and hands them to a sink. */
 #ifndef VC_CORE_FETCH_H
 #define VC_CORE_FETCH_H
 
@@ -13,21 +14,25 @@ struct vc_fetch {
     uint64_t n_rows, row_len, n_tiles, next; /* of the result */
     bool begun;
 
-    /* Sees the bytes of every tile of the source, in order, before its steps; not of a chain that changes the shape.
-     * Set after vc_fetch_open; NULL: nobody does. */
+    /* Gets the bytes of every tile of the source, in order, before its steps (`diff` and `verify` compare or hash
+     * them). Not called for a chain that changes the shape. The caller sets it after vc_fetch_open; NULL: not called.
+     */
     void (*see)(void *user, const void *data, size_t n_bytes);
     void *user;
 };
 
-/* Begins the steps, runs their scans, and stands before tile 0. `buffers` has room for the item. */
+/* Begins the steps and runs their scans, for each of which the tensor is read once; then goes to tile 0. `buffers` has
+ * room for the item (vc_room_add) and stays the caller's. vc_fetch_close also after a failure. */
 enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
                              struct vc_fetch *fetch);
-/* The next tile; false in *more when there is none. result->data is valid until the next call. */
+/* The next tile of the result. *more is false, and nothing else is set, after the last one: the call that says so also
+ * verifies the end of the source. result->data is valid until the next call. VC_E_CANCELLED when the call is cancelled.
+ */
 enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct vc_tile *tile,
                              struct vc_tile_result *result, bool *more);
-/* After vc_fetch_next: the view of part number `part` of the result. */
+/* After vc_fetch_next: the view of part number `part` of the result, as far as that tile made it. */
 struct vc_part_view vc_fetch_view(const struct vc_fetch *fetch, size_t part);
-/* Also after a failure. */
+/* Ends the steps and closes the source. Nothing happens to a fetch that is zeros. */
 void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch);
 
 #endif

@@ -1,4 +1,4 @@
-/* head.c - see head.h. */
+/* head.c - see head.h. vc_step_read is how a step that regroups pulls its input, and with it the levels below. */
 #include "core/chain/head.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* item.c - what passes do to items while they plan: steps, parts, reasons. See pass.h. */
+/* item.c - what passes do to an item (a tensor and its way through the job) while they plan: adding and taking back
+ * steps, parts, reasons. Nothing is read or computed here. See pass.h. */
 #include <stdio.h>
 #include <string.h>
 

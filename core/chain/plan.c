@@ -1,5 +1,5 @@
-/* plan.c - what passes do to the plan of a whole job: which tensors are theirs, edits of the configuration. See pass.h.
- */
+/* plan.c - what a pass asks of the plan of a whole job, or adds to it: the tensors that it may work on, and edits of
+ * the model's configuration. See pass.h; the items are made in core/job/job_plan.c. */
 #include <string.h>
 
 #include "core/chain/pass.h"
@@ -13,6 +13,7 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
     return left_alone ? NULL : item;
 }
 
+/* The number is in the list, which rises. */
 static bool holds(const uint64_t *sorted, size_t n, uint64_t number)
 {
     size_t i = 0;
@@ -23,8 +24,9 @@ static bool holds(const uint64_t *sorted, size_t n, uint64_t number)
     return i < n && sorted[i] == number;
 }
 
-/* The layers that are gone after both edits, in the source's numbers: those of the first, and those of the second,
- * whose numbers count what the first one left. */
+/* The layers that are gone after both edits, in the source's numbers. Those of the second edit count what the first one
+ * left: of 6 layers the first edit drops 1 and 3, which leaves 0 2 4 5; then "0 and 2" means 0 and 4 of the source.
+ * Fails where a list names a layer twice, does not rise, or names one that there is not. */
 static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *first,
                                    const struct vc_edit *second, uint64_t **out)
 {
@@ -49,6 +51,7 @@ static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, con
                : vc_fail(ctx, VC_E_INTERNAL, "layers that the model does not have are dropped");
 }
 
+/* The first edit of its key: the list of layers is checked and copied to the arena. */
 static enum vc_status copy_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit,
                                 struct vc_edit *to)
 {

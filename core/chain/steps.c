@@ -1,4 +1,4 @@
-/* steps.c - see steps.h. */
+/* steps.c - see steps.h. The buffers of a worker are one allocation, which vc_buffers_alloc divides. */
 #include "core/chain/steps.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void add_steps(struct vc_room *room, struct vc_item *item)
         sums += step->lossy ? tile_chunks(&step->out) : 0;
         room->out = max_size(room->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         room->n_in_views = max_size(room->n_in_views, step->in.n_parts);
-        if (step->regroups) { /* its result is the input of what follows */
+        if (step->regroups) { /* the head writes its result to where the steps after it find their input */
             room->in = max_size(room->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         }
     }

@@ -1,8 +1,10 @@
-/* steps.h - one tile through steps that keep its shape, and the buffers that takes.
+/* steps.h - runs one tile through the steps of an item that keep its shape, and plans the buffers that this takes. The
+ * executor and vc_fetch call it for every tile, each with buffers of its own, so several threads may run tiles of one
+ * item at the same time. The results of the steps alternate between two buffers:
  *
  *     in (type of the first step's input) -> out[0] -> out[1] -> out[0] -> ... result
  *
- * Steps that change the shape (step->regroups) are not for this file: head.h runs them. */
+ * It reads no file and writes none. Steps that change the shape (step->regroups) are run by head.h. */
 #ifndef VC_CORE_STEPS_H
 #define VC_CORE_STEPS_H
 
@@ -10,17 +12,20 @@
 
 #define VC_COPY_BYTES ((size_t)1 << 20) /* pieces in which kept tensors are copied */
 
-/* What each buffer needs for the largest tile of every item added: bytes, then numbers of records. */
+/* How large each buffer of a worker has to be for the largest tile of all items that were added: `in`, `out` (of which
+ * there are two), `scratch` and `sums` in bytes, the others in records. Starts as zeros. */
 struct vc_room {
     size_t in, out, scratch, sums;
     size_t n_views, n_in_views, n_figures;
 };
 
-/* Adds an item; also numbers the parts that its steps make, so it comes before the item runs. */
+/* Adds what the item needs. Also sets first_view of its steps, so every item has to be added before it runs, and not
+ * while another thread runs it. */
 void vc_room_add(struct vc_room *room, struct vc_item *item);
+/* The bytes that vc_buffers_alloc takes for such a room. */
 size_t vc_room_total(const struct vc_room *room);
 
-/* Figures of one step for one tile. */
+/* Figures of one step for one tile. `stats` counts only where the step is lossy (`measured`). */
 struct vc_figures {
     bool measured;
     struct vc_tile_stats stats;
@@ -38,34 +43,40 @@ struct vc_buffers {
     struct vc_figures *figures;    /* by step */
 };
 
+/* One set of buffers, for one thread at a time. release also takes a set that was never allocated, if it is zeros. */
 enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_room *room, struct vc_buffers *buffers);
 void vc_buffers_release(struct vc_ctx *ctx, struct vc_buffers *buffers);
 
 /* What the steps made of a tile. */
 struct vc_tile_result {
-    const void *data; /* of the last step; the input without steps */
+    const void *data; /* what the last step made, in buffers->out; in->data where no step was applied */
 };
 
-/* Applies steps from..to-1 of the item; none of them regroups. in->parts are views of item->first.parts, or NULL where
- * all of them are tensors of the source. Figures of the steps are in buffers->figures, parts in buffers->views. */
+/* Applies steps from..to-1 of the item, none of which regroups, to the tile at in->data, which has the type of the
+ * first step's input. in->parts are views of item->first.parts, or NULL where all of these are tensors of the source.
+ * The result, the figures of the steps (buffers->figures) and the parts that they made (buffers->views) are valid until
+ * the buffers are used again. Failures of a step get the tensor's name in front. */
 enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t from, size_t to,
                               const struct vc_tile *tile, const struct vc_tile_in *in, struct vc_buffers *buffers,
                               struct vc_tile_result *result);
 
-/* After vc_steps_apply: the view of part number `part` of desc, which is the input of step `to` or the end. */
+/* After vc_steps_apply: the view of part number `part` of desc, where desc is what the last applied step made. Its data
+ * is NULL where the part is a tensor of the source (vc_part_load reads that). */
 struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_desc *desc, size_t part,
                                   const struct vc_tile_in *in, const struct vc_buffers *buffers);
 
-/* The scratch of step k: no other step of the item uses it. */
+/* The scratch of step k. No other step of the item uses it, so a part may lie there until the tile is done. */
 void *vc_steps_scratch(const struct vc_item *item, size_t k, const struct vc_buffers *buffers);
 
 /* The descriptor of step k's input; of k == n_steps: of the result. */
 const struct vc_desc *vc_item_desc(const struct vc_item *item, size_t k);
 
-/* The bytes of the first n elements of a descriptor's values. */
+/* The bytes of the first n_elems elements of desc, one of the item's. Tensors of the source may have types of which
+ * only the reader knows the size, so item->first is asked another way. */
 uint64_t vc_desc_bytes(const struct vc_item *item, const struct vc_desc *desc, uint64_t n_elems);
 
-/* begin of the first n_steps steps (undone when one fails), end of those that have begun. */
+/* Calls begin of the first n_steps steps; when one fails, end of all that have begun, and the failure is returned with
+ * the tensor's name. vc_steps_end calls end of those that have begun, and may be called again. One thread. */
 enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_steps);
 void vc_steps_end(struct vc_ctx *ctx, struct vc_item *item);
 

@@ -126,7 +126,7 @@ const struct vc_report *vc_job_report(const struct vc_job *job)
 
 /* ---- planning ---- */
 
-/* What cannot be read would be lost without a word. */
+/* Refuses a source with tensors that cannot be read, unless their role is dropped: the output would lack them. */
 static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job)
 {
     size_t i;

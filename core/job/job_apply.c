@@ -1,4 +1,4 @@
-/* job_apply.c - see job_apply.h. */
+/* job_apply.c - one tensor through its steps by vc_fetch, into the caller's memory. See job_apply.h. */
 #include "core/job/job_apply.h"
 
 #include <string.h>

@@ -1,14 +1,16 @@
-/* job_apply.h - the passes of a job on one tensor, from memory to memory: for programs that need what a weight becomes
- * while they use it (fake quantization, masks). The job is planned with no output; its model may lie in memory
- * (core/model/memory_model.h), and what is there may change between two calls. */
+/* job_apply.h - applies the passes of a planned job to one tensor and gives the result in memory: for programs that
+ * need what a weight becomes while they use it (fake quantization, masks). Nothing is written and nothing is reported.
+ * The job is usually planned without an output, on a model in memory (core/model/memory_model.h) whose values may
+ * change between two calls; looks at the data are not repeated then. */
 #ifndef VC_CORE_JOB_APPLY_H
 #define VC_CORE_JOB_APPLY_H
 
 #include <vcompress/job.h>
 
-/* What the passes make of tensor `index`: its values or codes (VC_PART_CODES), or one of its parts. Of a tensor that no
- * pass changes, the values as they are. dst has room for exactly that many bytes; VC_E_ARGUMENT otherwise, and for a
- * part that there is not. */
+/* Writes what the passes make of tensor `index` to dst: its values or codes (VC_PART_CODES), or one of the parts that
+ * they make. A tensor that no pass changes is given as it is; a second name gives what the first one does. n_bytes has
+ * to be the size of the result: VC_E_ARGUMENT otherwise, for a part that there is not, and for a job that is not
+ * planned or was run. One thread per job. */
 enum vc_status vc_job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index, enum vc_part_role role, void *dst,
                             size_t n_bytes);
 

@@ -1,4 +1,6 @@
-/* job_plan.c - what happens to every tensor: passes one after the other, each with its looks at the data. */
+/* job_plan.c - decides what happens to every tensor: makes an item for each, lets the passes plan one after the other,
+ * each with its looks at the data, and settles what follows for parts and second names. Output tensors and files come
+ * after this (job_outs.c, job_outputs.c). Nothing but looks reads weights. */
 #include "core/base/checked.h"
 #include "core/chain/compare.h"
 #include "core/job/job_state.h"
@@ -35,7 +37,8 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
     return vc_item_list_parts(ctx, item);
 }
 
-/* A worker of several (options.n_shards) leaves what lies in the others' files to them. */
+/* Where several processes share a checkpoint (options.n_shards), this one works on the tensors that lie in its own
+ * files. The items of the others are planned and not written. */
 static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
@@ -68,9 +71,11 @@ static bool is_part(const struct vc_quant *quant, size_t tensor)
     return i < quant->n_parts;
 }
 
-/* The parts of a quantized tensor are not written where its steps make new ones, and second names take the shape of the
- * first. What only the bytes of the source's format need beside a tensor (its shape, say) stays behind where the output
- * has another format. */
+/* What follows from the steps planned so far; called again whenever these may have changed.
+ * - The source's parts of a quantized tensor are not written (merged) where steps make new ones of them. Nor are
+ * tensors beside it that are no parts (its shape, say) where the output has another format: only the source's needs
+ * them.
+ * - Second names look like the first one's result. */
 static void settle_parts(struct vc_job *job)
 {
     struct vc_item *items = job->plan.items;
@@ -84,11 +89,11 @@ static void settle_parts(struct vc_job *job)
 
         if (owner != VC_NO_TENSOR) {
             items[i].merged = vc_job_root(job, owner)->n_steps != 0 || !needed || items[i].elsewhere;
-        } else if (root != &items[i]) { /* again the source's, where a look made the pass take its steps back */
+        } else if (root != &items[i]) { /* and as the source has them where a pass took its steps back */
             items[i].desc = root->n_steps != 0 ? root->desc : items[i].first;
         }
     }
-    for (i = 0; i < job->model->n_tensors; i++) { /* the first name of a scale may go where the second one stays */
+    for (i = 0; i < job->model->n_tensors; i++) { /* a scale whose first name is merged is written under the second */
         items[i].tied = items[i].tied && !items[items[i].alias_of].merged;
     }
 }
@@ -109,7 +114,8 @@ static bool wants_look(const struct vc_plan *plan)
     return false;
 }
 
-/* Of an item that another worker looks at, `look` stays: nobody here knows what would be decided. */
+/* The looks of the pass are done. Items of other processes keep `look`: what the data would decide is not known here,
+ * and the outputs are told so (elsewhere_unsure). */
 static void clear_looks(struct vc_item *item)
 {
     size_t k;
@@ -154,7 +160,7 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
         return status;
     }
     memcpy(message, ctx->message, sizeof message);
-    for (k = 0; k < item->n_steps; k++) { /* which one refused is not known: the first that has a sentence did */
+    for (k = 0; k < item->n_steps; k++) { /* which step refused is not known: each is asked, in order */
         struct vc_step *step = item->steps[k];
 
         if (step->ops->look == NULL || step->ops->explain == NULL) {
@@ -176,7 +182,8 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
 
 /* ---- passes ---- */
 
-/* Second names follow the first; parts follow their tensor. */
+/* Lets the pass plan one item. Second names and parts are left alone: settle_parts makes them follow the first name and
+ * their tensor. */
 static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass, size_t i)
 {
     const struct vc_tensor *t = &job->model->tensors[i];
@@ -193,8 +200,8 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
     return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }
 
-/* Items that another worker writes are planned, too: the sink is told what becomes of them (a folder's index and
- * config.json describe all of it). */
+/* One pass over all items. Those that another process writes are planned, too: a folder's index and config.json
+ * describe the whole checkpoint, so the sink is told what becomes of them. */
 static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
 {
     enum vc_status status = VC_OK;
@@ -217,7 +224,9 @@ out:
 
 /* ---- the error of a chain ---- */
 
-/* What is lossy before a change of shape cannot be compared with the source any more. */
+/* Decides what tells the error of the item's chain: its one lossy step (total_step), a comparison of both ends where
+ * there are several, or nothing where a step is lossy before a change of shape, since the source's elements and the
+ * result's are not the same any more. */
 static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
 {
     size_t from = item->n_steps;
@@ -228,7 +237,7 @@ static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
         from--;
     }
     for (k = 0; k < item->n_steps; k++) {
-        bool told = k >= from || !item->steps[k]->lossy;
+        bool told = k >= from || !item->steps[k]->lossy; /* `from`: the first step after the last change of shape */
 
         n_lossy += item->steps[k]->lossy;
         item->total_step = !told ? SIZE_MAX : item->steps[k]->lossy ? k : item->total_step;
@@ -243,7 +252,7 @@ static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
     return vc_compare_create(ctx, item, from, &item->compare);
 }
 
-/* A gate on errors is no gate where the error of a tensor cannot be told. */
+/* Refuses a gate on errors where the error of a tensor cannot be told: it would pass whatever the error is. */
 static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
 {
     bool lossy = false;

@@ -1,5 +1,8 @@
 /* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_outs.c (output
- * tensors), job_outputs.c (files) and job_report.c (rows). */
+ * tensors), job_outputs.c (files), job_report.c (rows) and job_apply.c (one tensor in memory).
+ *
+ * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
+ * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
 #ifndef VC_CORE_JOB_STATE_H
 #define VC_CORE_JOB_STATE_H
 
@@ -21,7 +24,7 @@ struct vc_job {
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     struct vc_out_list outs;
     struct vc_out_tensor *out_tensors;
-    size_t *first_out; /* per item */
+    size_t *first_out; /* per item: its main tensor in out_tensors; its parts follow */
     struct vc_report_row *rows;
     size_t *row_item; /* item of each row */
     struct vc_report report;

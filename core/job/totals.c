@@ -1,4 +1,4 @@
-/* totals.c - see totals.h. */
+/* totals.c - adds up the rows of a report. See totals.h. */
 #include "core/job/totals.h"
 
 #include <math.h>

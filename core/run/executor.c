@@ -1,4 +1,5 @@
-/* executor.c - see executor.h. This file hands out tickets and waits; what is done with a tile is in ticket.c. */
+/* executor.c - see executor.h. Plans order and memory of a run, hands out tickets, keeps the failure that counts. What
+ * is done with a tile is in ticket.c. */
 #include "core/run/executor.h"
 
 #include <stdlib.h>
@@ -120,9 +121,9 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
     uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + (exec->sink != NULL ? exec->sink->memory_bytes : 0);
     uint64_t fit;
 
-    /* 64 KiB: rounding of blocks, the item's own bookkeeping. */
+    /* 64 KiB for what is not counted one by one: blocks are rounded up, and a worker's item has a record. */
     each += rs.stream_bytes + rs.state_bytes + ((uint64_t)64 << 10);
-    fixed += rs.state_bytes;
+    fixed += rs.state_bytes; /* one item more than workers may be in work: the next begins while one ends */
     if (fixed + each > limit) {
         return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
                        (unsigned long long)(fixed + each), vc_option(ctx, "max_memory"), (unsigned long long)limit);
@@ -144,7 +145,8 @@ static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *i
            (rs->exec->sink == NULL && item->n_steps == 0);
 }
 
-/* Under the mutex. Makes the record of an item at its first ticket. False: no more work. */
+/* Fills in the next ticket; the caller has the mutex. Makes the record of an item at its first ticket; where there is
+ * no memory for it, the ticket carries the failure in its status. False: no more work. */
 static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_ticket *ticket)
 {
     while (!rs->stop && rs->cursor < rs->exec->n_items) {
@@ -184,6 +186,8 @@ static bool next_ticket(struct vc_run_state *rs, struct vc_ctx *ctx, struct vc_t
     return false;
 }
 
+/* A ticket ended with a failure; the caller has the mutex. Keeps the failure of the earliest ticket, and stops the run.
+ * VC_E_CANCELLED of a run that stops already is a ticket that gave up, and no failure of its own. */
 static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const struct vc_ticket *ticket,
                            enum vc_status status)
 {
@@ -213,6 +217,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* At most ten times a second, by worker 0. */
 static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t item)
 {
     struct vc_progress progress = {.what = rs->exec->what, .total = rs->total_bytes};
@@ -231,6 +236,7 @@ static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t 
     ctx->shared->progress(ctx->shared->progress_user, &progress);
 }
 
+/* One worker: takes tickets until there are none. */
 static void worker_main(void *user, unsigned number)
 {
     struct vc_run_state *rs = user;

@@ -1,8 +1,10 @@
-/* executor.h - moves the tiles of a plan through its steps: the one engine under every job and measurement.
+/* executor.h - moves the tiles of a plan through its steps on several threads: the one engine under every job and
+ * measurement. It opens no file and knows no format or scheme; it calls the model's reader, the steps and the sink.
  *
- * Tickets (a tile of a phase of an item) are handed out in order to the workers. A ticket that needs an earlier phase
- * of its item, or its turn at a sequential source or an ordered sink, waits for it; that cannot lock up, because
- * everything it waits for was handed out before. Of several failures the one with the lowest ticket is reported. */
+ * Tickets (a tile of a phase of an item) are handed out to the workers in a fixed order. A ticket that needs an earlier
+ * phase of its item, or its turn at a sequential source or an ordered sink, waits for it. Waiting cannot deadlock:
+ * everything that a ticket waits for was handed out before it. Of several failures the one with the lowest ticket is
+ * reported, so that the sentence does not depend on timing. */
 #ifndef VC_CORE_EXECUTOR_H
 #define VC_CORE_EXECUTOR_H
 
@@ -24,6 +26,7 @@ struct vc_item_result {
     struct vc_error *steps; /* the caller's, item->n_steps of them; NULL: not asked for */
 };
 
+/* What is to be run; all of it is the caller's and outlives the call. */
 struct vc_exec {
     struct vc_item *items;
     size_t n_items;
@@ -31,22 +34,28 @@ struct vc_exec {
     struct vc_sink *sink;           /* NULL: the results are only measured */
     const size_t *first_out;        /* with a sink: per item its main output tensor */
     const struct vc_out_tensor *outs;
-    bool look;        /* the first step of each item that has `look` set sees its input; nothing is applied after it */
+    bool look;        /* a round of looks: of each item, the first step with `look` set sees its input; no step from it
+                         on is applied, nothing is written */
     const char *what; /* for progress */
 
     unsigned threads_used; /* set by vc_exec_run */
     size_t failed_item;    /* the one whose tile was refused; VC_NO_TENSOR otherwise */
 };
 
-/* The number of workers that fit under the memory limit; VC_E_NOMEM when not even one does. */
+/* The number of workers whose buffers fit under the memory limit beside what is in use now; VC_E_NOMEM, with the bytes
+ * that are needed, when not even one does. For the report of a plan; vc_exec_run asks by itself. */
 enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigned *n_workers);
+/* Runs all items that are not idle (merged, dropped, tied) and returns when all threads have ended. VC_E_CANCELLED when
+ * the call is cancelled. After a failure outputs are incomplete, and no step is between begin and end. */
 enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec);
 
-/* Calls fn for every index below n, each by one of several threads, in order of `order` (NULL: ascending), until all
- * are done or one fails: for work that is one piece per tensor. Every worker has n_buffers (1 or 2) sets of buffers of
- * `room`. */
+/* Work on one index, by one of several threads; `buffers` points to the thread's own sets. */
 typedef enum vc_status vc_each_fn(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers);
 
+/* Calls fn once for every index below n, on several threads, starting them in the order of `order` (NULL: ascending),
+ * until all are done or one fails; of several failures the one that comes first in that order is returned. For work
+ * that is one piece per tensor (statistics, diff, verify). Every thread has n_buffers (1 or 2) sets of buffers of
+ * `room`. */
 enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
                             unsigned n_buffers, vc_each_fn *fn, void *user);
 

@@ -1,10 +1,11 @@
-/* null_sink.h - the output of a job that writes nothing, of a model that no format stands behind (memory_model.h): what
- * it makes is asked for tensor by tensor, with vc_job_apply. */
+/* null_sink.h - a sink that stores nothing: the output of a job on a model in memory (memory_model.h) to which no path
+ * was given. Callers ask for the results tensor by tensor, with vc_job_apply. */
 #ifndef VC_CORE_NULL_SINK_H
 #define VC_CORE_NULL_SINK_H
 
 #include "core/run/sink.h"
 
+/* A sink that takes every dtype, in any order, and needs no memory. Freed with its ops->free, as every sink. */
 enum vc_status vc_null_sink_create(struct vc_ctx *ctx, struct vc_sink **out);
 bool vc_sink_is_null(const struct vc_sink *sink);
 

@@ -1,4 +1,4 @@
-/* sink.c - see sink.h. */
+/* sink.c - the operations that a sink may lack. See sink.h. */
 #include "core/run/sink.h"
 
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes)

@@ -1,14 +1,14 @@
 /* sink.h - the writing side of a format.
  *
  * Calls in this order: layout (once; sizes from headers) -> begin (opens a temporary file) -> pack + emit for every
- * piece of every output tensor -> finish (directory, fsync; nothing visible yet) -> commit (rename), or abort at any
- * point after create. free ends it.
+ * piece of every output tensor -> finish (directory, fsync; nothing visible yet) -> commit (rename). free ends it, at
+ * any point after create, and removes what was not committed.
  *
- * pack is the part that may run on many threads at once (checksum, compression); emit stores the result. A sink that
- * stores the bytes as they come has none. An `ordered`
- * sink (compressed output) gets emit calls one at a time, in the order of the job's tiles; within an output tensor the
- * pieces then come front to back, while pieces of the item's companions (scales) come between them. Other sinks take
- * emit calls from any thread in any order. Every byte of every output tensor is given exactly once. */
+ * pack (checksum, compression) may run on many threads at once; a sink that stores the bytes as they come has none.
+ * emit stores the result. An `ordered` sink (compressed output) gets emit calls one at a time, in the order of the
+ * job's tiles; within an output tensor the pieces then come front to back, while pieces of the item's parts (scales)
+ * come between them. Other sinks take emit calls from any thread in any order. Every byte of every output tensor is
+ * given exactly once. All other calls come from one thread. */
 #ifndef VC_CORE_SINK_H
 #define VC_CORE_SINK_H
 
@@ -18,6 +18,7 @@
 #include "core/model/edit.h"
 #include "core/model/source.h"
 
+/* A tensor of the output. */
 struct vc_out_tensor {
     const char *name; /* borrowed until the sink is freed */
     enum vc_dtype dtype;
@@ -27,7 +28,7 @@ struct vc_out_tensor {
     enum vc_form form;          /* RAW: the bytes of source tensor `source`, header included */
     bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
     size_t source;              /* source tensor it comes from */
-    size_t item;                /* outputs of one item are neighbours: its main tensor, then its companions */
+    size_t item;                /* outputs of one item are neighbours: its main tensor, then its parts */
     enum vc_part_role role;     /* CODES: a main tensor, quantized or not; else a part of the main tensor before it */
     bool alias;                 /* another name of an output before it: no bytes come ... */
     size_t alias_of;            /* ... that one */
@@ -35,14 +36,15 @@ struct vc_out_tensor {
     enum vc_dtype source_dtype; /* what it was in the source */
 };
 
+/* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */
 struct vc_out_list {
     size_t n;
     const struct vc_out_tensor *tensors;
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
     const bool *drop; /* by role: what is not wanted in the output */
-    /* What other workers write (--shard), in the order of the source and without companions; quant has no parts
-     * here. Not sure where weights would have to be read to know it. */
+    /* What other workers write (--shard), in the order of the source and without parts; quant has no parts
+     * here. elsewhere_unsure: weights would have to be read to know it for sure. */
     size_t n_elsewhere;
     const struct vc_out_tensor *elsewhere;
     bool elsewhere_unsure;
@@ -50,6 +52,7 @@ struct vc_out_list {
     const struct vc_edit *edits;
 };
 
+/* A piece of an output tensor between pack and emit. */
 struct vc_packet {
     size_t out;       /* output tensor */
     uint64_t offset;  /* of the piece in it, uncompressed */
@@ -78,7 +81,7 @@ struct vc_sink_ops {
     /* Wakes whoever waits inside pack; called when another worker failed. NULL: nobody ever waits. */
     void (*interrupt)(struct vc_sink *sink);
     void (*free)(struct vc_ctx *ctx, struct vc_sink *sink); /* removes what was not committed */
-    /* False when the format cannot hold that dtype (the executor then refuses, naming the tensor). */
+    /* False when the format cannot hold that dtype: the plan of the job then refuses, naming the tensor. */
     bool (*can_hold)(const struct vc_sink *sink, enum vc_dtype dtype);
 };
 
@@ -101,7 +104,7 @@ struct vc_sink {
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out);
 
-/* The operations that a sink may lack. */
+/* Calls of the operations that a sink may lack; without them: 0 bytes, the piece as it is, nothing. */
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);
 
 /* Packs the piece of an output tensor; packet has its buffer already. */

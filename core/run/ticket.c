@@ -1,4 +1,5 @@
-/* ticket.c - what a worker does with a ticket: reads a tile, runs its steps, hands the results to the sink. */
+/* ticket.c - what a worker does with a ticket: reads a tile, runs its steps, hands the results to the sink. Which
+ * ticket comes next and what becomes of failures is in executor.c. The rules for shared data are in ticket.h. */
 #include "core/run/ticket.h"
 
 #include <string.h>
@@ -131,7 +132,8 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     return VC_OK;
 }
 
-/* The first ticket of an item: begins its steps, then lets the others in. */
+/* The first ticket of an item begins its steps, then lets the others of the item run, which wait_for_phase holds. When
+ * begin fails they are let go by the failure: their sequence numbers are higher. */
 static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -196,7 +198,7 @@ static enum vc_status wait_for_phase(struct vc_worker *worker, const struct vc_t
 
 /* ---- reading ---- */
 
-/* Waits until every tile before this one was read from what only one worker at a time can read. */
+/* Waits until every tile before this one was read, for streams and heads: only one worker at a time can read these. */
 static enum vc_status wait_for_turn(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -212,6 +214,7 @@ static enum vc_status wait_for_turn(struct vc_worker *worker, const struct vc_ti
     return turn ? VC_OK : give_up(worker);
 }
 
+/* Lets the next tile read; the last one of a phase makes it the first tile of the next phase. */
 static void pass_turn(struct vc_worker *worker, const struct vc_ticket *ticket, bool last)
 {
     struct vc_run_state *rs = worker->rs;
@@ -272,8 +275,9 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
 
 /* ---- writing ---- */
 
-/* Waits for this ticket's turn at an ordered sink. An earlier ticket that gave up inside pack, woken by the failure of
- * a later one, never emits; so this one gives up, too. */
+/* Waits for this ticket's turn at an ordered sink. It gives up when an earlier ticket has ended without emitting,
+ * because the turn never comes then. That may have happened even though only a later ticket failed: a failure wakes
+ * those who wait inside pack. */
 static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -291,6 +295,7 @@ static enum vc_status wait_to_emit(struct vc_worker *worker, const struct vc_tic
     return turn ? VC_OK : give_up(worker);
 }
 
+/* Gives the turn at an ordered sink to the next ticket. */
 static void emitted(struct vc_worker *worker)
 {
     struct vc_run_state *rs = worker->rs;
@@ -303,6 +308,7 @@ static void emitted(struct vc_worker *worker)
     }
 }
 
+/* n bytes of an output tensor, from `offset` of it on. */
 struct piece {
     size_t out;
     uint64_t offset;
@@ -328,8 +334,8 @@ static enum vc_status write_batch(struct vc_worker *worker, const struct vc_tick
                             &packets[i]));
     }
     VC_TRY(wait_to_emit(worker, ticket));
-    /* Where the order is free, the small parts go first: a file has one writer at a time, and who came for them after
-     * the large piece would often find another worker's large piece before him. */
+    /* Where the order is free, the small parts go first. A file has one writer at a time: after the large piece, this
+     * worker would often have to wait for another worker's large piece before it could write the small ones. */
     for (i = 0; i < n; i++) {
         VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
     }
@@ -337,7 +343,7 @@ out:
     return status;
 }
 
-/* Pieces on their way to the sink. */
+/* Pieces of one ticket that are packed together before any of them is emitted. */
 struct batch {
     struct vc_worker *worker;
     const struct vc_ticket *ticket;
@@ -345,7 +351,9 @@ struct batch {
     size_t n;
 };
 
-/* Adds a piece; what is longer than a packet (all scales of a tensor, say) is cut. */
+/* Adds a piece; one that is longer than a packet (all scales of a tensor, say) is cut. Writes the batch when it is
+ * full.
+ */
 static enum vc_status add_piece(struct batch *batch, struct piece piece)
 {
     struct vc_run_state *rs = batch->worker->rs;
@@ -382,6 +390,7 @@ out:
 
 /* ---- the work ---- */
 
+/* A kept tensor: one piece of its bytes goes to the sink as it is. */
 static enum vc_status copy_piece(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -403,7 +412,8 @@ out:
     return status;
 }
 
-/* Adds the figures of a tile to the running ones. */
+/* Adds the figures of a tile to the running ones. The tile's chunks are summed before the lock is taken; sums are
+ * exact, so the order of tiles does not matter. */
 static void add_figures(struct vc_worker *worker, struct vc_running *to, const struct vc_tile *tile,
                         const struct vc_tile_stats *stats)
 {
@@ -449,6 +459,7 @@ static void add_steps(struct vc_worker *worker, struct vc_live *live, size_t fro
     }
 }
 
+/* The error of the chain for this tile. */
 static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *live, const struct vc_tile *tile,
                                    const struct vc_tile_in *source, const void *data)
 {
@@ -469,6 +480,7 @@ out:
     return status;
 }
 
+/* Writes what the steps made of a tile: the values or codes, then the parts that are due with it. */
 static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticket *ticket, const struct vc_tile *tile,
                                  const struct vc_tile_in *source, const void *data)
 {
@@ -496,7 +508,7 @@ out:
     return status;
 }
 
-/* What step k does with its input where it makes nothing: a look while the job is planned, or a scan. */
+/* Shows step k its input, from which it makes nothing yet: a look while the job is planned, or a scan. */
 static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, bool look,
                                    const struct vc_tile *tile, const struct vc_tile_in *source, const void *data)
 {
@@ -515,7 +527,7 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
 }
 
-/* Figures of steps inside the head. */
+/* For see_head, which adds the figures of steps inside the head. */
 struct seeing {
     struct vc_worker *worker;
     struct vc_live *live;
@@ -530,7 +542,7 @@ static void see_head(void *user, const struct vc_item *item, size_t from, size_t
     add_steps(seeing->worker, seeing->live, from, to, tile, buffers);
 }
 
-/* Brings the tile through a chain that changes the shape, in turn: opened by the first tile, closed by the last. */
+/* Makes the tile with the item's head, in turn: the first tile of the phase opens the head, the last one closes it. */
 static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket *ticket, size_t k,
                                 const struct vc_tile *tile)
 {
@@ -577,6 +589,8 @@ static enum vc_status read_tile(struct vc_worker *worker, const struct vc_ticket
     return status;
 }
 
+/* Reads a tile and applies the steps of the phase; then the step that scans or looks sees it, or it is measured and
+ * written. */
 static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -631,7 +645,7 @@ static struct vc_error total_error(const struct vc_item *item, const struct vc_l
 
     if (item->compare != NULL) {
         error = live->running[item->n_steps].error;
-        for (k = 0; k < item->n_steps; k++) { /* what a value became in the last lossy step is what it is */
+        for (k = 0; k < item->n_steps; k++) { /* zeros at the end are those that the last lossy step counted */
             error.zeros_after = item->steps[k]->lossy ? live->running[k].error.zeros_after : error.zeros_after;
             error.clipped += live->running[k].error.clipped;
         }
@@ -641,6 +655,7 @@ static struct vc_error total_error(const struct vc_item *item, const struct vc_l
     return error;
 }
 
+/* The figures of a finished item go to the caller. No other worker has the item any more. */
 static void give_results(struct vc_run_state *rs, struct vc_live *live)
 {
     const struct vc_item *item = &rs->exec->items[live->item];
@@ -657,12 +672,13 @@ static void give_results(struct vc_run_state *rs, struct vc_live *live)
     }
 }
 
-/* The last tile of a phase was done: this worker alone ends the phase, without the mutex. */
+/* This worker counted the last tile of the phase: it alone ends the phase. The function of the pass runs without the
+ * mutex; the others cannot start the next phase before ready_phases says so. */
 static enum vc_status phase_completed(struct vc_worker *worker, struct vc_live *live, size_t phase)
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_item *item = &rs->exec->items[live->item];
-    bool last = phase + 1 == live->n_phases; /* else the next phase may end, and with it the item, before we look */
+    bool last = phase + 1 == live->n_phases; /* read now: once the next phase may run, others may free `live` */
     enum vc_status status = VC_OK;
 
     if (!last) {
@@ -690,6 +706,7 @@ static enum vc_status phase_completed(struct vc_worker *worker, struct vc_live *
     return VC_OK;
 }
 
+/* Counts a tile. Unless it was the last one of the item's phase, `live` must not be touched afterwards. */
 static enum vc_status tile_completed(struct vc_worker *worker, struct vc_live *live, size_t phase)
 {
     struct vc_run_state *rs = worker->rs;
@@ -714,7 +731,8 @@ out:
     return status;
 }
 
-/* All phases and tiles of a compressed tensor, one after the other. */
+/* All phases and tiles of a compressed tensor, one after the other; the stream is read again for each phase. The last
+ * tile of a phase is counted after the end of the stream was verified: the last one of all frees `live`. */
 static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *ticket)
 {
     struct vc_live *live = ticket->live;
