@@ -1,4 +1,5 @@
-/* diff.c - two checkpoints side by side, as the weights they stand for. */
+/* diff.c - vc_diff: compares two checkpoints tensor by tensor, as the weights that they stand for, so that a quantized
+ * file can be compared with its source. Reads both; writes nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -73,7 +74,8 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
     }
 }
 
-/* Both tensors tile by tile: numbers into sums; and, where they are stored alike, their bytes into *same. */
+/* Walks both tensors tile by tile: adds the sums of their values where they have any (`numeric`), and tells in *same
+ * whether their bytes are the same where they are stored alike. */
 static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fetch *fb, bool numeric,
                            double *chunk_sums, struct sums *sums, bool *same)
 {
@@ -232,7 +234,8 @@ static void sum_up(struct vc_diff *diff)
     diff->sqnr_db = vc_sqnr_db(vc_exact_value(&x2), vc_exact_value(&e2));
 }
 
-/* "All equal" must not be said of files that were not read in full. */
+/* Refuses a file with tensors that cannot be read: "all equal" would be said of files that were not compared in full.
+ */
 static enum vc_status check_readable(struct vc_ctx *ctx, const struct vc_model *model)
 {
     return model->n_refused == 0 ? VC_OK

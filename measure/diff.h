@@ -11,14 +11,14 @@ struct vc_diff_pair {
     size_t a, b; /* tensors; VC_NO_TENSOR where absent */
 };
 
-/* Every tensor of a with its namesake in b, then those only in b; companions belong to their tensors. Room for the
- * tensors of both. Returns how many. */
+/* Pairs every tensor of a with the one of that name in b, then come those only in b. Parts of quantized tensors are not
+ * listed. `pairs` has room for the tensors of both. Returns how many. */
 size_t vc_diff_pairs(const struct vc_model *a, const struct vc_model *b, struct vc_diff_pair *pairs);
 
 /* Room of each of the two sets of buffers that vc_diff_pair needs. */
 void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room);
 
-/* Reads and compares one pair: fills *row. */
+/* Reads and compares one pair, with two sets of buffers: fills *row. From any thread. */
 enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,
                             const struct vc_diff_pair *pair, struct vc_diff_row *row, struct vc_buffers *buffers);
 

@@ -1,4 +1,5 @@
-/* stats.c - statistics of every tensor's values. Sums are exact, so they do not depend on threads. */
+/* stats.c - statistics of every tensor's values (mean, range, zeros, NaN and Inf), one tensor per thread. Sums are
+ * exact, so they do not depend on the number of threads. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* values.c - see values.h. */
+/* values.c - one tensor as an item of its own, outside of a job. See values.h. */
 #include "measure/values.h"
 
 #include <stdlib.h>

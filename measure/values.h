@@ -1,11 +1,12 @@
-/* values.h - walking a tensor as the floats it stands for. */
+/* values.h - one tensor as an item that can be fetched (core/chain/fetch.h) as the floats that it stands for, outside
+ * of a job. What `stats`, `diff` and `verify` read with. One thread at a time. */
 #ifndef VC_MEASURE_VALUES_H
 #define VC_MEASURE_VALUES_H
 
 #include "core/chain/fetch.h"
 #include "core/run/executor.h"
 
-/* An item whose stages decode the tensor to f32, or leave f64 as it is; types that are no floats are left as they are
+/* An item whose steps decode the tensor to f32, or leave f64 as it is; types that are no floats are left as they are
  * too. Release with vc_values_release. */
 struct vc_values {
     struct vc_arena arena;
@@ -14,7 +15,7 @@ struct vc_values {
 
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                               struct vc_values *values);
-/* The same without stages: the tensor as it is stored. */
+/* The same without steps: the tensor as it is stored. */
 enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values);
 bool vc_values_numeric(const struct vc_tensor *tensor);
 

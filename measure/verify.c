@@ -1,5 +1,6 @@
-/* verify.c - everything that is wrong with a checkpoint: opens it with a list of findings in the place of a failure,
- * then looks at its values and at its source, where that was asked for. */
+/* verify.c - vc_verify: lists everything that is wrong with a checkpoint. The reader notes what it would refuse
+ * (core/base/findings.h); then the values are read (verify_data.c) and compared with the source (verify_against.c),
+ * where that was asked for. The checks of headers are the readers' own. */
 #include <vcompress/verify.h>
 
 #include <string.h>
@@ -45,7 +46,7 @@ out:
     return status;
 }
 
-/* What came out while values were read. */
+/* What the reader noticed while values were read. */
 static enum vc_status find_late_note(struct vc_ctx *ctx, const struct vc_model *model)
 {
     char note[VC_MESSAGE_BYTES] = "";

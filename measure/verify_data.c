@@ -10,7 +10,7 @@
 #include "measure/values.h"
 #include "measure/verify_parts.h"
 
-#define VC_TIED_MIN_ELEMS 1024 /* smaller ones are alike by chance: zeros, ones */
+#define VC_TIED_MIN_ELEMS 1024 /* smaller tensors are often equal by chance: all zeros, all ones */
 
 /* What a worker saw of one tensor. */
 struct seen {
@@ -45,7 +45,7 @@ static void look_at_scales(const float *x, const struct vc_tile *tile, bool absm
     }
 }
 
-/* The largest magnitude of a weight is code 127, so -128 stands for none. */
+/* Counts -128: symmetric codes of this library go from -127 to 127, so something else wrote it, or damage did. */
 static void look_at_codes(const int8_t *codes, const struct vc_tile *tile, struct seen *seen)
 {
     uint64_t i;
@@ -238,7 +238,7 @@ static size_t list_candidates(const struct verify *v, const struct seen *seen, s
     return n;
 }
 
-/* Sums that are equal make it likely; the bytes make it sure. */
+/* Tensors with the same bytes: candidates are those whose sums are equal, then the bytes are compared. */
 static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, const struct seen *seen)
 {
     struct candidate *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);

@@ -1,5 +1,6 @@
-/* compare.c - the functions of core/chain/compare.h: both ends of a chain are decoded and compared with the kernels
- * that `diff` uses, so that the report of a chain says what `diff` says of its source and its result. */
+/* compare.c - defines the functions of core/chain/compare.h: decodes both ends of a chain and compares them with the
+ * kernels that `diff` uses, so that the report of a chain says what `diff` says of its source and its result. Each end
+ * is an item of its own, whose steps are those that decoding takes. */
 #include "core/chain/compare.h"
 
 #include <string.h>
@@ -29,6 +30,7 @@ void vc_compare_free(struct vc_ctx *ctx, struct vc_compare *compare)
     }
 }
 
+/* An item that begins with what the descriptor says, to which steps that decode are added. */
 static struct vc_item end_of(struct vc_compare *c, const struct vc_item *item, const struct vc_desc *desc)
 {
     struct vc_item end = vc_item_make(item->model, item->source, &c->arena);
@@ -99,7 +101,7 @@ size_t vc_compare_room(struct vc_compare *compare, struct vc_room *before, struc
 
     vc_room_add(before, &compare->before);
     vc_room_add(after, &compare->after);
-    before->in = 0; /* what is compared lies in the buffers of the chain */
+    before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
     vc_desc_grid(&compare->before.first, &n_rows, &row_len);
     if (vc_tile_count(n_rows, row_len) != 0) {

@@ -1,6 +1,7 @@
-/* decode.c - values from codes, (q - z) * s, and exact conversions between float types. Scales are f32, f16 or bf16, or
- * absolute maxima. They come whole with the source, or, from a step before this one, with each tile. What is too large
- * for f32 is decided by policy where the caller gives one. */
+/* decode.c - values from codes, x = (q - z) * s, from blocks, and conversions between float types. Scales are f32, f16
+ * or bf16, or absolute maxima (s = absmax / 127). Those of the source are read whole when the tensor begins; those that
+ * a step before this one makes come with each tile. What is too large for f32 is decided by policy where the caller
+ * gives one. Writes no codes: schemes do that. */
 #include "passes/decode.h"
 
 #include <string.h>
@@ -64,8 +65,8 @@ static void map_scales(struct decode_state *s, const struct vc_desc *desc)
 
 /* ---- scales ---- */
 
-/* n stored scales as f32. `from` may be the end of the same room: 16-bit scales in the upper half of the floats, which
- * these never catch up with. */
+/* n stored scales as f32. `from` may be the upper half of the room at `scale`, with scales of 16 bits: going upwards, a
+ * float is never written over a scale that has not been read. */
 static void widen_scales(const struct vc_part_desc *part, const unsigned char *from, size_t n, float *scale)
 {
     size_t i;
@@ -84,6 +85,7 @@ static void widen_scales(const struct vc_part_desc *part, const unsigned char *f
     }
 }
 
+/* Some code could be beyond f32 with one of these scales, and the policy does something about it. */
 static bool any_overflows(const struct decode_state *s, const float *scale, size_t n)
 {
     size_t i = 0;
@@ -116,7 +118,7 @@ out:
     return status;
 }
 
-/* Scales that the source has are read whole. */
+/* Reads the scales and zero points that are tensors of the source. */
 static enum vc_status decode_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct decode_state *s = step->state;
@@ -213,7 +215,7 @@ static size_t scale_of(const struct decode_state *s, const struct tile_scales *t
                     t->first);
 }
 
-/* Infinities that came from a finite scale. False when the policy says no. */
+/* Infinities that came from a finite scale become the largest f32. False where the policy refuses them. */
 static bool settle(const struct decode_state *s, const struct tile_scales *t, const struct vc_tile *tile, char *y)
 {
     size_t i;

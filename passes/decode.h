@@ -1,4 +1,8 @@
-/* decode.h - the step that turns any float or quantized tensor into plain floats: the one way to read values. */
+/* decode.h - adds the step that turns float or quantized tensors into plain f32 or f64. Every pass and every
+ * measurement that works on values begins with it; none of them reads codes or scales itself.
+ *
+ * The functions are called while an item is planned; they return VC_E_NOMEM or what is said below, and the item then
+ * has no new step or one that vc_item_undo takes back. */
 #ifndef VC_PASSES_DECODE_H
 #define VC_PASSES_DECODE_H
 
@@ -10,11 +14,12 @@
  * to nearest even if `narrow`. Nothing is added for f32, nor for f64 otherwise. item->desc is plain f32 (or f64)
  * afterwards. Other types: VC_E_INTERNAL; ask vc_decode_can first. */
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow);
+/* The descriptor's elements are floats, or codes or blocks that stand for floats. */
 bool vc_decode_can(const struct vc_desc *desc);
 
-/* The same for a quantized tensor, where it matters what is beyond f32: a finite code times a finite scale that has no
- * finite f32 is decided by `overflow`. finite_scales: NaN and Inf among the scales are refused (in blocks: values that
- * are not finite); otherwise, and with vc_decode_add, they give values that are not finite. */
+/* The same for a quantized tensor, with a policy. A code times a finite scale may be beyond the largest f32; `overflow`
+ * decides what becomes of it: refused, Inf, or the largest f32. finite_scales: NaN and Inf among the scales are refused
+ * (in blocks: values that are not finite). vc_decode_add has no policy: such values become Inf or NaN. */
 enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
                                    bool finite_scales);
 

@@ -1,5 +1,6 @@
-/* nonfinite.h - finding NaN, Inf and values too large for a type in a tile of any float type, telling about them, and
- * the policies for them that schemes share. */
+/* nonfinite.h - finds NaN, Inf and values too large for a type in tiles of any float type, makes the sentences about
+ * them, and has the policies (error, keep, zero, inf, sat) that schemes share. Replacing such values is the schemes'
+ * own work. */
 #ifndef VC_PASSES_NONFINITE_H
 #define VC_PASSES_NONFINITE_H
 
@@ -9,7 +10,7 @@
 
 #include "core/chain/pass.h"
 
-/* What a survey of a tensor found. */
+/* What a look at a tensor found so far. Tiles are added from any thread; the mutex is the structure's own. */
 struct vc_finding {
     pthread_mutex_t mutex;
     uint64_t nonfinite; /* how many */
@@ -40,8 +41,8 @@ enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_fin
 enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
                                         const struct vc_desc *tensor, enum vc_dtype target, const char *advice);
 
-/* What a step does with such values. The state of a step that has a policy begins with it, so that the functions below
- * serve as its look and explain. */
+/* What a step does with such values. The state of a step that has a policy begins with it, so that vc_policy_look,
+ * vc_policy_explain and vc_policy_forget can be the step's functions. */
 struct vc_policy {
     struct vc_finding finding;   /* its limit is that of `room` */
     enum vc_nonfinite nonfinite; /* NaN and Inf */
@@ -60,13 +61,14 @@ enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const st
                               const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
 enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 
-/* After a look, under the policy "keep": takes the pass's steps of an item that has such values back, and says why. */
+/* For vc_pass_ops.decide, after a look under the policy "keep": an item with such values loses the steps of the pass
+ * (`step` is freed then) and gets the reason. Other items keep them; step->look is cleared. */
 enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item);
 
-/* A vc_step_ops.forget for a state from vc_calloc_array. */
+/* A vc_step_ops.forget: frees a state that begins with a policy and came from vc_calloc_array. */
 void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step);
 
-/* Advice; {field} becomes what the program calls that option (vc_option). */
+/* Ends of sentences: what the user can do. {field} becomes what the program calls that option (vc_option). */
 #define VC_ADVICE_NONFINITE "{nonfinite}=keep or zero goes on"
 #define VC_ADVICE_OVERFLOW  "{overflow}=inf or sat goes on"
 #define VC_ADVICE_EXCLUDE   "{include=false} leaves the tensor as it is"

@@ -1,4 +1,5 @@
-/* read_f32.c - vc_tensor_read_f32: one tensor whole, as the floats it stands for. */
+/* read_f32.c - vc_tensor_read_f32, a public function: reads one tensor whole, as the floats that it stands for. One
+ * thread; tile by tile, so that it takes little memory beside the result. */
 #include <string.h>
 
 #include "core/chain/fetch.h"

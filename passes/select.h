@@ -1,4 +1,5 @@
-/* select.h - which tensors a pass works on, and why it leaves the others alone. */
+/* select.h - which tensors a pass works on, by the user's rules (--include, --exclude) and by what names say, and why
+ * it leaves the others alone. Types and shapes are for the pass to judge. Strings in an arena live as long as that. */
 #ifndef VC_PASSES_SELECT_H
 #define VC_PASSES_SELECT_H
 
@@ -12,14 +13,14 @@ enum vc_choice {
     VC_CHOICE_EXCLUDE
 };
 
-/* What the last matching rule says; *glob is that rule's. */
+/* What the last matching rule says; *glob is that rule's, and unchanged where none matches. */
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob);
 
 /* The reason why a tensor of that name is kept by default (norms, biases, routers, position tables, parts of weights
  * that another program quantized); NULL if it is not. */
 const char *vc_default_skip(const char *name);
 
-/* A deep copy in the arena. */
+/* A deep copy of the rules in the arena, so that the caller's may go. */
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                              const struct vc_rule **out);
 

@@ -1,4 +1,5 @@
-/* dequantize.c - the pass behind `vcompress dequantize`: codes become floats again; casts too where asked for. */
+/* dequantize.c - the pass behind `vcompress dequantize`: codes and blocks become floats again, and with --casts f16 and
+ * bf16 are widened or rounded. Chooses tensors and targets; the work is in passes/decode.c and cast.c. */
 #include "core/base/option_struct.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
@@ -21,6 +22,7 @@ void vc_dequantize_defaults_sized(struct vc_dequantize_options *options, size_t 
     vc_options_fill(&dequantize_kind, options, struct_size);
 }
 
+/* The type that the item's values are to have. */
 static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item *item)
 {
     static const enum vc_dtype targets[] = {
@@ -76,7 +78,7 @@ static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         VC_TRY(vc_decode_add(ctx, item, false));
     } else if (target == VC_DTYPE_F32 || target == VC_DTYPE_F64) {
         VC_TRY(vc_decode_add_codes(ctx, item, d->options.overflow, true));
-    } else { /* the cast decides: FLT_MAX overflows f16 and bf16, too */
+    } else { /* FLT_MAX does not fit f16 and bf16 either, so the policy of the cast still decides */
         VC_TRY(vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, true));
     }
     if (target == VC_DTYPE_F64) {

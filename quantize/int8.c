@@ -2,9 +2,9 @@
  *
  *     s = absmax / 127            q = clamp(rint(x / s), -127, 127)            x' = q * s
  *
- * docs/numerics.md has the definitions; kernels/arith.h has the arithmetic. This file decides which kernel does a tile:
- * where a tile holds every element of its scales, scales and codes come from one look at the data (int8_rows); else a
- * scan (int8_scan.c) finds the scales first. */
+ * docs/numerics.md has the definitions; kernels/arith.h has the arithmetic. This file plans the step and decides which
+ * kernel does a tile: where a tile holds every element of its scales, one kernel makes scales and codes in one go
+ * (int8_rows); else a scan over all tiles (int8_scan.c) finds the scales first. */
 #include "quantize/int8.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
     return vc_arena_printf(ctx, item->arena, "int8/group:%llu%s", (unsigned long long)s->group, tail);
 }
 
-/* [1], [1, .., channels, .., 1] or [rows, groups]: what NumPy broadcasts against the codes (but for groups). */
+/* The shape of the scales: [1] for the tensor, [1, .., channels, .., 1] for channels, as NumPy broadcasts it against
+ * the codes, [rows, groups] for groups. Zero points have the same. */
 static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                       const struct vc_int8_state *s)
 {
@@ -103,6 +104,7 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
     }
 }
 
+/* How elements map to scales, from options and shape: see struct vc_int8_state. */
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
     const struct vc_quantize_options *o = s->options;
@@ -262,7 +264,7 @@ out:
     return status;
 }
 
-/* The tile holds every element of its scales: symmetric, one kernel. */
+/* Symmetric, f32 scales, and the tile holds every element of them: one kernel finds them and makes the codes. */
 static enum vc_status apply_symmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                       const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                       struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
@@ -310,6 +312,7 @@ out:
     return status;
 }
 
+/* With zero points; the tile holds every element of its scales. */
 static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                        const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                        struct vc_int8_scratch *t, const float *x, struct vc_tile_out *out)
@@ -392,7 +395,7 @@ static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const
     vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
-    if (s->scan) { /* all scales are known: every tile shows them to the next step, the first one writes them */
+    if (s->scan) { /* all scales are known: each tile gives them to the next step, tile 0 has them written */
         VC_TRY(apply_given(ctx, k, s, tile, &map, &t, x, out));
         give_scales(s, out, s->scale, s->stored, s->pos, 0, (size_t)s->n_scales);
         out->parts[0].write = tile->index == 0;

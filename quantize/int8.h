@@ -1,5 +1,7 @@
 /* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
- * int8_clean.c (NaN and Inf). The row of the table is vc_scheme_int8. */
+ * int8_clean.c (NaN and Inf). q8_0.c uses vc_int8_widen, vc_int8_sanitize and vc_int8_measure_finite. The row of the
+ * table is vc_scheme_int8. Functions that take a tile are called from many threads at once, each with scratch of its
+ * own; only vc_int8_scan changes the state then, under its mutex. */
 #ifndef VC_QUANTIZE_INT8_H
 #define VC_QUANTIZE_INT8_H
 
@@ -18,7 +20,7 @@ struct vc_int8_state {
     uint64_t group;    /* rows: elements per scale */
     uint64_t row_len;  /* of axis 0 */
     uint64_t n_groups; /* scales per row of axis 0, when granularity is by rows */
-    uint64_t inner;    /* axis maps */
+    uint64_t inner; /* not by rows: elements from one channel to the next; element i has scale i / inner % n_scales */
     uint64_t n_scales;
     enum vc_dtype scale_dtype; /* of the stored scales; narrower than f32 under a layout only */
     bool absmax;               /* absolute maxima are stored, not scales */
@@ -101,6 +103,7 @@ enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, c
 enum vc_status vc_int8_measure_finite(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
                                       struct vc_tile_stats *stats);
 
+/* The short sentence for a tile with NaN or Inf, VC_E_UNSUPPORTED: explain replaces it by which, where, how many. */
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
 
 #endif

@@ -7,6 +7,7 @@
 #include "kernels/arith.h"
 #include "quantize/int8.h"
 
+/* The number of element i's scale among those that the tile touches. */
 static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_map *map, size_t i)
 {
     if (map->rows) {

@@ -59,6 +59,7 @@ void vc_int8_end(struct vc_ctx *ctx, struct vc_step *step)
     s->zero = NULL;
 }
 
+/* The largest magnitudes in the tile, by scale, as the bits of floats: into t->pos and, asymmetric, t->neg. */
 static enum vc_status magnitudes(struct vc_ctx *ctx, const struct vc_int8_state *s, const struct vc_tile *tile,
                                  const struct vc_int8_tile_map *map, struct vc_int8_scratch *t, const float *x)
 {
@@ -76,6 +77,7 @@ out:
     return status;
 }
 
+/* Adds what a tile found to what all tiles found. */
 static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t,
                   bool dirty)
 {

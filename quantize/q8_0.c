@@ -18,7 +18,8 @@ static size_t tile_elems(const struct vc_step *step)
     return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
-/* Room for the tile as f32 and, cleaned, once more; then the magnitudes of its blocks. */
+/* How many f32 copies of a tile the scratch has: one where the input has another type, one without NaN and Inf under
+ * the policy "zero". The magnitudes of the tile's blocks follow them. */
 static size_t copies(const struct vc_step *step, const struct q8_0_state *s)
 {
     return (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
@@ -38,6 +39,7 @@ out:
     return status;
 }
 
+/* Of magnitudes as bits, which are in the order of the floats; NaN and Inf are the largest. */
 static uint32_t largest(const uint32_t *bits, size_t n)
 {
     uint32_t most = 0;

@@ -1,5 +1,5 @@
-/* quantize.c - the pass behind `vcompress quantize`: options, which tensors, recipe. What is made of a tensor is a row
- * of schemes.h. */
+/* quantize.c - the pass behind `vcompress quantize`: checks the options, chooses the tensors and gives reasons for the
+ * others, writes the recipe. What a tensor becomes, and the arithmetic, is in the row of a scheme (schemes.h). */
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -56,7 +56,7 @@ static bool is_quantized(const struct vc_desc *desc)
     return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
 }
 
-/* What no rule can change: *kept tells that the tensor stays. */
+/* Keeps tensors that cannot be quantized, whatever the rules say; *kept tells that this one is. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
@@ -84,6 +84,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
+/* Keeps tensors that are not worth it or better left alone, where no rule asks for them. */
 static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
@@ -109,7 +110,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     return VC_OK;
 }
 
-/* Where the loader of the output would not find codes of this tensor. */
+/* Keeps tensors of which the output's loader would not find the codes. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    bool *kept)
 {
@@ -121,6 +122,7 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
     return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
 }
 
+/* Whether the pass works on the item: what is possible, then the rules, then the defaults, then the loader. */
 static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const char *glob = NULL;
@@ -183,7 +185,8 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
     return refuse_again(ctx, "int8");
 }
 
-/* As floats, for the scheme; a cast decides itself what does not fit, and FLT_MAX does not fit f16 and bf16 either. */
+/* Makes floats of a quantized tensor, for the scheme. Before a cast, what is beyond f32 may become FLT_MAX: that does
+ * not fit f16 and bf16 either, so the policy of the cast still decides. */
 static enum vc_status add_decoding(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item)
 {
     if (!is_quantized(&item->desc)) {

@@ -1,6 +1,7 @@
 /* schemes.h - the table of schemes: what `quantize` can make of floats. Adding a scheme is a file and a row.
  *
- * quantize.c chooses tensors and asks the row; the row's file knows the arithmetic. */
+ * quantize.c chooses the tensors and asks the row; the row's file (int8.c, q8_0.c, cast.c) adds the steps and knows the
+ * arithmetic. Rows are constant and may be used from any thread. */
 #ifndef VC_QUANTIZE_SCHEMES_H
 #define VC_QUANTIZE_SCHEMES_H
 
