@@ -1,10 +1,29 @@
 /* dialect.c - see dialect.h. Knows no row. */
 #include "core/model/dialect.h"
 
+#include <string.h>
+
+static bool takes_scheme(const struct vc_dialect *dialect, const char *scheme)
+{
+    const char *const *name = dialect->schemes;
+
+    while (name != NULL && *name != NULL && strcmp(*name, scheme) != 0) {
+        name++;
+    }
+    return name == NULL || *name != NULL;
+}
+
 enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
                                 const struct vc_dialect_request *request)
 {
-    return dialect == NULL || dialect->check == NULL ? VC_OK : dialect->check(ctx, request);
+    if (dialect == NULL) {
+        return VC_OK;
+    }
+    if (!takes_scheme(dialect, request->scheme)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s", dialect->name,
+                       request->scheme);
+    }
+    return dialect->check == NULL ? VC_OK : dialect->check(ctx, request);
 }
 
 const char *vc_dialect_reason(const struct vc_dialect *dialect, const struct vc_dialect_request *request,

@@ -42,13 +42,16 @@ struct vc_dialect {
     bool is_choice;   /* there are formats that can have this dialect or another: programs list it for their users */
     bool takes_codes; /* weights that are quantized already can be written in it; whether each of them fits is the
                          writer's question. False: they have to be dequantized first */
-    bool rows_only;   /* scales lie along axis 0, wherever the source has its output channels */
+    /* The schemes whose codes it has a place for, "int8", with NULL at the end. NULL: those of every scheme. */
+    const char *const *schemes;
+    bool rows_only; /* scales lie along axis 0, wherever the source has its output channels */
 
     /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.
      * ONNX has i8 codes and f32 scales as the plain dialect has, and gives them shapes of its own as it writes. */
     const struct vc_dialect *same_parts_as;
 
-    /* Refuses, with a sentence, what the dialect has no place for in any tensor. NULL: everything has one. */
+    /* Refuses, with a sentence, what the dialect has no place for in any tensor, of the schemes that it takes. NULL:
+     * everything has one. */
     enum vc_status (*check)(struct vc_ctx *ctx, const struct vc_dialect_request *request);
 
     /* Why a loader would not find codes for this tensor, a few words for the report: "embedding". NULL: it would. The

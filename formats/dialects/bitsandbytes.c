@@ -157,7 +157,10 @@ static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
                                                 .owns_config = bnb_owns_config,
                                                 .find_codes = bnb_find_codes};
 
+static const char *const schemes[] = {"int8", NULL};
+
 const struct vc_dialect vc_dialect_bitsandbytes = {.name = "bitsandbytes",
+                                                   .schemes = schemes,
                                                    .is_choice = true,
                                                    .takes_codes = true,
                                                    .rows_only = true,

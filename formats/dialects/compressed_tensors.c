@@ -263,7 +263,10 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .find_packed = vc_ct_find_packed,
                                                .find_codes = vc_ct_find_codes};
 
+static const char *const schemes[] = {"int8", NULL};
+
 const struct vc_dialect vc_dialect_compressed_tensors = {.name = "compressed-tensors",
+                                                         .schemes = schemes,
                                                          .is_choice = true,
                                                          .takes_codes = true,
                                                          .rows_only = true,

@@ -39,5 +39,11 @@ static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, co
     return role == VC_PART_CODES ? VC_DTYPE_Q8_0 : VC_DTYPE_RAW;
 }
 
-const struct vc_dialect vc_dialect_gguf = {
-    .name = "gguf", .rows_only = true, .check = gguf_check, .reason = gguf_reason, .part_type = gguf_part_type};
+static const char *const schemes[] = {"int8", NULL};
+
+const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
+                                           .schemes = schemes,
+                                           .rows_only = true,
+                                           .check = gguf_check,
+                                           .reason = gguf_reason,
+                                           .part_type = gguf_part_type};

@@ -9,4 +9,6 @@
  * come with nodes of their own, which are not made again. */
 #include "formats/dialects/dialects.h"
 
-const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .same_parts_as = &vc_dialect_plain};
+static const char *const schemes[] = {"int8", NULL};
+
+const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .schemes = schemes, .same_parts_as = &vc_dialect_plain};

@@ -259,6 +259,21 @@ static void test_check(void **state)
     check_answer(ctx, &vc_dialect_gguf, zeros, "int8 in GGUF is Q8_0, which has no zero points (asymmetric)");
 }
 
+/* A scheme that a row does not name is refused by all but our own dialect, whose parts may be anything. */
+static void test_schemes(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_dialect_request other = channels;
+
+    other.scheme = "int";
+    check_answer(ctx, &vc_dialect_plain, other, NULL);
+    check_answer(ctx, &vc_dialect_compressed_tensors, other,
+                 "the layout compressed-tensors has no place for codes of int");
+    check_answer(ctx, &vc_dialect_bitsandbytes, other, "the layout bitsandbytes has no place for codes of int");
+    check_answer(ctx, &vc_dialect_gguf, other, "the layout gguf has no place for codes of int");
+    check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int");
+}
+
 static void expect_reason(const struct vc_dialect *dialect, const char *name, uint64_t rows, uint64_t row,
                           const char *want)
 {
@@ -333,10 +348,10 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_table),      cmocka_unit_test(test_asked), cmocka_unit_test(test_common),
-        cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check), cmocka_unit_test(test_reason),
-        cmocka_unit_test(test_part_type),
+        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),   cmocka_unit_test(test_common),
+        cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),   cmocka_unit_test(test_reason),
+        cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
