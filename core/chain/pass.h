@@ -12,8 +12,13 @@
  *
  * A pass never sees a file, a format or a device, and no other pass: it sees descriptors and tiles.
  *
- * Threads: everything is called by one thread at a time, but for look, scan and apply of different tiles, which run at
- * the same time. None of these functions is called while a lock of the executor is held. */
+ * Threads: planning (struct vc_pass_ops) is done by one thread. Of one step, begin, scan_end and end are called once
+ * per run, by one thread and with no other call of that step under way; look, scan and apply of different tiles run at
+ * the same time, so they change step->state only under a lock of their own. Steps of different tensors run at the same
+ * time. None of these functions is called while a lock of the executor is held; they may read files and wait.
+ *
+ * Errors: a function sets the error of the ctx that it is given (vc_fail) and returns its status; the tensor's name is
+ * put in front by the caller. */
 #ifndef VC_CORE_PASS_H
 #define VC_CORE_PASS_H
 
@@ -67,7 +72,7 @@ struct vc_part_view {
 
 /* What a step gets of one tile. */
 struct vc_tile_in {
-    const void *data; /* the tile in the type of step->in; not aligned. NULL for a step that regroups */
+    const void *data; /* the tile in the type of step->in; not aligned. NULL for a step that regroups, as `parts` is */
     /* One view for each of step->in.parts: those that this tile needs, or all. data is NULL where the part is a tensor
      * of the source: vc_part_load reads it whole, in begin. */
     const struct vc_part_view *parts;
@@ -94,7 +99,8 @@ struct vc_step_ops {
     enum vc_status (*explain)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 
     /* Running. begin allocates what the step needs for its tensor; end frees it, also after a failure. Either may be
-     * NULL. scan sees every tile of the input first if step->scan is set; scan_end ends that. */
+     * NULL. If step->scan is set, scan sees every tile of the input before the first apply; scan_end follows the last
+     * tile. Both are needed then. */
     enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
     enum vc_status (*scan)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                            const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
@@ -121,7 +127,8 @@ struct vc_step {
     bool scan;            /* sees all tiles of its input before apply */
     bool lossy;           /* apply fills stats: its output differs from its input in value */
     bool regroups;        /* out has another shape: apply makes a tile of it from any elements of the input, read with
-                             vc_step_read. Tiles come in ascending order */
+                             vc_step_read. Tiles come in ascending order, on one thread at a time. Of the parts of `in`
+                             that earlier steps make, out has none: it drops them or makes its own */
     size_t scratch_bytes; /* per worker, for look, scan or apply of the largest tile */
     size_t state_bytes;   /* what begin allocates, for the plan of memory */
     bool begun;           /* between begin and end */
