@@ -1,0 +1,161 @@
+/* decode_blocks.c - the decoders of GGUF's blocks, which have their scales inside: a row of the table for each type. */
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "passes/decoders.h"
+#include "passes/nonfinite.h"
+
+struct blocks_state {
+    const struct vc_decoder *decoder;
+    bool finite_values; /* others are refused */
+    struct vc_finding finding;
+};
+
+#define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
+
+static enum vc_status blocks_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct blocks_state *s = step->state;
+    const uint8_t *blocks = in->data;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+    float values[LOOK_ELEMS];
+    size_t i;
+
+    (void)item;
+    (void)scratch;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    for (i = 0; s->finite_values && i < tile->n_elems; i += LOOK_ELEMS) {
+        size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
+
+        VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
+        vc_finding_add(&s->finding, VC_DTYPE_F32, values, n, tile->first + i);
+    }
+out:
+    return status;
+}
+
+static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    const struct blocks_state *s = step->state;
+
+    (void)item;
+    return s->finding.nonfinite != 0 && s->finite_values
+               ? vc_finding_fail_nonfinite(ctx, &s->finding, &step->in, "values", VC_ADVICE_EXCLUDE)
+               : VC_OK;
+}
+
+static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                   struct vc_tile_out *out)
+{
+    const struct blocks_state *s = step->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    (void)scratch;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, in->data, tile->n_elems, out->data));
+    if (s->finite_values && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a step is not finite");
+    }
+out:
+    return status;
+}
+
+static void blocks_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct blocks_state *s = step->state;
+
+    vc_finding_release(&s->finding);
+    vc_free(ctx, s);
+    step->state = NULL;
+}
+
+static const struct vc_step_ops blocks_ops = {
+    .look = blocks_look, .explain = blocks_explain, .apply = blocks_apply, .forget = blocks_forget};
+
+static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
+                                 enum vc_overflow overflow, bool finite_values)
+{
+    struct blocks_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+
+    (void)overflow; /* no step of a block times a code is beyond f32 */
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->decoder = decoder;
+    s->finite_values = finite_values;
+    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step = vc_item_add_step(ctx, item, &blocks_ops);
+    if (step == NULL) {
+        vc_finding_release(&s->finding);
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step->state = s;
+    step->action = VC_ACTION_DEQUANTIZED;
+    step->scheme = vc_dtype_name(VC_DTYPE_F32);
+    step->out.dtype = VC_DTYPE_F32;
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+static int q4_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q4_0_to_f32(blocks, n, y);
+}
+
+static int q4_1(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q4_1_to_f32(blocks, n, y);
+}
+
+static int q5_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q5_0_to_f32(blocks, n, y);
+}
+
+static int q5_1(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q5_1_to_f32(blocks, n, y);
+}
+
+static int q8_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q8_0_to_f32(blocks, n, y);
+}
+
+static int q4_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q4_k_to_f32(blocks, n, y);
+}
+
+static int q5_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q5_k_to_f32(blocks, n, y);
+}
+
+static int q6_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
+{
+    return k->q6_k_to_f32(blocks, n, y);
+}
+
+const struct vc_decoder vc_decoders_blocks[] = {{.dtype = VC_DTYPE_Q4_0, .add = blocks_add, .blocks_to_f32 = q4_0},
+                                                {.dtype = VC_DTYPE_Q4_1, .add = blocks_add, .blocks_to_f32 = q4_1},
+                                                {.dtype = VC_DTYPE_Q5_0, .add = blocks_add, .blocks_to_f32 = q5_0},
+                                                {.dtype = VC_DTYPE_Q5_1, .add = blocks_add, .blocks_to_f32 = q5_1},
+                                                {.dtype = VC_DTYPE_Q8_0, .add = blocks_add, .blocks_to_f32 = q8_0},
+                                                {.dtype = VC_DTYPE_Q4_K, .add = blocks_add, .blocks_to_f32 = q4_k},
+                                                {.dtype = VC_DTYPE_Q5_K, .add = blocks_add, .blocks_to_f32 = q5_k},
+                                                {.dtype = VC_DTYPE_Q6_K, .add = blocks_add, .blocks_to_f32 = q6_k}};
+const size_t vc_n_decoders_blocks = sizeof vc_decoders_blocks / sizeof vc_decoders_blocks[0];

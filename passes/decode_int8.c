@@ -1,0 +1,356 @@
+/* decode_int8.c - the decoder of int8 codes: values (q - z) * s. Scales are f32, f16 or bf16, or absolute maxima. They
+ * come whole with the source, or, from a step before this one, with each tile. What is too large for f32 is decided by
+ * policy where the caller gives one. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
+#include "passes/decoders.h"
+#include "passes/nonfinite.h"
+
+struct codes_state {
+    struct vc_quant quant;
+    size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
+    uint64_t row_len, n_groups, group, inner, n_scales;
+    bool by_rows;
+
+    float *scale; /* of the whole tensor, from begin to end; NULL: they come with each tile */
+    int8_t *zero;
+    bool may_overflow; /* some product of these can, and the policy changes or refuses it */
+
+    enum vc_overflow overflow; /* of a finite scale's product */
+    bool finite_scales;        /* others are refused */
+    struct vc_finding finding;
+};
+
+/* The scales that a tile needs: those of the tensor from number `first` on. */
+struct tile_scales {
+    const float *scale;
+    const int8_t *zero;
+    uint64_t first;
+    bool may_overflow;
+};
+
+static void map_scales(struct codes_state *s, const struct vc_desc *desc)
+{
+    const struct vc_quant *quant = desc->quant;
+    uint64_t n_rows;
+    unsigned d;
+
+    s->quant = *quant;
+    s->scale_part = vc_desc_find_part(desc, VC_PART_ABSMAX);
+    s->scale_part = s->scale_part != SIZE_MAX ? s->scale_part : vc_desc_find_part(desc, VC_PART_SCALE);
+    s->zero_part = vc_desc_find_part(desc, VC_PART_ZERO_POINT);
+    s->n_scales = desc->parts[s->scale_part].n_elems;
+    vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
+    s->by_rows = quant->granularity == VC_GRANULARITY_GROUP ||
+                 (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2);
+    s->group = quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : s->row_len;
+    s->n_groups = s->row_len == 0 ? 0 : vc_ceil_div_u64(s->row_len, s->group);
+    s->inner = quant->granularity == VC_GRANULARITY_TENSOR ? vc_max_u64(1, desc->n_elems) : 1;
+    for (d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
+        s->inner *= desc->shape[d];
+    }
+}
+
+/* ---- scales ---- */
+
+/* n stored scales as f32. `from` may be the upper half of the room at `scale`, with scales of 16 bits: going upwards, a
+ * float is never written over a scale that has not been read. */
+static void widen_scales(const struct vc_part_desc *part, const unsigned char *from, size_t n, float *scale)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        float value;
+        uint16_t h;
+
+        if (part->dtype == VC_DTYPE_F32) {
+            memcpy(&value, from + 4 * i, sizeof value);
+        } else {
+            h = vc_le16(from + 2 * i);
+            value = part->dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+        }
+        scale[i] = part->role == VC_PART_ABSMAX ? vc_int8_scale_of_absmax(value) : value;
+    }
+}
+
+/* Some code could be beyond f32 with one of these scales, and the policy does something about it. */
+static bool any_overflows(const struct codes_state *s, const float *scale, size_t n)
+{
+    size_t i = 0;
+
+    if (s->overflow == VC_OVERFLOW_INF) {
+        return false;
+    }
+    while (i < n && !vc_int8_steps_overflow(255.0f, scale[i])) {
+        i++;
+    }
+    return i < n;
+}
+
+/* NaN and Inf among all scales of the tensor, where they are refused. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_part_desc *part)
+{
+    const struct vc_desc desc = {
+        .dtype = part->dtype, .n_dims = part->n_dims, .shape = part->shape, .n_elems = part->n_elems};
+    struct vc_finding finding;
+    enum vc_status status = VC_OK;
+
+    if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_finding_init(ctx, &finding, vc_largest_fitting(VC_DTYPE_F32)));
+    vc_finding_add(&finding, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
+    status = vc_finding_fail_nonfinite(ctx, &finding, &desc, "scales", VC_ADVICE_EXCLUDE);
+    vc_finding_release(&finding);
+out:
+    return status;
+}
+
+/* Reads the scales and zero points that are tensors of the source. */
+static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct codes_state *s = step->state;
+    const struct vc_part_desc *part;
+    enum vc_status status = VC_OK;
+    size_t n = (size_t)s->n_scales;
+    unsigned char *upper;
+
+    if (step->in.parts[s->scale_part].maker != NULL) {
+        return VC_OK;
+    }
+    part = &step->in.parts[s->scale_part];
+    s->scale = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->scale);
+    VC_TRY_ALLOC(s->scale);
+    upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
+    VC_TRY(vc_part_load(ctx, item, part, upper));
+    widen_scales(part, upper, n, s->scale);
+    if (s->zero_part != SIZE_MAX) {
+        s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
+        VC_TRY_ALLOC(s->zero);
+        VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->zero_part], s->zero));
+    }
+    s->may_overflow = any_overflows(s, s->scale, n);
+    VC_TRY(check_scales(ctx, s, part));
+out:
+    return status; /* end frees what is there */
+}
+
+static void codes_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct codes_state *s = step->state;
+
+    vc_free(ctx, s->scale);
+    vc_free(ctx, s->zero);
+    s->scale = NULL;
+    s->zero = NULL;
+}
+
+/* The scales of a tile: the tensor's, or those that came with the tile, as f32 in scratch. */
+static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile_in *in,
+                                  void *scratch, struct tile_scales *out)
+{
+    const struct codes_state *s = step->state;
+    const struct vc_part_view *view;
+
+    *out = (struct tile_scales){s->scale, s->zero, 0, s->may_overflow};
+    if (s->scale != NULL) {
+        return VC_OK;
+    }
+    view = &in->parts[s->scale_part];
+    if (view->data == NULL) {
+        return vc_fail(ctx, VC_E_INTERNAL, "its scales did not come with the codes");
+    }
+    widen_scales(&step->in.parts[s->scale_part], view->data, view->n, scratch);
+    out->scale = scratch;
+    out->zero = s->zero_part != SIZE_MAX ? in->parts[s->zero_part].data : NULL;
+    out->first = view->first;
+    out->may_overflow = any_overflows(s, scratch, view->n);
+    return VC_OK;
+}
+
+/* ---- codes ---- */
+
+static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
+                                   const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
+{
+    enum vc_status status = VC_OK;
+
+    if (s->by_rows && tile->whole_rows) {
+        uint64_t first = tile->row0 * s->n_groups - t->first;
+
+        VC_KERNEL_TRY(k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, t->scale + first,
+                                          t->zero != NULL ? t->zero + first : NULL, y));
+    } else if (s->by_rows) { /* a piece of one row that may begin inside a group */
+        uint64_t first = tile->row0 * s->n_groups + tile->col0 / s->group - t->first;
+        struct vc_axis_map map = {tile->col0 % s->group, s->group, s->n_groups - tile->col0 / s->group};
+
+        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale + first,
+                                          t->zero != NULL ? t->zero + first : NULL, y));
+    } else {
+        struct vc_axis_map map = {tile->first, s->inner, s->n_scales};
+
+        VC_KERNEL_TRY(k->int8_decode_axis(in, tile->n_elems, &map, t->scale, t->zero, y));
+    }
+out:
+    return status;
+}
+
+/* The number of the scale of an element among those of the tile. */
+static size_t scale_of(const struct codes_state *s, const struct tile_scales *t, uint64_t flat)
+{
+    return (size_t)((s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
+                                : flat / s->inner % s->n_scales) -
+                    t->first);
+}
+
+/* Infinities that came from a finite scale become the largest f32. False where the policy refuses them. */
+static bool settle(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile, char *y)
+{
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, y + i * sizeof bits, sizeof bits);
+        if ((bits & VC_F32_ABS_MASK) != VC_F32_INF_BITS ||
+            vc_f32_magnitude(t->scale[scale_of(s, t, tile->first + i)]) >= VC_F32_INF_BITS) {
+            continue;
+        }
+        if (s->overflow == VC_OVERFLOW_ERROR) {
+            return false;
+        }
+        bits--; /* the largest finite value with its sign */
+        memcpy(y + i * sizeof bits, &bits, sizeof bits);
+    }
+    return true;
+}
+
+#define LOOK_ELEMS ((size_t)256) /* values that a look puts together before it counts */
+
+static enum vc_status codes_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct codes_state *s = step->state;
+    const int8_t *q = in->data;
+    struct tile_scales t;
+    double values[LOOK_ELEMS];
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    (void)item;
+    VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
+        size_t k = scale_of(s, &t, tile->first + i);
+
+        values[n++] = (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0)) * (double)t.scale[k];
+        if (n == LOOK_ELEMS || i + 1 == tile->n_elems) {
+            vc_finding_add(&s->finding, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
+            n = 0;
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    const struct codes_state *s = step->state;
+
+    (void)item;
+    if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
+        return vc_finding_fail_overflow(ctx, &s->finding, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
+    }
+    return VC_OK;
+}
+
+static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    const struct codes_state *s = step->state;
+    struct tile_scales t;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    VC_TRY(decode_codes(ctx, k, s, &t, tile, in->data, out->data));
+    if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) && !settle(s, &t, tile, out->data)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
+    }
+out:
+    return status;
+}
+
+static void codes_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct codes_state *s = step->state;
+
+    vc_finding_release(&s->finding);
+    vc_free(ctx, s);
+    step->state = NULL;
+}
+
+static const struct vc_step_ops codes_ops = {.look = codes_look,
+                                             .explain = codes_explain,
+                                             .begin = codes_begin,
+                                             .apply = codes_apply,
+                                             .end = codes_end,
+                                             .forget = codes_forget};
+
+/* Scales come whole with the source: memory while the tensor is in work. From another step: scratch for as many as come
+ * with a tile. */
+static void plan_memory(const struct codes_state *s, struct vc_step *step)
+{
+    uint64_t most = s->by_rows ? vc_min_u64(s->n_scales, VC_TILE_ELEMS + 2) : s->n_scales;
+
+    if (step->in.parts[s->scale_part].maker == NULL) {
+        step->state_bytes = (size_t)s->n_scales * (s->zero_part != SIZE_MAX ? 5 : 4);
+    } else {
+        step->scratch_bytes = (size_t)(s->by_rows && s->row_len > VC_TILE_ELEMS ? s->n_scales : most) * sizeof(float);
+    }
+}
+
+static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
+                                enum vc_overflow overflow, bool finite_scales)
+{
+    struct codes_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+
+    (void)decoder;
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->overflow = overflow;
+    s->finite_scales = finite_scales;
+    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step = vc_item_add_step(ctx, item, &codes_ops);
+    if (step == NULL) {
+        vc_finding_release(&s->finding);
+        vc_free(ctx, s);
+        return ctx->status;
+    }
+    step->state = s;
+    step->action = VC_ACTION_DEQUANTIZED;
+    step->scheme = vc_dtype_name(VC_DTYPE_F32);
+    map_scales(s, &step->in);
+    plan_memory(s, step);
+    if (vc_step_drop_coding(ctx, item, step) != VC_OK) {
+        return ctx->status;
+    }
+    step->out.dtype = VC_DTYPE_F32;
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+const struct vc_decoder vc_decoder_int8 = {.scheme = VC_SCHEME_INT8, .dtype = VC_DTYPE_I8, .add = codes_add};

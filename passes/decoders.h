@@ -1,0 +1,33 @@
+/* decoders.h - the table of decoders: how each kind of quantized storage becomes f32. A new scheme brings a row;
+ * decode.c chooses it, and nobody else asks. */
+#ifndef VC_PASSES_DECODERS_H
+#define VC_PASSES_DECODERS_H
+
+#include "passes/decode.h"
+
+struct vc_kernels;
+
+struct vc_decoder {
+    enum vc_scheme scheme; /* of codes with parts beside them; NONE: blocks that have their scales inside */
+    enum vc_dtype dtype;   /* of the codes or blocks */
+
+    /* Adds the step to an item whose descriptor has this storage; its output is plain f32. `overflow` decides what is
+     * beyond f32; finite_scales: NaN and Inf among the scales (in blocks: values that are not finite) are refused. */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
+                          enum vc_overflow overflow, bool finite_scales);
+
+    /* Of blocks: the kernel for n elements of whole blocks; nonzero when a device failed (kernels.h). */
+    int (*blocks_to_f32)(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y);
+};
+
+/* The row for what the descriptor says is stored; NULL: plain values, or nothing that can be decoded. */
+const struct vc_decoder *vc_decoder_find(const struct vc_desc *desc);
+
+/* decode_blocks.c: GGUF's blocks, a row for each type. */
+extern const struct vc_decoder vc_decoders_blocks[];
+extern const size_t vc_n_decoders_blocks;
+
+/* decode_int8.c */
+extern const struct vc_decoder vc_decoder_int8;
+
+#endif
