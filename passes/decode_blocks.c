@@ -7,7 +7,7 @@
 struct blocks_state {
     const struct vc_decoder *decoder;
     bool finite_values; /* others are refused */
-    struct vc_finding finding;
+    struct vc_specials specials;
 };
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
@@ -31,7 +31,7 @@ static enum vc_status blocks_look(struct vc_ctx *ctx, struct vc_step *step, cons
         size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
 
         VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
-        vc_finding_add(&s->finding, VC_DTYPE_F32, values, n, tile->first + i);
+        vc_specials_add(&s->specials, VC_DTYPE_F32, values, n, tile->first + i);
     }
 out:
     return status;
@@ -42,8 +42,8 @@ static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, c
     const struct blocks_state *s = step->state;
 
     (void)item;
-    return s->finding.nonfinite != 0 && s->finite_values
-               ? vc_finding_fail_nonfinite(ctx, &s->finding, &step->in, "values", VC_ADVICE_EXCLUDE)
+    return s->specials.nonfinite != 0 && s->finite_values
+               ? vc_specials_fail_nonfinite(ctx, &s->specials, &step->in, "values", VC_ADVICE_EXCLUDE)
                : VC_OK;
 }
 
@@ -72,7 +72,7 @@ static void blocks_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct blocks_state *s = step->state;
 
-    vc_finding_release(&s->finding);
+    vc_specials_release(&s->specials);
     vc_free(ctx, s);
     step->state = NULL;
 }
@@ -92,13 +92,13 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     }
     s->decoder = decoder;
     s->finite_values = finite_values;
-    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
+    if (vc_specials_init(ctx, &s->specials, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
         vc_free(ctx, s);
         return ctx->status;
     }
     step = vc_item_add_step(ctx, item, &blocks_ops);
     if (step == NULL) {
-        vc_finding_release(&s->finding);
+        vc_specials_release(&s->specials);
         vc_free(ctx, s);
         return ctx->status;
     }

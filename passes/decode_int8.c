@@ -21,7 +21,7 @@ struct codes_state {
 
     enum vc_overflow overflow; /* of a finite scale's product */
     bool finite_scales;        /* others are refused */
-    struct vc_finding finding;
+    struct vc_specials specials;
 };
 
 /* The scales that a tile needs: those of the tensor from number `first` on. */
@@ -95,16 +95,16 @@ static enum vc_status check_scales(struct vc_ctx *ctx, const struct codes_state 
 {
     const struct vc_desc desc = {
         .dtype = part->dtype, .n_dims = part->n_dims, .shape = part->shape, .n_elems = part->n_elems};
-    struct vc_finding finding;
+    struct vc_specials specials;
     enum vc_status status = VC_OK;
 
     if (!s->finite_scales || !vc_has_nonfinite(VC_DTYPE_F32, s->scale, (size_t)s->n_scales)) {
         return VC_OK;
     }
-    VC_TRY(vc_finding_init(ctx, &finding, vc_largest_fitting(VC_DTYPE_F32)));
-    vc_finding_add(&finding, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
-    status = vc_finding_fail_nonfinite(ctx, &finding, &desc, "scales", VC_ADVICE_EXCLUDE);
-    vc_finding_release(&finding);
+    VC_TRY(vc_specials_init(ctx, &specials, vc_largest_fitting(VC_DTYPE_F32)));
+    vc_specials_add(&specials, VC_DTYPE_F32, s->scale, (size_t)s->n_scales, 0);
+    status = vc_specials_fail_nonfinite(ctx, &specials, &desc, "scales", VC_ADVICE_EXCLUDE);
+    vc_specials_release(&specials);
 out:
     return status;
 }
@@ -248,7 +248,7 @@ static enum vc_status codes_look(struct vc_ctx *ctx, struct vc_step *step, const
 
         values[n++] = (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0)) * (double)t.scale[k];
         if (n == LOOK_ELEMS || i + 1 == tile->n_elems) {
-            vc_finding_add(&s->finding, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
+            vc_specials_add(&s->specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
         }
     }
@@ -261,8 +261,8 @@ static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, co
     const struct codes_state *s = step->state;
 
     (void)item;
-    if (s->finding.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
-        return vc_finding_fail_overflow(ctx, &s->finding, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
+    if (s->specials.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
+        return vc_specials_fail_overflow(ctx, &s->specials, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
     }
     return VC_OK;
 }
@@ -293,7 +293,7 @@ static void codes_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct codes_state *s = step->state;
 
-    vc_finding_release(&s->finding);
+    vc_specials_release(&s->specials);
     vc_free(ctx, s);
     step->state = NULL;
 }
@@ -330,13 +330,13 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     }
     s->overflow = overflow;
     s->finite_scales = finite_scales;
-    if (vc_finding_init(ctx, &s->finding, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
+    if (vc_specials_init(ctx, &s->specials, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
         vc_free(ctx, s);
         return ctx->status;
     }
     step = vc_item_add_step(ctx, item, &codes_ops);
     if (step == NULL) {
-        vc_finding_release(&s->finding);
+        vc_specials_release(&s->specials);
         vc_free(ctx, s);
         return ctx->status;
     }

@@ -23,18 +23,18 @@ double vc_largest_fitting(enum vc_dtype target)
     }
 }
 
-enum vc_status vc_finding_init(struct vc_ctx *ctx, struct vc_finding *finding, double limit)
+enum vc_status vc_specials_init(struct vc_ctx *ctx, struct vc_specials *specials, double limit)
 {
-    *finding = (struct vc_finding){.first = UINT64_MAX, .first_overflow = UINT64_MAX, .limit = limit};
-    if (pthread_mutex_init(&finding->mutex, NULL) != 0) {
+    *specials = (struct vc_specials){.first = UINT64_MAX, .first_overflow = UINT64_MAX, .limit = limit};
+    if (pthread_mutex_init(&specials->mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     return VC_OK;
 }
 
-void vc_finding_release(struct vc_finding *finding)
+void vc_specials_release(struct vc_specials *specials)
 {
-    (void)pthread_mutex_destroy(&finding->mutex);
+    (void)pthread_mutex_destroy(&specials->mutex);
 }
 
 /* Loads go through memcpy: tiles of stored members may be unaligned for their type. */
@@ -124,12 +124,12 @@ bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
     }
 }
 
-void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void *x, size_t n, uint64_t first)
+void vc_specials_add(struct vc_specials *specials, enum vc_dtype dtype, const void *x, size_t n, uint64_t first)
 {
-    struct vc_finding found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
+    struct vc_specials found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
     size_t i;
 
-    if (finding->limit >= vc_largest_fitting(dtype) && !vc_has_nonfinite(dtype, x, n)) {
+    if (specials->limit >= vc_largest_fitting(dtype) && !vc_has_nonfinite(dtype, x, n)) {
         return;
     }
     for (i = 0; i < n; i++) {
@@ -140,23 +140,23 @@ void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void 
                 found.first = first + i;
                 found.first_is_nan = isnan(v);
             }
-        } else if (fabs(v) > finding->limit && found.overflows++ == 0) {
+        } else if (fabs(v) > specials->limit && found.overflows++ == 0) {
             found.first_overflow = first + i;
             found.first_overflow_value = v;
         }
     }
-    (void)pthread_mutex_lock(&finding->mutex);
-    finding->nonfinite += found.nonfinite;
-    finding->overflows += found.overflows;
-    if (found.first < finding->first) {
-        finding->first = found.first;
-        finding->first_is_nan = found.first_is_nan;
+    (void)pthread_mutex_lock(&specials->mutex);
+    specials->nonfinite += found.nonfinite;
+    specials->overflows += found.overflows;
+    if (found.first < specials->first) {
+        specials->first = found.first;
+        specials->first_is_nan = found.first_is_nan;
     }
-    if (found.first_overflow < finding->first_overflow) {
-        finding->first_overflow = found.first_overflow;
-        finding->first_overflow_value = found.first_overflow_value;
+    if (found.first_overflow < specials->first_overflow) {
+        specials->first_overflow = found.first_overflow;
+        specials->first_overflow_value = found.first_overflow_value;
     }
-    (void)pthread_mutex_unlock(&finding->mutex);
+    (void)pthread_mutex_unlock(&specials->mutex);
 }
 
 /* "[2, 17]" for a flat index. */
@@ -196,40 +196,40 @@ static const char *format_advice(const struct vc_ctx *ctx, const char *advice, c
     return text;
 }
 
-enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_desc *tensor, const char *what, const char *advice)
+enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_specials *specials,
+                                          const struct vc_desc *tensor, const char *what, const char *advice)
 {
     char where[256];
     char text[ADVICE_BYTES];
 
-    format_index(tensor, finding->first, where, sizeof where);
+    format_index(tensor, specials->first, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu %s are not finite, the first is %s at %s; %s",
-                   (unsigned long long)finding->nonfinite, (unsigned long long)tensor->n_elems, what,
-                   finding->first_is_nan ? "NaN" : "Inf", where, format_advice(ctx, advice, text));
+                   (unsigned long long)specials->nonfinite, (unsigned long long)tensor->n_elems, what,
+                   specials->first_is_nan ? "NaN" : "Inf", where, format_advice(ctx, advice, text));
 }
 
-enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_desc *tensor, enum vc_dtype target, const char *advice)
+enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_specials *specials,
+                                         const struct vc_desc *tensor, enum vc_dtype target, const char *advice)
 {
     char where[256];
     char text[ADVICE_BYTES];
 
-    format_index(tensor, finding->first_overflow, where, sizeof where);
+    format_index(tensor, specials->first_overflow, where, sizeof where);
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%llu of %llu values are too large for %s, the first is %g at %s; %s",
-                   (unsigned long long)finding->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
-                   finding->first_overflow_value, where, format_advice(ctx, advice, text));
+                   (unsigned long long)specials->overflows, (unsigned long long)tensor->n_elems, vc_dtype_name(target),
+                   specials->first_overflow_value, where, format_advice(ctx, advice, text));
 }
 
 /* ---- policies ---- */
 
 enum vc_status vc_policy_init(struct vc_ctx *ctx, struct vc_policy *policy)
 {
-    return vc_finding_init(ctx, &policy->finding, vc_largest_fitting(policy->room));
+    return vc_specials_init(ctx, &policy->specials, vc_largest_fitting(policy->room));
 }
 
 void vc_policy_release(struct vc_policy *policy)
 {
-    vc_finding_release(&policy->finding);
+    vc_specials_release(&policy->specials);
 }
 
 void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
@@ -247,37 +247,37 @@ enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const st
     (void)ctx;
     (void)item;
     (void)scratch;
-    vc_finding_add(&policy->finding, step->in.dtype, in->data, tile->n_elems, tile->first);
+    vc_specials_add(&policy->specials, step->in.dtype, in->data, tile->n_elems, tile->first);
     return VC_OK;
 }
 
 enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     const struct vc_policy *policy = step->state;
-    const struct vc_finding *finding = &policy->finding;
+    const struct vc_specials *specials = &policy->specials;
     bool stops = policy->nonfinite == VC_NONFINITE_ERROR;
 
     (void)item;
-    if (stops && finding->nonfinite != 0) {
-        return vc_finding_fail_nonfinite(ctx, finding, &step->in, "values", policy->advice);
+    if (stops && specials->nonfinite != 0) {
+        return vc_specials_fail_nonfinite(ctx, specials, &step->in, "values", policy->advice);
     }
     if (policy->codes) {
-        return finding->overflows != 0 && (stops || policy->strict)
-                   ? vc_finding_fail_overflow(ctx, finding, &step->in, policy->room,
-                                              policy->strict ? VC_ADVICE_EXCLUDE
-                                                             : "int8 codes are made from f32: " VC_ADVICE_NONFINITE)
+        return specials->overflows != 0 && (stops || policy->strict)
+                   ? vc_specials_fail_overflow(ctx, specials, &step->in, policy->room,
+                                               policy->strict ? VC_ADVICE_EXCLUDE
+                                                              : "int8 codes are made from f32: " VC_ADVICE_NONFINITE)
                    : VC_OK;
     }
-    return finding->overflows != 0 && policy->overflow == VC_OVERFLOW_ERROR
-               ? vc_finding_fail_overflow(ctx, finding, &step->in, policy->room, VC_ADVICE_OVERFLOW)
+    return specials->overflows != 0 && policy->overflow == VC_OVERFLOW_ERROR
+               ? vc_specials_fail_overflow(ctx, specials, &step->in, policy->room, VC_ADVICE_OVERFLOW)
                : VC_OK;
 }
 
 enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item)
 {
     const struct vc_policy *policy = step->state;
-    uint64_t nonfinite = policy->finding.nonfinite;
-    uint64_t beyond = policy->codes ? policy->finding.overflows : 0;
+    uint64_t nonfinite = policy->specials.nonfinite;
+    uint64_t beyond = policy->codes ? policy->specials.overflows : 0;
     enum vc_status status = VC_OK;
 
     step->look = false;

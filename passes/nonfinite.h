@@ -11,7 +11,7 @@
 #include "core/chain/pass.h"
 
 /* What a look at a tensor found so far. Tiles are added from any thread; the mutex is the structure's own. */
-struct vc_finding {
+struct vc_specials {
     pthread_mutex_t mutex;
     uint64_t nonfinite; /* how many */
     uint64_t first;     /* flat index of the first; UINT64_MAX when there is none */
@@ -25,26 +25,26 @@ struct vc_finding {
 /* The largest f64 that rounds to a finite value of that float type, or that Q8_0 has room for; for F64 INFINITY. */
 double vc_largest_fitting(enum vc_dtype target);
 
-enum vc_status vc_finding_init(struct vc_ctx *ctx, struct vc_finding *finding, double limit);
-void vc_finding_release(struct vc_finding *finding);
+enum vc_status vc_specials_init(struct vc_ctx *ctx, struct vc_specials *specials, double limit);
+void vc_specials_release(struct vc_specials *specials);
 
 /* Adds the n values at x, the first of which has that flat index. Thread-safe. */
-void vc_finding_add(struct vc_finding *finding, enum vc_dtype dtype, const void *x, size_t n, uint64_t first);
+void vc_specials_add(struct vc_specials *specials, enum vc_dtype dtype, const void *x, size_t n, uint64_t first);
 
 /* True when a value of the n is NaN or Inf. */
 bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n);
 
 /* The sentences, VC_E_UNSUPPORTED: "3 of 4096 values are not finite, the first is NaN at [2, 17]; <advice>" and
  * "... are too large for f16, the first is 70000 at ...". `what` is "values", or what else the tensor holds. */
-enum vc_status vc_finding_fail_nonfinite(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                         const struct vc_desc *tensor, const char *what, const char *advice);
-enum vc_status vc_finding_fail_overflow(struct vc_ctx *ctx, const struct vc_finding *finding,
-                                        const struct vc_desc *tensor, enum vc_dtype target, const char *advice);
+enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_specials *specials,
+                                          const struct vc_desc *tensor, const char *what, const char *advice);
+enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_specials *specials,
+                                         const struct vc_desc *tensor, enum vc_dtype target, const char *advice);
 
 /* What a step does with such values. The state of a step that has a policy begins with it, so that vc_policy_look,
  * vc_policy_explain and vc_policy_forget can be the step's functions. */
 struct vc_policy {
-    struct vc_finding finding;   /* its limit is that of `room` */
+    struct vc_specials specials; /* its limit is that of `room` */
     enum vc_nonfinite nonfinite; /* NaN and Inf */
     enum vc_overflow overflow;   /* finite values beyond `room`, for casts */
     enum vc_dtype room;          /* the type whose largest value is meant */

@@ -95,7 +95,7 @@ static void put_zero(void *y, enum vc_dtype target, size_t i)
 static bool settle(const struct vc_policy *s, const struct vc_tile *tile, const void *x, bool is_f64,
                    struct vc_tile_out *out)
 {
-    double limit = s->finding.limit;
+    double limit = s->specials.limit;
     size_t i;
 
     for (i = 0; i < tile->n_elems; i++) {
