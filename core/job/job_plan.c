@@ -252,6 +252,27 @@ static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
     return vc_compare_create(ctx, item, from, &item->compare);
 }
 
+/* A part of an earlier step has the shape of before: the step that changes it has to make its own, or drop it. */
+static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item)
+{
+    size_t k;
+    size_t i;
+
+    for (k = 0; k < item->n_steps; k++) {
+        const struct vc_step *step = item->steps[k];
+
+        for (i = 0; step->regroups && i < step->out.n_parts; i++) {
+            if (step->out.parts[i].maker != step) {
+                return vc_fail(ctx, VC_E_UNSUPPORTED,
+                               "%s: its %s does not fit the shape that %s gives it; change shapes first",
+                               item->model->tensors[item->source].name, vc_part_role_name(step->out.parts[i].role),
+                               step->pass->ops->name);
+            }
+        }
+    }
+    return VC_OK;
+}
+
 /* Refuses a gate on errors where the error of a tensor cannot be told: it would pass whatever the error is. */
 static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
 {
@@ -289,6 +310,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     }
     settle_parts(job);
     for (i = 0; i < plan->n_items; i++) {
+        VC_TRY(check_parts(ctx, &plan->items[i]));
         VC_TRY(plan_total(ctx, &plan->items[i]));
         VC_TRY(check_told(ctx, job, &plan->items[i]));
     }

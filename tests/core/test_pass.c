@@ -30,6 +30,7 @@ struct slim {
     uint64_t *scores;        /* per row */
     uint64_t *left;          /* rows that stay, rising */
     size_t n_rounds;
+    bool only_masks; /* another pass: looks at nothing, and masks up.weight */
 };
 
 enum kind { ROWS, COLUMNS, MASK };
@@ -172,8 +173,10 @@ static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct
     struct slim_state *state;
     struct vc_step *step;
     enum kind kind = strcmp(name, "mlp.down.weight") == 0 ? COLUMNS : strcmp(name, "mlp.mix.weight") == 0 ? MASK : ROWS;
+    bool only_masks = ((struct slim *)pass->self)->only_masks;
 
-    if (strncmp(name, "mlp.", 4) != 0) {
+    kind = only_masks ? MASK : kind;
+    if (strncmp(name, "mlp.", 4) != 0 || (only_masks && strcmp(name, "mlp.up.weight") != 0)) {
         return vc_item_keep(ctx, item, "not a part of the layer");
     }
     if (item->desc.quant != NULL || item->desc.dtype != VC_DTYPE_F32) {
@@ -192,7 +195,7 @@ static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct
     step->state = state;
     step->action = VC_ACTION_CAST;
     step->scheme = kind == MASK ? "masked" : "slim";
-    step->look = true;
+    step->look = !only_masks;
     step->regroups = kind != MASK;
     step->lossy = kind == MASK;
     step->scratch_bytes = kind == MASK ? VC_TILE_ELEMS + 4 * sizeof(double) * VC_TILE_ELEMS : 0;
@@ -298,7 +301,7 @@ static void slim_free(struct vc_ctx *ctx, struct vc_pass *pass)
 static const struct vc_pass_ops slim_ops = {
     .name = "slim", .plan_begin = slim_begin, .plan = slim_plan, .decide = slim_decide, .free = slim_free};
 
-static enum vc_status add_slim(struct vc_ctx *ctx, struct vc_job *job)
+static enum vc_status add_slim(struct vc_ctx *ctx, struct vc_job *job, bool only_masks)
 {
     struct slim *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
 
@@ -309,6 +312,7 @@ static enum vc_status add_slim(struct vc_ctx *ctx, struct vc_job *job)
     s->pass.ops = &slim_ops;
     s->pass.self = s;
     s->pass.command = "slim";
+    s->only_masks = only_masks;
     return vc_job_add_pass(ctx, job, &s->pass);
 }
 
@@ -491,7 +495,7 @@ static enum vc_status run(struct vc_ctx *ctx, const char *from, const char *to, 
     q.group_size = 32;
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
     if (slim) {
-        assert_int_equal(add_slim(ctx, job), VC_OK);
+        assert_int_equal(add_slim(ctx, job, false), VC_OK);
     }
     if (int8) {
         assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
@@ -614,7 +618,7 @@ static void the_report_and_the_gate(void **state)
     save_npz(&shapes[0], "in.npz", false);
     model = must_open(ctx, "in.npz");
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(add_slim(ctx, job), VC_OK);
+    assert_int_equal(add_slim(ctx, job, false), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK); /* all looks once more */
     must(ctx, vc_job_run(ctx, job));
@@ -636,6 +640,29 @@ static void the_report_and_the_gate(void **state)
     must(ctx, run(ctx, "in.npz", "int8.npz", false, true, VC_DEFLATE_NONE, 0.0));
     assert_int_equal(run(ctx, "int8.npz", "gate.npz", true, false, VC_DEFLATE_NONE, 0.0), VC_E_UNSUPPORTED);
     expect_says(ctx, "shapes change first");
+    vc_ctx_free(ctx);
+}
+
+/* A mask of all rows has no place beside a tensor that loses some. */
+static void parts_do_not_outlive_a_shape(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_write_options write = support_replace(in_folder("out.npz"), VC_DEFLATE_NONE);
+    struct vc_model *model;
+    struct vc_job *job = NULL;
+
+    (void)state;
+    save_npz(&shapes[2], "in.npz", false);
+    model = must_open(ctx, "in.npz");
+    remove_path("out.npz");
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(add_slim(ctx, job, true), VC_OK);
+    assert_int_equal(add_slim(ctx, job, false), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_UNSUPPORTED);
+    expect_says(ctx, "mlp.up.weight: its mask does not fit the shape");
+    assert_false(exists("out.npz"));
+    vc_job_free(job);
+    vc_model_close(model);
     vc_ctx_free(ctx);
 }
 
@@ -667,7 +694,7 @@ static void from_memory_to_memory(void **state)
     }
     assert_int_equal(vc_memory_model_create(ctx, tensors, N_TENSORS, &model), VC_OK);
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(add_slim(ctx, job), VC_OK);
+    assert_int_equal(add_slim(ctx, job, false), VC_OK);
     assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
     must(ctx, vc_job_plan(ctx, job, &write));
     must(ctx, vc_job_apply(ctx, job, 4, VC_PART_MASK, mask, n));
@@ -715,7 +742,7 @@ static void every_allocation_may_fail(void **state)
         remove_path("faults.npz");
         assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
         assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-        assert_int_equal(add_slim(ctx, job), VC_OK);
+        assert_int_equal(add_slim(ctx, job, false), VC_OK);
         assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
         vc_pool_fail_at(ctx->shared->pool, n, 0);
         status = vc_job_plan(ctx, job, &write);
@@ -737,9 +764,10 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_and_columns_go),       cmocka_unit_test(a_chain_equals_files),
-        cmocka_unit_test(the_configuration_follows), cmocka_unit_test(the_report_and_the_gate),
-        cmocka_unit_test(from_memory_to_memory),     cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(rows_and_columns_go),          cmocka_unit_test(a_chain_equals_files),
+        cmocka_unit_test(the_configuration_follows),    cmocka_unit_test(the_report_and_the_gate),
+        cmocka_unit_test(parts_do_not_outlive_a_shape), cmocka_unit_test(from_memory_to_memory),
+        cmocka_unit_test(every_allocation_may_fail),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
