@@ -1,5 +1,5 @@
 #!/bin/sh
-# compare.sh [-e FILE] [-x PATH]... [-k FOLDER] BEFORE AFTER [SECTION...] - do two vcompress programs do the same?
+# compare.sh [-e FILE] [-x PATH]... [-m NAME]... [-k FOLDER] BEFORE AFTER [SECTION...] - do two vcompress programs do the same?
 #
 # Runs the commands of cases/*.sh (or of the named ones only) once with the program BEFORE and once with AFTER, both at
 # the same time, in folders of their own and on the same inputs (make_inputs.py, the digits model, the fuzz corpus).
@@ -8,6 +8,7 @@
 #
 #   -e FILE    differences that are wanted: globs, one a line, compared with whole lines of the list
 #   -x PATH    also look at, verify and quantize this file, or the files of this folder; repeatable
+#   -m NAME    a member that JSON documents of AFTER may have in addition; repeatable
 #   -k FOLDER  keep the inputs and, of the sections with differences, all that the programs left, in this new folder
 #
 # Prints a line for each difference: "section: command: what differs". Exit status 0: none, or all of them are wanted;
@@ -18,13 +19,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 python=${PYTHON:-python3}
 expected=/dev/null keep='' more=''
-usage() { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
-while getopts e:x:k: option; do
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
+new_members=
+while getopts e:x:k:m: option; do
     case $option in
         e) expected=$OPTARG ;;
         x) more="$more
 $(realpath "$OPTARG")" ;;
         k) keep=$OPTARG ;;
+        m) new_members="$new_members $OPTARG" ;;
         *) usage ;;
     esac
 done
@@ -99,7 +102,7 @@ for name; do
     section "$name" "$before" "$scratch/before/$name" &
     section "$name" "$after" "$scratch/after/$name" || exit 2
     wait $! || exit 2
-    "$python" -B "$here/differences.py" "$name" "$scratch/before/$name" "$scratch/after/$name" "$expected"
+    COMPARE_NEW_MEMBERS=$new_members "$python" -B "$here/differences.py" "$name" "$scratch/before/$name" "$scratch/after/$name" "$expected"
     case $? in
         0) rm -rf "$scratch/before/$name" "$scratch/after/$name" ;;
         1) status=1 ;;

@@ -18,6 +18,8 @@ import re
 import sys
 
 IGNORED = {"tool", "seconds", "peak_pool_bytes", "peak_rss_bytes"}
+# What the second program's documents may have in addition (compare.sh -m).
+NEW = set(os.environ.get("COMPARE_NEW_MEMBERS", "").split())
 MEASURED = [(re.compile(rb"\bin \d+(\.\d+)? (m?s|min)\b"), b"in TIME"), (re.compile(rb"peak [0-9.]+ [KMG]?i?B"), b"peak SIZE")]
 MEMORY = re.compile(r"(needs at least|cannot allocate) (\d+) bytes")
 MOST = 5  # differences of one file that are listed
@@ -59,7 +61,8 @@ def members(a, b, at=""):
             if key not in b:
                 yield "%s is gone" % where
             elif key not in a:
-                yield "%s is new: %s" % (where, json.dumps(b[key])[:80])
+                if key not in NEW:
+                    yield "%s is new: %s" % (where, json.dumps(b[key])[:80])
             else:
                 yield from members(a[key], b[key], where)
     elif isinstance(a, list) and isinstance(b, list):
