@@ -10,7 +10,8 @@
 /* Codes with parts. */
 static const struct vc_decoder *const codes[] = {&vc_decoder_int8};
 
-const struct vc_decoder *vc_decoder_find(const struct vc_desc *desc)
+/* The row for what the descriptor says is stored; NULL: plain values, or nothing that can be decoded. */
+static const struct vc_decoder *find_decoder(const struct vc_desc *desc)
 {
     size_t i;
 
@@ -29,7 +30,7 @@ const struct vc_decoder *vc_decoder_find(const struct vc_desc *desc)
 
 bool vc_decode_can(const struct vc_desc *desc)
 {
-    return vc_decoder_find(desc) != NULL || (desc->quant == NULL && vc_dtype_is_float(desc->dtype));
+    return find_decoder(desc) != NULL || (desc->quant == NULL && vc_dtype_is_float(desc->dtype));
 }
 
 /* ---- conversions ---- */
@@ -99,7 +100,7 @@ static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, e
 enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
                                    bool finite_scales)
 {
-    const struct vc_decoder *decoder = vc_decoder_find(&item->desc);
+    const struct vc_decoder *decoder = find_decoder(&item->desc);
 
     return decoder == NULL ? vc_fail(ctx, VC_E_INTERNAL, "%s is not quantized", vc_dtype_name(item->desc.dtype))
                            : decoder->add(ctx, item, decoder, overflow, finite_scales);
@@ -112,7 +113,7 @@ enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narr
     if (!vc_decode_can(&item->desc)) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s holds no floats", vc_dtype_name(dtype));
     }
-    if (vc_decoder_find(&item->desc) != NULL) {
+    if (find_decoder(&item->desc) != NULL) {
         return vc_decode_add_codes(ctx, item, VC_OVERFLOW_INF, false);
     }
     return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow) ? VC_OK

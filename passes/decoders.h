@@ -20,9 +20,6 @@ struct vc_decoder {
     int (*blocks_to_f32)(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y);
 };
 
-/* The row for what the descriptor says is stored; NULL: plain values, or nothing that can be decoded. */
-const struct vc_decoder *vc_decoder_find(const struct vc_desc *desc);
-
 /* decode_blocks.c: GGUF's blocks, a row for each type. */
 extern const struct vc_decoder vc_decoders_blocks[];
 extern const size_t vc_n_decoders_blocks;

@@ -222,19 +222,30 @@ enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_spe
 
 /* ---- policies ---- */
 
-enum vc_status vc_policy_init(struct vc_ctx *ctx, struct vc_policy *policy)
+enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                  struct vc_policy *policy, struct vc_step **out)
 {
-    return vc_specials_init(ctx, &policy->specials, vc_largest_fitting(policy->room));
-}
+    struct vc_step *step;
 
-void vc_policy_release(struct vc_policy *policy)
-{
-    vc_specials_release(&policy->specials);
+    if (vc_specials_init(ctx, &policy->specials, vc_largest_fitting(policy->room)) != VC_OK) {
+        vc_free(ctx, policy);
+        return ctx->status;
+    }
+    step = vc_item_add_step(ctx, item, ops);
+    if (step == NULL) {
+        vc_specials_release(&policy->specials);
+        vc_free(ctx, policy);
+        return ctx->status;
+    }
+    step->state = policy;
+    step->look = policy->nonfinite == VC_NONFINITE_KEEP;
+    *out = step;
+    return VC_OK;
 }
 
 void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
-    vc_policy_release(step->state);
+    vc_specials_release(&((struct vc_policy *)step->state)->specials);
     vc_free(ctx, step->state);
     step->state = NULL;
 }

@@ -53,8 +53,11 @@ struct vc_policy {
     const char *advice;          /* on NaN and Inf */
 };
 
-enum vc_status vc_policy_init(struct vc_ctx *ctx, struct vc_policy *policy);
-void vc_policy_release(struct vc_policy *policy);
+/* Adds a step whose state begins with `policy`, which the caller has filled but for `specials`. The state came from
+ * vc_calloc_array; the step owns it then, and forgets it with vc_policy_forget. Freed here on failure. step->look is
+ * set under the policy "keep". */
+enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                  struct vc_policy *policy, struct vc_step **out);
 
 /* A vc_step_ops.look and .explain. */
 enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,

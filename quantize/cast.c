@@ -211,20 +211,11 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dty
         return VC_E_NOMEM;
     }
     *policy = (struct vc_policy){.nonfinite = nonfinite, .overflow = overflow, .room = target, .advice = advice};
-    if (vc_policy_init(ctx, policy) != VC_OK) {
-        vc_free(ctx, policy);
+    if (vc_policy_add_step(ctx, item, &cast_ops, policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step = vc_item_add_step(ctx, item, &cast_ops);
-    if (step == NULL) {
-        vc_policy_release(policy);
-        vc_free(ctx, policy);
-        return ctx->status;
-    }
-    step->state = policy;
     step->action = action;
     step->scheme = vc_dtype_name(target);
-    step->look = nonfinite == VC_NONFINITE_KEEP;
     step->lossy = true;
     step->out.dtype = target;
     step->scratch_bytes = needs_widening(step->in.dtype) ? tile_elems(step) * sizeof(float) + 64 : 0;

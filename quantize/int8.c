@@ -447,10 +447,6 @@ static enum vc_status make_state(struct vc_ctx *ctx, const struct vc_item *item,
                                    .advice = VC_ADVICE_NONFINITE};
     choose_map(s, item);
     vc_int8_choose_scale(item, weights, s);
-    if (vc_policy_init(ctx, &s->policy) != VC_OK) {
-        vc_free(ctx, s);
-        return ctx->status;
-    }
     return VC_OK;
 }
 
@@ -481,18 +477,11 @@ static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const s
     enum vc_status status = VC_OK;
 
     VC_TRY(make_state(ctx, item, options, weights, &s));
-    step = vc_item_add_step(ctx, item, &int8_ops);
-    if (step == NULL) {
-        vc_policy_release(&s->policy);
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    step->state = s;
+    VC_TRY(vc_policy_add_step(ctx, item, &int8_ops, &s->policy, &step));
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = scheme_label(ctx, item, s);
     VC_TRY_ALLOC(step->scheme);
     step->scan = s->scan;
-    step->look = options->nonfinite == VC_NONFINITE_KEEP;
     step->lossy = true;
     step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
     step->scratch_bytes = vc_int8_scratch_bytes(step, s);

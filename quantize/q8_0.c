@@ -107,20 +107,11 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
                                    .codes = true,
                                    .strict = true,
                                    .advice = VC_ADVICE_NONFINITE};
-    if (vc_policy_init(ctx, &s->policy) != VC_OK) {
-        vc_free(ctx, s);
+    if (vc_policy_add_step(ctx, item, &q8_0_ops, &s->policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step = vc_item_add_step(ctx, item, &q8_0_ops);
-    if (step == NULL) {
-        vc_policy_release(&s->policy);
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    step->state = s;
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = "q8_0";
-    step->look = options->nonfinite == VC_NONFINITE_KEEP;
     step->lossy = true;
     step->out.dtype = VC_DTYPE_Q8_0;
     step->scratch_bytes =

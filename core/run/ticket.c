@@ -61,14 +61,15 @@ static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)
     return form == VC_FORM_RAW ? item->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
 }
 
-size_t vc_ticket_target(const struct vc_run_state *rs, const struct vc_item *item)
+/* Steps that are applied in the last phase of this run: all, or those before the one that looks. */
+static size_t target_steps(const struct vc_run_state *rs, const struct vc_item *item)
 {
     return rs->exec->look ? vc_item_look_step(item) : item->n_steps;
 }
 
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    size_t target = vc_ticket_target(rs, item);
+    size_t target = target_steps(rs, item);
     size_t n = 1;
     size_t k;
 
@@ -81,7 +82,7 @@ size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *ite
 /* The steps that are applied in this phase: those before the one that scans in it, or the target. */
 static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
 {
-    size_t target = vc_ticket_target(rs, item);
+    size_t target = target_steps(rs, item);
     size_t k;
 
     for (k = 0; k < target; k++) {
@@ -115,7 +116,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
         return VC_E_NOMEM;
     }
     live->item = index;
-    live->target = vc_ticket_target(rs, item);
+    live->target = target_steps(rs, item);
     live->copy = is_copy(rs, item);
     live->whole = !rs->ordered && item->model->io[item->source].sequential && vc_head_steps(item, live->target) == 0;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;

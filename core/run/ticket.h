@@ -100,8 +100,6 @@ struct vc_worker {
 enum vc_status vc_worker_init(struct vc_worker *worker);
 void vc_worker_release(struct vc_worker *worker);
 
-/* The number of steps that the last phase of this run applies. */
-size_t vc_ticket_target(const struct vc_run_state *rs, const struct vc_item *item);
 /* The number of phases of the item, and of tiles (or pieces of bytes) in one of them. */
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item);
 uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase);
