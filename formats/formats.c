@@ -520,6 +520,9 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
     VC_TRY(vc_infolder_is(path) ? open_folder(ctx, &own, model) : open_file(ctx, &own, model));
+    if (model->format == NULL || !model->format->tells_axes) {
+        vc_model_name_axes(model);
+    }
     *out = model;
     return VC_OK;
 out:

@@ -36,7 +36,8 @@ struct vc_format {
      * refused here. */
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
-    bool divides; /* the writer can make a folder of several files */
+    bool divides;    /* the writer can make a folder of several files */
+    bool tells_axes; /* the reader sets vc_tensor.channel_axis; else names do, where they tell */
 };
 
 #define VC_PROBE_BYTES 512

@@ -29,6 +29,7 @@ const char *vc_default_skip(const char *name)
         {"*norm*", "normalization"},
         {"*Norm*", "normalization"},
         {"*bias*", "bias"},
+        {"*/scale", "normalization"}, /* Flax */
         {"*router*", "router"},
         {"*.gate.weight", "router"},
         {"*.gate", "router"},

@@ -469,6 +469,15 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
     return VC_OK;
 }
 
+/* Why the scales lie along that axis, where the tensor's name told. */
+static const char *axis_reason(const struct vc_item *item, const struct vc_int8_state *s)
+{
+    const struct vc_tensor *tensor = &item->model->tensors[item->source];
+    bool by_name = s->granularity == VC_GRANULARITY_CHANNEL && s->options->axis == VC_AXIS_OUTPUT;
+
+    return by_name && s->axis == tensor->channel_axis ? tensor->axis_reason : NULL;
+}
+
 static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                enum vc_dtype weights)
 {
@@ -481,6 +490,7 @@ static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const s
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = scheme_label(ctx, item, s);
     VC_TRY_ALLOC(step->scheme);
+    step->why = axis_reason(item, s);
     step->scan = s->scan;
     step->lossy = true;
     step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;

@@ -45,8 +45,8 @@ static const struct opt scheme_opts[] = {
      .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel; GGUF has "
              "group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
-     .help = "int8: the axis of the channels, negative from the end (default: the output channels, which is axis 0 "
-             "where the format does not tell)"},
+     .help = "int8: the axis of the channels, negative from the end (default: the output channels, which are on the "
+             "last axis of kernels of Flax and Keras, and on axis 0 where neither format nor name tells)"},
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "int8: codes -127..127 around zero (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),

@@ -54,10 +54,18 @@ static bool changed(const struct vc_report_row *row)
     return row->action != VC_ACTION_KEPT && row->action != VC_ACTION_DROPPED && row->action != VC_ACTION_TIED;
 }
 
-/* What became of a row that did not change. */
+/* What became of a row, in a word. */
 static const char *fate(const struct vc_report_row *row)
 {
-    return row->action == VC_ACTION_DROPPED ? "dropped" : row->action == VC_ACTION_TIED ? "tied" : "kept";
+    return row->action == VC_ACTION_DROPPED ? "dropped"
+           : row->action == VC_ACTION_TIED  ? "tied"
+           : row->action == VC_ACTION_KEPT  ? "kept"
+                                            : row->scheme;
+}
+
+static bool same_fate(const struct vc_report_row *a, const struct vc_report_row *b)
+{
+    return a->action == b->action && strcmp(fate(a), fate(b)) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
 static const char *plural(uint64_t n)
@@ -305,7 +313,7 @@ static bool print_changed(struct app *app, const struct vc_report *report)
     return ok;
 }
 
-/* ---- what was kept, by reason ---- */
+/* ---- reasons: of what was kept, and of what changed where there is something to say ---- */
 
 /* "a.weight, b.* x24, ..." in one line of at most `room` columns. */
 static bool print_names(const struct out *out, const struct vc_report *report, const struct vc_report_row *like,
@@ -319,7 +327,7 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
     for (size_t i = 0; ok && i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (row->action == like->action && strcmp(row->reason, like->reason) == 0) {
+        if (same_fate(row, like)) {
             ok = groups_add(&groups, i, row->name, "", false) != NO_GROUP;
         }
     }
@@ -359,7 +367,13 @@ static bool print_reason(const struct out *out, const struct vc_report *report, 
     return ok;
 }
 
-static bool print_kept_each(const struct out *out, const struct vc_report *report)
+/* Whether a reason is printed for the row, in the list of those that changed or of the others. */
+static bool is_listed(const struct vc_report_row *row, bool of_changed)
+{
+    return changed(row) == of_changed && (!of_changed || row->reason[0] != '\0');
+}
+
+static bool print_each_reason(const struct out *out, const struct vc_report *report, bool of_changed)
 {
     struct table table;
     char buf[CELL_BYTES];
@@ -368,25 +382,26 @@ static bool print_kept_each(const struct out *out, const struct vc_report *repor
     for (size_t i = 0; i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (!changed(row)) {
+        if (is_listed(row, of_changed)) {
+            bool kept = row->action == VC_ACTION_KEPT || of_changed;
             char reason[CELL_BYTES * 5];
 
-            snprintf(reason, sizeof(reason), "%s%s%.300s", row->action == VC_ACTION_KEPT ? "" : fate(row),
-                     row->action == VC_ACTION_KEPT ? "" : ": ", row->reason);
+            snprintf(reason, sizeof(reason), "%s%s%.300s", kept ? "" : fate(row), kept ? "" : ": ", row->reason);
             table_add(&table, INK_NONE, row->name);
             table_add(&table, INK_NONE, fmt_shape(buf, out, row->n_dims, row->shape));
-            table_add(&table, INK_NONE, vc_dtype_name(row->dtype_before));
-            table_add(&table, INK_NONE, fmt_size(buf, out, row->bytes_before));
+            table_add(&table, INK_NONE, of_changed ? row->scheme : vc_dtype_name(row->dtype_before));
+            table_add(&table, INK_NONE, fmt_size(buf, out, of_changed ? row->bytes_after : row->bytes_before));
             table_add(&table, INK_DIM, reason);
         }
     }
     if (table.n_cells > 0) {
-        fputs("\n  kept\n", out->to);
+        fputs(of_changed ? "\n  why\n" : "\n  kept\n", out->to);
     }
     return table_print(&table, out, false);
 }
 
-static bool print_kept(struct app *app, const struct vc_report *report)
+/* A line for every reason, with the names of its tensors. */
+static bool print_reasons(struct app *app, const struct vc_report *report, bool of_changed)
 {
     struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
     struct groups reasons;
@@ -396,7 +411,7 @@ static bool print_kept(struct app *app, const struct vc_report *report)
     for (size_t i = 0; ok && i < report->n_rows; i++) {
         const struct vc_report_row *row = &report->rows[i];
 
-        if (!changed(row)) {
+        if (is_listed(row, of_changed)) {
             size_t g = groups_add(&reasons, i, row->reason, fate(row), true);
 
             ok = g != NO_GROUP;
@@ -405,17 +420,20 @@ static bool print_kept(struct app *app, const struct vc_report *report)
             }
         }
     }
-    if (ok && app->common.verbose > 0) {
-        ok = print_kept_each(&app->out, report);
-    } else {
-        for (size_t i = 0; ok && i < reasons.n; i++) {
-            fputs(i == 0 ? "\n" : "", app->out.to);
-            ok = print_reason(&app->out, report, &lines[i]);
-        }
+    for (size_t i = 0; ok && i < reasons.n; i++) {
+        fputs(i == 0 ? "\n" : "", app->out.to);
+        ok = print_reason(&app->out, report, &lines[i]);
     }
     groups_release(&reasons);
     free(lines);
     return ok;
+}
+
+/* Of what changed, or of the others. */
+static bool print_why(struct app *app, const struct vc_report *report, bool of_changed)
+{
+    return app->common.verbose > 0 ? print_each_reason(&app->out, report, of_changed)
+                                   : print_reasons(app, report, of_changed);
 }
 
 /* ---- totals ---- */
@@ -564,7 +582,8 @@ static void print_outcome(struct app *app, const struct vc_report *report)
 bool print_report(struct app *app, const struct vc_report *report)
 {
     print_input(&app->out, report);
-    if (!print_changed(app, report) || !print_kept(app, report) || !print_totals(&app->out, report)) {
+    if (!print_changed(app, report) || !print_why(app, report, true) || !print_why(app, report, false) ||
+        !print_totals(&app->out, report)) {
         return false;
     }
     print_notes(&app->out, report);

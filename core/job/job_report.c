@@ -79,7 +79,7 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
 
     row->action = last->action;
     row->scheme = last->scheme;
-    row->reason = "";
+    row->reason = last->why != NULL ? last->why : "";
     row->n_dims_after = item->desc.n_dims;
     row->shape_after = item->desc.shape;
     for (k = 0; k < item->desc.n_parts; k++) { /* a mask is no scale */

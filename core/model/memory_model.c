@@ -87,6 +87,7 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
         model->file_bytes += model->tensors[i].size_bytes;
     }
     model->n_tensors = n;
+    vc_model_name_axes(model);
     VC_TRY(vc_model_index_names(ctx, model));
     *out = model;
     return VC_OK;

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/names.h"
 #include "core/model/source.h"
 
 const char *vc_model_path(const struct vc_model *model)
@@ -163,6 +164,17 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
 out:
     vc_free(ctx, entries);
     return status;
+}
+
+void vc_model_name_axes(struct vc_model *model)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        struct vc_tensor *t = &model->tensors[i];
+
+        t->axis_reason = vc_name_channel_axis(t->name, t->n_dims, t->shape, &t->channel_axis);
+    }
 }
 
 size_t vc_model_find(const struct vc_model *model, const char *name)

@@ -54,6 +54,101 @@ bool vc_name_is_head(const char *name)
     return matches(globs, N_OF(globs), name);
 }
 
+/* ---- words of a name ---- */
+
+struct word {
+    const char *at; /* not terminated */
+    size_t n;
+};
+
+static bool ends_word(char c)
+{
+    return c != '\0' && strchr("/.:[]()'\"", c) != NULL;
+}
+
+/* The last word before `end`; n is 0 where there is none. */
+static struct word word_before(const char *name, const char *end)
+{
+    const char *at;
+
+    while (end > name && ends_word(end[-1])) {
+        end--;
+    }
+    at = end;
+    while (at > name && !ends_word(at[-1])) {
+        at--;
+    }
+    return (struct word){at, (size_t)(end - at)};
+}
+
+static bool is_word(struct word word, const char *text)
+{
+    return word.n == strlen(text) && memcmp(word.at, text, word.n) == 0;
+}
+
+static bool word_ends(struct word word, const char *tail)
+{
+    size_t n = strlen(tail);
+
+    return word.n >= n && memcmp(word.at + word.n - n, tail, n) == 0;
+}
+
+static bool word_has(struct word word, const char *text)
+{
+    size_t n = strlen(text);
+    size_t i = 0;
+
+    while (i + n <= word.n && memcmp(word.at + i, text, n) != 0) {
+        i++;
+    }
+    return i + n <= word.n;
+}
+
+/* The word that names the variable: without Keras' ":0" and the ".value" of Flax's states. */
+static struct word variable_of(const char *name)
+{
+    struct word word = word_before(name, name + strlen(name));
+
+    if (is_word(word, "value") || (is_word(word, "0") && word.at > name && word.at[-1] == ':')) {
+        word = word_before(name, word.at);
+    }
+    return word;
+}
+
+/* conv2d_transpose, conv2d_transpose_3: what Keras calls such a layer, and Flax does not. */
+static bool is_keras_transpose(struct word layer)
+{
+    return word_has(layer, "conv1d_transpose") || word_has(layer, "conv2d_transpose") ||
+           word_has(layer, "conv3d_transpose");
+}
+
+/* - Of attention, query, key and value are [in, heads, size of a head]: a scale belongs to one axis, and neither of the
+ *   last two alone is an output. Scales per input are as good as scales per output would be, and better than those
+ *   along either axis of the outputs (docs/numerics.md).
+ * - Keras has transposed convolutions as [height, width, out, in]; Flax has them as others.
+ * - Depthwise kernels are [height, width, channels, 1] (Keras) or [height, width, 1, channels] (Flax). */
+const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64_t *shape, unsigned *axis)
+{
+    struct word variable = variable_of(name);
+    struct word layer = word_before(name, variable.at);
+    bool depthwise = word_has(variable, "depthwise") || word_has(layer, "depthwise");
+
+    if (n_dims < 2 || !(is_word(variable, "kernel") || word_ends(variable, "_kernel"))) {
+        return NULL;
+    }
+    if (n_dims == 3 && (is_word(layer, "query") || is_word(layer, "key") || is_word(layer, "value"))) {
+        *axis = 0;
+        return "scales per input: a kernel with its outputs on two axes";
+    }
+    if (n_dims > 2 && (is_keras_transpose(layer) || (depthwise && shape[n_dims - 2] > shape[n_dims - 1]))) {
+        *axis = n_dims - 2;
+        return depthwise ? "channels on the last axis but one: a depthwise kernel"
+                         : "outputs on the last axis but one: a transposed kernel";
+    }
+    *axis = n_dims - 1;
+    return "outputs on the last axis: a kernel by its name";
+}
+
 bool vc_name_is_quantized_part(const char *name)
 {
     static const char *const globs[] = {"*weight_packed",

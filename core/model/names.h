@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* True for the weight of a module, "a.b.weight" or "weight"; *n_path is then the length of the module's path: that of
  * "a.b", or 0. */
@@ -18,6 +19,12 @@ bool vc_name_is_embedding_table(const char *name);
 
 /* The layer whose outputs are the model's. */
 bool vc_name_is_head(const char *name);
+
+/* The axis with the output channels of a kernel of Flax or Keras, whose inputs come before its outputs: [in, out],
+ * [height, width, in, out]. Words of the name end at / . : and brackets, so that params/Dense_0/kernel,
+ * layer.query.kernel and dense/kernel:0 are known. Returns a few words for the report that say why this axis, and sets
+ * *axis; NULL: the name says nothing. */
+const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64_t *shape, unsigned *axis);
 
 /* Packed codes, scales and the like of weights that another program quantized. */
 bool vc_name_is_quantized_part(const char *name);

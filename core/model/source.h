@@ -123,6 +123,10 @@ static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t 
 /* Sorts by_name; VC_E_FORMAT naming the tensor when a name occurs twice. */
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
 
+/* Sets channel_axis and axis_reason of tensors whose names tell (names.h). Called when a model is open, unless its
+ * format knows better. */
+void vc_model_name_axes(struct vc_model *model);
+
 /* n_bytes from `offset` of either kind of tensor: the slow general way, used for small reads (opens a stream and skips
  * where needed). */
 enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,

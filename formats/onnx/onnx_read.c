@@ -378,4 +378,5 @@ const struct vc_format vc_format_onnx = {.name = "onnx",
                                          .extensions = extensions,
                                          .probe = onnx_probe,
                                          .open = onnx_open,
-                                         .create_sink = vc_onnx_sink_create};
+                                         .create_sink = vc_onnx_sink_create,
+                                         .tells_axes = true};

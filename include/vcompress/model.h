@@ -96,7 +96,9 @@ struct vc_tensor {
     enum vc_role role;
     const char *kept_as; /* what it is, where its format tells and that is a reason to leave it alone unless it is asked
                             for by name ("bias"); NULL: nothing speaks against it */
-    unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) */
+    unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) or the
+                              name does (kernels of Flax and Keras); else 0 */
+    const char *axis_reason; /* why that axis, a few words, where the name tells; NULL: it does not */
 };
 
 struct vc_model;

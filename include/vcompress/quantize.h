@@ -41,7 +41,7 @@ struct vc_rule {
 
 #define VC_DEFAULT_MIN_ELEMS 4096
 #define VC_DEFAULT_MIN_ROW   32
-#define VC_AXIS_OUTPUT       (-1000) /* the output channels where the format tells (ONNX), else axis 0 */
+#define VC_AXIS_OUTPUT       (-1000) /* the output channels where the format (ONNX) or the name tells, else axis 0 */
 
 struct vc_quantize_options {
     size_t struct_size; /* set by vc_quantize_defaults */

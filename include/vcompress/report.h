@@ -51,7 +51,8 @@ struct vc_report_row {
     enum vc_action action;
     enum vc_dtype dtype_before, dtype_after;
     const char *scheme; /* "int8/channel", "f16", ...; "" when kept */
-    const char *reason; /* why it was kept, dropped or tied; "" otherwise */
+    const char *reason; /* why it was kept, dropped or tied; of a changed one why it became this, where there is
+                           something to say; "" otherwise */
     enum vc_role role;
     unsigned n_dims;
     const uint64_t *shape;

@@ -84,6 +84,39 @@ class Int8(Judge):
             self.vc("quantize", "--int8", *args, *SMALL, "--force", self.path("in.npz"), "-o", self.path("out.npz"))
             self.check_model(arrays, "bf16", self.path("out.npz"), granularity, axis, group, True)
 
+    def test_kernels_of_flax_and_keras(self):
+        """Their kernels are [.., in, out]: scales belong to the outputs, whatever the format of the input."""
+        rng = np.random.default_rng(5)
+        each = np.exp(rng.standard_normal(48)).astype("f4")
+        x = {"params/Dense_0/kernel": rng.standard_normal((96, 48)).astype("f4") * each,
+             "params/Conv_0/kernel": rng.standard_normal((3, 3, 32, 48)).astype("f4") * each,
+             "params/att/query/kernel": rng.standard_normal((48, 4, 32)).astype("f4"),
+             "params/Embed_0/embedding": rng.standard_normal((300, 48)).astype("f4"),
+             "conv2d_transpose/kernel:0": rng.standard_normal((3, 3, 48, 32)).astype("f4"),
+             "params/ln/scale": rng.standard_normal((100, 64)).astype("f4")}
+        axes = {"params/Dense_0/kernel": 1, "params/Conv_0/kernel": 3, "params/att/query/kernel": 0,
+                "params/Embed_0/embedding": 0, "conv2d_transpose/kernel:0": 2}
+        np.savez(self.path("in.npz"), **x)
+        self.vc("convert", self.path("in.npz"), "-o", self.path("in.safetensors"))
+        for name in ("in.npz", "in.safetensors"):
+            report = self.vc("quantize", "--int8", "--json", "-f", self.path(name), "-o", self.path("out.npz")).json()
+            rows = {t["name"]: t for t in report["tensors"]}
+            z = self.load(self.path("out.npz"))
+            for n, axis in axes.items():
+                q, s, _, _ = d.int8(x[n], "channel", axis, 0, False)
+                self.same_bits(z[n + ".scale"], s, n + ": scales")
+                self.same_bits(z[n], q, n + ": codes")
+                self.assertEqual(rows[n]["reason"] is None, n == "params/Embed_0/embedding", n)
+            self.same_bits(z["params/ln/scale"], x["params/ln/scale"], "a norm is kept")
+            self.assertEqual(rows["params/ln/scale"]["reason"], "normalization")
+            self.assertEqual(rows["params/Conv_0/kernel"]["reason"], "outputs on the last axis: a kernel by its name")
+        # An axis that is given goes for all of them, and is no reason.
+        report = self.vc("quantize", "--int8", "--axis", "0", "--json", "-f", self.path("in.npz"), "-o",
+                         self.path("out.npz")).json()
+        self.same_bits(self.load(self.path("out.npz"))["params/Dense_0/kernel.scale"],
+                       d.int8(x["params/Dense_0/kernel"], "channel", 0, 0, False)[1], "axis 0")
+        self.assertIsNone(report["tensors"][0]["reason"])
+
     def test_own_bf16_output_as_input(self):
         x = {"w": weights.normal("w", (130, 70)).astype("f4")}
         np.savez(self.path("in.npz"), **x)

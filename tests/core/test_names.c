@@ -1,0 +1,92 @@
+/* test_names.c - the axis that names tell: a table of names as flax.linen, flax.nnx and Keras give them, with the axis
+ * written by hand from what these layers compute; and names that say nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/names.h"
+
+static void test_kernels(void **unused)
+{
+    static const struct {
+        const char *name;
+        unsigned axis, n_dims;
+        uint64_t shape[5];
+    } cases[] = {{"params/Dense_0/kernel", 1, 2, {128, 10}},
+                 {"params.Dense_0.kernel", 1, 2, {128, 10}},
+                 {"kernel", 1, 2, {128, 10}},
+                 {"['params']['Dense_0']['kernel']", 1, 2, {128, 10}},
+                 {"['layers']['l']['kernel'].value", 1, 2, {128, 10}},
+                 {"l/kernel/value", 1, 2, {128, 10}},
+                 {"dense/kernel:0", 1, 2, {128, 10}},
+                 {"lstm/lstm_cell/recurrent_kernel:0", 1, 2, {64, 256}},
+                 {"bert/encoder/layer_0/attention/self/query/kernel", 1, 2, {384, 384}},
+                 {"params/LSTMCell_0/hf/kernel", 1, 2, {64, 64}},
+                 {"params/Conv_0/kernel", 3, 4, {3, 3, 16, 32}},
+                 {"params/Conv_1/kernel", 3, 4, {3, 3, 1, 32}}, /* a group per channel */
+                 {"params/Conv3d/kernel", 4, 5, {3, 3, 3, 8, 16}},
+                 {"params/ConvTranspose_0/kernel", 3, 4, {3, 3, 16, 32}},
+                 {"conv2d_transpose/kernel:0", 2, 4, {3, 3, 32, 16}}, /* Keras: out before in */
+                 {"decoder/conv2d_transpose_7/kernel", 2, 4, {3, 3, 32, 16}},
+                 {"depthwise_conv2d/depthwise_kernel:0", 2, 4, {3, 3, 64, 1}},
+                 {"block_1/depthwise/kernel", 3, 4, {3, 3, 1, 64}}, /* Flax */
+                 {"separable_conv2d/pointwise_kernel:0", 3, 4, {1, 1, 64, 128}},
+                 {"params/MultiHeadDotProductAttention_0/query/kernel", 0, 3, {64, 8, 8}},
+                 {"a.key.kernel", 0, 3, {64, 8, 8}},
+                 {"multi_head_attention/value/kernel:0", 0, 3, {64, 8, 8}},
+                 {"params/MultiHeadDotProductAttention_0/out/kernel", 2, 3, {8, 8, 64}},
+                 {"params/Conv_2/kernel", 2, 3, {5, 64, 32}}};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned axis = 99;
+        const char *why = vc_name_channel_axis(cases[i].name, cases[i].n_dims, cases[i].shape, &axis);
+
+        if (why == NULL || axis != cases[i].axis) {
+            fail_msg("%s: axis %u (%s), not %u", cases[i].name, axis, why == NULL ? "none" : why, cases[i].axis);
+        }
+    }
+}
+
+static void test_no_kernels(void **unused)
+{
+    static const char *const names[] = {"",
+                                        ".",
+                                        "weight",
+                                        "layers.0.weight",
+                                        "params/Embed_0/embedding",
+                                        "embedding/embeddings:0",
+                                        "kernel.weight",
+                                        "kernels",
+                                        "mykernel",
+                                        "kernel/0",
+                                        "kernel_size",
+                                        "params/LayerNorm_0/scale",
+                                        "params/Dense_0/bias",
+                                        "value",
+                                        ":0"};
+    static const uint64_t shape[2] = {64, 32};
+    unsigned axis = 7;
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (vc_name_channel_axis(names[i], 2, shape, &axis) != NULL || axis != 7) {
+            fail_msg("%s: names an axis", names[i]);
+        }
+    }
+    assert_null(vc_name_channel_axis("norm/kernel", 1, shape, &axis));
+    assert_null(vc_name_channel_axis("norm/kernel", 0, shape, &axis));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_no_kernels)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
