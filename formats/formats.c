@@ -490,6 +490,27 @@ out:
     return status;
 }
 
+/* What loads weights that lie in files of a format as this dialect has them. */
+static const struct vc_loader *loader_of(const struct vc_format *format, const struct vc_dialect *dialect)
+{
+    return format->loader != NULL && dialect == format->dialect ? format->loader : &dialect->loader;
+}
+
+/* How the quantized weights lie, unless the reader has said it. A file that could not be read has no format. */
+static void set_layout(struct vc_model *model)
+{
+    const struct vc_format *format = model->format;
+
+    if (format == NULL) {
+        return;
+    }
+    model->dialect = model->dialect != NULL ? model->dialect : format->dialect;
+    if (model->loader.program == NULL && model->loader.needs == NULL) {
+        model->loader = *loader_of(format, model->dialect);
+    }
+    model->layout = vc_dialect_layout(model->dialect, &model->loader);
+}
+
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
 static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
                                                  sizeof open_defaults};
@@ -523,6 +544,7 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     if (model->format == NULL || !model->format->tells_axes) {
         vc_model_name_axes(model);
     }
+    set_layout(model);
     *out = model;
     return VC_OK;
 out:
@@ -598,6 +620,9 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
         (*out)->accepts_raw = (*out)->accepts_raw && (format == model->format ||
                                                       (format == &vc_format_npz && model->format == &vc_format_npy));
+        if ((*out)->loader.program == NULL && (*out)->loader.needs == NULL) {
+            (*out)->loader = *loader_of(format, (*out)->dialect);
+        }
         if ((*out)->note == NULL && format != model->format) {
             (*out)->note = model->left_behind;
         }

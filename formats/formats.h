@@ -38,6 +38,9 @@ struct vc_format {
                                   const struct vc_write_options *options, struct vc_sink **out);
     bool divides;    /* the writer can make a folder of several files */
     bool tells_axes; /* the reader sets vc_tensor.channel_axis; else names do, where they tell */
+    /* Of its quantized weights; a reader or a writer of a format that has several says which. */
+    const struct vc_dialect *dialect;
+    const struct vc_loader *loader; /* of such files; NULL: that of the dialect */
 };
 
 #define VC_PROBE_BYTES 512

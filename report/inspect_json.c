@@ -128,6 +128,25 @@ static void write_file(struct vc_json *json, const struct vc_inspection *in)
     vc_json_end(json, '}');
 }
 
+static void write_known(struct vc_json *json, const char *key, const char *value)
+{
+    vc_json_string(json, key, value[0] != '\0' ? value : NULL);
+}
+
+static void write_layout(struct vc_json *json, const struct vc_layout *layout)
+{
+    if (layout == NULL) {
+        vc_json_null(json, "layout");
+        return;
+    }
+    vc_json_begin(json, "layout", '{', true);
+    vc_json_string(json, "name", layout->name);
+    write_known(json, "loader", layout->loader);
+    write_known(json, "tried", layout->tried);
+    write_known(json, "needs", layout->needs);
+    vc_json_end(json, '}');
+}
+
 static void write_facts(struct vc_json *json, const struct vc_model *model)
 {
     const struct vc_fact *fact;
@@ -176,6 +195,7 @@ enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *i
     vc_json_begin(&json, NULL, '{', false);
     vc_json_string(&json, "schema", "vcompress.inspect/1");
     write_file(&json, in);
+    write_layout(&json, vc_model_layout(in->model));
     write_facts(&json, in->model);
     write_parts(&json, in->model);
     write_totals(&json, in);

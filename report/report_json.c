@@ -57,6 +57,26 @@ static void write_ratio(struct vc_json *json, uint64_t before, uint64_t after)
 
 /* ---- parts ---- */
 
+/* "layout": {"name": "plain", ...}, or null. */
+static void write_layout(struct vc_json *json, const struct vc_layout *layout)
+{
+    if (layout == NULL) {
+        vc_json_null(json, "layout");
+        return;
+    }
+    vc_json_begin(json, "layout", '{', true);
+    vc_json_string(json, "name", layout->name);
+    write_string(json, "loader", layout->loader);
+    write_string(json, "tried", layout->tried);
+    write_string(json, "needs", layout->needs);
+    vc_json_end(json, '}');
+}
+
+static const struct vc_layout *layout_of(const struct vc_report *report, size_t output)
+{
+    return report->layouts != NULL && output < report->n_outputs ? report->layouts[output] : NULL;
+}
+
 static void write_files(struct vc_json *json, const struct vc_report *report)
 {
     vc_json_begin(json, "input", '{', true);
@@ -70,6 +90,7 @@ static void write_files(struct vc_json *json, const struct vc_report *report)
     write_string(json, "format", report->output_format);
     vc_json_known(json, "file_bytes", report->totals.file_after);
     vc_json_bool(json, "written", report->written);
+    write_layout(json, layout_of(report, 0));
     vc_json_end(json, '}');
     vc_json_begin(json, "outputs", '[', false);
     for (size_t i = 0; i < report->n_outputs; i++) {
@@ -80,6 +101,7 @@ static void write_files(struct vc_json *json, const struct vc_report *report)
         write_string(json, "format", output->format);
         vc_json_known(json, "file_bytes", output->file_bytes);
         vc_json_bool(json, "written", output->written);
+        write_layout(json, layout_of(report, i));
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');

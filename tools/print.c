@@ -433,3 +433,18 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     *table = (struct table){0};
     return ok;
 }
+
+void print_layout(const struct out *out, const struct vc_layout *layout)
+{
+    if (layout->loader[0] != '\0') {
+        fprintf(out->to, "  layout %s: %s loads it\n", layout->name, layout->loader);
+    } else {
+        fprintf(out->to, "  layout %s: no program loads it as it is\n", layout->name);
+    }
+    if (layout->tried[0] != '\0') {
+        fprintf(out->to, "    tried with %s\n", layout->tried);
+    }
+    if (layout->needs[0] != '\0') {
+        fprintf(out->to, "    needs %s\n", layout->needs);
+    }
+}

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <vcompress/model.h>
+
 #define CELL_BYTES 64 /* enough for every figure below */
 
 enum color_mode { COLOR_AUTO = 0, COLOR_ALWAYS, COLOR_NEVER };
@@ -47,6 +49,9 @@ size_t text_width(const char *s);
 /* Control characters replaced; a copy that the caller frees; NULL: no memory. */
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);
+
+/* How quantized weights lie in a file: a line that says what loads it, and what else there is to say under it. */
+void print_layout(const struct out *out, const struct vc_layout *layout);
 
 /* A table: cells are added row by row, then printed with columns aligned. Running out of memory is remembered and
  * reported by table_print. */

@@ -493,6 +493,10 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
         fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize turns them back\n",
                 fmt_count(n, in->n_quantized), in->n_own);
     }
+    if (vc_model_layout(in->model) != NULL) {
+        fputs(in->n_quantized > 0 ? "" : "\n", out->to);
+        print_layout(out, vc_model_layout(in->model));
+    }
     print_estimates(out, in);
     return true;
 }

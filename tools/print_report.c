@@ -537,6 +537,23 @@ static void print_notes(const struct out *out, const struct vc_report *report)
     }
 }
 
+/* How quantized weights lie in the outputs, and what loads them; outputs that are alike are said once. */
+static void print_layouts(const struct out *out, const struct vc_report *report)
+{
+    for (size_t i = 0; report->layouts != NULL && i < report->n_outputs; i++) {
+        const struct vc_layout *layout = report->layouts[i];
+        bool said = layout == NULL;
+
+        for (size_t k = 0; !said && k < i; k++) {
+            said = report->layouts[k] != NULL && strcmp(report->layouts[k]->name, layout->name) == 0 &&
+                   strcmp(report->layouts[k]->loader, layout->loader) == 0;
+        }
+        if (!said) {
+            print_layout(out, layout);
+        }
+    }
+}
+
 static void print_note(const struct out *out, const struct vc_report *report)
 {
     if (report->note != NULL && report->note[0] != '\0') {
@@ -587,6 +604,7 @@ bool print_report(struct app *app, const struct vc_report *report)
         return false;
     }
     print_notes(&app->out, report);
+    print_layouts(&app->out, report);
     print_note(&app->out, report);
     print_outcome(app, report);
     return true;

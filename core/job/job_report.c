@@ -227,10 +227,58 @@ static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
         all = add_note(ctx, job, all, job->passes[i]->note);
     }
     for (i = 0; i < job->report.n_outputs; i++) {
-        all = add_note(ctx, job, all, vc_sink_note(job->sink, i));
+        all = add_note(ctx, job, all, vc_sink_of_output(job->sink, i)->note);
     }
     /* The sinks go before the report does. */
     return all == NULL ? NULL : vc_arena_printf(ctx, &job->arena, "%s", all);
+}
+
+/* Whether an output has weights in codes, made or kept. */
+static bool has_codes(const struct vc_job *job)
+{
+    size_t i = 0;
+
+    while (i < job->outs.n && job->out_tensors[i].quant.scheme == VC_SCHEME_NONE &&
+           !vc_dtype_is_quantized(job->out_tensors[i].dtype)) {
+        i++;
+    }
+    return i < job->outs.n;
+}
+
+/* The sinks go before the report does, so strings are copied. */
+static enum vc_status copy_layout(struct vc_ctx *ctx, struct vc_job *job, const struct vc_sink *sink,
+                                  struct vc_layout *out)
+{
+    *out = vc_dialect_layout(sink->dialect, &sink->loader);
+    out->loader = vc_arena_printf(ctx, &job->arena, "%s", out->loader);
+    out->tried = vc_arena_printf(ctx, &job->arena, "%s", out->tried);
+    out->needs = vc_arena_printf(ctx, &job->arena, "%s", out->needs);
+    return out->loader != NULL && out->tried != NULL && out->needs != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* How quantized weights lie in each output, and what loads it. */
+static enum vc_status list_layouts(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t n = job->report.n_outputs;
+    const struct vc_layout **list = vc_arena_alloc(ctx, &job->arena, n * sizeof *list);
+    struct vc_layout *layouts = vc_arena_alloc(ctx, &job->arena, n * sizeof *layouts);
+    bool codes = has_codes(job);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(list);
+    VC_TRY_ALLOC(layouts);
+    for (i = 0; i < n; i++) {
+        const struct vc_sink *sink = vc_sink_of_output(job->sink, i);
+
+        list[i] = codes && sink->dialect != NULL ? &layouts[i] : NULL;
+        if (list[i] != NULL) {
+            VC_TRY(copy_layout(ctx, job, sink, &layouts[i]));
+        }
+    }
+    job->report.layouts = list;
+out:
+    return status;
 }
 
 /* The whole file; of a worker's share, what its tensors take. */
@@ -271,6 +319,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(report->command);
     report->note = join_notes(ctx, job);
     VC_TRY_ALLOC(report->note);
+    VC_TRY(list_layouts(ctx, job));
     report->input = model->path;
     report->output = job->outputs[0].path;
     report->input_format = model->format_name;

@@ -38,6 +38,19 @@ enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struc
     return dialect == NULL || dialect->part_type == NULL ? usual : dialect->part_type(request, tensor, role, usual);
 }
 
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+struct vc_layout vc_dialect_layout(const struct vc_dialect *dialect, const struct vc_loader *loader)
+{
+    return (struct vc_layout){.name = dialect->name,
+                              .loader = or_empty(loader->program),
+                              .tried = or_empty(loader->tried),
+                              .needs = or_empty(loader->needs)};
+}
+
 /* The row that has the parts of this one. */
 static const struct vc_dialect *parts_of(const struct vc_dialect *dialect)
 {

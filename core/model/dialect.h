@@ -35,6 +35,13 @@ struct vc_dialect_tensor {
     bool included;               /* a rule of the user asks for it by name */
 };
 
+/* What loads files of a dialect, for the report. Short: each of them stands in a line of 80 columns. */
+struct vc_loader {
+    const char *program; /* "transformers"; NULL: none loads such a file as the model it was */
+    const char *tried;   /* "transformers 5.23.0, compressed-tensors 0.20.0": only what was run; NULL: nothing */
+    const char *needs;   /* what has to be passed to it, or else be done with the file; NULL: nothing */
+};
+
 struct vc_dialect_file; /* formats/dialects/dialects.h */
 
 struct vc_dialect {
@@ -64,6 +71,8 @@ struct vc_dialect {
     enum vc_dtype (*part_type)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                enum vc_part_role role, enum vc_dtype usual);
 
+    struct vc_loader loader; /* of its files; a format or a kind of model may have another one (vc_sink.loader) */
+
     const struct vc_dialect_file
         *file; /* for formats; NULL: a single format has this dialect and its writer makes it */
 };
@@ -76,6 +85,9 @@ const char *vc_dialect_reason(const struct vc_dialect *dialect, const struct vc_
                               const struct vc_dialect_tensor *tensor);
 enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
                                    const struct vc_dialect_tensor *tensor, enum vc_part_role role, enum vc_dtype usual);
+
+/* The public form: the dialect's name and the loader, with "" where they have NULL. */
+struct vc_layout vc_dialect_layout(const struct vc_dialect *dialect, const struct vc_loader *loader);
 
 /* The dialect that passes have to make for outputs of both; NULL: no run can write both. Either may be NULL. */
 const struct vc_dialect *vc_dialect_common(const struct vc_dialect *a, const struct vc_dialect *b);

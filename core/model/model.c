@@ -43,6 +43,16 @@ const struct vc_fact *vc_model_fact(const struct vc_model *model, size_t index)
     return index < model->n_facts ? &model->facts[index] : NULL;
 }
 
+const struct vc_layout *vc_model_layout(const struct vc_model *model)
+{
+    size_t i = 0;
+
+    while (i < model->n_tensors && model->tensors[i].quant == NULL && !vc_dtype_is_quantized(model->tensors[i].dtype)) {
+        i++;
+    }
+    return i < model->n_tensors && model->layout.name != NULL ? &model->layout : NULL;
+}
+
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
 {
     char *value;

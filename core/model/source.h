@@ -14,6 +14,7 @@
 #include <vcompress/model.h>
 
 #include "core/base/ctx.h"
+#include "core/model/dialect.h"
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
@@ -94,6 +95,11 @@ struct vc_model {
     size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
     const struct vc_infile **inputs;
     size_t n_shards; /* 0: a format without shards */
+    /* How quantized weights lie, and what loads the file. A reader whose format has several dialects says which, and
+     * the loader where it knows better than the row; formats.c fills what is left and makes `layout` of both. */
+    const struct vc_dialect *dialect;
+    struct vc_loader loader;
+    struct vc_layout layout;
 
     /* The reader's own; none of them is the rule. */
     const struct vc_part *parts;

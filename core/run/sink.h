@@ -96,6 +96,9 @@ struct vc_sink {
     bool aliases;        /* takes outputs that are second names of others */
     size_t memory_bytes; /* what it takes beside packets, for the plan */
     const char *note;    /* for the report; NULL: none. Known once the layout is; the sink's own */
+    /* What loads the output's quantized weights; known once the layout is. vc_sink_create takes that of the format or
+     * of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
+    struct vc_loader loader;
 };
 
 /* The one place where an output gets its writer: the executor and the tee call it once per output file. The extension

@@ -248,11 +248,11 @@ const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype
     return NULL;
 }
 
-const char *vc_sink_note(const struct vc_sink *sink, size_t index)
+const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index)
 {
     const struct tee *tee = sink->self;
 
-    return sink->ops == &tee_ops ? tee->sinks[index]->note : sink->note;
+    return sink->ops == &tee_ops ? tee->sinks[index] : sink;
 }
 
 /* ---- creating ---- */

@@ -16,7 +16,7 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, c
 /* The sink that cannot hold such elements: the given one, or one of those behind it. NULL: they can be held. */
 const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype dtype);
 
-/* What output number `index` wants to be known; NULL: nothing. */
-const char *vc_sink_note(const struct vc_sink *sink, size_t index);
+/* The sink of output number `index`: one of those behind it, or the given one. */
+const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index);
 
 #endif

@@ -159,12 +159,14 @@ static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
 
 static const char *const schemes[] = {"int8", NULL};
 
-const struct vc_dialect vc_dialect_bitsandbytes = {.name = "bitsandbytes",
-                                                   .schemes = schemes,
-                                                   .is_choice = true,
-                                                   .takes_codes = true,
-                                                   .rows_only = true,
-                                                   .check = bnb_check,
-                                                   .reason = bnb_reason,
-                                                   .part_type = bnb_part_type,
-                                                   .file = &bnb_file};
+const struct vc_dialect vc_dialect_bitsandbytes = {
+    .name = "bitsandbytes",
+    .schemes = schemes,
+    .is_choice = true,
+    .takes_codes = true,
+    .rows_only = true,
+    .check = bnb_check,
+    .reason = bnb_reason,
+    .part_type = bnb_part_type,
+    .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", bitsandbytes 0.50.2"},
+    .file = &bnb_file};

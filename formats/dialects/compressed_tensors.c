@@ -265,12 +265,14 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
 
 static const char *const schemes[] = {"int8", NULL};
 
-const struct vc_dialect vc_dialect_compressed_tensors = {.name = "compressed-tensors",
-                                                         .schemes = schemes,
-                                                         .is_choice = true,
-                                                         .takes_codes = true,
-                                                         .rows_only = true,
-                                                         .check = ct_check,
-                                                         .reason = ct_reason,
-                                                         .part_type = ct_part_type,
-                                                         .file = &ct_file};
+const struct vc_dialect vc_dialect_compressed_tensors = {
+    .name = "compressed-tensors",
+    .schemes = schemes,
+    .is_choice = true,
+    .takes_codes = true,
+    .rows_only = true,
+    .check = ct_check,
+    .reason = ct_reason,
+    .part_type = ct_part_type,
+    .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
+    .file = &ct_file};

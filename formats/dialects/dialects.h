@@ -28,6 +28,9 @@ struct json_t;
 struct vc_config_weights;
 struct vc_search;
 
+/* The version of transformers with which the rows' loaders were tried. */
+#define VC_TRIED_TRANSFORMERS "transformers 5.23.0"
+
 #define VC_MAX_LAID 4
 
 /* A tensor of the file that holds a part of a weight. */

@@ -46,4 +46,5 @@ const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .rows_only = true,
                                            .check = gguf_check,
                                            .reason = gguf_reason,
-                                           .part_type = gguf_part_type};
+                                           .part_type = gguf_part_type,
+                                           .loader = {.program = "llama.cpp"}};

@@ -11,4 +11,7 @@
 
 static const char *const schemes[] = {"int8", NULL};
 
-const struct vc_dialect vc_dialect_onnx = {.name = "onnx", .schemes = schemes, .same_parts_as = &vc_dialect_plain};
+const struct vc_dialect vc_dialect_onnx = {.name = "onnx",
+                                           .schemes = schemes,
+                                           .same_parts_as = &vc_dialect_plain,
+                                           .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.31.1"}};

@@ -8,4 +8,8 @@
  * The parts are what passes make, so there is nothing to say about them here. */
 #include "formats/dialects/dialects.h"
 
-const struct vc_dialect vc_dialect_plain = {.name = "plain", .is_choice = true, .takes_codes = true};
+const struct vc_dialect vc_dialect_plain = {
+    .name = "plain",
+    .is_choice = true,
+    .takes_codes = true,
+    .loader = {.needs = "vcompress dequantize, or code that knows w and w.scale"}};

@@ -15,6 +15,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 
@@ -540,4 +541,5 @@ const struct vc_format vc_format_gguf = {.name = "gguf",
                                          .probe = gguf_probe,
                                          .open = gguf_open,
                                          .create_sink = vc_gguf_sink_create,
-                                         .divides = true};
+                                         .divides = true,
+                                         .dialect = &vc_dialect_gguf};

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/io/byte_order.h"
 #include "formats/npz/npy_data.h"
@@ -153,5 +154,9 @@ out:
 
 static const char *const extensions[] = {".npy", NULL};
 
-const struct vc_format vc_format_npy = {
-    .name = "npy", .extensions = extensions, .probe = npy_probe, .open = npy_open, .create_sink = vc_npy_sink_create};
+const struct vc_format vc_format_npy = {.name = "npy",
+                                        .extensions = extensions,
+                                        .probe = npy_probe,
+                                        .open = npy_open,
+                                        .create_sink = vc_npy_sink_create,
+                                        .dialect = &vc_dialect_plain};

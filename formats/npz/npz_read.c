@@ -15,6 +15,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/npz/npz_internal.h"
@@ -451,8 +452,12 @@ out:
 
 static const char *const extensions[] = {".npz", NULL};
 
+const struct vc_loader vc_npz_loader = {.program = "NumPy", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
+
 const struct vc_format vc_format_npz = {.name = "npz",
                                         .extensions = extensions,
                                         .probe_zip = npz_probe_zip,
                                         .open_zip = npz_open_zip,
-                                        .create_sink = vc_npz_sink_create};
+                                        .create_sink = vc_npz_sink_create,
+                                        .dialect = &vc_dialect_plain,
+                                        .loader = &vc_npz_loader};

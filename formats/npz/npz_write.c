@@ -437,7 +437,8 @@ enum vc_status vc_npz_sink_init(struct vc_ctx *ctx, const struct vc_model *model
                              .format = "npz",
                              .ordered = options->deflate != VC_DEFLATE_NONE,
                              .dialect = &vc_dialect_plain,
-                             .accepts_raw = true};
+                             .accepts_raw = true,
+                             .loader = vc_npz_loader};
     return VC_OK;
 }
 

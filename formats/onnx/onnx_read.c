@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/onnx/onnx.h"
 
@@ -379,4 +380,5 @@ const struct vc_format vc_format_onnx = {.name = "onnx",
                                          .probe = onnx_probe,
                                          .open = onnx_open,
                                          .create_sink = vc_onnx_sink_create,
-                                         .tells_axes = true};
+                                         .tells_axes = true,
+                                         .dialect = &vc_dialect_onnx};

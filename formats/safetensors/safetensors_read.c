@@ -88,6 +88,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
         VC_TRY(vc_manifest_infer(ctx, model));
     }
     VC_TRY(vc_search_codes(ctx, model, &self->finds));
+    model->dialect = self->finds.dialect;
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
 out:
     return status;
@@ -330,4 +331,5 @@ const struct vc_format vc_format_safetensors = {.name = "safetensors",
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,
                                                 .create_sink = vc_safetensors_sink_create,
-                                                .divides = true};
+                                                .divides = true,
+                                                .dialect = &vc_dialect_plain};

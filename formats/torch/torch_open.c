@@ -9,6 +9,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/torch/torch.h"
@@ -198,4 +199,5 @@ const struct vc_format vc_format_torch = {.name = "torch",
                                           .probe_zip = torch_probe_zip,
                                           .open = torch_open_legacy,
                                           .open_zip = torch_open_zip,
-                                          .create_sink = vc_torch_sink_create};
+                                          .create_sink = vc_torch_sink_create,
+                                          .dialect = &vc_dialect_plain};

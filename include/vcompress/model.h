@@ -182,6 +182,17 @@ VC_API const struct vc_part *vc_model_part(const struct vc_model *model, size_t 
 VC_API size_t vc_model_tensor_count(const struct vc_model *model);
 VC_API const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t index);
 
+/* How the quantized weights of a file lie in it, and what loads the file as it is. "": none, or nothing. */
+struct vc_layout {
+    const char *name;   /* "compressed-tensors", as vc_write_options.layout calls it; "gguf", "onnx" */
+    const char *loader; /* the program that loads it: "transformers"; "": no program loads it as the model it was */
+    const char *tried;  /* with which versions that was tried: "transformers 5.23.0, compressed-tensors 0.20.0" */
+    const char *needs;  /* what has to be passed to the loader, or done to the file: an expression, a command */
+};
+
+/* That of the model; NULL where nothing is quantized, or no file is behind it. Valid as long as the model. */
+VC_API const struct vc_layout *vc_model_layout(const struct vc_model *model);
+
 /* Something the file says about itself, or that its user should know: "architecture", "llama". Keys may repeat. */
 struct vc_fact {
     const char *key;   /* lower case, a word or two */

@@ -125,6 +125,9 @@ struct vc_report {
     const char *device;       /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
     uint64_t peak_pool_bytes; /* of the library's own pool */
     uint64_t peak_rss_bytes;  /* of the process, as the kernel counts */
+    /* One for each of the outputs: how quantized weights lie in it, and what loads it. NULL: none of its weights are
+     * quantized. */
+    const struct vc_layout *const *layouts;
 };
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is

@@ -76,6 +76,26 @@ static void test_unknown_is_null(void **state)
     vc_text_free(text);
 }
 
+static void test_layout(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    const struct vc_layout plain = {.name = "plain", .loader = "", .tried = "", .needs = "a command"};
+    const struct vc_layout packed = {.name = "packed", .loader = "it", .tried = "it 1.2", .needs = ""};
+    const struct vc_layout *layouts[] = {&plain, NULL, &packed};
+    const struct vc_report_output outputs[3] = {{.path = "a"}, {.path = "b"}, {.path = "c"}};
+    struct vc_report report = report_of(NULL, 0);
+    char *text;
+
+    report.n_outputs = 3;
+    report.outputs = outputs;
+    report.layouts = layouts;
+    text = text_of(ctx, &report);
+    has(text, "\"layout\": {\"name\": \"plain\", \"loader\": null, \"tried\": null, \"needs\": \"a command\"}},\n");
+    has(text, "\"path\": \"b\", \"format\": null, \"file_bytes\": null, \"written\": false, \"layout\": null}");
+    has(text, "{\"name\": \"packed\", \"loader\": \"it\", \"tried\": \"it 1.2\", \"needs\": null}}");
+    vc_text_free(text);
+}
+
 static void test_rows(void **state)
 {
     struct vc_ctx *ctx = *state;
@@ -132,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_unknown_is_null, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_layout, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
     };
