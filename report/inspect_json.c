@@ -113,6 +113,7 @@ static void write_tensor(struct vc_json *json, const struct vc_inspection *in, s
     vc_json_string(json, "companion_of", name_of(in->model, tensor->companion_of));
     vc_json_string(json, "alias_of", name_of(in->model, tensor->alias_of));
     vc_json_string(json, "role", role_name(tensor->role));
+    vc_json_string(json, "kept_as", tensor->kept_as);
     write_quant(json, in->model, tensor->quant);
     write_stats(json, in->stats != NULL ? &in->stats[index] : NULL);
     vc_json_end(json, '}');

@@ -301,6 +301,12 @@ static void add_value_cells(struct table *table, const struct view *view, const 
     table_add(table, INK_NONE, s->valid ? fmt_bar(buf, view->out, s->histogram) : "");
 }
 
+/* What bytes that are no array of numbers are. */
+static const char *raw_kind(const struct vc_tensor *tensor)
+{
+    return tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
+}
+
 static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
                      const struct line *line, const char *label)
 {
@@ -315,7 +321,8 @@ static void add_line(struct table *table, const struct view *view, const struct 
             snprintf(type, sizeof(type), "%s of %s", fmt_scheme(buf, tensor->quant),
                      vc_dtype_name(tensor->quant->source_dtype));
         } else {
-            snprintf(type, sizeof(type), "%s", vc_dtype_name(tensor->dtype));
+            snprintf(type, sizeof(type), "%s",
+                     tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : vc_dtype_name(tensor->dtype));
         }
         table_add(table, INK_NONE, type);
     }
@@ -450,11 +457,12 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
         size_t g;
 
         if (!verbose && (tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
-                         tensor->role != VC_ROLE_WEIGHT)) {
-            continue; /* -v lists them */
+                         (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
+            continue; /* -v lists them, and the table of parts has what is beside the weights */
         }
-        n = (size_t)snprintf(kind, sizeof(kind), "%d %s", (int)tensor->dtype,
-                             tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
+        n = (size_t)snprintf(kind, sizeof(kind), "%d %s%s", (int)tensor->dtype,
+                             tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "",
+                             tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : "");
         for (unsigned d = 0; d < tensor->n_dims && n < sizeof(kind); d++) {
             n += (size_t)snprintf(kind + n, sizeof(kind) - n, ",%llu", (unsigned long long)tensor->shape[d]);
         }

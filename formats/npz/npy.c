@@ -1,7 +1,7 @@
 /* npy.c - parses the header of an npy array (npy.h has the bytes). Reads no data.
  *
  * The text is a Python dict literal, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }". This accepts the
- * literals that NumPy writes, in any key order and with any white space, and evaluates nothing: a header is no program.
+ * literals that NumPy writes, in any key order and with any white space (npy_text.h); npy_descr.c reads the type.
  */
 #include "formats/npz/npy.h"
 
@@ -10,284 +10,33 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/npz/npy_descr.h"
 
 #define VC_NPY_MAGIC_BYTES 6
-
-/* The text while it is parsed; `p` is the next character. Positions in sentences count from start. */
-struct npy_text {
-    struct vc_ctx *ctx;
-    const unsigned char *start, *p, *end;
-};
-
-/* A string of the text, without its quotes. */
-struct npy_string {
-    const unsigned char *p;
-    size_t n;
-};
-
-/* ------------------------------------------------------------------------------------------------ the literal */
-
-/* Fails with "found X at byte N, expected Y". */
-static enum vc_status unexpected(const struct npy_text *text, const char *expected)
-{
-    char found[32];
-
-    if (text->p == text->end) {
-        snprintf(found, sizeof found, "its end");
-    } else if (*text->p > ' ' && *text->p < 0x7f) {
-        snprintf(found, sizeof found, "'%c'", *text->p);
-    } else {
-        snprintf(found, sizeof found, "byte 0x%02x", *text->p);
-    }
-    return vc_fail(text->ctx, VC_E_FORMAT, "npy header text: found %s at byte %zu, expected %s", found,
-                   (size_t)(text->p - text->start), expected);
-}
-
-/* What Python's tokenizer skips: a vertical tab is none of it. */
-static void skip_space(struct npy_text *text)
-{
-    while (text->p < text->end && *text->p != '\v' && (*text->p == ' ' || (*text->p >= '\t' && *text->p <= '\r'))) {
-        text->p++;
-    }
-}
-
-/* Skips white space; true (and past it) when the next character is c. */
-static bool take(struct npy_text *text, char c)
-{
-    skip_space(text);
-    if (text->p < text->end && *text->p == (unsigned char)c) {
-        text->p++;
-        return true;
-    }
-    return false;
-}
-
-/* A string in quotes of either kind. Escapes are refused: none of the three keys and no 'descr' of numbers has any. */
-static enum vc_status parse_string(struct npy_text *text, const char *expected, struct npy_string *out)
-{
-    unsigned char quote;
-
-    skip_space(text);
-    if (text->p == text->end || (*text->p != '\'' && *text->p != '"')) {
-        return unexpected(text, expected);
-    }
-    quote = *text->p++;
-    out->p = text->p;
-    while (text->p < text->end && *text->p != quote) {
-        if (*text->p < ' ' || *text->p == '\\') {
-            return unexpected(text, "a plain character in the string");
-        }
-        text->p++;
-    }
-    if (text->p == text->end) {
-        return unexpected(text, "the end of the string");
-    }
-    out->n = (size_t)(text->p - out->p);
-    text->p++;
-    return VC_OK;
-}
-
-/* The string is that text. */
-static bool string_is(const struct npy_string *s, const char *what)
-{
-    return s->n == strlen(what) && memcmp(s->p, what, s->n) == 0;
-}
-
-/* True (and past it) when the text goes on with that word. */
-static bool take_word(struct npy_text *text, const char *word)
-{
-    size_t n = strlen(word);
-
-    if ((size_t)(text->end - text->p) >= n && memcmp(text->p, word, n) == 0) {
-        text->p += n;
-        return true;
-    }
-    return false;
-}
-
-/* True or False, Python's words. */
-static enum vc_status parse_bool(struct npy_text *text, bool *out)
-{
-    skip_space(text);
-    *out = take_word(text, "True");
-    if (!*out && !take_word(text, "False")) {
-        return unexpected(text, "True or False for 'fortran_order'");
-    }
-    return VC_OK;
-}
-
-/* One dimension: digits without a sign. Python 2 wrote an L after long ones. */
-static enum vc_status parse_dim(struct npy_text *text, uint64_t *out)
-{
-    const unsigned char *first;
-    uint64_t v = 0;
-
-    skip_space(text);
-    first = text->p;
-    while (text->p < text->end && *text->p >= '0' && *text->p <= '9') {
-        if (!vc_mul_u64(v, 10, &v) || !vc_add_u64(v, (uint64_t)(*text->p - '0'), &v) || v > INT64_MAX) {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: a dimension is above 2^63 - 1");
-        }
-        text->p++;
-    }
-    if (text->p == first) {
-        if (text->p < text->end && *text->p == '-') {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: a dimension is negative");
-        }
-        return unexpected(text, "a dimension (digits)");
-    }
-    if (*first == '0' && text->p - first > 1) {
-        text->p = first;
-        return unexpected(text, "a dimension without leading zeros");
-    }
-    if (text->p < text->end && *text->p == 'L') {
-        text->p++;
-    }
-    *out = v;
-    return VC_OK;
-}
-
-/* "()", "(3,)", "(3, 4)", "(3, 4,)". "(3)" is a number in Python and no tuple, so it is refused. */
-static enum vc_status parse_shape(struct npy_text *text, struct vc_npy_header *out)
-{
-    enum vc_status status = VC_OK;
-
-    if (!take(text, '(')) {
-        return unexpected(text, "a tuple of dimensions for 'shape'");
-    }
-    out->n_dims = 0;
-    while (!take(text, ')')) {
-        if (out->n_dims == VC_MAX_DIMS) {
-            return vc_fail(text->ctx, VC_E_FORMAT, "npy header: more than %d dimensions", VC_MAX_DIMS);
-        }
-        VC_TRY(parse_dim(text, &out->shape[out->n_dims]));
-        out->n_dims++;
-        if (!take(text, ',')) {
-            if (out->n_dims == 1 || !take(text, ')')) {
-                return unexpected(text, out->n_dims == 1 ? "',' after the first dimension" : "',' or ')' in 'shape'");
-            }
-            break;
-        }
-    }
-out:
-    return status;
-}
-
-/* ------------------------------------------------------------------------------------------------ descr */
-
-/* 'descr' of the types that have a dtype here. */
-struct npy_descr {
-    char letter;
-    uint8_t item_bytes;
-    enum vc_dtype dtype;
-};
-
-static const struct npy_descr descrs[] = {{'b', 1, VC_DTYPE_BOOL}, {'i', 1, VC_DTYPE_I8},   {'u', 1, VC_DTYPE_U8},
-                                          {'i', 2, VC_DTYPE_I16},  {'u', 2, VC_DTYPE_U16},  {'i', 4, VC_DTYPE_I32},
-                                          {'u', 4, VC_DTYPE_U32},  {'i', 8, VC_DTYPE_I64},  {'u', 8, VC_DTYPE_U64},
-                                          {'f', 2, VC_DTYPE_F16},  {'f', 4, VC_DTYPE_F32},  {'f', 8, VC_DTYPE_F64},
-                                          {'c', 8, VC_DTYPE_C64},  {'c', 16, VC_DTYPE_C128}};
-
-/* The end of a sentence that refuses a dtype by its letter. */
-static const char *why_no_weights(char letter)
-{
-    switch (letter) {
-    case 'O':
-        return "holds pickled Python objects, which are never loaded";
-    case 'S':
-    case 'a':
-    case 'U':
-        return "is text, not numbers";
-    case 'M':
-    case 'm':
-        return "is dates or times, not weights";
-    default:
-        return "is not a type of numbers that is known here";
-    }
-}
-
-/* Refuses a 'descr', with the reason that its letter tells. */
-static enum vc_status refuse_descr(struct vc_ctx *ctx, const struct npy_string *s, char letter)
-{
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "npy dtype '%.*s' %s", (int)(s->n < 24 ? s->n : 24), (const char *)s->p,
-                   why_no_weights(letter));
-}
-
-/* 'descr' is an optional byte order (< little, > big, | none, = that of the machine), a letter and the bytes of an
- * element: "<f4", ">i2", "|u1", "V2". */
-static enum vc_status parse_descr(struct vc_ctx *ctx, const struct npy_string *s, struct vc_npy_header *out)
-{
-    static const size_t n_descrs = sizeof descrs / sizeof descrs[0];
-    uint32_t size = 0;
-    size_t at = 0;
-    char order = '|';
-    char letter;
-    size_t i;
-
-    if (s->n > 0 && strchr("<>|=", (char)s->p[0]) != NULL) {
-        order = (char)s->p[0];
-        at = 1;
-    }
-    letter = at < s->n ? (char)s->p[at] : '\0';
-    for (i = at + 1; i < s->n; i++) {
-        if (s->p[i] < '0' || s->p[i] > '9' || size > (UINT32_MAX - 9) / 10 || (size == 0 && s->p[i] == '0')) {
-            return refuse_descr(ctx, s, letter);
-        }
-        size = size * 10 + (uint32_t)(s->p[i] - '0');
-    }
-    out->item_bytes = size;
-    out->big_endian = false;
-    if (letter == 'V' && size > 0) {
-        out->dtype = VC_DTYPE_VOID;
-        return VC_OK;
-    }
-    for (i = 0; i < n_descrs; i++) {
-        if (descrs[i].letter == letter && descrs[i].item_bytes == size) {
-            out->dtype = descrs[i].dtype;
-            out->big_endian = order == '>' && size > 1;
-            if (order == '|' && size > 1) {
-                return vc_fail(ctx, VC_E_FORMAT, "npy dtype '%.*s' does not tell its byte order", (int)s->n,
-                               (const char *)s->p);
-            }
-            return VC_OK;
-        }
-    }
-    return refuse_descr(ctx, s, letter);
-}
-
-/* The value of 'descr'. Lists are structured dtypes and tuples are sub-arrays; both are several kinds of numbers in one
- * array. */
-static enum vc_status parse_descr_value(struct npy_text *text, struct vc_npy_header *out)
-{
-    struct npy_string s = {NULL, 0};
-    enum vc_status status;
-
-    skip_space(text);
-    if (text->p < text->end && *text->p == '[') {
-        return vc_fail(text->ctx, VC_E_UNSUPPORTED,
-                       "npy dtype is structured (a list of fields), not one type of numbers");
-    }
-    if (text->p < text->end && *text->p == '(') {
-        return vc_fail(text->ctx, VC_E_UNSUPPORTED, "npy dtype is a sub-array, not one type of numbers");
-    }
-    status = parse_string(text, "a string for 'descr'", &s);
-    return status == VC_OK ? parse_descr(text->ctx, &s, out) : status;
-}
-
-/* ------------------------------------------------------------------------------------------------ header */
 
 enum { KEY_DESCR, KEY_ORDER, KEY_SHAPE, N_KEYS };
 static const char *const key_names[N_KEYS] = {"descr", "fortran_order", "shape"};
 
-/* One key with its value; each of the three keys may come once. */
-static enum vc_status parse_entry(struct npy_text *text, bool *seen, struct vc_npy_header *out)
+/* True or False, Python's words. */
+static enum vc_status parse_bool(struct vc_npy_text *text, bool *out)
 {
-    struct npy_string key = {NULL, 0};
+    (void)vc_npy_next_is(text, 0); /* skips white space */
+    *out = vc_npy_take_word(text, "True");
+    if (!*out && !vc_npy_take_word(text, "False")) {
+        return vc_npy_unexpected(text, "True or False for 'fortran_order'");
+    }
+    return VC_OK;
+}
+
+/* One key with its value; each of the three keys may come once. */
+static enum vc_status parse_entry(struct vc_npy_text *text, bool *seen, struct vc_npy_header *out)
+{
+    struct vc_npy_string key = {NULL, 0};
     enum vc_status status = VC_OK;
     int k = 0;
 
-    VC_TRY(parse_string(text, "a key", &key));
-    while (k < N_KEYS && !string_is(&key, key_names[k])) {
+    VC_TRY(vc_npy_take_string(text, "a key", false, &key));
+    while (k < N_KEYS && !vc_npy_string_is(&key, key_names[k])) {
         k++;
     }
     if (k == N_KEYS) {
@@ -298,18 +47,18 @@ static enum vc_status parse_entry(struct npy_text *text, bool *seen, struct vc_n
         return vc_fail(text->ctx, VC_E_FORMAT, "npy header: key '%s' occurs twice", key_names[k]);
     }
     seen[k] = true;
-    if (!take(text, ':')) {
-        return unexpected(text, "':' after the key");
+    if (!vc_npy_take(text, ':')) {
+        return vc_npy_unexpected(text, "':' after the key");
     }
     switch (k) {
     case KEY_DESCR:
-        VC_TRY(parse_descr_value(text, out));
+        VC_TRY(vc_npy_take_descr(text, out));
         break;
     case KEY_ORDER:
         VC_TRY(parse_bool(text, &out->fortran_order));
         break;
     default:
-        VC_TRY(parse_shape(text, out));
+        VC_TRY(vc_npy_take_shape(text, out->shape, &out->n_dims));
         break;
     }
 out:
@@ -317,20 +66,20 @@ out:
 }
 
 /* The whole text: all three keys, no other, nothing behind the closing brace. */
-static enum vc_status parse_dict(struct npy_text *text, struct vc_npy_header *out)
+static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header *out)
 {
     bool seen[N_KEYS] = {false, false, false};
     enum vc_status status = VC_OK;
     int k;
 
-    if (!take(text, '{')) {
-        return unexpected(text, "'{'");
+    if (!vc_npy_take(text, '{')) {
+        return vc_npy_unexpected(text, "'{'");
     }
-    while (!take(text, '}')) {
+    while (!vc_npy_take(text, '}')) {
         VC_TRY(parse_entry(text, seen, out));
-        if (!take(text, ',')) {
-            if (!take(text, '}')) {
-                return unexpected(text, "',' or '}' after the value");
+        if (!vc_npy_take(text, ',')) {
+            if (!vc_npy_take(text, '}')) {
+                return vc_npy_unexpected(text, "',' or '}' after the value");
             }
             break;
         }
@@ -340,9 +89,9 @@ static enum vc_status parse_dict(struct npy_text *text, struct vc_npy_header *ou
             return vc_fail(text->ctx, VC_E_FORMAT, "npy header: key '%s' is missing", key_names[k]);
         }
     }
-    skip_space(text);
+    (void)vc_npy_next_is(text, 0); /* skips white space */
     if (text->p != text->end) {
-        return unexpected(text, "nothing after the dict");
+        return vc_npy_unexpected(text, "nothing after the dict");
     }
 out:
     return status;
@@ -389,7 +138,7 @@ static enum vc_status count_elems(struct vc_ctx *ctx, struct vc_npy_header *h)
                        h->item_bytes);
     }
     h->n_elems = zero ? 0 : n;
-    h->data_bytes = zero ? 0 : bytes;
+    h->data_bytes = zero || h->pickled ? 0 : bytes;
     return VC_OK;
 }
 
@@ -426,7 +175,7 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
 /* The whole header, magic included. */
 enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_npy_header *out)
 {
-    struct npy_text text = {.ctx = ctx};
+    struct vc_npy_text text = {.ctx = ctx};
     enum vc_status status = VC_OK;
 
     memset(out, 0, sizeof *out);
@@ -441,4 +190,11 @@ enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_
     VC_TRY(count_elems(ctx, out));
 out:
     return status;
+}
+
+enum vc_status vc_npy_refuse_other(struct vc_ctx *ctx, const struct vc_npy_header *header)
+{
+    return header->pickled ? vc_fail(ctx, VC_E_UNSUPPORTED, "holds pickled Python objects, which are never loaded")
+                           : vc_fail(ctx, VC_E_UNSUPPORTED, "is an array of %s%s, not of numbers that are known here",
+                                     header->other, strcmp(header->other, "structured") == 0 ? " elements" : "");
 }

@@ -19,9 +19,11 @@
 #define VC_NPY_PREFIX_BYTES 12 /* enough to learn the header's length */
 #define VC_NPY_MAX_HEADER   ((size_t)64 << 10)
 
-/* What a header says. dtype, item_bytes and big_endian come from 'descr'. */
+/* What a header says. The first five come from 'descr'. */
 struct vc_npy_header {
     enum vc_dtype dtype; /* VOID for V<n> */
+    const char *other;   /* what the elements are that have no dtype here, "text", "objects"; NULL: dtype says it */
+    bool pickled;        /* they are Python objects: the data is a pickle, and data_bytes is not known (0) */
     uint32_t item_bytes;
     bool big_endian, fortran_order;
     unsigned n_dims;
@@ -36,6 +38,9 @@ enum vc_status vc_npy_header_bytes(struct vc_ctx *ctx, const unsigned char *data
 
 /* Parses a whole header of n bytes: a strict literal grammar, no expressions. */
 enum vc_status vc_npy_parse(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_npy_header *out);
+
+/* Refuses an array of elements that have no dtype (header->other). */
+enum vc_status vc_npy_refuse_other(struct vc_ctx *ctx, const struct vc_npy_header *header);
 
 /* NumPy has elements of that type (bf16 as u2). */
 bool vc_npy_has(enum vc_dtype dtype);

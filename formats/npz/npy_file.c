@@ -90,6 +90,9 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct vc_infile *file, st
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, n));
     VC_TRY(vc_npy_parse(ctx, text, n, header));
+    if (header->other != NULL) {
+        VC_TRY(vc_npy_refuse_other(ctx, header));
+    }
     if (file->size_bytes - n != header->data_bytes) {
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
                        file->size_bytes - n, header->data_bytes));

@@ -2,6 +2,7 @@
  *
  *     member "fc1.weight.npy"  -> tensor "fc1.weight"
  *     member "notes", no npy   -> tensor "notes" of VC_DTYPE_RAW, carried over as it is
+ *     member "c.npy", of text  -> tensor "c" of VC_DTYPE_RAW: header and data are its bytes
  *     member "a", an npy       -> tensor "a" (NumPy's rule: the content decides)
  *     member "vcompress.json"  -> the manifest, no tensor
  *
@@ -30,6 +31,7 @@ struct tensor_head {
     enum vc_dtype dtype;
     unsigned n_dims;
     uint64_t n_elems;
+    const char *kept_as; /* what it is, if no array of numbers */
 };
 
 /* State of the walk over the members. */
@@ -40,6 +42,7 @@ struct opening {
     size_t *shape_at;            /* by member: where its shape starts in self->shapes */
     struct tensor_head *heads;   /* by member */
     size_t manifest;             /* member, or VC_NO_TENSOR */
+    size_t n_arrays;             /* members that are npys */
 };
 
 /* The bytes begin an npy array. */
@@ -87,7 +90,18 @@ out:
     return status;
 }
 
-/* A member that is no array: one dimension of bytes. Refused where its name promises an array. */
+/* A member that is no array of numbers, but `what`: one dimension of bytes, all that it has. */
+static enum vc_status carry_bytes(struct vc_ctx *ctx, struct opening *o, size_t index, const char *what)
+{
+    struct npz_member *member = &o->self->members[index];
+
+    member->kind = NPZ_RAW;
+    o->heads[index] =
+        (struct tensor_head){.dtype = VC_DTYPE_RAW, .n_dims = 1, .n_elems = member->entry->size_bytes, .kept_as = what};
+    return append_shape(ctx, o, index, &member->entry->size_bytes, 1);
+}
+
+/* A member that is no npy. Refused where its name promises one. */
 static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t index)
 {
     struct npz_member *member = &o->self->members[index];
@@ -99,13 +113,12 @@ static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t ind
                            : "is no npy array (it does not start with \\x93NUMPY), but its name "
                              "ends in .npy");
     }
-    member->kind = NPZ_RAW;
-    o->heads[index] = (struct tensor_head){.dtype = VC_DTYPE_RAW, .n_dims = 1, .n_elems = member->entry->size_bytes};
-    return append_shape(ctx, o, index, &member->entry->size_bytes, 1);
+    return carry_bytes(ctx, o, index, "no array");
 }
 
-/* text is the whole npy header, n bytes. An array in Fortran order that is deflated cannot be gathered from a stream,
- * so its values will be inflated into a temporary file first (`spool`). */
+/* text is the whole npy header, n bytes. Text, objects and the like are carried as they are, header and all. An array
+ * in Fortran order that is deflated cannot be gathered from a stream, so its values will be inflated into a temporary
+ * file first (`spool`). */
 static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t index, const unsigned char *text,
                                  size_t n)
 {
@@ -115,9 +128,13 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     enum vc_status status;
 
     VC_TRY(vc_npy_parse(ctx, text, n, &header));
-    if (entry->size_bytes - n != header.data_bytes) {
+    if (!header.pickled && entry->size_bytes - n != header.data_bytes) {
         return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
                        entry->size_bytes - n, header.data_bytes);
+    }
+    if (header.other != NULL) {
+        o->n_arrays++;
+        return carry_bytes(ctx, o, index, header.other);
     }
     VC_TRY(vc_npy_data_init(ctx, &member->data, &header));
     member->kind = NPZ_ARRAY;
@@ -126,6 +143,7 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     member->spool = member->data.gather && entry->method == VC_ZIP_DEFLATED;
     member->data.file = member->spool ? &o->self->spool.file : o->self->file;
     member->data.offset = entry->data_offset + n;
+    o->n_arrays++;
     o->heads[index] = (struct tensor_head){
         .dtype = vc_npy_meaning(&header, o->void_as), .n_dims = header.n_dims, .n_elems = header.n_elems};
     VC_TRY(append_shape(ctx, o, index, header.shape, header.n_dims));
@@ -295,6 +313,8 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
     tensor->compressed = entry->method != VC_ZIP_STORED;
     tensor->companion_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
+    tensor->kept_as = head->kept_as;
+    tensor->role = head->kept_as != NULL ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
     io->sequential = tensor->compressed && !member->spool;
     io->raw_bytes = entry->size_bytes;
 }
@@ -304,7 +324,6 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct vc_model *model)
 {
     struct npz *self = o->self;
-    size_t n_arrays = 0;
     bool broken = false;
     size_t n = 0;
     size_t i;
@@ -323,12 +342,11 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
             memcpy(&self->members[n], &self->members[i], sizeof self->members[n]);
         }
         fill_tensor(&self->members[n], &o->heads[i], self->shapes + o->shape_at[i], &model->tensors[n], &model->io[n]);
-        n_arrays += self->members[n].kind == NPZ_ARRAY;
         n++;
     }
     self->n_members = n;
     model->n_tensors = n;
-    if (n > 0 && n_arrays == 0 && !broken) {
+    if (n > 0 && o->n_arrays == 0 && !broken) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a zip archive without any npy array, so no npz checkpoint");
     }
     status = vc_model_index_names(ctx, model);

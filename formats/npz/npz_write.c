@@ -33,11 +33,16 @@ enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t of
 
 /* ---- names ---- */
 
-/* True for a member that does not get ".npy" behind its name: no array, or one that is copied as it is and had none. */
+/* True for a member that does not get ".npy" behind its name: no array, or one that is copied as it is and had none.
+ * Text and the like are no arrays here, but their members may have had it. */
 static bool has_bare_name(const struct npz_sink *self, const struct vc_out_tensor *out)
 {
-    return out->dtype == VC_DTYPE_RAW ||
-           (out->form == VC_FORM_RAW && self->source != NULL && self->source->members[out->source].bare_name);
+    const struct npz_member *from = self->source != NULL ? &self->source->members[out->source] : NULL;
+
+    if (out->dtype == VC_DTYPE_RAW) {
+        return from == NULL || from->kind != NPZ_RAW || from->bare_name;
+    }
+    return out->form == VC_FORM_RAW && from != NULL && from->bare_name;
 }
 
 /* Names of all members, one after the other in one block. */

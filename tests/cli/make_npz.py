@@ -1,7 +1,8 @@
 """make_npz.py FILE [--deflate] SPEC... - small inputs with fixed contents, with Python's standard library alone.
 
 SPEC is NAME:DTYPE:SHAPE[:KIND], for instance fc1.weight:f4:64x128 or steps:i8:scalar. DTYPE is NumPy's (f2 f4 f8 i1 i4
-i8 u1 u2 V2), or raw: then SHAPE is the text of a member that is no array. KIND: random (default, from -1 to 1, the same
+i8 u1 u2 V2), or raw: then SHAPE is the text of a member that is no array; or U: an array of that one text; or O: an array of a
+Python object, None. KIND: random (default, from -1 to 1, the same
 on every machine), zeros, nan or inf (random with one of those at index 3), big (random, 70000 at index 3), scaled
 (rows of very different size), or +X (random plus X at index 3). A FILE that ends in .npy takes one SPEC without a name.
 """
@@ -37,14 +38,21 @@ def values(dtype, shape, kind):
     return out
 
 
-def npy(dtype, shape_text, kind):
-    shape = () if shape_text == "scalar" else tuple(int(dim) for dim in shape_text.split("x"))
-    descr = "|" + dtype if dtype in ("i1", "u1", "V2") else "<" + dtype
+def npy_of(descr, shape, data):
     text = "{'descr': '%s', 'fortran_order': False, 'shape': %r, }" % (descr, shape)
     text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def npy(dtype, shape_text, kind):
+    if dtype == "U":
+        return npy_of("<U%d" % len(shape_text), (1,), shape_text.encode("utf-32-le"))
+    if dtype == "O":
+        return npy_of("|O", (), b"\x80\x04N.")
+    shape = () if shape_text == "scalar" else tuple(int(dim) for dim in shape_text.split("x"))
+    descr = "|" + dtype if dtype in ("i1", "u1", "V2") else "<" + dtype
     data = values(dtype, shape, kind)
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + struct.pack(
-        "<%d%s" % (len(data), FORMATS[dtype]), *data)
+    return npy_of(descr, shape, struct.pack("<%d%s" % (len(data), FORMATS[dtype]), *data))
 
 
 def main():

@@ -57,6 +57,10 @@ static void npy_seeds(void)
     save_npy("fortran", npy_array("<i1", true, "(2, 3, 4)", data, 24));
     save_npy("python2", npy_text("{\"shape\": (3L,), \"fortran_order\": False, \"descr\": \"<f4\"}", data, 12));
     save_npy("object", npy_array("|O", false, "(1,)", data, 8));
+    save_npy("structured",
+             npy_text("{'descr': [(('t', 'a'), '<f4', (2,)), ('b', [('x', '<U1')])], 'fortran_order': False, "
+                      "'shape': (2,), }\n",
+                      data, 24));
     bytes_add(&v, "\x93NUMPY\2\0\x76\0\0\0", 12);
     bytes_add(&v, one.p + 10, one.n - 10);
     save("npy", "version2", &v);
@@ -96,6 +100,7 @@ static void manifest_seeds(void)
     zip_add_bytes(&z, "w.scale.npy", npy_array("<f4", false, "(2, 1)", "\0\0\x80?\0\0\x80?", 8), NULL);
     zip_add_bytes(&z, "h.npy", npy_array("<u2", false, "(2,)", "\x80?\x80?", 4), NULL);
     zip_add(&z, "vcompress.json", int8, sizeof int8 - 1, NULL);
+    zip_add_bytes(&z, "text.npy", npy_array("<U2", false, "(1,)", "a\0\0\0b\0\0\0", 8), NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     save_zip("manifest", &z);
     zip_add_bytes(&z, "w.npy", npy_array("|i1", false, "(2, 4)", "\1\2\3\4\5\6\7\0", 8), NULL);
