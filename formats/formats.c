@@ -33,9 +33,25 @@ static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_np
                                                   &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
-#define VC_READABLE "npz, npy, safetensors, GGUF, ONNX and PyTorch files"
-
 /* ------------------------------------------------------------------------------------------------ not for us */
+
+#define READABLE_BYTES 160
+
+/* "npy, npz, safetensors, GGUF, PyTorch and ONNX files", from the table: what every message says that tells what can be
+ * read. Returns `list`. */
+static const char *list_readable(char *list)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < n_formats && n < READABLE_BYTES; i++) {
+        const char *before = i == 0 ? "" : i + 1 < n_formats ? ", " : " and ";
+
+        n += (size_t)snprintf(list + n, READABLE_BYTES - n, "%s%s%s", before, formats[i]->title,
+                              i + 1 < n_formats ? "" : " files");
+    }
+    return list;
+}
 
 /* Bytes that say what a file is that cannot be read here. */
 struct known {
@@ -43,20 +59,25 @@ struct known {
     const char *bytes;
     size_t n;
     const char *what;
+    bool rival; /* a checkpoint of a kind that is not read: it helps to know which are */
 };
 
-#define VC_KNOWN(offset, bytes, what)          \
-    {                                          \
-        offset, bytes, sizeof(bytes) - 1, what \
+#define VC_KNOWN(offset, bytes, what)                 \
+    {                                                 \
+        offset, bytes, sizeof(bytes) - 1, what, false \
+    }
+#define VC_RIVAL(offset, bytes, what)                \
+    {                                                \
+        offset, bytes, sizeof(bytes) - 1, what, true \
     }
 
 static const struct known knowns[] = {
     VC_KNOWN(0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run \"git lfs pull\" to fetch it"),
-    VC_KNOWN(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these); " VC_READABLE " can be read"),
-    VC_KNOWN(0, "\x80\x02", "a Python pickle, which is never run; " VC_READABLE " can be read"),
-    VC_KNOWN(0, "\x80\x03", "a Python pickle, which is never run; " VC_READABLE " can be read"),
-    VC_KNOWN(0, "\x80\x04", "a Python pickle, which is never run; " VC_READABLE " can be read"),
-    VC_KNOWN(0, "\x80\x05", "a Python pickle, which is never run; " VC_READABLE " can be read"),
+    VC_RIVAL(0, "\x89HDF\r\n\x1a\n", "an HDF5 file (Keras writes these)"),
+    VC_RIVAL(0, "\x80\x02", "a Python pickle, which is never run"),
+    VC_RIVAL(0, "\x80\x03", "a Python pickle, which is never run"),
+    VC_RIVAL(0, "\x80\x04", "a Python pickle, which is never run"),
+    VC_RIVAL(0, "\x80\x05", "a Python pickle, which is never run"),
     VC_KNOWN(0, "7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
     VC_KNOWN(0, "Rar!\x1a\x07", "a RAR archive; unpack it first"),
     VC_KNOWN(0, "\x1f\x8b", "a gzip file; unpack it first"),
@@ -64,7 +85,7 @@ static const struct known knowns[] = {
     VC_KNOWN(0, "\xfd\x37zXZ", "an xz file; unpack it first"),
     VC_KNOWN(0, "\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
     VC_KNOWN(257, "ustar", "a tar archive; unpack it first"),
-    VC_KNOWN(4, "TFL3", "a TensorFlow Lite file; " VC_READABLE " can be read"),
+    VC_RIVAL(4, "TFL3", "a TensorFlow Lite file"),
     VC_KNOWN(0,
              "\x7f"
              "ELF",
@@ -119,8 +140,8 @@ static bool is_text(const unsigned char *head, size_t n)
     return i == n;
 }
 
-/* What the file is that begins so, and what to do about it; NULL: not known. */
-static const char *describe(const unsigned char *head, size_t n)
+/* What the file is that begins so, and what to do about it; NULL: not known. *rival: as in struct known. */
+static const char *describe(const unsigned char *head, size_t n, bool *rival)
 {
     size_t i;
 
@@ -128,9 +149,11 @@ static const char *describe(const unsigned char *head, size_t n)
         const struct known *k = &knowns[i];
 
         if (k->offset + k->n <= n && memcmp(head + k->offset, k->bytes, k->n) == 0) {
+            *rival = k->rival;
             return k->what;
         }
     }
+    *rival = false;
     if (is_html(head, n)) {
         return "an HTML page, not a checkpoint; did the download need a login?";
     }
@@ -140,10 +163,15 @@ static const char *describe(const unsigned char *head, size_t n)
 /* No reader wants the file: fails with what it is, as far as its first n bytes tell. */
 static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size_t n)
 {
-    const char *what = describe(head, n);
+    bool rival = false;
+    const char *what = describe(head, n, &rival);
+    char list[READABLE_BYTES];
     char bytes[3 * 8 + 1] = "";
     size_t i;
 
+    if (what != NULL && rival) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s; %s can be read", what, list_readable(list));
+    }
     if (what != NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s", what);
     }
@@ -158,24 +186,24 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
                        "is a JSON text, not a checkpoint (the name of an index ends in " VC_INDEX_SUFFIX ")");
     }
     if (is_text(head, n)) {
-        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; " VC_READABLE " can be read");
+        return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; %s can be read", list_readable(list));
     }
     for (i = 0; i < 8 && i < n; i++) {
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
-    return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected " VC_READABLE,
-                   bytes);
+    return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected %s", bytes,
+                   list_readable(list));
 }
 
 /* Archives of members that are not read here, with an array or without. */
 static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
 {
+    char list[READABLE_BYTES];
     size_t i;
 
     for (i = 0; i < zip->n; i++) {
         if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "is a Keras checkpoint; npz, npy, safetensors and PyTorch files can be read");
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; %s can be read", list_readable(list));
         }
     }
     return VC_OK;
@@ -278,7 +306,9 @@ static const struct vc_format *find_format_of_zip(const struct vc_zip *zip)
  * to be something else. */
 static const struct vc_format *format_of_name(const char *path, const unsigned char *head, size_t n)
 {
-    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n) == NULL && !is_zeros(head, n) &&
+    bool rival;
+
+    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n, &rival) == NULL && !is_zeros(head, n) &&
                    !is_text(head, n)
                ? &vc_format_onnx
                : NULL;

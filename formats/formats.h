@@ -18,7 +18,8 @@
 struct vc_zip;
 
 struct vc_format {
-    const char *name; /* "npz" */
+    const char *name;  /* "npz": in reports, and in options that name a format */
+    const char *title; /* "PyTorch": in sentences about formats */
     const char *const
         *extensions; /* ".npz", NULL: of output names that ask for this format; the first is the usual one */
     /* Confidence 0..100 from the first bytes (up to VC_PROBE_BYTES) and the size of the file. NULL: always a zip. */

@@ -108,13 +108,41 @@ static void write_files(struct vc_json *json, const struct vc_report *report)
     vc_json_bool(json, "dry_run", report->dry_run);
 }
 
+/* {"id": "max_bytes", "limit": 200000, "value": 176646, "passed": true} */
+static void write_gate(struct vc_json *json, const struct vc_report_gate *gate)
+{
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_string(json, "id", gate->id);
+    vc_json_real(json, "limit", gate->limit);
+    vc_json_real(json, "value", gate->value);
+    if (gate->judged) {
+        vc_json_bool(json, "passed", gate->passed);
+    } else {
+        vc_json_null(json, "passed");
+    }
+    vc_json_end(json, '}');
+}
+
 static void write_gates(struct vc_json *json, const struct vc_report *report)
 {
     vc_json_begin(json, "gates", '{', true);
     vc_json_bool(json, "met", report->gate_missed == NULL || report->gate_missed[0] == '\0');
     write_string(json, "missed", report->gate_missed);
+    vc_json_begin(json, "each", '[', true);
+    for (size_t i = 0; i < report->n_gates; i++) {
+        write_gate(json, &report->gates[i]);
+    }
+    vc_json_end(json, ']');
     vc_json_end(json, '}');
     write_string(json, "note", report->note);
+    vc_json_begin(json, "notes", '[', report->n_notes == 0);
+    for (size_t i = 0; i < report->n_notes; i++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "id", report->notes[i].id);
+        vc_json_string(json, "text", report->notes[i].text);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
 }
 
 /* {"before": 24, "after": 14} on a line of its own. */

@@ -41,16 +41,27 @@ static bool wants_color(FILE *to, enum color_mode mode)
            isatty(fileno(to)) == 1;
 }
 
-void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes)
+/* Columns that somebody wants the text to have; 0: nobody does. */
+static int wanted_width(FILE *to)
 {
+    const char *columns = getenv("COLUMNS");
+    long given = columns != NULL ? strtol(columns, NULL, 10) : 0;
+    int width = given > 0 && given < 10000 ? (int)given : 0;
     struct winsize size;
 
-    *out = (struct out){.to = to, .bytes = bytes, .width = WIDTH_DEFAULT};
+    if (width == 0 && isatty(fileno(to)) == 1 && ioctl(fileno(to), TIOCGWINSZ, &size) == 0) {
+        width = size.ws_col;
+    }
+    return width == 0 ? 0 : width < WIDTH_MIN ? WIDTH_MIN : width;
+}
+
+void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes)
+{
+    int width = wanted_width(to);
+
+    *out = (struct out){.to = to, .bytes = bytes, .width = width != 0 ? width : WIDTH_DEFAULT, .wraps = width != 0};
     out->utf8 = locale_is_utf8();
     out->color = wants_color(to, mode);
-    if (isatty(fileno(to)) == 1 && ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        out->width = size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
-    }
 }
 
 const char *out_arrow(const struct out *out)
@@ -279,6 +290,32 @@ size_t text_width(const char *s)
         i += len == 0 ? 1 : len;
     }
     return width;
+}
+
+void print_wrapped(const struct out *out, size_t at, size_t indent, const char *s)
+{
+    char *clean = text_clean(s);
+    bool first = true; /* in its line */
+
+    for (char *word = clean; word != NULL && *word != '\0';) {
+        size_t n = strcspn(word, " ");
+        char end = word[n];
+        size_t width;
+
+        word[n] = '\0';
+        width = text_width(word);
+        if (out->wraps && !first && at + 1 + width > (size_t)out->width) {
+            fprintf(out->to, "\n%*s", (int)indent, "");
+            at = indent;
+            first = true;
+        }
+        fprintf(out->to, "%s%s", first ? "" : " ", word);
+        at += width + (first ? 0 : 1);
+        first = false;
+        word += n + (end != '\0');
+    }
+    fputs(clean == NULL ? "?\n" : "\n", out->to);
+    free(clean);
 }
 
 /* Bytes of the longest start of s that takes at most `width` columns. */

@@ -23,8 +23,10 @@ struct out {
     bool utf8;
     bool bytes; /* exact bytes instead of KiB, MiB, GiB */
     int width;  /* columns */
+    bool wraps; /* somebody looks at it: sentences are broken at the width. Else they stay whole, for grep */
 };
 
+/* The width is what the variable COLUMNS says, else that of the terminal, else 100. */
 void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes);
 
 const char *out_arrow(const struct out *out);    /* "→" or "->" */
@@ -49,6 +51,9 @@ size_t text_width(const char *s);
 /* Control characters replaced; a copy that the caller frees; NULL: no memory. */
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);
+/* The same, broken between words where the line would pass out->width; the cursor is at column `at`, further lines
+ * start at column `indent`. Ends the line. */
+void print_wrapped(const struct out *out, size_t at, size_t indent, const char *s);
 
 /* How quantized weights lie in a file: a line that says what loads it, and what else there is to say under it. */
 void print_layout(const struct out *out, const struct vc_layout *layout);

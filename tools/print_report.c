@@ -447,7 +447,8 @@ static void add_total(struct table *table, const struct out *out, const char *la
     table_add(table, INK_NONE, label[0] != '\0' ? fmt_size(buf, out, before) : "");
     table_add(table, INK_DIM, out_arrow(out));
     table_add(table, INK_NONE, fmt_size(buf, out, after));
-    table_add(table, after < before ? INK_GOOD : INK_NONE, fmt_change(buf, out, before, after));
+    table_add(table, after < before ? INK_GOOD : INK_NONE,
+              before > 0 && after == 0 ? "left out" : fmt_change(buf, out, before, after));
     table_add(table, INK_NONE, note);
 }
 
@@ -504,7 +505,7 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     return table_print(&table, out, false);
 }
 
-static void print_notes(const struct out *out, const struct vc_report *report)
+static void print_facts(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
     uint64_t nonfinite = 0;
@@ -554,12 +555,11 @@ static void print_layouts(const struct out *out, const struct vc_report *report)
     }
 }
 
-static void print_note(const struct out *out, const struct vc_report *report)
+static void print_notes(const struct out *out, const struct vc_report *report)
 {
-    if (report->note != NULL && report->note[0] != '\0') {
+    for (size_t i = 0; i < report->n_notes; i++) {
         fprintf(out->to, "%snote: %s", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-        print_clean(out->to, report->note);
-        fputc('\n', out->to);
+        print_wrapped(out, 6, 6, report->notes[i].text);
     }
 }
 
@@ -603,9 +603,9 @@ bool print_report(struct app *app, const struct vc_report *report)
         !print_totals(&app->out, report)) {
         return false;
     }
-    print_notes(&app->out, report);
+    print_facts(&app->out, report);
     print_layouts(&app->out, report);
-    print_note(&app->out, report);
+    print_notes(&app->out, report);
     print_outcome(app, report);
     return true;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/base/checked.h"
@@ -138,24 +139,42 @@ unsigned vc_cpu_threads(void)
     return n != 0 ? n : 1;
 }
 
-static uint64_t meminfo_available(void)
+/* The bytes of a line "MemAvailable:   12345 kB" in a file of /proc; 0: there is no such line. */
+static uint64_t proc_bytes(const char *path, const char *key)
 {
-    FILE *f = fopen("/proc/meminfo", "re");
-    char line[128];
+    FILE *f = fopen(path, "re");
+    size_t n = strlen(key);
     unsigned long long kib = 0;
+    char line[128];
 
     if (f == NULL) {
         return 0;
     }
-    while (fgets(line, sizeof line, f) != NULL && sscanf(line, "MemAvailable: %llu", &kib) != 1) {
+    while (fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, key, n) == 0 && line[n] == ':') {
+            kib = strtoull(line + n + 1, NULL, 10);
+            break;
+        }
     }
     (void)fclose(f);
     return (uint64_t)kib * 1024;
 }
 
+/* ru_maxrss survives exec: it may be the peak of the program that started this one. VmHWM belongs to the program. */
+uint64_t vc_peak_rss_bytes(void)
+{
+    uint64_t bytes = proc_bytes("/proc/self/status", "VmHWM");
+    struct rusage usage;
+
+    if (bytes == 0 && getrusage(RUSAGE_SELF, &usage) == 0) {
+        bytes = (uint64_t)usage.ru_maxrss * 1024;
+    }
+    return bytes;
+}
+
 uint64_t vc_default_max_memory(void)
 {
-    uint64_t available = meminfo_available();
+    uint64_t available = proc_bytes("/proc/meminfo", "MemAvailable");
     char limit[64];
     char used[64];
 

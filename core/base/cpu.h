@@ -1,4 +1,4 @@
-/* cpu.h - which kernel levels this processor can run, and how many threads this process may use. */
+/* cpu.h - what the machine gives: the kernel levels of its processor, threads and memory for this process. */
 #ifndef VC_CORE_CPU_H
 #define VC_CORE_CPU_H
 
@@ -14,6 +14,10 @@ unsigned vc_cpu_threads(void);
 
 /* A quarter of the memory that is free now (cgroup limit respected), at least 64 MiB. */
 uint64_t vc_default_max_memory(void);
+
+/* The most memory that this process had since its program was started; where the system does not tell, since the
+ * process was made. 0: not known. */
+uint64_t vc_peak_rss_bytes(void);
 
 /* False when a library has switched on flush-to-zero in this thread: codes would differ then. */
 bool vc_cpu_denormals_ok(void);

@@ -1,7 +1,6 @@
 /* job.c - a job: passes planned over the headers of a model, the output laid out, then run by the executor. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "core/base/checked.h"
@@ -54,6 +53,8 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
     job->first_out = NULL;
     job->rows = NULL;
     job->row_item = NULL;
+    job->gates = NULL;
+    job->notes = NULL;
     job->report = (struct vc_report){0};
 }
 
@@ -198,6 +199,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
     VC_TRY(make_results(ctx, job));
+    VC_TRY(vc_job_list_gates(ctx, job));
     VC_TRY(vc_job_report_plan(ctx, job));
     exec = job_exec(job);
     VC_TRY(vc_exec_workers(ctx, &exec, &n_workers));
@@ -262,35 +264,6 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static enum vc_status check_quality_gate(struct vc_ctx *ctx, struct vc_job *job)
-{
-    const struct vc_report_totals *totals = &job->report.totals;
-    const struct vc_report_row *worst;
-
-    if (!(job->options.min_sqnr_db > 0.0) || !totals->measured) {
-        return VC_OK;
-    }
-    worst = &job->rows[totals->worst];
-    if (worst->sqnr_db >= job->options.min_sqnr_db) {
-        return VC_OK;
-    }
-    job->report.gate_missed =
-        vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst->name, worst->sqnr_db,
-                        vc_option(ctx, "min_sqnr_db"), job->options.min_sqnr_db);
-    if (job->report.gate_missed == NULL) {
-        job->report.gate_missed = "";
-        return VC_E_NOMEM;
-    }
-    return vc_fail(ctx, VC_E_GATE, "%s", job->report.gate_missed);
-}
-
-static uint64_t peak_rss_bytes(void)
-{
-    struct rusage usage;
-
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
-
 static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_exec exec = job_exec(job);
@@ -307,7 +280,7 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
         goto out;
     }
     VC_TRY(vc_job_report_results(ctx, job));
-    VC_TRY(check_quality_gate(ctx, job));
+    VC_TRY(vc_job_check_quality(ctx, job));
     VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
     VC_TRY(vc_job_check_size(ctx, job));
@@ -334,7 +307,7 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
                    ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu");
     job->report.device = job->device;
     job->report.peak_pool_bytes = vc_pool_peak(ctx->shared->pool);
-    job->report.peak_rss_bytes = peak_rss_bytes();
+    job->report.peak_rss_bytes = vc_peak_rss_bytes();
     if (status != VC_OK && status != VC_E_GATE) {
         (void)vc_context(ctx, "%s", job->model->path);
     }

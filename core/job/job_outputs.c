@@ -246,30 +246,3 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
     }
     return layouts.n != 0 ? refuse_layout(ctx, job, &layouts) : VC_OK;
 }
-
-/* ---- the gate ---- */
-
-enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
-{
-    uint64_t allowed = job->options.max_bytes;
-    const char *sentence;
-    size_t i;
-
-    for (i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
-        const struct vc_report_output *output = &job->outputs[i];
-
-        if (output->file_bytes <= allowed) {
-            continue;
-        }
-        sentence = vc_arena_printf(ctx, &job->arena, "%s %s%s%llu bytes, %s allows %llu", "the output",
-                                   job->report.n_outputs > 1 ? output->path : "",
-                                   job->report.n_outputs > 1 ? " has " : "has ", (unsigned long long)output->file_bytes,
-                                   vc_option(ctx, "max_bytes"), (unsigned long long)allowed);
-        if (sentence == NULL) {
-            return VC_E_NOMEM;
-        }
-        job->report.gate_missed = sentence;
-        return vc_fail(ctx, VC_E_GATE, "%s", sentence);
-    }
-    return VC_OK;
-}

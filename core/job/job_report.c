@@ -205,32 +205,61 @@ static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
     return all;
 }
 
-/* Adds a copy of a note to those so far; NULL when there is no memory. */
-static const char *add_note(struct vc_ctx *ctx, struct vc_job *job, const char *all, const char *note)
+/* ---- notes ---- */
+
+/* Adds a copy of a note (NULL: there is none) to the list, and to the text of all of them. */
+static enum vc_status add_note(struct vc_ctx *ctx, struct vc_job *job, const char *id, const char *text)
 {
-    return all == NULL || note == NULL
-               ? all
-               : vc_arena_printf(ctx, &job->arena, "%s%s%s", all, all[0] == '\0' ? "" : "; ", note);
+    struct vc_report *report = &job->report;
+    enum vc_status status = VC_OK;
+    const char *copy;
+
+    if (text == NULL) {
+        return VC_OK;
+    }
+    copy = vc_arena_printf(ctx, &job->arena, "%s", text);
+    VC_TRY_ALLOC(copy);
+    report->note = report->note[0] == '\0' ? copy : vc_arena_printf(ctx, &job->arena, "%s; %s", report->note, copy);
+    VC_TRY_ALLOC(report->note);
+    job->notes[report->n_notes++] = (struct vc_report_note){id, copy};
+out:
+    return status;
 }
 
-/* What the input's reader, the passes and the outputs want to be known. */
-static const char *join_notes(struct vc_ctx *ctx, struct vc_job *job)
+/* Passes that found nothing to do are no failure, but hardly what was wanted. A worker's share may have no weights. */
+static const char *unchanged(const struct vc_job *job)
+{
+    bool same = job->n_passes != 0 && job->report.totals.n_changed == 0 && job->options.n_shards == 0;
+
+    return same ? "no weight was changed; the reasons are with the tensors" : NULL;
+}
+
+/* What the input's reader, the passes and the outputs want to be known. One place is left for a note of the run. */
+static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
-    const char *all = "";
+    size_t most = model->n_facts + job->n_passes + job->report.n_outputs + 2;
+    enum vc_status status = VC_OK;
     size_t i;
 
+    job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes);
+    VC_TRY_ALLOC(job->notes);
+    job->report.note = "";
+    job->report.notes = job->notes;
     for (i = 0; i < model->n_facts; i++) {
-        all = add_note(ctx, job, all, strcmp(model->facts[i].key, VC_FACT_NOTE) == 0 ? model->facts[i].value : NULL);
+        if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
+            VC_TRY(add_note(ctx, job, "input", model->facts[i].value));
+        }
     }
     for (i = 0; i < job->n_passes; i++) {
-        all = add_note(ctx, job, all, job->passes[i]->note);
+        VC_TRY(add_note(ctx, job, "pass", job->passes[i]->note));
     }
+    VC_TRY(add_note(ctx, job, "unchanged", unchanged(job)));
     for (i = 0; i < job->report.n_outputs; i++) {
-        all = add_note(ctx, job, all, vc_sink_of_output(job->sink, i)->note);
+        VC_TRY(add_note(ctx, job, "output", vc_sink_of_output(job->sink, i)->note));
     }
-    /* The sinks go before the report does. */
-    return all == NULL ? NULL : vc_arena_printf(ctx, &job->arena, "%s", all);
+out:
+    return status;
 }
 
 /* Whether an output has weights in codes, made or kept. */
@@ -317,8 +346,6 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->rows = job->rows;
     report->command = join_commands(ctx, job);
     VC_TRY_ALLOC(report->command);
-    report->note = join_notes(ctx, job);
-    VC_TRY_ALLOC(report->note);
     VC_TRY(list_layouts(ctx, job));
     report->input = model->path;
     report->output = job->outputs[0].path;
@@ -329,6 +356,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->device = "cpu";
     report->totals.file_before = source_file_bytes(job);
     vc_totals_compute(job->rows, report->n_rows, &report->totals);
+    VC_TRY(list_notes(ctx, job));
 out:
     return status;
 }
@@ -337,20 +365,11 @@ out:
 static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
 {
     char text[VC_MESSAGE_BYTES] = "";
-    const char *note;
 
     if (job->model->ops->late_note != NULL) {
         job->model->ops->late_note(job->model, text, sizeof text);
     }
-    if (text[0] == '\0') {
-        return VC_OK;
-    }
-    note = vc_arena_printf(ctx, &job->arena, "%s%s%s", job->report.note, job->report.note[0] == '\0' ? "" : "; ", text);
-    if (note == NULL) {
-        return VC_E_NOMEM;
-    }
-    job->report.note = note;
-    return VC_OK;
+    return add_note(ctx, job, "values", text[0] != '\0' ? text : NULL);
 }
 
 /* The figures of a pass are those of its last lossy step. */

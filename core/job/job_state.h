@@ -1,5 +1,5 @@
 /* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_outs.c (output
- * tensors), job_outputs.c (files), job_report.c (rows) and job_apply.c (one tensor in memory).
+ * tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows) and job_apply.c (one tensor in memory).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
@@ -26,7 +26,9 @@ struct vc_job {
     struct vc_out_tensor *out_tensors;
     size_t *first_out; /* per item: its main tensor in out_tensors; its parts follow */
     struct vc_report_row *rows;
-    size_t *row_item; /* item of each row */
+    size_t *row_item;             /* item of each row */
+    struct vc_report_gate *gates; /* in the arena; report.gates */
+    struct vc_report_note *notes; /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };
@@ -59,9 +61,16 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job);
 /* The first output has that many bytes (0: not known yet); the others said so themselves. */
 void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes);
-/* The gate on the size of every output. */
-enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job);
 void vc_job_written(struct vc_job *job);
+
+/* ---- job_gates.c ---- */
+
+/* What the options ask for, not judged yet. */
+enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job);
+/* The gate on the size of every output, as far as the sizes are known; the one on the error of every tensor, after the
+ * run. VC_E_GATE: report.gate_missed has the sentence. */
+enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job);
+enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_report.c ---- */
 

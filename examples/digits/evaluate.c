@@ -3,7 +3,8 @@
  *     digits_evaluate IMAGES MODEL...
  *
  * Reads the weights through vc_tensor_read_f32, so f32, f16, bf16 and quantized checkpoints work alike and what is
- * measured is what was written. The layers are plain loops, meant to be read; train.py has the same network. */
+ * measured is what was written. The layers are plain loops, meant to be read; train.py has the same network. Compiles
+ * as C11 and as C++17. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static float *read_weights(struct vc_ctx *ctx, const struct vc_model *model, con
                 index == VC_NO_TENSOR ? "there is no such tensor" : "found another number");
         return NULL;
     }
-    values = malloc(n * sizeof *values);
+    values = (float *)malloc(n * sizeof *values);
     if (values == NULL) {
         fprintf(stderr, "%s: %s: no memory\n", vc_model_path(model), name);
     } else if (vc_tensor_read_f32(ctx, model, index, values, n) != VC_OK) {
@@ -198,10 +199,11 @@ static size_t classify(const struct network *net, const unsigned char *pixels)
 static bool evaluate(struct vc_ctx *ctx, const char *path, const struct images *images)
 {
     struct vc_model *model = NULL;
-    struct network net = {0};
+    struct network net;
     size_t right = 0;
     bool ok = false;
 
+    memset(&net, 0, sizeof net);
     if (vc_model_open(ctx, path, NULL, &model) != VC_OK) {
         fprintf(stderr, "%s\n", vc_ctx_message(ctx));
         return false;
@@ -240,8 +242,8 @@ static bool load_images(struct vc_ctx *ctx, const char *path, struct images *ima
         goto out;
     }
     images->n = n;
-    images->pixels = malloc(n * N_PIXELS);
-    images->labels = malloc(n);
+    images->pixels = (unsigned char *)malloc(n * N_PIXELS);
+    images->labels = (unsigned char *)malloc(n);
     if (images->pixels == NULL || images->labels == NULL) {
         fprintf(stderr, "%s: no memory for %zu images\n", path, n);
         goto out;
@@ -260,7 +262,7 @@ out:
 int main(int argc, char **argv)
 {
     struct vc_ctx *ctx = NULL;
-    struct images images = {0};
+    struct images images = {0, NULL, NULL};
     bool ok = false;
 
     if (argc < 3) {

@@ -537,6 +537,7 @@ out:
 static const char *const extensions[] = {".gguf", NULL};
 
 const struct vc_format vc_format_gguf = {.name = "gguf",
+                                         .title = "GGUF",
                                          .extensions = extensions,
                                          .probe = gguf_probe,
                                          .open = gguf_open,

@@ -158,6 +158,7 @@ out:
 static const char *const extensions[] = {".npy", NULL};
 
 const struct vc_format vc_format_npy = {.name = "npy",
+                                        .title = "npy",
                                         .extensions = extensions,
                                         .probe = npy_probe,
                                         .open = npy_open,

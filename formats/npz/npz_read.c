@@ -473,6 +473,7 @@ static const char *const extensions[] = {".npz", NULL};
 const struct vc_loader vc_npz_loader = {.program = "NumPy", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
 
 const struct vc_format vc_format_npz = {.name = "npz",
+                                        .title = "npz",
                                         .extensions = extensions,
                                         .probe_zip = npz_probe_zip,
                                         .open_zip = npz_open_zip,

@@ -376,6 +376,7 @@ static int onnx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 static const char *const extensions[] = {".onnx", NULL};
 
 const struct vc_format vc_format_onnx = {.name = "onnx",
+                                         .title = "ONNX",
                                          .extensions = extensions,
                                          .probe = onnx_probe,
                                          .open = onnx_open,

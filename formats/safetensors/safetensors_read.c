@@ -327,6 +327,7 @@ out:
 static const char *const extensions[] = {".safetensors", NULL};
 
 const struct vc_format vc_format_safetensors = {.name = "safetensors",
+                                                .title = "safetensors",
                                                 .extensions = extensions,
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,

@@ -157,6 +157,52 @@ out:
     return status;
 }
 
+/* Says how many tensors show elements of a storage that others show, too (slices, transposes), or show them several
+ * times (expand), and in what size: in an output each has elements of its own. Storages with room for all that their
+ * tensors show are left out: what overlaps there costs nothing. */
+static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const struct vc_model *model)
+{
+    uint64_t *shown = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_storages, sizeof *shown); /* bytes of each storage */
+    const char *first = NULL;
+    uint64_t before = 0;
+    uint64_t after = 0;
+    size_t n = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(shown);
+    for (i = 0; i < self->n_found; i++) {
+        uint64_t *sum = &shown[self->found[i].tensor.storage];
+
+        if (model->tensors[i].alias_of == VC_NO_TENSOR && !vc_add_u64(*sum, model->tensors[i].size_bytes, sum)) {
+            *sum = UINT64_MAX;
+        }
+    }
+    for (i = 0; i < self->n_found; i++) {
+        size_t storage = self->found[i].tensor.storage;
+
+        if (model->tensors[i].alias_of == VC_NO_TENSOR && shown[storage] > self->storages[storage].n_bytes) {
+            first = first == NULL ? self->found[i].name : first;
+            after = vc_add_u64(after, model->tensors[i].size_bytes, &after) ? after : UINT64_MAX;
+            n++;
+        }
+    }
+    for (i = 0; i < self->n_storages; i++) {
+        before += shown[i] > self->storages[i].n_bytes ? self->storages[i].n_bytes : 0;
+    }
+    if (n != 0) {
+        vc_text_add(&self->note,
+                    "%s%zu tensor%s (%s%s) show%s the same elements of a storage more than once; each is written with "
+                    "elements of its own: %llu bytes in place of %llu",
+                    self->note.n == 0 ? "" : "; ", n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...",
+                    n == 1 ? "s" : "", (unsigned long long)after, (unsigned long long)before);
+        status = self->note.status;
+    }
+out:
+    vc_free(ctx, shown);
+    return status;
+}
+
 /* Tensors and bytes of each part, for `inspect`. */
 static void count_parts(struct torch *self, struct vc_model *model)
 {
@@ -188,6 +234,7 @@ enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, str
     }
     model->n_tensors = self->n_found;
     VC_TRY(find_aliases(ctx, self, model));
+    VC_TRY(note_shared(ctx, self, model));
     VC_TRY(vc_model_index_names(ctx, model));
     count_parts(self, model);
 out:

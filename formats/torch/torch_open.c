@@ -194,6 +194,7 @@ static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 static const char *const extensions[] = {".pt", ".pth", ".bin", NULL};
 
 const struct vc_format vc_format_torch = {.name = "torch",
+                                          .title = "PyTorch",
                                           .extensions = extensions,
                                           .probe = torch_probe,
                                           .probe_zip = torch_probe_zip,

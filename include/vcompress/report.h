@@ -107,6 +107,21 @@ struct vc_report_output {
     bool written;        /* it has its name */
 };
 
+/* A limit that the caller set for the outputs. Missed ones leave nothing written. */
+struct vc_report_gate {
+    const char *id;      /* of the option: "max_bytes", "min_sqnr_db" */
+    double limit, value; /* value: the largest output, the worst tensor. NAN: nothing was measured, or not yet;
+                            INFINITY: an SQNR without an error */
+    bool judged, passed; /* judged: what it asks for is known, which for errors is after the run */
+};
+
+/* Something the user should know. */
+struct vc_report_note {
+    const char *id;   /* who has noticed: "input" (its reader), "pass", "unchanged" (no weight was), "output" (its
+                         writer), "values" (while they were read) */
+    const char *text; /* a sentence */
+};
+
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
     const char *input, *output; /* paths as given; output, and its format: of the first output */
@@ -119,15 +134,19 @@ struct vc_report {
     const struct vc_report_row *rows;
     struct vc_report_totals totals;
     const char *gate_missed; /* sentence; "" when every gate was met */
-    const char *note;        /* something the user should know, such as a glob that matched nothing; "" otherwise */
+    const char *note;        /* all notes in one line, such as a glob that matched nothing; "": there are none */
     double seconds;
     unsigned threads;
     const char *device;       /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
     uint64_t peak_pool_bytes; /* of the library's own pool */
-    uint64_t peak_rss_bytes;  /* of the process, as the kernel counts */
+    uint64_t peak_rss_bytes;  /* of this program, as the kernel counts; not of what started it */
     /* One for each of the outputs: how quantized weights lie in it, and what loads it. NULL: none of its weights are
      * quantized. */
     const struct vc_layout *const *layouts;
+    size_t n_gates;
+    const struct vc_report_gate *gates;
+    size_t n_notes;
+    const struct vc_report_note *notes;
 };
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is

@@ -3,6 +3,7 @@
 #
 # A case is a list of the commands below, run by sh in an empty folder of its own:
 #   make FILE SPEC...      writes an npz (make_npz.py says how)
+#   make_pt FILE SPEC...   writes a PyTorch file (make_pt.py says how)
 #   run ARGUMENT...        runs the program: its streams go to the files out and err, its status to $rc
 #   run_from FILE ARG...   the same with FILE as standard input
 #   exits N                the status is N
@@ -18,7 +19,7 @@
 #   holds COMMAND...       the command succeeds
 # shellcheck disable=SC2317 # the cases call what looks unreachable here
 set -u
-[ $# -ge 2 ] || { sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -26,7 +27,7 @@ python=${PYTHON:-python3}
 shift
 LC_ALL=C.UTF-8 TERM=dumb
 export LC_ALL TERM
-unset NO_COLOR VC_CPU_MASK TMPDIR
+unset COLUMNS NO_COLOR VC_CPU_MASK TMPDIR
 
 wrong() { # says what is wrong, once per finding; the case goes on
     failed=1
@@ -35,6 +36,7 @@ wrong() { # says what is wrong, once per finding; the case goes on
     [ ! -s err ] || sed 's/^/    err| /' err | head -n 6
 }
 make() { "$python" "$here/make_npz.py" "$@" || wrong "cannot make $1"; }
+make_pt() { "$python" "$here/make_pt.py" "$@" || wrong "cannot make $1"; }
 run() { run_from /dev/null "$@"; }
 run_from() {
     input=$1

@@ -49,7 +49,7 @@ else
 fi
 LC_ALL=C.UTF-8 TERM=dumb
 export LC_ALL TERM
-unset NO_COLOR VC_CPU_MASK
+unset COLUMNS NO_COLOR VC_CPU_MASK
 "$python" -B "$here/make_inputs.py" "$scratch/in" "$root/tests/fuzz/corpus" || exit 2
 cp -r "$root/examples/digits" "$scratch/in" || exit 2
 

@@ -1,16 +1,22 @@
 /* test_threads.c - groups of threads: every worker runs once, the caller is worker 0, and all are done when the call
- * returns. Judge: counters that the workers raise. */
+ * returns (judge: counters that the workers raise); and what the machine gives to this process. */
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "core/base/cpu.h"
 #include "core/base/threads.h"
+
+static const char *own_path;
 
 struct work {
     atomic_uint seen[256];
@@ -77,6 +83,32 @@ static void test_counts(void **unused)
     assert_true(vc_cpu_has(VC_CPU_REF) && vc_cpu_has(VC_CPU_BASE) && vc_cpu_has(vc_cpu_best()));
 }
 
+/* A small program that a large one starts: its peak is its own, while what getrusage tells survives exec. This program
+ * starts itself, with the argument that makes main print the peak. */
+static void test_peak_is_own(void **unused)
+{
+    size_t n = (size_t)128 << 20;
+    char *large = malloc(n);
+    unsigned long long peak = 0;
+    char command[PATH_MAX + 16];
+    uint64_t here;
+    FILE *child;
+
+    (void)unused;
+    assert_non_null(large);
+    memset(large, 1, n);
+    here = vc_peak_rss_bytes();
+    assert_true(here >= n);
+    snprintf(command, sizeof command, "exec '%s' --peak", own_path);
+    child = popen(command, "r");
+    assert_non_null(child);
+    assert_int_equal(fscanf(child, "%llu", &peak), 1);
+    assert_int_equal(pclose(child), 0);
+    assert_true(peak > 0 && peak < here);
+    assert_int_equal(large[n - 1], 1);
+    free(large);
+}
+
 static void test_level_names(void **unused)
 {
     enum vc_cpu_level level;
@@ -91,14 +123,17 @@ static void test_level_names(void **unused)
     assert_false(vc_cpu_level_parse("", &level));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_runs_once),
-        cmocka_unit_test(test_work_is_taken),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_level_names),
+        cmocka_unit_test(test_each_runs_once), cmocka_unit_test(test_work_is_taken), cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_level_names),    cmocka_unit_test(test_peak_is_own),
     };
 
+    if (argc > 1 && strcmp(argv[1], "--peak") == 0) {
+        printf("%llu\n", (unsigned long long)vc_peak_rss_bytes());
+        return 0;
+    }
+    own_path = argv[0];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,30 @@ static void test_rows(void **state)
     has(text, "\"shape\": [2, 3], \"elements\": 6");
     has(text, "\"measured\": {\"sqnr_db\": 40.5, \"exact\": false");
     has(text, "\"measured\": {\"sqnr_db\": null, \"exact\": true");
-    has(text, "\"gates\": {\"met\": false, \"missed\": \"too large\"}");
+    has(text, "\"gates\": {\"met\": false, \"missed\": \"too large\", \"each\": []}");
+    vc_text_free(text);
+}
+
+static void test_gates_and_notes(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_report report = report_of(NULL, 0);
+    const struct vc_report_gate gates[] = {{"max_bytes", 1048576, 176646, true, true},
+                                           {"min_sqnr_db", 32.5, (double)NAN, false, false},
+                                           {"min_sqnr_db", 32.5, (double)INFINITY, true, true}};
+    const struct vc_report_note notes[] = {{"input", "a note"}, {"pass", "another \"one\""}};
+    char *text;
+
+    report.gates = gates;
+    report.n_gates = 3;
+    report.notes = notes;
+    report.n_notes = 2;
+    text = text_of(ctx, &report);
+    has(text, "{\"id\": \"max_bytes\", \"limit\": 1048576, \"value\": 176646, \"passed\": true}");
+    has(text, "{\"id\": \"min_sqnr_db\", \"limit\": 32.5, \"value\": null, \"passed\": null}");
+    has(text, "{\"id\": \"min_sqnr_db\", \"limit\": 32.5, \"value\": null, \"passed\": true}");
+    has(text, "{\"id\": \"input\", \"text\": \"a note\"}");
+    has(text, "{\"id\": \"pass\", \"text\": \"another \\\"one\\\"\"}");
     vc_text_free(text);
 }
 
@@ -154,6 +177,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_is_null, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_layout, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_gates_and_notes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
     };
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_headers.sh ROOT CC CXX - every public header compiles alone, twice in one file, as C11 and as C++17; every
-# internal header compiles alone as C11. CXX may be empty: then the C++ half is not done and says so.
+# check_headers.sh ROOT CC CXX - every public header compiles alone, twice in one file, as C11 and as C++17; so do the
+# examples, which are copied into programs of both languages; every internal header compiles alone as C11. CXX may be
+# empty: then the C++ half is not done and says so.
 set -eu
 root=$1
 cc=$2
@@ -27,6 +28,18 @@ for header in include/vcompress/*.h; do
     if [ -n "$cxx" ]; then
         compile "$cxx" c++ c++17 "${header#include/}"
     fi
+done
+for example in $(find examples -name '*.c' | sort); do
+    for standard in c11 c++17; do
+        case $standard in c11) compiler=$cc language=c ;; *) compiler=$cxx language=c++ ;; esac
+        [ -n "$compiler" ] || continue
+        n=$((n + 1))
+        # shellcheck disable=SC2086
+        if ! "$compiler" -x "$language" -std="$standard" $flags "$example"; then
+            echo "$example does not compile as $standard"
+            failed=1
+        fi
+    done
 done
 # Without the templates of kernels/, which others include, and CUDA.
 for header in $(find core formats kernels passes quantize measure report tools -name '*.h' ! -path 'kernels/*loop*' \

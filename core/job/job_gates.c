@@ -1,0 +1,103 @@
+/* job_gates.c - the gates of a job: limits that the output has to keep, or nothing is written. The report has each with
+ * its limit and what was found; the first that is missed has a sentence, too. */
+#include <math.h>
+#include <string.h>
+
+#include "core/job/job_state.h"
+
+#define MAX_GATES 2
+
+enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_write_options *options = &job->options;
+    struct vc_report_gate *gates = vc_arena_alloc(ctx, &job->arena, MAX_GATES * sizeof *gates);
+    size_t n = 0;
+
+    if (gates == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (options->max_bytes != 0) {
+        gates[n++] = (struct vc_report_gate){"max_bytes", (double)options->max_bytes, (double)NAN, false, false};
+    }
+    if (options->min_sqnr_db > 0.0) {
+        gates[n++] = (struct vc_report_gate){"min_sqnr_db", options->min_sqnr_db, (double)NAN, false, false};
+    }
+    job->gates = gates;
+    job->report.gates = gates;
+    job->report.n_gates = n;
+    return VC_OK;
+}
+
+/* Puts down what was found. A gate that the job does not have is passed over. */
+static void judge(struct vc_job *job, const char *id, double value, bool passed)
+{
+    size_t i;
+
+    for (i = 0; i < job->report.n_gates; i++) {
+        if (strcmp(job->gates[i].id, id) == 0) {
+            job->gates[i].value = value;
+            job->gates[i].judged = true;
+            job->gates[i].passed = passed;
+        }
+    }
+}
+
+static enum vc_status miss(struct vc_ctx *ctx, struct vc_job *job, const char *sentence)
+{
+    if (sentence == NULL) {
+        return VC_E_NOMEM;
+    }
+    job->report.gate_missed = sentence;
+    return vc_fail(ctx, VC_E_GATE, "%s", sentence);
+}
+
+enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_report_output *largest = NULL;
+    uint64_t allowed = job->options.max_bytes;
+    bool several = job->report.n_outputs > 1;
+    bool known = true;
+    size_t i;
+
+    for (i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
+        const struct vc_report_output *output = &job->outputs[i];
+
+        known = known && output->file_bytes != 0;
+        largest = largest == NULL || output->file_bytes > largest->file_bytes ? output : largest;
+    }
+    if (largest == NULL || (!known && largest->file_bytes <= allowed)) {
+        return VC_OK; /* no gate, or it is judged after the run */
+    }
+    judge(job, "max_bytes", (double)largest->file_bytes, largest->file_bytes <= allowed);
+    if (largest->file_bytes <= allowed) {
+        return VC_OK;
+    }
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena, "the output %s%s%llu bytes, %s allows %llu",
+                                several ? largest->path : "", several ? " has " : "has ",
+                                (unsigned long long)largest->file_bytes, vc_option(ctx, "max_bytes"),
+                                (unsigned long long)allowed));
+}
+
+enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_report_totals *totals = &job->report.totals;
+    double limit = job->options.min_sqnr_db;
+    const struct vc_report_row *worst;
+
+    if (!(limit > 0.0)) {
+        return VC_OK;
+    }
+    if (!totals->measured) { /* nothing changed */
+        judge(job, "min_sqnr_db", (double)NAN, true);
+        return VC_OK;
+    }
+    worst = &job->rows[totals->worst];
+    judge(job, "min_sqnr_db", worst->sqnr_db, worst->sqnr_db >= limit);
+    if (worst->sqnr_db >= limit) {
+        return VC_OK;
+    }
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst->name,
+                                worst->sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
+}
