@@ -252,16 +252,50 @@ const char *vc_format_of_name(const char *path)
     return format != NULL ? format->name : NULL;
 }
 
-const char *vc_format_extension(size_t index)
+/* Format number `index` of those that can be written; NULL behind the last. */
+static const struct vc_format *writable(size_t index)
 {
     size_t i;
 
     for (i = 0; i < n_formats; i++) {
         if (formats[i]->create_sink != NULL && index-- == 0) {
-            return formats[i]->extensions[0];
+            return formats[i];
         }
     }
     return NULL;
+}
+
+const char *vc_format_extension(size_t index)
+{
+    const struct vc_format *format = writable(index);
+
+    return format != NULL ? format->extensions[0] : NULL;
+}
+
+const char *vc_format_name(size_t index)
+{
+    const struct vc_format *format = writable(index);
+
+    return format != NULL ? format->name : NULL;
+}
+
+enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out)
+{
+    char known[READABLE_BYTES];
+    size_t n = 0;
+    size_t i;
+
+    *out = NULL;
+    for (i = 0; name != NULL && (*out = writable(i)) != NULL; i++) {
+        if (strcmp((*out)->name, name) == 0) {
+            return VC_OK;
+        }
+        n += (size_t)snprintf(known + n, n < sizeof known ? sizeof known - n : 0, "%s%s", i == 0 ? "" : ", ",
+                              (*out)->name);
+    }
+    return name == NULL ? VC_OK
+                        : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' is no format that can be written: %s",
+                                  vc_option(ctx, "format"), name, known);
 }
 
 /* ------------------------------------------------------------------------------------------------ open, close */
@@ -606,8 +640,8 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
-/* The format of an output: by its name, else the model's own. divided: into several files, which is safetensors where
- * the model's own format cannot be. */
+/* The format of an output that nobody has asked for: by its name, else the model's own. divided: into several files,
+ * which is safetensors where the model's own format cannot be. */
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
@@ -618,18 +652,37 @@ static const struct vc_format *output_format(const struct vc_model *model, const
     return divided && !model->format->divides ? &vc_format_safetensors : model->format;
 }
 
+/* The one that was asked for, which the name must not contradict; else by the name. */
+static enum vc_status choose_format(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_write_options *options, bool divided, const struct vc_format **out)
+{
+    const struct vc_format *named = options->path != NULL ? vc_format_find_by_name(options->path) : NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_format_asked(ctx, options->format, out));
+    if (*out == NULL) {
+        *out = output_format(model, options->path, divided);
+    } else if (named != NULL && named != *out) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: its name says %s, but %s is %s", options->path, named->name,
+                         vc_option(ctx, "format"), (*out)->name);
+    }
+out:
+    return status;
+}
+
 /* Chooses the format, lets it make its writer, and sees to what holds for all of them: which outputs may take raw
  * bytes, and what stays behind of a model of another format. */
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out)
 {
     bool divided = options->max_shard_bytes != 0 || options->n_shards != 0;
-    const struct vc_format *format = output_format(model, options->path, divided);
+    const struct vc_format *format = NULL;
     const struct vc_dialect *asked = NULL;
     enum vc_status status;
 
     *out = NULL;
-    if (vc_dialect_asked(ctx, options, &asked) != VC_OK) {
+    if (choose_format(ctx, model, options, divided, &format) != VC_OK ||
+        vc_dialect_asked(ctx, options, &asked) != VC_OK) {
         return ctx->status;
     }
     if (format->create_sink == NULL) {

@@ -60,6 +60,9 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
  * with what their content says. */
 const struct vc_format *vc_format_find_by_name(const char *path);
 
+/* The format of that name, of those that can be written; NULL for NULL. VC_E_ARGUMENT: there is none. */
+enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out);
+
 /* Called by formats.c when it knows what a file is. */
 static inline void vc_model_set_format(struct vc_model *model, const struct vc_format *format)
 {

@@ -101,17 +101,41 @@ void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size)
     vc_options_fill(&name_kind, options, struct_size);
 }
 
+/* ".npz": what the name ends in; "" for a folder. */
+static const char *extension_for(const struct vc_model *model, const struct vc_name_options *options,
+                                 const struct vc_format *asked)
+{
+    bool array = (asked != NULL ? asked : model->format) == &vc_format_npy;
+
+    if (options->folder) {
+        return "";
+    }
+    if (options->more_tensors && array && asked == NULL) {
+        return vc_format_npz.extensions[0];
+    }
+    return asked != NULL && asked != model->format ? asked->extensions[0] : vc_model_extension(model);
+}
+
+/* In another folder: only the last part of the name counts. */
+static void move_into(struct vc_text *text, const char *folder, const char *name)
+{
+    size_t n = strlen(folder);
+
+    vc_text_add(text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", base_name(name));
+}
+
 enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_name_options *options, char **out)
 {
-    const char *extension = vc_model_extension(model);
+    const struct vc_format *asked = NULL;
     const char *input;
     struct vc_name_options own;
     struct vc_text text;
+    struct vc_text moved;
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (vc_options_read(ctx, &name_kind, options, &own) != VC_OK) {
+    if (vc_options_read(ctx, &name_kind, options, &own) != VC_OK || vc_format_asked(ctx, own.format, &asked) != VC_OK) {
         return ctx->status;
     }
     if (own.tag == NULL) {
@@ -122,15 +146,19 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
         return vc_fail(ctx, VC_E_ARGUMENT, "what is read from standard input has no name that one could be made from");
     }
     vc_text_init(&text, ctx);
-    if (extension[0] == '\0' && divided_stem(input) == 0) {
+    vc_text_init(&moved, ctx);
+    if (vc_model_extension(model)[0] == '\0' && divided_stem(input) == 0) {
         add_folder(&text, input);
     } else {
         add_file(&text, input);
     }
-    if (own.more_tensors && model->format == &vc_format_npy) {
-        extension = vc_format_npz.extensions[0];
+    vc_text_add(&text, "%s%s%s", own.tag[0] == '\0' ? "" : ".", own.tag, extension_for(model, &own, asked));
+    if (own.into == NULL || text.status != VC_OK) {
+        *out = vc_text_detach(&text);
+        return text.status;
     }
-    vc_text_add(&text, ".%s%s", own.tag, own.folder ? "" : extension);
-    *out = vc_text_detach(&text);
-    return text.status;
+    move_into(&moved, own.into, text.data);
+    vc_text_release(&text);
+    *out = vc_text_detach(&moved);
+    return moved.status;
 }

@@ -1,15 +1,10 @@
 /* app.c - what surrounds the work of a command: the options that all commands share, the context, the one line of a
- * failure, the file of the JSON document. Knows no command. */
+ * failure. Knows no command. */
 #include "tools/app.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the options that commands share ---- */
 
@@ -72,119 +67,6 @@ const struct opt_group group_json = GROUP("Report", json_opts);
 const struct opt_group group_report = GROUP("Report", report_opts);
 const struct opt_group group_help = GROUP("Help", help_opts);
 
-/* ---- the file of the JSON document ----
- *
- * --json=FILE replaces what a former run left there, so scripts can use one name, but nothing else: the old content is
- * looked at before. The new one is written beside it and renamed, so that a reader never sees half a document. */
-
-#define TEMPORARY_SUFFIX ".tmp"
-
-/* The file is empty, or begins as our documents do: {"schema": "vcompress. with any white space. */
-static bool is_ours(const char *path)
-{
-    static const char start[] = "{\"schema\":\"vcompress.";
-    size_t at = 0;
-    FILE *f = fopen(path, "rb");
-    int c = EOF;
-
-    if (f == NULL) {
-        return false;
-    }
-    while (start[at] != '\0' && (c = getc(f)) != EOF) {
-        if (isspace(c)) {
-            continue;
-        }
-        if (c != start[at]) {
-            break;
-        }
-        at++;
-    }
-    fclose(f);
-    return start[at] == '\0' || (at == 0 && c == EOF);
-}
-
-/* There is something that a document must not replace: a folder, or a file that is none of ours. */
-static bool is_foreign(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !is_ours(path)));
-}
-
-/* A pipe or device, such as /dev/stderr: written to, never replaced. */
-static bool is_special(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
-static char *temporary_name(const char *path)
-{
-    size_t n = strlen(path) + 40;
-    char *name = malloc(n);
-
-    if (name != NULL) {
-        snprintf(name, n, "%s" TEMPORARY_SUFFIX "%ld", path, (long)getpid());
-    }
-    return name;
-}
-
-/* The stream to write the document to: standard output, the device, or the temporary file. NULL, with errno. */
-static FILE *json_open(struct app *app)
-{
-    const char *path = app->json.path;
-    char *temporary = NULL;
-    FILE *to = NULL;
-    int fd;
-
-    if (path == NULL) {
-        return stdout;
-    }
-    if (is_special(path)) {
-        return fopen(path, "w");
-    }
-    temporary = temporary_name(path);
-    if (temporary == NULL) {
-        return NULL;
-    }
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-        to = fdopen(fd, "w");
-        if (to == NULL) {
-            close(fd);
-            unlink(temporary);
-        }
-    }
-    free(temporary);
-    return to;
-}
-
-/* Closes what json_open opened and renames the temporary file. 0, or the errno of what was not written; then no
- * temporary file is left. */
-static int put_in_place(struct app *app, FILE *to)
-{
-    const char *path = app->json.path;
-    bool plain = path != NULL && !is_special(path);
-    char *temporary = plain ? temporary_name(path) : NULL;
-    int error = fflush(to) != 0 || ferror(to) ? (errno != 0 ? errno : EIO) : 0;
-
-    if (path != NULL && fclose(to) != 0 && error == 0) {
-        error = errno;
-    }
-    if (plain && temporary == NULL) {
-        return ENOMEM;
-    }
-    if (plain && error == 0 && rename(temporary, path) != 0) {
-        error = errno;
-    }
-    if (plain && error != 0) {
-        unlink(temporary);
-    }
-    free(temporary);
-    return error;
-}
-
 /* ---- failing ---- */
 
 /* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
@@ -219,39 +101,6 @@ static int exit_status(enum vc_status status)
     return EXIT_SYSTEM;
 }
 
-/* The document in a context of its own: the limit of the command's context may be what failed, or a wrong line ended
- * before there was one. NULL: no memory. */
-static char *error_text(const char *schema, enum vc_status status, const char *message)
-{
-    struct vc_ctx *ctx = NULL;
-    char *text = NULL;
-
-    (void)vc_ctx_create(&ctx); /* may fail for VC_CPU_MASK, and gives a context then, too */
-    if (ctx != NULL) {
-        (void)vc_error_json(ctx, schema, status, message, &text);
-    }
-    vc_ctx_free(ctx);
-    return text;
-}
-
-static void error_document(struct app *app, enum vc_status status, const char *message)
-{
-    char *text = NULL;
-    FILE *to;
-
-    if (!app->json.on || app->command == NULL || app->command->schema == NULL ||
-        (app->json.path != NULL && is_foreign(app->json.path))) {
-        return;
-    }
-    text = error_text(app->command->schema, status, message);
-    to = text != NULL ? json_open(app) : NULL;
-    if (to != NULL) { /* else nothing: one failure is reported, the first */
-        fputs(text, to);
-        (void)put_in_place(app, to);
-    }
-    vc_text_free(text);
-}
-
 /* True when the sentence names the file: as given, or at least its last part. */
 static bool names(const char *sentence, const char *path)
 {
@@ -282,7 +131,7 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
         return EXIT_SYSTEM; /* main ends by that signal, without a word */
     }
     print_line(app, text);
-    error_document(app, status, text);
+    json_failure(app, status, text);
     return exit_status(status);
 }
 
@@ -322,7 +171,7 @@ int app_usage(struct app *app, const char *format, ...)
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     print_line(app, text);
-    error_document(app, VC_E_ARGUMENT, text);
+    json_failure(app, VC_E_ARGUMENT, text);
     return EXIT_USAGE;
 }
 
@@ -417,40 +266,4 @@ int app_open(struct app *app)
     }
     app->subject = subject;
     return rc;
-}
-
-/* ---- the document ---- */
-
-static int json_refuse(struct app *app, const char *why)
-{
-    app->json.on = false; /* nowhere to put an error document */
-    return app_refuse(app, VC_E_IO, "--json=%s: %s", app->json.path, why);
-}
-
-int json_check(struct app *app)
-{
-    const char *path = app->json.path;
-
-    if (path == NULL) {
-        return GO_ON;
-    }
-    if (app->output != NULL && strcmp(path, app->output) == 0) {
-        app->json.on = false;
-        return app_usage(app, "--json=%s is the output itself", path);
-    }
-    return is_foreign(path) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
-}
-
-int json_print(struct app *app, const char *text)
-{
-    FILE *to = json_open(app);
-    int error;
-
-    if (to == NULL) {
-        return json_refuse(app, strerror(errno));
-    }
-    fputs(text, to);
-    error = put_in_place(app, to);
-    /* A lost standard output is noticed once, at the end of main. */
-    return error == 0 || app->json.path == NULL ? GO_ON : json_refuse(app, strerror(error));
 }

@@ -45,6 +45,9 @@ struct common_options {
 struct json_options {
     bool on;
     const char *path; /* NULL: standard output */
+    FILE *list;       /* json_list_begin: what documents are added to; else NULL */
+    char *list_text;
+    size_t list_bytes, n_listed;
 };
 
 struct app {
@@ -96,10 +99,19 @@ int app_check_gate(struct app *app, const char *name, double value);
 /* --memory-summary, after the report. */
 void app_print_memory(struct app *app);
 
-/* Where the JSON document goes: standard output, or a file, which is replaced only when it is empty or a document of
- * ours. json_check finds that out before the work; json_print writes the text of one. GO_ON or a status. */
+/* document.c: where the JSON document goes: standard output, or a file, which is replaced only when it is empty or a
+ * document of ours. json_check finds that out before the work; json_print writes the text of one. GO_ON or a status.
+ * json_failure writes the one of a failure, where JSON was asked for. */
 int json_check(struct app *app);
 int json_print(struct app *app, const char *text);
+void json_failure(struct app *app, enum vc_status status, const char *message);
+/* In between, documents are elements of one list, which json_list_end writes. Do nothing without --json. */
+int json_list_begin(struct app *app);
+int json_list_end(struct app *app);
+
+/* each_input.c: runs a command for each of its operands in turn, with app->subject set to it. What fails for one does
+ * not stop the others. Returns the worst status; a failure to write the list of documents counts, too. */
+int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *user);
 
 /* The signal that asked us to stop, or 0 (main.c). */
 int caught_signal(void);

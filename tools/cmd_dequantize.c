@@ -38,39 +38,29 @@ static const char *tag_of(const struct vc_dequantize_options *options)
     return options->target == VC_TARGET_F16 ? "fp16" : options->target == VC_TARGET_BF16 ? "bf16" : "f32";
 }
 
+static enum vc_status add_dequantize(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+{
+    return vc_job_add_dequantize(ctx, job, options);
+}
+
 static int run_dequantize(struct app *app, int n_args, char **args)
 {
     struct dequantize_cli cli = {.convert = {.n_rules = 0}};
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    struct conversion what = {.add = add_dequantize, .user = &cli.dequantize};
     int rc;
 
     convert_defaults(&cli.convert);
     vc_dequantize_defaults(&cli.dequantize);
     rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON) {
-        rc = convert_open(app, &cli.convert, tag_of(&cli.dequantize), &model);
-    }
-    if (rc != GO_ON) {
-        return rc;
-    }
     cli.dequantize.rules = cli.convert.rules;
     cli.dequantize.n_rules = cli.convert.n_rules;
-
-    status = vc_job_create(app->ctx, model, &job);
-    if (status == VC_OK) {
-        status = vc_job_add_dequantize(app->ctx, job, &cli.dequantize);
-    }
-    rc = status == VC_OK ? convert_finish(app, &cli.convert, job) : app_fail(app, status);
-    vc_job_free(job);
-    vc_model_close(model);
-    return rc;
+    what.tag = tag_of(&cli.dequantize);
+    return rc == GO_ON ? convert_run(app, &cli.convert, &what) : rc;
 }
 
 const struct command command_dequantize = {
     .name = "dequantize",
-    .usage = "[--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT [-o OUTPUT]",
+    .usage = "[--f32 | --fp16 | --bf16 | --source-dtype] [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "turn quantized weights back into floats",
     .text = "Decodes every quantized tensor, value = (code - zero point) * scale, and drops its scales. Tensors that "
             "are not quantized are kept bit for bit unless --casts is given.",

@@ -73,11 +73,27 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
     return rc;
 }
 
+static int inspect_input(struct app *app, void *user)
+{
+    const struct inspect_cli *cli = user;
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->open, &model);
+    int rc;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = check_key(app, model, cli->open.key);
+    if (rc == GO_ON) {
+        rc = look(app, model, cli->stats);
+    }
+    vc_model_close(model);
+    return rc;
+}
+
 static int run_inspect(struct app *app, int n_args, char **args)
 {
     struct inspect_cli cli = {.stats = false};
-    struct vc_model *model = NULL;
-    enum vc_status status;
     int rc;
 
     vc_open_defaults(&cli.open);
@@ -85,32 +101,20 @@ static int run_inspect(struct app *app, int n_args, char **args)
     if (rc != GO_ON) {
         return rc;
     }
-    if (app->parsed.n_args != 1) {
-        return app_usage(app, "inspect takes one INPUT file, got %d; see vcompress inspect --help", app->parsed.n_args);
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");
     }
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     if (rc == GO_ON) {
         rc = json_check(app);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
-    status = vc_model_open(app->ctx, app->subject, &cli.open, &model);
-    if (status != VC_OK) {
-        return app_fail(app, status);
-    }
-    rc = check_key(app, model, cli.open.key);
-    if (rc == GO_ON) {
-        rc = look(app, model, cli.stats);
-    }
-    vc_model_close(model);
-    return rc;
+    return rc == GO_ON ? inputs_each(app, inspect_input, &cli) : rc;
 }
 
 const struct command command_inspect = {
     .name = "inspect",
-    .usage = "[--stats] [options] INPUT",
+    .usage = "[--stats] [options] INPUT...",
     .summary = "tell what is in a checkpoint",
     .text = "Reads headers only, unless --stats is given. Tensors that differ in their number alone share a line; -v "
             "lists every one. The sizes after int8 and fp16 are those that quantize would write, exactly.",

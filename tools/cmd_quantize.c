@@ -102,13 +102,16 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     return GO_ON;
 }
 
+static enum vc_status add_quantize(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+{
+    return vc_job_add_quantize(ctx, job, options);
+}
+
 static int run_quantize(struct app *app, int n_args, char **args)
 {
     static const char *const tags[] = {[VC_TARGET_INT8] = "int8", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16"};
     struct quantize_cli cli = {.convert = {.n_rules = 0}};
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-    enum vc_status status;
+    struct conversion what = {.add = add_quantize, .user = &cli.quantize};
     int rc;
 
     convert_defaults(&cli.convert);
@@ -117,34 +120,23 @@ static int run_quantize(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         rc = check_target(app, &cli.quantize);
     }
-    if (rc == GO_ON) {
-        rc = convert_open(app, &cli.convert, tags[cli.quantize.target], &model);
-    }
-    if (rc != GO_ON) {
-        return rc;
-    }
     cli.quantize.rules = cli.convert.rules;
     cli.quantize.n_rules = cli.convert.n_rules;
-
-    status = vc_job_create(app->ctx, model, &job);
-    if (status == VC_OK) {
-        status = vc_job_add_quantize(app->ctx, job, &cli.quantize);
-    }
-    rc = status == VC_OK ? convert_finish(app, &cli.convert, job) : app_fail(app, status);
-    vc_job_free(job);
-    vc_model_close(model);
-    return rc;
+    what.tag = tags[cli.quantize.target];
+    return rc == GO_ON ? convert_run(app, &cli.convert, &what) : rc;
 }
 
 const struct command command_quantize = {
     .name = "quantize",
-    .usage = "(--int8 | --fp16 | --bf16) [options] INPUT [-o OUTPUT]",
+    .usage = "(--int8 | --fp16 | --bf16) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
             "Small, one-dimensional and integer tensors are kept bit for bit, and the report says why. Nothing is "
-            "overwritten without --force; --dry-run shows the report without writing.\n"
+            "overwritten without --force; --dry-run shows the report without writing. Of several inputs each has an "
+            "output of its own; what fails for one does not stop the others, and the exit status is the worst.\n"
             "  vcompress quantize --int8 model.npz -o small.npz\n"
-            "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz",
+            "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
+            "  vcompress quantize --int8 *.safetensors -d small",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

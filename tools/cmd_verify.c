@@ -204,12 +204,26 @@ static int tell(struct app *app, const struct verdict *verdict)
     return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
 }
 
-static int run_verify(struct app *app, int n_args, char **args)
+static int verify_file(struct app *app, void *user)
 {
-    struct verify_cli cli = {.strict = false};
+    const struct verify_cli *cli = user;
     struct vc_verification *v = NULL;
     struct verdict verdict;
     enum vc_status status;
+    int rc;
+
+    progress_begin(app);
+    status = vc_verify(app->ctx, app->subject, &cli->verify, &v);
+    progress_end();
+    verdict = (struct verdict){.v = v, .strict = cli->strict};
+    rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
+    vc_verification_free(v);
+    return rc;
+}
+
+static int run_verify(struct app *app, int n_args, char **args)
+{
+    struct verify_cli cli = {.strict = false};
     int rc;
 
     vc_verify_defaults(&cli.verify);
@@ -217,8 +231,11 @@ static int run_verify(struct app *app, int n_args, char **args)
     if (rc != GO_ON) {
         return rc;
     }
-    if (app->parsed.n_args != 1) {
-        return app_usage(app, "verify takes one FILE, got %d; see vcompress verify --help", app->parsed.n_args);
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "verify needs a FILE; see vcompress verify --help");
+    }
+    if (app->parsed.n_args > 1 && cli.verify.against != NULL) {
+        return app_usage(app, "--against is the source of one FILE, but there are %d", app->parsed.n_args);
     }
     if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
         return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
@@ -233,21 +250,12 @@ static int run_verify(struct app *app, int n_args, char **args)
     if (rc == GO_ON) {
         rc = json_check(app);
     }
-    if (rc != GO_ON) {
-        return rc;
-    }
-    progress_begin(app);
-    status = vc_verify(app->ctx, app->subject, &cli.verify, &v);
-    progress_end();
-    verdict = (struct verdict){.v = v, .strict = cli.strict};
-    rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
-    vc_verification_free(v);
-    return rc;
+    return rc == GO_ON ? inputs_each(app, verify_file, &cli) : rc;
 }
 
 const struct command command_verify = {
     .name = "verify",
-    .usage = "[--data] [--sha256] [--against SOURCE] [options] FILE",
+    .usage = "[--data] [--sha256] [--against SOURCE] [options] FILE...",
     .summary = "list everything that is wrong with a checkpoint",
     .text =
         "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "
@@ -255,7 +263,7 @@ const struct command command_verify = {
         "a "
         "damaged file, what can still be read is looked at. Reads headers only unless --data or --against is given. "
         "Exit status 0 when there is no error, 1 when there are some, 3 when it is no checkpoint or of a kind that "
-        "cannot be read; warnings count with --strict.\n"
+        "cannot be read; warnings count with --strict. Of several files the worst status counts.\n"
         "  vcompress verify --data model.safetensors\n"
         "  vcompress verify small.npz --against model.npz --min-sqnr 35",
     .groups = groups,

@@ -1,11 +1,13 @@
 /* convert.c - from the command line to a finished conversion: what quantize, dequantize and convert share. Options of
- * selection and output, the output's name, then plan, run, report and gates. Decides nothing about tensors: that is the
- * library's work. */
+ * selection and output, the output's name, then for every INPUT plan, run, report and gates. Decides nothing about
+ * tensors: that is the library's work. */
 #include "tools/convert.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tools/each_input.h"
 
 /* ---- options ---- */
 
@@ -88,8 +90,12 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, WRITE(path),
-     .help = "where to write; the extension (.npz, .npy, .safetensors, .gguf, .onnx, .pt) chooses the format, else it is the input's; - is "
-             "standard output (default: a name beside the input, such as model.int8.npz)"},
+     .help = "where to write, in the format that its extension or --format says, else in the input's; - is standard output "
+             "(default: a name beside the input, such as model.int8.npz)"},
+    {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
+     .help = "write into this folder, which is made if need be, under the names that would be beside the inputs"},
+    {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
+     .help = "the format of the output, where its name does not say it"},
     {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
@@ -198,25 +204,93 @@ static bool names_folder(const char *name, const char *input)
     return strchr(slash != NULL ? slash : name, '.') == NULL && vc_path_is_divided(input);
 }
 
-/* A command that goes by the names of its outputs needs them, with an extension that it knows. */
-static int check_extensions(struct app *app, const struct vc_write_options *write)
+/* ".npy, .npz, ..." of the formats that can be written. Returns `list`. */
+static const char *list_extensions(char *list, size_t room)
 {
-    const char *input = app->parsed.args[0];
-    char known[160] = "";
     const char *name;
     size_t n = 0;
 
-    for (size_t i = 0; (name = vc_format_extension(i)) != NULL && n < sizeof(known); i++) {
-        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", i == 0 ? "" : ", ", name);
+    for (size_t i = 0; (name = vc_format_extension(i)) != NULL && n < room; i++) {
+        n += (size_t)snprintf(list + n, room - n, "%s%s", i == 0 ? "" : ", ", name);
     }
+    return list;
+}
+
+/* A command that goes by the names of its outputs needs them, with an extension that it knows; or --format. */
+static int check_extensions(struct app *app, const struct vc_write_options *write)
+{
+    const char *input = app->parsed.args[0];
+    char known[160];
+    const char *name;
+
+    if (write->format != NULL) {
+        return GO_ON;
+    }
+    list_extensions(known, sizeof(known));
     if (output_name(write, 0) == NULL) {
-        return app_usage(app, "%s needs -o FILE, whose extension says the format: %s", app->command->name, known);
+        return app_usage(app, "%s needs --format, or -o FILE, whose extension says the format: %s", app->command->name,
+                         known);
     }
     for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
         if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0 &&
             !names_folder(name, input)) {
-            return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s", name,
-                             app->command->name, known);
+            return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s; or give --format",
+                             name, app->command->name, known);
+        }
+    }
+    return GO_ON;
+}
+
+/* ".txt" of "a.b/x.txt"; "" where the name has none. */
+static const char *extension_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    const char *point = strrchr(base, '.');
+
+    return point != NULL && point != base ? point : "";
+}
+
+/* Asks about names that say another kind of file than the one that they get: "x.txt" from model.npz. Folders, names
+ * without an extension, and with that of the input, say nothing else. */
+static int check_promises(struct app *app, const struct vc_write_options *write)
+{
+    const char *name;
+    char known[160];
+
+    if (write->format != NULL || write->max_shard_bytes != 0 || vc_path_is_divided(app->subject)) {
+        return GO_ON;
+    }
+    for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
+        const char *extension = extension_of(name);
+
+        if (extension[0] != '\0' && vc_format_of_name(name) == NULL &&
+            strcmp(extension, extension_of(app->subject)) != 0) {
+            return app_usage(app, "%s: '%s' is no extension of a format (%s); --format says which one is meant", name,
+                             extension, list_extensions(known, sizeof(known)));
+        }
+    }
+    return GO_ON;
+}
+
+/* Several INPUTs have outputs of their own, whose names are made from theirs. */
+static int check_several(struct app *app, const struct convert_options *options)
+{
+    const struct vc_write_options *write = &options->write;
+
+    if (options->folder != NULL && output_name(write, 0) != NULL) {
+        return app_usage(app, "--output-dir conflicts with %s: choose one", write->path != NULL ? "-o" : "--emit");
+    }
+    if (app->parsed.n_args <= 1) {
+        return GO_ON;
+    }
+    if (output_name(write, 0) != NULL) {
+        return app_usage(app, "%s names one output, but there are %d inputs; --output-dir takes the outputs of all",
+                         write->path != NULL ? "-o" : "--emit", app->parsed.n_args);
+    }
+    for (int i = 0; i < app->parsed.n_args; i++) {
+        if (strcmp(app->parsed.args[i], "-") == 0) {
+            return app_usage(app, "standard input is read alone, not as one of %d inputs", app->parsed.n_args);
         }
     }
     return GO_ON;
@@ -231,10 +305,6 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     if (app->parsed.n_args == 0) {
         return app_usage(app, "%s needs an INPUT file; see vcompress %s --help", app->command->name,
                          app->command->name);
-    }
-    if (app->parsed.n_args > 1) {
-        return app_usage(app, "%s takes one INPUT, but got %d: '%s', '%s'%s", app->command->name, app->parsed.n_args,
-                         app->parsed.args[0], app->parsed.args[1], app->parsed.n_args > 2 ? ", ..." : "");
     }
     if (output_name(write, 0) == NULL && !write->dry_run && strcmp(app->parsed.args[0], "-") == 0) {
         return app_usage(app, "reading standard input needs a name for the output: -o FILE, or -o - for a pipe");
@@ -264,20 +334,22 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     return GO_ON;
 }
 
-/* The name beside the input, where none was given. */
-static int name_output(struct app *app, const struct vc_model *model, const char *tag, struct vc_write_options *write)
+/* The name beside the input, or of that kind in --output-dir. *name is freed with vc_text_free. */
+static int make_name(struct app *app, const struct vc_model *model, const struct convert_options *options,
+                     const char *tag, char **name)
 {
-    struct vc_name_options options;
+    const struct vc_write_options *write = &options->write;
+    struct vc_name_options own;
     enum vc_status status;
 
-    vc_name_defaults(&options);
-    options.tag = tag;
-    options.input = app->subject;
-    options.more_tensors = strcmp(tag, "int8") == 0;
-    options.folder = write->max_shard_bytes != 0;
-    status = vc_model_output_name(app->ctx, model, &options, &app->own_output);
-    app->output = app->own_output;
-    write->path = app->own_output;
+    vc_name_defaults(&own);
+    own.tag = tag;
+    own.input = app->subject;
+    own.more_tensors = strcmp(tag, "int8") == 0;
+    own.folder = write->max_shard_bytes != 0;
+    own.format = write->format;
+    own.into = options->folder;
+    status = vc_model_output_name(app->ctx, model, &own, name);
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
@@ -300,47 +372,6 @@ int check_key(struct app *app, const struct vc_model *model, const char *key)
     }
     return app_usage(app, "--key works with PyTorch files only; %s is %s", vc_model_path(model),
                      vc_model_format(model));
-}
-
-int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model)
-{
-    struct vc_write_options *write = &options->write;
-    enum vc_status status;
-    int rc = list_emitted(app, options);
-
-    *model = NULL;
-    rc = rc == GO_ON ? check_words(app, write) : rc;
-    if (rc == GO_ON && tag == NULL) {
-        rc = check_extensions(app, write);
-    }
-    if (rc != GO_ON) {
-        return rc;
-    }
-    app->subject = app->parsed.args[0];
-    app->output = write->path;
-    if (is_piped(write)) {
-        app_report_to(app, stderr);
-    }
-    rc = app_open(app);
-    if (rc != GO_ON) {
-        return rc;
-    }
-    status = vc_model_open(app->ctx, app->subject, &options->open, model);
-    if (status != VC_OK) {
-        return app_fail(app, status);
-    }
-    rc = check_key(app, *model, options->open.key);
-    if (rc == GO_ON && output_name(write, 0) == NULL && strcmp(app->subject, "-") != 0) {
-        rc = name_output(app, *model, tag, write);
-    }
-    if (rc == GO_ON) {
-        rc = check_json(app, write);
-    }
-    if (rc != GO_ON) {
-        vc_model_close(*model);
-        *model = NULL;
-    }
-    return rc;
 }
 
 /* ---- the run ---- */
@@ -397,7 +428,9 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
     return status;
 }
 
-int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job)
+/* Called once the passes are added: plans, runs (unless --dry-run), prints the report. */
+static int finish(struct app *app, const struct convert_options *options, const struct vc_write_options *write,
+                  struct vc_job *job)
 {
     const struct vc_report *report;
     enum vc_status status;
@@ -406,9 +439,9 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
     progress_begin(app);
     status = drop_unwanted(app, options, job);
     if (status == VC_OK) {
-        status = vc_job_plan(app->ctx, job, &options->write);
+        status = vc_job_plan(app->ctx, job, write);
     }
-    if (status == VC_OK && !options->write.dry_run) {
+    if (status == VC_OK && !write->dry_run) {
         status = vc_job_run(app->ctx, job);
     }
     progress_end();
@@ -425,4 +458,125 @@ int convert_finish(struct app *app, const struct convert_options *options, struc
         return app_gate(app, report->gate_missed);
     }
     return status == VC_E_GATE ? app_gate(app, vc_ctx_message(app->ctx)) : EXIT_YES;
+}
+
+/* ---- the inputs ---- */
+
+/* What every input is worked on with. */
+struct work {
+    struct convert_options *options;
+    const struct conversion *what;
+};
+
+static int convert_model(struct app *app, const struct work *work, const struct vc_model *model)
+{
+    struct vc_write_options write = work->options->write;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+    int rc = check_key(app, model, work->options->open.key);
+
+    if (rc == GO_ON && output_name(&write, 0) == NULL && strcmp(app->subject, "-") != 0) {
+        rc = make_name(app, model, work->options, work->what->tag, &app->own_output);
+        app->output = app->own_output;
+        write.path = app->own_output;
+    }
+    rc = rc == GO_ON ? check_promises(app, &write) : rc;
+    rc = rc == GO_ON ? check_json(app, &write) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    status = vc_job_create(app->ctx, model, &job);
+    if (status == VC_OK && work->what->add != NULL) {
+        status = work->what->add(app->ctx, job, work->what->user);
+    }
+    rc = status == VC_OK ? finish(app, work->options, &write, job) : app_fail(app, status);
+    vc_job_free(job);
+    return rc;
+}
+
+static int convert_input(struct app *app, void *user)
+{
+    const struct work *work = user;
+    struct vc_model *model = NULL;
+    enum vc_status status;
+    int rc;
+
+    vc_text_free(app->own_output);
+    app->own_output = NULL;
+    app->output = work->options->write.path;
+    status = vc_model_open(app->ctx, app->subject, &work->options->open, &model);
+    rc = status == VC_OK ? convert_model(app, work, model) : app_fail(app, status);
+    vc_model_close(model);
+    return rc;
+}
+
+/* What each of several inputs will become; NULL for what cannot be opened, which is said in its turn. */
+static int list_names(struct app *app, const struct work *work, char **names)
+{
+    int rc = GO_ON;
+
+    for (int i = 0; rc == GO_ON && i < app->parsed.n_args; i++) {
+        struct vc_model *model = NULL;
+
+        app->subject = app->parsed.args[i];
+        if (vc_model_open(app->ctx, app->subject, &work->options->open, &model) == VC_OK) {
+            rc = make_name(app, model, work->options, work->what->tag, &names[i]);
+        }
+        vc_model_close(model);
+        if (rc == GO_ON && names[i] != NULL && app->json.path != NULL && strcmp(app->json.path, names[i]) == 0) {
+            app->json.on = false;
+            rc = app_usage(app, "--json=%s is an output itself", names[i]);
+        }
+    }
+    app->subject = NULL;
+    return rc == GO_ON ? inputs_check_names(app, names) : rc;
+}
+
+/* GO_ON or a status. */
+static int check_names(struct app *app, const struct work *work)
+{
+    char **names = calloc((size_t)app->parsed.n_args, sizeof(*names));
+    int rc = names != NULL ? list_names(app, work, names)
+                           : app_refuse(app, VC_E_NOMEM, "not enough memory for %d inputs", app->parsed.n_args);
+
+    for (int i = 0; names != NULL && i < app->parsed.n_args; i++) {
+        vc_text_free(names[i]);
+    }
+    free(names);
+    return rc;
+}
+
+int convert_run(struct app *app, struct convert_options *options, const struct conversion *what)
+{
+    struct work work = {.options = options, .what = what};
+    bool made = false;
+    int rc = list_emitted(app, options);
+
+    rc = rc == GO_ON ? check_words(app, &options->write) : rc;
+    rc = rc == GO_ON ? check_several(app, options) : rc;
+    if (rc == GO_ON && what->tag[0] == '\0') {
+        rc = check_extensions(app, &options->write);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (is_piped(&options->write)) {
+        app_report_to(app, stderr);
+    }
+    app->subject = app->parsed.args[0];
+    app->output = options->write.path;
+    rc = app_open(app);
+    if (rc == GO_ON && app->parsed.n_args > 1) {
+        rc = check_names(app, &work);
+        rc = rc == GO_ON ? json_check(app) : rc;
+    }
+    app->subject = NULL;
+    if (rc == GO_ON && options->folder != NULL && !options->write.dry_run) {
+        rc = inputs_make_folder(app, options->folder, &made);
+    }
+    rc = rc == GO_ON ? inputs_each(app, convert_input, &work) : rc;
+    if (made) {
+        (void)rmdir(options->folder); /* stays where something was written */
+    }
+    return rc;
 }

@@ -25,20 +25,26 @@ struct convert_options {
     const char
         *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
     bool drop[VC_ROLE_OTHER + 1];
+    const char *folder; /* --output-dir; NULL: beside the input */
 };
 
 /* What holds without an option on the command line; before app_parse. Everything else in *options is zero. */
 void convert_defaults(struct convert_options *options);
 
-/* Takes the one INPUT, opens the context and the model, and finds the name of the output: <stem>.<tag>.<extension>
- * beside the input unless -o or --emit was given. tag NULL: one of them has to be. GO_ON or a status. */
-int convert_open(struct app *app, struct convert_options *options, const char *tag, struct vc_model **model);
+/* What a command does to a model. */
+struct conversion {
+    /* In the name of an output that nobody named, <stem>.<tag>.<extension> beside the input: "int8". "": the command
+     * goes by the names of its outputs, or by --format, and makes <stem>.<extension>. */
+    const char *tag;
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const void *user); /* its pass; NULL: none */
+    const void *user;
+};
+
+/* After app_parse: does it to every INPUT. Returns the exit status. */
+int convert_run(struct app *app, struct convert_options *options, const struct conversion *what);
 
 /* Refuses a --key (NULL: none) for a file that has no such thing. GO_ON or a status. */
 int check_key(struct app *app, const struct vc_model *model, const char *key);
-
-/* Called once the model is open and the passes are added: plans, runs (unless --dry-run), prints the report. */
-int convert_finish(struct app *app, const struct convert_options *options, struct vc_job *job);
 
 /* print_report.c: the report as a table. */
 bool print_report(struct app *app, const struct vc_report *report);

@@ -106,7 +106,7 @@ const char *options_value(const struct opt *opt)
     }
     n = (size_t)snprintf(words, sizeof(words), "%s", opt->value);
     for (size_t i = 0; opt->more(i) != NULL && n < sizeof(words); i++) {
-        n += (size_t)snprintf(words + n, sizeof(words) - n, "|%s", opt->more(i));
+        n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n == 0 ? "" : "|", opt->more(i));
     }
     return words;
 }

@@ -87,6 +87,10 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
     enum vc_status status = VC_OK;
     size_t i;
 
+    if (options->format != NULL && options->n_emit != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is for one output; with %s the names say the formats",
+                       vc_option(ctx, "format"), vc_option(ctx, "emit"));
+    }
     if (options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "more than %d outputs of one run", VC_MAX_OUTPUTS);
     }

@@ -140,6 +140,9 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", self->options.path,
                        why);
     }
+    if (why != NULL && self->options.format != NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the output cannot be npy (%s); npz can hold it", why);
+    }
     if (why != NULL) {
         return become_npz(ctx, sink, outs, file_bytes);
     }

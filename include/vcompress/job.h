@@ -52,6 +52,8 @@ struct vc_write_options {
     bool dry_run;             /* vc_job_run must not be called; path is only reported */
     uint64_t max_bytes;       /* gate: size of every output file; 0 = none */
     double min_sqnr_db;       /* gate: every changed tensor reaches this; 0 = none */
+    const char *format; /* of the one output: a name of vc_format_name; NULL: what the name of each output says, else
+                           that of the input */
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

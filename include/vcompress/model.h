@@ -148,6 +148,8 @@ VC_API const char *vc_format_of_name(const char *path);
 /* Extension number `index`, ".npz", of the formats that can be written, the usual one of each, a static string; NULL
  * behind the last. */
 VC_API const char *vc_format_extension(size_t index);
+/* Its name, "npz", as vc_model_format and vc_write_options.format have it. */
+VC_API const char *vc_format_name(size_t index);
 
 /* What is at the path is a checkpoint of several files, and what is made from it is a folder unless its name asks for a
  * file: a folder, the index in one, or one of several GGUF files. Goes by the name where it is no folder. */
@@ -155,11 +157,13 @@ VC_API bool vc_path_is_divided(const char *path);
 
 struct vc_name_options {
     size_t struct_size; /* set by vc_name_defaults */
-    const char *tag;    /* what is done with the model: "int8" makes model.int8.npz from model.npz */
+    const char *tag;    /* what is done with the model: "int8" makes model.int8.npz from model.npz, "" model.npz */
     const char
         *input; /* the path as the user knows it; NULL: vc_model_path, which is the file where a folder holds one */
-    bool more_tensors; /* the output has more tensors than the model, as codes with their scales: .npy becomes .npz */
-    bool folder;       /* the output is divided into files whatever the model is (vc_write_options.max_shard_bytes) */
+    bool more_tensors;  /* the output has more tensors than the model, as codes with their scales: .npy becomes .npz */
+    bool folder;        /* the output is divided into files whatever the model is (vc_write_options.max_shard_bytes) */
+    const char *format; /* of the output (vc_write_options.format); NULL: that of the model */
+    const char *into;   /* a folder, in place of the one that the input is in; NULL: that one */
 };
 
 VC_API void vc_name_defaults_sized(struct vc_name_options *options, size_t struct_size);

@@ -66,6 +66,39 @@ static void test_files(void **unused)
     name_is("q-00001-of-00003.gguf", &vc_format_gguf, false, fp16, "q.fp16.gguf");
 }
 
+/* Another format, another folder, no tag. */
+static void test_format_and_folder(void **unused)
+{
+    struct vc_name_options options = support_name("int8");
+    struct vc_model model = {.ctx = ctx, .format = &vc_format_npz};
+    char *text = NULL;
+
+    (void)unused;
+    options.more_tensors = true;
+    options.format = "safetensors";
+    name_is("d/model.npz", &vc_format_npz, false, options, "d/model.int8.safetensors");
+    name_is("llama/", &vc_format_gguf, true, options, "llama.int8.safetensors");
+    name_is("llama", &vc_format_safetensors, true, options, "llama.int8");
+    options.format = "npy";
+    name_is("w.npy", &vc_format_npy, false, options, "w.int8.npy");
+    options.format = "torch";
+    options.tag = "";
+    name_is("d/w.npy", &vc_format_npy, false, options, "d/w.pt");
+    options.into = "out";
+    name_is("d/w.npy", &vc_format_npy, false, options, "out/w.pt");
+    name_is("w.npy", &vc_format_npy, false, options, "out/w.pt");
+    options.into = "/";
+    name_is("d/w.npy", &vc_format_npy, false, options, "/w.pt");
+    options.format = NULL;
+    options.tag = "fp16";
+    options.into = "out/";
+    name_is("a/llama//", &vc_format_safetensors, true, options, "out/llama.fp16");
+    options.format = "hdf5";
+    assert_int_equal(vc_model_output_name(ctx, &model, &options, &text), VC_E_ARGUMENT);
+    assert_null(text);
+    assert_non_null(strstr(vc_ctx_message(ctx), "format: 'hdf5' is no format that can be written: npy, npz, "));
+}
+
 static void test_folders(void **unused)
 {
     const struct vc_name_options fp16 = support_name("fp16");
@@ -134,8 +167,11 @@ static void test_divided(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),          cmocka_unit_test(test_folders), cmocka_unit_test(test_input),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_divided), cmocka_unit_test(test_no_tag),
+        cmocka_unit_test(test_files),          cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_input),          cmocka_unit_test(test_format_and_folder),
+        cmocka_unit_test(test_folders),        cmocka_unit_test(test_input),
+        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_no_tag),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
