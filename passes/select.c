@@ -42,8 +42,8 @@ const char *vc_default_skip(const char *name)
         {"wpe.*", "position embedding"},
         {"*token_type_embed*", "token type embedding"},
         {"*token_types*", "token type embedding"},
-        {"*rotary*", "rotary table"},
-        {"*inv_freq*", "rotary table"},
+        {"*rotary*", VC_SKIP_ROTARY},
+        {"*inv_freq*", VC_SKIP_ROTARY},
     };
     size_t i;
 

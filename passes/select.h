@@ -20,6 +20,8 @@ enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char
  * that another program quantized); NULL if it is not. */
 const char *vc_default_skip(const char *name);
 
+#define VC_SKIP_ROTARY "rotary table" /* one of the reasons: its values are angles, not weights */
+
 /* A deep copy of the rules in the arena, so that the caller's may go. */
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,
                              const struct vc_rule **out);

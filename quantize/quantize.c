@@ -9,6 +9,7 @@
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 #include "quantize/int8.h"
+#include "quantize/rest.h"
 #include "quantize/schemes.h"
 
 #define MAX_RECIPE 12
@@ -18,6 +19,8 @@ struct quantize {
     struct vc_arena arena;
     struct vc_quantize_options options;
     const struct vc_scheme_row *scheme; /* of this plan */
+    const struct vc_scheme_row *rest;   /* for what it leaves; NULL: that stays */
+    uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
 };
@@ -54,6 +57,12 @@ static bool axis_fits(const struct vc_desc *desc, int axis)
 static bool is_quantized(const struct vc_desc *desc)
 {
     return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
+}
+
+/* What the user's rules say of the item; *glob is the rule's. */
+static enum vc_choice choice_of(const struct quantize *q, const struct vc_item *item, const char **glob)
+{
+    return vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, glob);
 }
 
 /* Keeps tensors that cannot be quantized, whatever the rules say; *kept tells that this one is. */
@@ -126,14 +135,13 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
 static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const char *glob = NULL;
-    enum vc_choice choice;
+    enum vc_choice choice = choice_of(q, item, &glob);
     enum vc_status status;
 
     VC_TRY(check_possible(ctx, q, item, kept));
     if (*kept) {
         return VC_OK;
     }
-    choice = vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, &glob);
     if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
@@ -151,9 +159,9 @@ out:
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
-
     struct vc_dialect_request request;
 
+    q->rest_bytes = 0;
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
     if (q->scheme == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
@@ -175,11 +183,9 @@ static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
 /* A tensor that is quantized already needs --requantize, unless a rule keeps it. */
 static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize *q, const struct vc_item *item)
 {
-    const struct vc_quantize_options *o = &q->options;
     const char *glob = NULL;
 
-    if (item->desc.quant == NULL || o->requantize ||
-        vc_rules_choose(o->rules, o->n_rules, item->model->tensors[item->source].name, &glob) == VC_CHOICE_EXCLUDE) {
+    if (item->desc.quant == NULL || q->options.requantize || choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE) {
         return VC_OK;
     }
     return refuse_again(ctx, "int8");
@@ -196,6 +202,21 @@ static enum vc_status add_decoding(struct vc_ctx *ctx, const struct quantize *q,
                             : vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false);
 }
 
+/* What the pass leaves: a part of the rest, unless a rule excludes it. */
+static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
+{
+    const char *glob = NULL;
+
+    if (choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE || !vc_rest_takes(item)) {
+        return VC_OK;
+    }
+    if (q->rest == NULL) {
+        q->rest_bytes += item->elsewhere ? 0 : item->desc.n_elems * (vc_dtype_size(item->desc.dtype) - 2);
+        return VC_OK;
+    }
+    return vc_rest_add(ctx, item, q->rest, &q->options);
+}
+
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
@@ -206,7 +227,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     VC_TRY(check_quantized(ctx, q, item));
     VC_TRY(choose(ctx, q, item, &kept));
     if (kept) {
-        return VC_OK;
+        return plan_rest(ctx, q, item);
     }
     if (vc_dtype_is_quantized(item->desc.dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc.dtype));
@@ -236,9 +257,23 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
+    const char *unmatched = NULL;
+    const char *rest = NULL;
+    enum vc_status status = VC_OK;
 
     name_axis(q, plan->model);
-    return vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &pass->note);
+    pass->note = NULL;
+    VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
+    if (q->scheme->codes) {
+        VC_TRY(vc_rest_note(ctx, &q->arena, plan, q->rest_bytes, &rest));
+    }
+    pass->note = unmatched == NULL ? rest : unmatched;
+    if (unmatched != NULL && rest != NULL) {
+        pass->note = vc_arena_printf(ctx, &q->arena, "%s; %s", unmatched, rest);
+        VC_TRY_ALLOC(pass->note);
+    }
+out:
+    return status;
 }
 
 /* ---- the pass ---- */
@@ -340,6 +375,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const struct vc_quantize_options *o = &q->options;
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
+    const char *rest;
     size_t i;
 
     add_entry(q, "scheme", row->name);
@@ -354,11 +390,18 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
     add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
     add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
-    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s", row->flag);
-    q->full_command =
-        !row->codes ? q->short_command
-                    : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s", row->flag,
-                                      granularity != NULL ? granularity : "", o->asymmetric ? " --asymmetric" : "");
+    if (q->rest != NULL) {
+        add_entry(q, "rest", q->rest->name);
+    }
+    rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
+    if (rest == NULL) {
+        return VC_E_NOMEM;
+    }
+    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row->flag, rest);
+    q->full_command = !row->codes ? q->short_command
+                                  : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s", row->flag,
+                                                    granularity != NULL ? granularity : "",
+                                                    o->asymmetric ? " --asymmetric" : "", rest);
     q->pass.command = q->full_command;
     for (i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {
@@ -386,6 +429,8 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->pass.ops = &quantize_ops;
     q->pass.self = q;
     q->options = own;
+    VC_TRY(vc_rest_choose(ctx, &own, &q->rest));
+    q->options.rest = q->rest != NULL ? q->rest->flag + strlen("--") : NULL; /* the caller's may go */
     VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));
     VC_TRY(describe(ctx, q));
     return vc_job_add_pass(ctx, job, &q->pass);

@@ -17,6 +17,16 @@ const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target)
     return i < n_rows ? rows[i] : NULL;
 }
 
+const struct vc_scheme_row *vc_scheme_of_flag(const char *word)
+{
+    size_t i = 0;
+
+    while (i < n_rows && strcmp(rows[i]->flag + strlen("--"), word) != 0) {
+        i++;
+    }
+    return i < n_rows ? rows[i] : NULL;
+}
+
 void vc_scheme_list(char *text, size_t n_bytes)
 {
     size_t last = 0; /* row that ends the list: the last that is the first one of its target */

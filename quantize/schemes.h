@@ -27,6 +27,9 @@ struct vc_scheme_row {
  * thing. */
 const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target);
 
+/* The row with that flag, without its dashes: "fp16". NULL: there is none. */
+const struct vc_scheme_row *vc_scheme_of_flag(const char *word);
+
 /* The names of all targets, "int8, f16 or bf16". */
 void vc_scheme_list(char *text, size_t n_bytes);
 

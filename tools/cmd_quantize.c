@@ -56,6 +56,9 @@ static const struct opt scheme_opts[] = {
      .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
              "(default auto: what the input has, compressed-tensors for a model's folder, else plain)"},
+    {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
+     .help = "f32 and f64 tensors that stay otherwise, such as embeddings, norms and biases: cast them, too; not those that "
+             "--exclude names, nor what GGUF's loaders want in f32 (default keep)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_elems),
      .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
@@ -63,7 +66,7 @@ static const struct opt scheme_opts[] = {
     {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
      .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
     {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
-     .help = "fp16, bf16: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
+     .help = "fp16, bf16, --rest: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
@@ -80,6 +83,7 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
     bool int8 = options->target == VC_TARGET_INT8;
+    bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
     bool given = false;
 
     for (size_t i = 0; i < group_target.n_opts; i++) {
@@ -96,8 +100,9 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
-    if (int8 && options_seen(&app->parsed, "overflow")) {
-        return app_usage(app, "--overflow works with --fp16 and --bf16 only: int8 scales fit every finite value");
+    if (int8 && !rest && options_seen(&app->parsed, "overflow")) {
+        return app_usage(app,
+                         "--overflow works with --fp16, --bf16 and --rest only: int8 scales fit every finite value");
     }
     return GO_ON;
 }

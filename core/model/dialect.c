@@ -38,6 +38,11 @@ enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struc
     return dialect == NULL || dialect->part_type == NULL ? usual : dialect->part_type(request, tensor, role, usual);
 }
 
+bool vc_dialect_keeps_type(const struct vc_dialect *dialect, const struct vc_dialect_tensor *tensor)
+{
+    return dialect != NULL && dialect->keeps_type != NULL && dialect->keeps_type(tensor);
+}
+
 static const char *or_empty(const char *text)
 {
     return text != NULL ? text : "";

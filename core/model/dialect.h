@@ -71,6 +71,10 @@ struct vc_dialect {
     enum vc_dtype (*part_type)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                enum vc_part_role role, enum vc_dtype usual);
 
+    /* Whether loaders want this tensor of floats in the type that it has, where it gets no codes: f32 norms of GGUF.
+     * NULL: no tensor. */
+    bool (*keeps_type)(const struct vc_dialect_tensor *tensor);
+
     struct vc_loader loader; /* of its files; a format or a kind of model may have another one (vc_sink.loader) */
 
     const struct vc_dialect_file
@@ -85,6 +89,7 @@ const char *vc_dialect_reason(const struct vc_dialect *dialect, const struct vc_
                               const struct vc_dialect_tensor *tensor);
 enum vc_dtype vc_dialect_part_type(const struct vc_dialect *dialect, const struct vc_dialect_request *request,
                                    const struct vc_dialect_tensor *tensor, enum vc_part_role role, enum vc_dtype usual);
+bool vc_dialect_keeps_type(const struct vc_dialect *dialect, const struct vc_dialect_tensor *tensor);
 
 /* The public form: the dialect's name and the loader, with "" where they have NULL. */
 struct vc_layout vc_dialect_layout(const struct vc_dialect *dialect, const struct vc_loader *loader);

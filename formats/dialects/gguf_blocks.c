@@ -4,6 +4,9 @@
  *
  * The pass makes the blocks (their arithmetic is a kernel's), so there are no other parts. What of the metadata follows
  * from them is the writer's (formats/gguf/). */
+#include <string.h>
+
+#include "core/base/glob.h"
 #include "formats/dialects/dialects.h"
 
 #define BLOCK 32
@@ -39,6 +42,22 @@ static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, co
     return role == VC_PART_CODES ? VC_DTYPE_Q8_0 : VC_DTYPE_RAW;
 }
 
+/* What llama.cpp computes with in f32 alone: its own converter writes these in f32, whatever type is asked for. */
+static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
+{
+    static const char *const globs[] = {"*norm*",       "*ffn_gate_inp*", "position_embd*",   "token_types*",
+                                        "*rope_freqs*", "*ssm_conv*",     "*shortconv.conv*", "*time_mix_*",
+                                        "*altup*",      "*attn_rel_b*"};
+    size_t n = strlen(tensor->name);
+    size_t i = 0;
+
+    while (i < sizeof globs / sizeof globs[0] && !vc_glob_match(globs[i], tensor->name)) {
+        i++;
+    }
+    return i < sizeof globs / sizeof globs[0] || tensor->n_dims < 2 || n < 7 ||
+           strcmp(tensor->name + n - 7, ".weight") != 0;
+}
+
 static const char *const schemes[] = {"int8", NULL};
 
 const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
@@ -47,4 +66,5 @@ const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .check = gguf_check,
                                            .reason = gguf_reason,
                                            .part_type = gguf_part_type,
+                                           .keeps_type = gguf_keeps_type,
                                            .loader = {.program = "llama.cpp"}};

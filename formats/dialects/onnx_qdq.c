@@ -9,9 +9,24 @@
  * come with nodes of their own, which are not made again. */
 #include "formats/dialects/dialects.h"
 
+/* Below this, the Cast node that makes f32 of a tensor again takes more bytes than the cast saves. */
+#define MIN_CAST 128
+
+static bool onnx_keeps_type(const struct vc_dialect_tensor *tensor)
+{
+    uint64_t n = 1;
+    unsigned d;
+
+    for (d = 0; d < tensor->n_dims && n < MIN_CAST; d++) {
+        n *= tensor->shape[d];
+    }
+    return n < MIN_CAST;
+}
+
 static const char *const schemes[] = {"int8", NULL};
 
 const struct vc_dialect vc_dialect_onnx = {.name = "onnx",
                                            .schemes = schemes,
                                            .same_parts_as = &vc_dialect_plain,
+                                           .keeps_type = onnx_keeps_type,
                                            .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.31.1"}};

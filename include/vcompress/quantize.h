@@ -59,6 +59,9 @@ struct vc_quantize_options {
     uint64_t min_elems; /* tensors with fewer elements are kept */
     uint64_t min_row;   /* ... and those whose rows (one index of the channel axis, the rest flattened) are shorter */
     bool requantize;    /* accept input that is quantized already: it is dequantized first */
+    const char *rest; /* what becomes of f32 and f64 tensors that are not worked on and not excluded by a rule: "fp16",
+                         "bf16"; NULL or "keep": nothing. Tensors that a format's loaders want in f32 (norms in GGUF)
+                         stay */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

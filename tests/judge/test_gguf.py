@@ -277,6 +277,23 @@ class Gguf(Judge):
                         theirs = gguf.quants.quantize(x, gguf.GGMLQuantizationType.Q8_0).reshape(-1, 34)
                     self.same_bits(got.reshape(-1, 34)[fine], theirs[fine], n)
 
+    def test_rest(self):
+        """--rest: embeddings and heads; what llama.cpp computes with in f32 alone stays."""
+        x = {n: weights.normal(n, s).astype("f4") for n, s in
+             {"token_embd.weight": (64, 80), "blk.0.attn_q.weight": (64, 64), "blk.0.attn_q.bias": (64,),
+              "blk.0.attn_norm.weight": (64,), "blk.0.ffn_gate_inp.weight": (128, 64), "output_norm.weight": (64,),
+              "position_embd.weight": (128, 64), "output.weight": (64, 80), "blk.0.ssm_conv1d.weight": (64, 48)}.items()}
+        gguf_arrays(self.path("in.gguf"), x)
+        for option, number in (("fp16", F16), ("bf16", BF16)):
+            self.vc("quantize", "--int8", "--rest", option, "--force", self.path("in.gguf"), "-o", self.path("out.gguf"))
+            tensors, _ = self.read(self.path("out.gguf"))
+            self.assertEqual({n: t[0] for n, t in tensors.items()},
+                             {n: number if n in ("token_embd.weight", "output.weight") else
+                              Q8_0 if n == "blk.0.attn_q.weight" else F32 for n in x})
+            for n in "token_embd.weight", "output.weight":
+                self.assertEqual(tensors[n][2], d.cast(x[n], {F16: "f16", BF16: "bf16"}[number]).tobytes(), n)
+            self.assertEqual(tensors["position_embd.weight"][2], x["position_embd.weight"].tobytes())
+
     def test_other_sources(self):
         """From npz (f64 as well) and safetensors come the same blocks; the report has the error of the definition."""
         arrays = rows_of_32("f64")

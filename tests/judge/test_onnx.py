@@ -307,6 +307,24 @@ class Onnx(Judge):
             for n, x in w.items():
                 self.same_bits(initializers(back)[n], d.cast_value(d.cast(x, target), target), n)
 
+    def test_rest(self):
+        """--rest: what int8 leaves gets a Cast node where that pays, and the graph computes the same."""
+        w = {"w": normal("w", (64, 256)), "scale": normal("scale", (256,)), "bias": normal("bias", (256,)),
+             "shift": normal("shift", (1,))}
+        m = model([helper.make_node("MatMul", ["x", "w"], ["a"]),
+                   helper.make_node("LayerNormalization", ["a", "scale", "bias"], ["b"]),
+                   helper.make_node("Add", ["b", "shift"], ["y"])],
+                  [info("x", [5, 64])], [info("y", [5, 256])], [tensor(n, a) for n, a in w.items()])
+        before = run_model(self.save(m))
+        report = self.vc("quantize", "--int8", "--rest", "fp16", "--json", self.path("in.onnx"), "-o",
+                         self.path("out.onnx")).json()
+        self.assertEqual([t["scheme"] for t in report["tensors"]], ["int8/channel", "f16", "f16", None])
+        self.near(run_model(self.path("out.onnx")), before, CLOSE)
+        found = initializers(self.opened("out.onnx"))
+        for n in "scale", "bias":
+            self.assertEqual(found[n + ".f16"].tobytes(), w[n].astype("f2").tobytes())
+        self.same_bits(found["shift"], w["shift"], "smaller than its node")
+
     def test_other_float_graphs(self):
         """Weights of f16 and f64: codes come back through a Cast, and the graph keeps its types."""
         for dtype, rel in ((T.FLOAT16, 5e-3), (T.DOUBLE, 1e-5)):

@@ -47,7 +47,7 @@ options_in_strings() {
                     line = substr(line, start + 2)
                 }
             }
-            recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --asymmetric")/
+            recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|rest %s)")/
             if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
         }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|quantize|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
 }

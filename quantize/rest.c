@@ -1,0 +1,91 @@
+/* rest.c - see rest.h. */
+#include "quantize/rest.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/names.h"
+#include "passes/select.h"
+
+static const char keep[] = "keep";
+
+enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_options *options,
+                              const struct vc_scheme_row **row)
+{
+    *row = NULL;
+    if (options->rest == NULL || strcmp(options->rest, keep) == 0) {
+        return VC_OK;
+    }
+    *row = vc_scheme_of_flag(options->rest);
+    if (*row == NULL || (*row)->codes) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is keep, fp16 or bf16, not '%s'", vc_option(ctx, "rest"), options->rest);
+    }
+    return VC_OK;
+}
+
+/* Angles and frequencies have to be as exact as they are; scales of weights that another program quantized are no
+ * weights. Where outputs differ in what they want, only matrices that no name speaks against. */
+static bool stays(const struct vc_item *item)
+{
+    const char *name = item->model->tensors[item->source].name;
+    const char *skip = vc_default_skip(name);
+
+    return vc_name_is_quantized_part(name) || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0) ||
+           (item->dialect == NULL && (item->desc.n_dims < 2 || skip != NULL));
+}
+
+bool vc_rest_takes(const struct vc_item *item)
+{
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, item->desc.dtype, false);
+
+    return (item->desc.dtype == VC_DTYPE_F32 || item->desc.dtype == VC_DTYPE_F64) && item->desc.quant == NULL &&
+           item->desc.n_elems != 0 && !stays(item) && !vc_dialect_keeps_type(item->dialect, &tensor);
+}
+
+enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                           const struct vc_quantize_options *options)
+{
+    const char *why = vc_arena_printf(ctx, item->arena, "the rest: %s", item->reason);
+
+    if (why == NULL || row->add(ctx, item, options, item->desc.dtype) != VC_OK) {
+        return ctx->status;
+    }
+    item->steps[item->n_steps - 1]->why = why;
+    return VC_OK;
+}
+
+static uint64_t bytes_of(const struct vc_desc *desc)
+{
+    uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
+    size_t k;
+
+    for (k = 0; k < desc->n_parts; k++) {
+        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
+    }
+    return bytes;
+}
+
+enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                            uint64_t saved_bytes, const char **note)
+{
+    uint64_t before = 0;
+    uint64_t after = 0;
+    size_t i;
+
+    *note = NULL;
+    for (i = 0; i < plan->n_items; i++) {
+        const struct vc_item *item = &plan->items[i];
+
+        if (plan->model->tensors[i].companion_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
+            before += bytes_of(&item->first);
+            after += bytes_of(&item->desc);
+        }
+    }
+    if (saved_bytes <= after / 10 || saved_bytes >= after) {
+        return VC_OK;
+    }
+    *note = vc_arena_printf(ctx, arena, "%s=bf16 or fp16 would save %.1f MiB more: %.2f times smaller, not %.2f",
+                            vc_option(ctx, "rest"), (double)saved_bytes / 1048576.0,
+                            (double)before / (double)(after - saved_bytes), (double)before / (double)after);
+    return *note == NULL ? VC_E_NOMEM : VC_OK;
+}

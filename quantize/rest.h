@@ -1,0 +1,24 @@
+/* rest.h - the rest of a model: f32 and f64 tensors that the pass leaves as they are (embeddings, heads, norms, biases,
+ * small ones), which --rest casts, too. */
+#ifndef VC_QUANTIZE_REST_H
+#define VC_QUANTIZE_REST_H
+
+#include "quantize/schemes.h"
+
+/* The row that options->rest asks for, "fp16" or "bf16"; NULL in *row for "keep". VC_E_ARGUMENT for another word. */
+enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_options *options,
+                              const struct vc_scheme_row **row);
+
+/* Whether a cast of the rest takes the item, which the pass has no steps for and no rule of the user excludes. */
+bool vc_rest_takes(const struct vc_item *item);
+
+/* Adds the cast. Its reason in the report is that of the item: "the rest: embedding". */
+enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                           const struct vc_quantize_options *options);
+
+/* A note on what a cast of the rest would save, where that is more than a tenth of the output, from the items as they
+ * are planned; NULL in *note where it is less. In the arena. */
+enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                            uint64_t saved_bytes, const char **note);
+
+#endif
