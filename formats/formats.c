@@ -631,6 +631,7 @@ void vc_model_close(struct vc_model *model)
     for (i = 0; i < model->n_facts; i++) {
         vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
     }
+    vc_arena_release(ctx, &model->arena);
     vc_free(ctx, model->by_name);
     vc_free(ctx, model->quants);
     vc_free(ctx, model->recipe);

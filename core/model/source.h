@@ -13,6 +13,7 @@
 
 #include <vcompress/model.h>
 
+#include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/model/dialect.h"
 
@@ -88,6 +89,7 @@ struct vc_model {
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
     size_t *by_name;         /* indices sorted by name (bytewise), for vc_model_find */
+    struct vc_arena arena;   /* names that are not the file's; released by vc_model_close */
     struct vc_quant *quants; /* what the tensors' `quant` point into; freed by vc_model_close */
     size_t n_recipe;
     struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */

@@ -115,4 +115,21 @@ const struct vc_dialect *vc_dialect_row(size_t index);
 /* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
 const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail);
 
+/* ---- the plain dialect: names of codes in safetensors and PyTorch files (plain.c) ---- */
+
+/* What the codes of a weight are called there: "w.int8". The weight's own name where nothing is quantized. NULL: no
+ * memory. */
+const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme);
+
+/* Length of the weight's name in "w.int8"; 0: this is no name of codes. */
+size_t vc_plain_weight_bytes(const char *name);
+
+/* For readers, once all that is quantized is known: codes that are called "w.int8" are shown as "w", unless there is a
+ * "w" or their scale is "w.int8.scale". */
+enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model);
+
+/* Names of all outputs there; VC_E_UNSUPPORTED where two tensors would have one. */
+enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs,
+                                  const char **names);
+
 #endif

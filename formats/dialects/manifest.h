@@ -23,15 +23,16 @@
 enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model);
 
 /* For files without a manifest: an i8 tensor with an f32 tensor <name>.scale that broadcasts against it is quantized
- * (group granularity only where the group size is certain). */
-enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model);
+ * (group granularity only where the group size is certain). codes_named: so is an i8 tensor <name>.int8, unless there
+ * is a tensor <name>. */
+enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, bool codes_named);
 
 /* The text for a list of outputs; added to `text`. Nothing to say (no quantized, no bf16 tensor): adds nothing. */
 enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text);
 
 /* The same for a format that has bf16 of its own: quantized tensors only, without those that are `told` (by output;
- * NULL: none), which the file describes in another way. */
+ * NULL: none), which the file describes in another way. names: what each output is called in the file. */
 enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
-                                           struct vc_text *text);
+                                           const char *const *names, struct vc_text *text);
 
 #endif

@@ -1,17 +1,18 @@
-/* manifest_infer.c - quantized tensors in files without a manifest, by NumPy-readable naming: w, w.scale, w.zero_point.
+/* manifest_infer.c - quantized tensors in files without a manifest, by NumPy-readable naming: w, w.scale, w.zero_point,
+ * or w.int8, w.scale, w.zero_point.
  *
  * Only what can mean one thing is taken for it; everything else stays the plain integers it is. */
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/tile.h"
+#include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest_internal.h"
 
-/* The tensor <name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. */
-static size_t find_suffixed(const struct vc_model *model, const char *name, const char *suffix, enum vc_dtype dtype,
-                            char *buffer)
+/* The tensor <n characters of name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. */
+static size_t find_suffixed(const struct vc_model *model, const char *name, size_t n, const char *suffix,
+                            enum vc_dtype dtype, char *buffer)
 {
-    size_t n = strlen(name);
     size_t index;
 
     memcpy(buffer, name, n);
@@ -49,19 +50,19 @@ static bool infer_granularity(const struct vc_tensor *t, const struct vc_tensor 
     return vc_manifest_scale_fits(t, scale, quant) && vc_ceil_div_u64(row_len, quant->group_size + 1) != n_groups;
 }
 
-/* An i8 tensor: attaches w.scale and w.zero_point where they can only be that. */
-static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, char *buffer)
+/* An i8 tensor: attaches w.scale and w.zero_point where they can only be that. n: length of w in its name. */
+static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size_t tensor, size_t n, char *buffer)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
     struct vc_quant quant = {.scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = VC_DTYPE_F32};
-    size_t scale = find_suffixed(model, t->name, ".scale", VC_DTYPE_F32, buffer);
+    size_t scale = find_suffixed(model, t->name, n, ".scale", VC_DTYPE_F32, buffer);
     size_t zero;
 
     if (scale == VC_NO_TENSOR || !infer_granularity(t, &model->tensors[scale], &quant)) {
         return VC_OK;
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
-    zero = find_suffixed(model, t->name, ".zero_point", VC_DTYPE_I8, buffer);
+    zero = find_suffixed(model, t->name, n, ".zero_point", VC_DTYPE_I8, buffer);
     if (zero == VC_NO_TENSOR) {
         /* One that is there but cannot be meant: better plain than wrong. */
         return vc_model_find(model, buffer) == VC_NO_TENSOR ? vc_manifest_attach(ctx, model, tensor, &quant) : VC_OK;
@@ -73,7 +74,22 @@ static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size
                : VC_OK;
 }
 
-enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model)
+/* Length of the weight's name in that of its codes, "w.int8"; 0: they are none, or there is another tensor "w". */
+static size_t weight_bytes(const struct vc_model *model, const struct vc_tensor *t, char *buffer)
+{
+    size_t n = vc_plain_weight_bytes(t->name);
+
+    memcpy(buffer, t->name, n);
+    buffer[n] = '\0';
+    return n != 0 && vc_model_find(model, buffer) == VC_NO_TENSOR ? n : 0;
+}
+
+static bool is_free_codes(const struct vc_tensor *t)
+{
+    return t->dtype == VC_DTYPE_I8 && t->companion_of == VC_NO_TENSOR && t->quant == NULL;
+}
+
+enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, bool codes_named)
 {
     enum vc_status status = VC_OK;
     char *buffer = NULL;
@@ -90,8 +106,13 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model)
     for (i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
-        if (t->dtype == VC_DTYPE_I8 && t->companion_of == VC_NO_TENSOR && t->quant == NULL) {
-            VC_TRY(infer_one(ctx, model, i, buffer));
+        size_t n = codes_named ? weight_bytes(model, t, buffer) : 0;
+
+        if (is_free_codes(t)) {
+            VC_TRY(infer_one(ctx, model, i, strlen(t->name), buffer));
+        }
+        if (is_free_codes(t) && n != 0) {
+            VC_TRY(infer_one(ctx, model, i, n, buffer));
         }
     }
 out:

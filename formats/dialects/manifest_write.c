@@ -14,7 +14,13 @@ struct selection {
     const struct vc_out_list *outs;
     bool with_bf16;
     const bool *told;
+    const char *const *names; /* in the file; NULL: those of the outputs */
 };
+
+static const char *name_of(const struct selection *s, size_t out)
+{
+    return s->names != NULL ? s->names[out] : s->outs->tensors[out].name;
+}
 
 static bool has_entry(const struct selection *s, size_t i)
 {
@@ -43,7 +49,7 @@ static const char *granularity_name(enum vc_granularity granularity)
     return "group";
 }
 
-static void add_quant(struct vc_text *text, const struct vc_out_list *outs, const struct vc_quant *quant)
+static void add_quant(struct vc_text *text, const struct selection *s, const struct vc_quant *quant)
 {
     vc_text_add(text, "\"scheme\": \"int8\"");
     add_string(text, "granularity", granularity_name(quant->granularity));
@@ -55,25 +61,27 @@ static void add_quant(struct vc_text *text, const struct vc_out_list *outs, cons
     }
     vc_text_add(text, ", \"symmetric\": %s", quant->symmetric ? "true" : "false");
     add_string(text, "source_dtype", vc_dtype_name(quant->source_dtype));
-    add_string(text, "scale", outs->tensors[vc_quant_scale(quant)].name);
+    add_string(text, "scale", name_of(s, vc_quant_scale(quant)));
     if (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR) {
         vc_text_add(text, ", \"scale_is_absmax\": true");
     }
     if (!quant->symmetric) {
-        add_string(text, "zero_point", outs->tensors[vc_quant_find(quant, VC_PART_ZERO_POINT)].name);
+        add_string(text, "zero_point", name_of(s, vc_quant_find(quant, VC_PART_ZERO_POINT)));
     }
 }
 
-static void add_entry(struct vc_text *text, const struct vc_out_list *outs, const struct vc_out_tensor *t)
+static void add_entry(struct vc_text *text, const struct selection *s, size_t out)
 {
+    const struct vc_out_tensor *t = &s->outs->tensors[out];
+
     vc_text_add(text, "    ");
-    vc_text_add_json_string(text, t->name);
+    vc_text_add_json_string(text, name_of(s, out));
     vc_text_add(text, ": {");
     if (is_bf16(t)) {
         vc_text_add(text, "\"dtype\": \"bf16\"");
         add_string(text, "source_dtype", vc_dtype_name(t->source_dtype));
     } else {
-        add_quant(text, outs, &t->quant);
+        add_quant(text, s, &t->quant);
     }
     vc_text_add(text, "}");
 }
@@ -102,7 +110,7 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
     for (i = 0; i < outs->n; i++) {
         if (has_entry(s, i)) {
             vc_text_add(text, "%s", first ? "" : ",\n");
-            add_entry(text, outs, &outs->tensors[i]);
+            add_entry(text, s, i);
             first = false;
         }
     }
@@ -116,11 +124,11 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
 
 enum vc_status vc_manifest_write(struct vc_ctx *ctx, const struct vc_out_list *outs, struct vc_text *text)
 {
-    return write_entries(ctx, &(struct selection){outs, true, NULL}, text);
+    return write_entries(ctx, &(struct selection){outs, true, NULL, NULL}, text);
 }
 
 enum vc_status vc_manifest_write_quantized(struct vc_ctx *ctx, const struct vc_out_list *outs, const bool *told,
-                                           struct vc_text *text)
+                                           const char *const *names, struct vc_text *text)
 {
-    return write_entries(ctx, &(struct selection){outs, false, told}, text);
+    return write_entries(ctx, &(struct selection){outs, false, told, names}, text);
 }

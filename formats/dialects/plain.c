@@ -1,15 +1,123 @@
-/* plain.c - the dialect of vcompress itself: a weight keeps its name, its parts follow with suffixes, and the manifest
- * or the suffixes tell how they belong together (manifest.h). Every scheme fits, in every format that holds its types.
+/* plain.c - the dialect of vcompress itself: a weight's parts have its name and a suffix, and the manifest or the
+ * suffixes tell how they belong together (manifest.h). Every scheme fits, in every format that holds its types.
  *
- *     fc.weight             i8  [out, in]
+ *     fc.weight.int8        i8  [out, in]     npz: fc.weight, which NumPy decodes in one line
  *     fc.weight.scale       f32 [out, 1]
  *     fc.weight.zero_point  i8  [out, 1]      asymmetric only
  *
+ * Programs fill the modules of a model with what safetensors and PyTorch files have, by name, and many of them look at
+ * no type: codes that had the weight's name would be taken for it. Under a name of their own they are what such a
+ * program does not know, and the weight is missing. In a model the codes have the name of the weight.
+ *
  * The parts are what passes make, so there is nothing to say about them here. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "formats/dialects/dialects.h"
+
+/* What follows the weight's name in that of its codes, by scheme. */
+static const char *tail_of(enum vc_scheme scheme)
+{
+    return scheme == VC_SCHEME_INT8 ? ".int8" : NULL;
+}
+
+const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme)
+{
+    const char *tail = tail_of(scheme);
+
+    return tail == NULL ? weight : vc_arena_printf(ctx, arena, "%s%s", weight, tail);
+}
+
+size_t vc_plain_weight_bytes(const char *name)
+{
+    const char *tail = tail_of(VC_SCHEME_INT8);
+    size_t n = strlen(name);
+    size_t n_tail = strlen(tail);
+
+    return n > n_tail && strcmp(name + n - n_tail, tail) == 0 ? n - n_tail : 0;
+}
+
+/* Whether codes that are called <weight>.int8 are those of <weight>: not if the whole name is that of a weight, as it
+ * is to <weight>.int8.scale. */
+static bool has_own_scale(const struct vc_model *model, const struct vc_tensor *t)
+{
+    const char *scale = model->tensors[vc_quant_scale(t->quant)].name;
+    size_t n = strlen(t->name);
+
+    return strncmp(scale, t->name, n) == 0 && scale[n] == '.';
+}
+
+enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        struct vc_tensor *t = &model->tensors[i];
+        size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name) : 0;
+        const char *weight;
+
+        if (n == 0 || has_own_scale(model, t)) {
+            continue;
+        }
+        weight = vc_arena_copy(ctx, &model->arena, t->name, n);
+        VC_TRY_ALLOC(weight);
+        if (vc_model_find(model, weight) == VC_NO_TENSOR) { /* names are sorted as they were until the end */
+            t->name = weight;
+            any = true;
+        }
+    }
+    VC_TRY(any ? vc_model_index_names(ctx, model) : VC_OK);
+out:
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum vc_status check_unique(struct vc_ctx *ctx, size_t n, const char *const *names)
+{
+    const char **sorted = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *sorted);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(sorted);
+    memcpy(sorted, names, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_names);
+    for (i = 1; i < n; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", sorted[i]));
+        }
+    }
+out:
+    vc_free(ctx, sorted);
+    return status;
+}
+
+enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_out_list *outs,
+                                  const char **names)
+{
+    enum vc_status status = VC_OK;
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor *out = &outs->tensors[i];
+
+        names[i] = vc_plain_codes_name(ctx, arena, out->name, out->quant.scheme);
+        VC_TRY_ALLOC(names[i]);
+        any = any || out->quant.scheme != VC_SCHEME_NONE;
+    }
+    VC_TRY(any ? check_unique(ctx, outs->n, names) : VC_OK);
+out:
+    return status;
+}
 
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",
     .is_choice = true,
     .takes_codes = true,
-    .loader = {.needs = "vcompress dequantize, or code that knows w and w.scale"}};
+    .loader = {.needs = "vcompress dequantize, or w.int8 * w.scale in code of your own"}};

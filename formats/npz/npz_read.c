@@ -406,7 +406,7 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
         status = read_manifest(ctx, self, &self->zip.entries[o.manifest], model);
         VC_TRY(vc_collect(ctx, status, "manifest", NULL));
     } else {
-        VC_TRY(vc_manifest_infer(ctx, model));
+        VC_TRY(vc_manifest_infer(ctx, model, false));
     }
 out:
     vc_free(ctx, o.heads);

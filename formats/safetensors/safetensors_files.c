@@ -146,23 +146,27 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
                                    const struct safetensors_files *to, size_t file, struct vc_text *text)
 {
     bool *told = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *told);
+    const char **names = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *names);
     struct vc_text manifest;
     enum vc_status status = VC_OK;
     size_t i;
 
     vc_text_init(&manifest, ctx);
     VC_TRY_ALLOC(told);
+    VC_TRY_ALLOC(names);
     for (i = 0; i < plan->outs->n; i++) {
+        names[i] = plan->records->records[plan->records->of_out[i]].name; /* second names are told */
         told[i] =
             plan->outs->tensors[i].alias || plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
     }
-    VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, &manifest));
+    VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, names, &manifest));
     if (manifest.n != 0) {
         vc_text_add(text, ",\"%s\":", VC_MANIFEST_NAME);
         vc_text_add_json_string(text, manifest.data);
     }
 out:
     vc_text_release(&manifest);
+    vc_free(ctx, names);
     vc_free(ctx, told);
     return status;
 }

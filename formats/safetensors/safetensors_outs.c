@@ -1,7 +1,7 @@
 /* safetensors_outs.c - see safetensors_outs.h. Outputs become tensors of the file as they are, or where the sink's
  * dialect lays codes and scales in another way, as it says:
  *
- *     plain                w i8 [8, 5], w.scale f32 [8, 1]
+ *     plain                w.int8 i8 [8, 5], w.scale f32 [8, 1]
  *     compressed-tensors   w_packed I32 [8, 2], w_scale F32 [8, 1], w_shape I64 [2]
  *
  * Kept tensors of a safetensors source keep what the source's header says of them. */
@@ -59,16 +59,20 @@ static enum vc_status add_as_is(struct making *m, size_t index)
     struct safetensors_record *record = add_record(m, index);
 
     record->n_bytes = out->size_bytes;
+    record->name =
+        m->to->told[index] ? out->name : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, out->quant.scheme);
+    if (record->name == NULL) {
+        return VC_E_NOMEM;
+    }
     if (out->form == VC_FORM_RAW && m->source != NULL) {
         const struct safetensors_entry *entry = &m->source->entries[out->source];
 
-        record->name = entry->name;
+        record->name = out->quant.scheme == VC_SCHEME_NONE || m->to->told[index] ? entry->name : record->name;
         record->dtype = entry->dtype->name;
         record->n_dims = entry->n_dims;
         record->shape = entry->shape;
         return VC_OK;
     }
-    record->name = out->name;
     record->dtype = vc_safetensors_dtype_name(out->dtype);
     record->n_dims = out->n_dims;
     record->shape = out->shape;

@@ -85,9 +85,10 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
         }
     }
     if (!described) {
-        VC_TRY(vc_manifest_infer(ctx, model));
+        VC_TRY(vc_manifest_infer(ctx, model, true));
     }
     VC_TRY(vc_search_codes(ctx, model, &self->finds));
+    VC_TRY(vc_plain_name_weights(ctx, model));
     model->dialect = self->finds.dialect;
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
 out:

@@ -213,10 +213,10 @@ size_t vc_torch_stream_bytes(const struct vc_model *model, size_t tensor);
 enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                     const struct vc_write_options *options, struct vc_sink **out);
 
-/* The pickle for a list of outputs, and in keys[] the number of the storage of each. source: NULL where the model is of
- * another format. *note: what was left out; "" for nothing. */
+/* The pickle for a list of outputs, which are called `names` in it, and in keys[] the number of the storage of each.
+ * source: NULL where the model is of another format. *note: what was left out; "" for nothing. */
 enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
-                                    const struct vc_out_list *outs, struct vc_text *pickle, size_t *keys,
-                                    struct vc_text *note);
+                                    const struct vc_out_list *outs, const char *const *names, struct vc_text *pickle,
+                                    size_t *keys, struct vc_text *note);
 
 #endif

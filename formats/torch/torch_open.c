@@ -28,10 +28,12 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct torch *self, str
         VC_TRY(vc_torch_read_member(ctx, self, TORCH_MANIFEST, VC_MANIFEST_MAX_BYTES, &manifest, &n));
     }
     if (manifest == NULL) {
-        status = vc_manifest_infer(ctx, model);
+        status = vc_manifest_infer(ctx, model, true);
     } else if (vc_manifest_apply(ctx, (const char *)manifest, n, model) != VC_OK) {
         status = vc_collect(ctx, vc_context(ctx, "member '%s'", TORCH_MANIFEST), "manifest", NULL);
     }
+    VC_TRY(status);
+    VC_TRY(vc_plain_name_weights(ctx, model));
 out:
     vc_free(ctx, manifest);
     return status;

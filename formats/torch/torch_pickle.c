@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/dialects/dialects.h"
 #include "formats/torch/torch_pickle.h"
 
 /* ---- tensors ---- */
@@ -50,11 +51,28 @@ const char *vc_torch_here(const struct torch_writer *w)
     return w->path.n < w->names_at ? "" : w->path.data + w->names_at;
 }
 
-/* A file that is nothing but a tensor has no name for it; the reader calls it "tensor". */
-size_t vc_torch_out_here(const struct torch_writer *w)
+/* A file that is nothing but a tensor has no name for it; the reader calls it "tensor". Codes that the file calls
+ * "w.int8" are "w" in the model. */
+size_t vc_torch_tensor_here(struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);
     size_t tensor = vc_model_find(w->model, name[0] == '\0' ? "tensor" : name);
+    size_t n = vc_plain_weight_bytes(name);
+    char *end;
+
+    if (tensor == VC_NO_TENSOR && n != 0) {
+        end = w->path.data + w->names_at + n;
+        *end = '\0';
+        tensor = vc_model_find(w->model, name);
+        *end = '.';
+        tensor = tensor != VC_NO_TENSOR && w->model->tensors[tensor].quant != NULL ? tensor : VC_NO_TENSOR;
+    }
+    return tensor;
+}
+
+size_t vc_torch_out_here(struct torch_writer *w)
+{
+    size_t tensor = vc_torch_tensor_here(w);
 
     return tensor == VC_NO_TENSOR ? VC_NO_TENSOR : w->main_out[tensor];
 }
@@ -105,7 +123,7 @@ static void write_flat(struct torch_writer *w)
     vc_torch_emit_new_ordered_dict(&w->e);
     vc_torch_emit_byte(&w->e, '(');
     for (i = 0; i < w->outs->n; i++) {
-        vc_torch_emit_string(&w->e, w->outs->tensors[i].name, strlen(w->outs->tensors[i].name));
+        vc_torch_emit_string(&w->e, w->names[i], strlen(w->names[i]));
         vc_torch_write_out(w, i);
         if (i % TORCH_BATCH == TORCH_BATCH - 1) {
             vc_torch_emit_byte(&w->e, 'u');
@@ -172,10 +190,10 @@ out:
 
 /* The tree first; if it has no place for scales, all is begun again as one dict. */
 enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *model, const struct torch *source,
-                                    const struct vc_out_list *outs, struct vc_text *pickle, size_t *keys,
-                                    struct vc_text *note)
+                                    const struct vc_out_list *outs, const char *const *names, struct vc_text *pickle,
+                                    size_t *keys, struct vc_text *note)
 {
-    struct torch_writer w = {.ctx = ctx, .model = model, .source = source, .outs = outs, .keys = keys};
+    struct torch_writer w = {.ctx = ctx, .model = model, .source = source, .outs = outs, .names = names, .keys = keys};
     enum vc_status status = VC_OK;
 
     vc_text_init(&w.path, ctx);

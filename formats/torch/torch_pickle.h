@@ -13,8 +13,9 @@ struct torch_writer {
     const struct vc_model *model;
     const struct torch *source;
     const struct vc_out_list *outs;
-    const size_t *keys; /* number of each output's storage */
-    size_t *main_out;   /* by tensor of the model; VC_NO_TENSOR: it has none */
+    const char *const *names; /* of the outputs in the dict */
+    const size_t *keys;       /* number of each output's storage */
+    size_t *main_out;         /* by tensor of the model; VC_NO_TENSOR: it has none */
     struct torch_emit e;
     struct vc_text path; /* the keys on the way */
     size_t names_at;     /* where names begin in it */
@@ -33,8 +34,9 @@ void vc_torch_write_out(struct torch_writer *w, size_t index);
 size_t vc_torch_companions_of(const struct torch_writer *w, size_t index);
 /* The name of what is at the path; "" for the whole, and for the dict that was chosen. */
 const char *vc_torch_here(const struct torch_writer *w);
-/* The output of the tensor at the path; VC_NO_TENSOR: there is none. */
-size_t vc_torch_out_here(const struct torch_writer *w);
+/* The tensor at the path, and its output; VC_NO_TENSOR: there is none. */
+size_t vc_torch_tensor_here(struct torch_writer *w);
+size_t vc_torch_out_here(struct torch_writer *w);
 /* The tensors below the path that have an output, from *first to *last; the object at the top, or the one that was
  * chosen, has all weights. False: none. */
 bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *last);

@@ -2,7 +2,7 @@
  * stays one.
  *
  *     {'epoch': 12, 'model': {'w': f32}, 'args': Namespace(...)}     the source
- *     {'epoch': 12, 'model': {'w': int8, 'w.scale': f32}}            the output; left out: args (argparse.Namespace)
+ *     {'epoch': 12, 'model': {'w.int8': int8, 'w.scale': f32}}       the output; left out: args (argparse.Namespace)
  *
  * Dicts, lists, numbers and texts are written as they were, scales beside the tensors they belong to. What needs code
  * to be loaded cannot be in there: objects with tensors become dicts of them, others are left out and named in the
@@ -74,7 +74,7 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 {
     char name[256];
 
-    if (vc_torch_is_tensor(node) && vc_model_find(w->model, vc_torch_here(w)) != VC_NO_TENSOR) {
+    if (vc_torch_is_tensor(node) && vc_torch_tensor_here(w) != VC_NO_TENSOR) {
         return;
     }
     if (w->n_left++ < TORCH_MAX_LEFT) {
@@ -88,33 +88,53 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 
 /* ---- writing ---- */
 
-/* "weight" is followed by the scales that its tensor has now: "weight.scale". A key that is neither text nor number
- * gives no name to them: the output becomes flat. */
-static void write_companions(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
+/* What a key is without the ".int8" that codes have behind the name of their weight. A number is written to `digits`,
+ * of KEY_DIGITS. False: it is neither text nor number. */
+#define KEY_DIGITS 24
+
+static bool weight_of_key(const struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out, char *digits,
+                          struct vc_pickle_bytes *weight)
 {
-    size_t n = vc_torch_companions_of(w, main_out);
+    size_t named = strlen(vc_torch_here(w));
+    size_t n_tail = named - strlen(w->outs->tensors[main_out].name);
+
+    if (key->kind == VC_PICKLE_STRING) {
+        *weight = key->u.text;
+        weight->n -= n_tail;
+        return true;
+    }
+    *weight = (struct vc_pickle_bytes){digits, 0};
+    weight->n = (size_t)snprintf(digits, KEY_DIGITS, "%" PRId64, key->u.integer);
+    return key->kind == VC_PICKLE_INT;
+}
+
+/* A key of text: that of a weight and what follows it. */
+static void write_key(struct torch_writer *w, const struct vc_pickle_bytes *weight, const char *tail)
+{
+    size_t n = strlen(tail);
+
+    vc_torch_emit_byte(&w->e, 'X');
+    vc_torch_emit_le32(&w->e, (uint32_t)(weight->n + n));
+    vc_text_add_bytes(w->e.to, weight->p, weight->n);
+    vc_text_add_bytes(w->e.to, tail, n);
+}
+
+/* A tensor that is codes now, or was, with its key: "weight.int8", and behind it the scales, "weight.scale". A key that
+ * is neither text nor number gives no name to them: the output becomes flat. */
+static void write_weight(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
+{
     size_t own = strlen(w->outs->tensors[main_out].name);
-    char number[24];
-    struct vc_pickle_bytes base = {number, 0};
+    size_t n = vc_torch_companions_of(w, main_out);
+    struct vc_pickle_bytes weight;
+    char digits[KEY_DIGITS];
     size_t i;
 
-    if (n != 0 && key->kind != VC_PICKLE_STRING && key->kind != VC_PICKLE_INT) {
+    if (!weight_of_key(w, key, main_out, digits, &weight)) {
         w->flat = true;
         return;
     }
-    if (key->kind == VC_PICKLE_STRING) {
-        base = key->u.text;
-    } else {
-        base.n = (size_t)snprintf(number, sizeof number, "%" PRId64, key->u.integer);
-    }
-    for (i = 1; i <= n; i++) {
-        const char *suffix = w->outs->tensors[main_out + i].name + own;
-        size_t length = strlen(suffix);
-
-        vc_torch_emit_byte(&w->e, 'X');
-        vc_torch_emit_le32(&w->e, (uint32_t)(base.n + length));
-        vc_text_add_bytes(w->e.to, base.p, base.n);
-        vc_text_add_bytes(w->e.to, suffix, length);
+    for (i = 0; i <= n; i++) {
+        write_key(w, &weight, w->names[main_out + i] + own);
         vc_torch_write_out(w, main_out + i);
     }
 }
@@ -136,6 +156,12 @@ static bool is_dropped(const struct torch_writer *w)
     return false;
 }
 
+/* The tensor at the path has other tensors beside it in the output, or another key. */
+static bool is_renamed(const struct torch_writer *w, size_t main_out)
+{
+    return vc_torch_companions_of(w, main_out) != 0 || strcmp(vc_torch_here(w), w->names[main_out]) != 0;
+}
+
 /* Key and value at the path, or neither. */
 static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *key, struct vc_pickle_node *value)
 {
@@ -146,12 +172,15 @@ static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *
         note_left(w, value);
         return VC_OK;
     }
+    if (main_out != VC_NO_TENSOR && is_renamed(w, main_out)) {
+        write_weight(w, key, main_out);
+        return VC_OK;
+    }
     VC_TRY(write_value(w, key));
     if (main_out == VC_NO_TENSOR) {
         VC_TRY(write_value(w, value));
     } else {
         vc_torch_write_out(w, main_out);
-        write_companions(w, key, main_out);
     }
 out:
     return status;
@@ -254,9 +283,7 @@ static void write_object(struct torch_writer *w)
         size_t end = w->main_out[last] + 1 + vc_torch_companions_of(w, w->main_out[last]);
 
         for (i = w->main_out[first]; i < end; i++) {
-            const struct vc_out_tensor *out = &w->outs->tensors[i];
-
-            vc_torch_emit_string(&w->e, out->name + skip, strlen(out->name + skip));
+            vc_torch_emit_string(&w->e, w->names[i] + skip, strlen(w->names[i] + skip));
             vc_torch_write_out(w, i);
         }
     }

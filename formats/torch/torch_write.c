@@ -42,7 +42,9 @@ struct torch_sink {
     const struct vc_out_list *outs;
     struct torch_out *members; /* by output; aliases have none */
     size_t *keys;              /* by output: number of its storage */
-    char *names;
+    char *names;               /* of the members */
+    struct vc_arena arena;
+    const char **out_names; /* by output: what it is called in the dict */
     struct vc_text pickle, manifest, note;
     struct vc_zip_member fixed[FIXED_COUNT]; /* no name: not there */
     uint64_t directory_offset, directory_bytes, n_members, file_bytes;
@@ -94,8 +96,10 @@ static enum vc_status make_fixed(struct vc_ctx *ctx, struct torch_sink *self)
 {
     enum vc_status status;
 
-    VC_TRY(vc_torch_pickle_make(ctx, self->model, self->source, self->outs, &self->pickle, self->keys, &self->note));
-    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, NULL, &self->manifest));
+    VC_TRY(vc_plain_name_outs(ctx, &self->arena, self->outs, self->out_names));
+    VC_TRY(vc_torch_pickle_make(ctx, self->model, self->source, self->outs, self->out_names, &self->pickle, self->keys,
+                                &self->note));
+    VC_TRY(vc_manifest_write_quantized(ctx, self->outs, NULL, self->out_names, &self->manifest));
     VC_TRY(self->manifest.status);
     name_fixed(self, FIXED_PICKLE, ROOT "data.pkl", self->pickle.n);
     name_fixed(self, FIXED_BYTEORDER, ROOT "byteorder", strlen("little"));
@@ -176,6 +180,8 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     VC_TRY_ALLOC(self->keys);
     self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
     VC_TRY_ALLOC(self->names);
+    self->out_names = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out_names);
+    VC_TRY_ALLOC(self->out_names);
     VC_TRY(make_fixed(ctx, self));
     VC_TRY(place_all(ctx, self));
     sink->memory_bytes = (size_t)self->directory_bytes + VC_ZIP_END_MAX;
@@ -318,6 +324,8 @@ static void torch_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, self->members);
     vc_free(ctx, self->keys);
     vc_free(ctx, self->names);
+    vc_free(ctx, self->out_names);
+    vc_arena_release(ctx, &self->arena);
     vc_free(ctx, self);
     vc_free(ctx, sink);
 }

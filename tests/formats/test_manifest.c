@@ -304,7 +304,7 @@ static void check_inferred(const uint64_t *scale, unsigned n_dims, bool with_zer
         t.tensors[W_ZERO].name = "z";
         assert_int_equal(vc_model_index_names(ctx, &t.model), VC_OK);
     }
-    assert_int_equal(vc_manifest_infer(ctx, &t.model), VC_OK);
+    assert_int_equal(vc_manifest_infer(ctx, &t.model, false), VC_OK);
     q = t.tensors[W].quant;
     assert_int_equal(q != NULL, quantized);
     if (q != NULL) {

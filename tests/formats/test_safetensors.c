@@ -123,14 +123,16 @@ static void test_tensors(void **state)
 }
 
 /* A file with two tensors, codes with scales, and these entries of the metadata. */
+static const char *codes_name = "w"; /* or "w.int8" */
+
 static struct bytes with_names(const char *metadata)
 {
     char header[1024];
 
     snprintf(header, sizeof header,
-             "{\"__metadata__\":{%s}," A4 ",\"w\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[4,10]},"
+             "{\"__metadata__\":{%s}," A4 ",\"%s\":{\"dtype\":\"I8\",\"shape\":[2,3],\"data_offsets\":[4,10]},"
              "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[10,18]}}",
-             metadata);
+             metadata, codes_name);
     return st(header, 18);
 }
 
@@ -158,11 +160,10 @@ static void expect_names(const char *metadata, size_t n_tensors)
 #define NAMES(text) "\"vcompress.names\":\"{" text "}\""
 
 /* Second names: only those of our own list, and only where all names are unique then. */
-static void test_names(void **state)
+static void check_second_names(void)
 {
     struct bytes b;
 
-    (void)state;
     expect_names("", 3);
     expect_names("\"b\":\"a\"", 3);
     expect_names(NAMES(""), 3);
@@ -179,6 +180,16 @@ static void test_names(void **state)
     b = with_names(NAMES("\\\"b\\\":\\\"a\\\",\\\"b\\\":\\\"a\\\""));
     expect_bad("names", b.p, b.n, "its metadata entry 'vcompress.names'");
     bytes_release(&b);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    codes_name = "w";
+    check_second_names();
+    codes_name = "w.int8";
+    check_second_names();
+    codes_name = "w";
 }
 
 static void bad_dim(const char *dim, const char *needle)
@@ -424,7 +435,7 @@ static void test_through_npz(void **state)
     want = load("q.safetensors");
     header = header_of(&want);
     assert_non_null(strstr(header, "{\"__metadata__\":{\"format\":\"pt\",\"vcompress.json\":\"{\\u000a"));
-    assert_non_null(strstr(header, "\"w\":{\"dtype\":\"I8\",\"shape\":[4,8],\"data_offsets\":[0,32]},"
+    assert_non_null(strstr(header, "\"w.int8\":{\"dtype\":\"I8\",\"shape\":[4,8],\"data_offsets\":[0,32]},"
                                    "\"w.scale\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}"));
     assert_null(strstr(header, "\\\"h\\\"")); /* bf16 needs no manifest here */
     free(header);

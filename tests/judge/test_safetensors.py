@@ -89,13 +89,13 @@ class Safetensors(Judge):
         tensors, metadata = self.st(path)
         return {n: np.frombuffer(b, TYPES[t]).reshape(s) for n, (t, s, b) in tensors.items()}, metadata
 
-    def check_int8(self, out, arrays, dtype, granularity="channel", group=0, asymmetric=False):
+    def check_int8(self, out, arrays, dtype, granularity="channel", group=0, asymmetric=False, codes=".int8"):
         order = []
         for n, a in arrays.items():
             q, s, z, _ = d.int8(weights.value(a, dtype), granularity, 0, group, asymmetric)
-            self.same_bits(out[n], q, n)
+            self.same_bits(out[n + codes], q, n)
             self.same_bits(out[n + ".scale"], s, n)
-            order += [n, n + ".scale"]
+            order += [n + codes, n + ".scale"]
             if asymmetric:
                 self.same_bits(out[n + ".zero_point"], z, n)
                 order.append(n + ".zero_point")
@@ -114,14 +114,14 @@ class Safetensors(Judge):
                 order = self.check_int8(out, arrays, dtype, granularity, group, asymmetric)
                 self.assertEqual(list(out), order)
                 manifest = json.loads(metadata[MANIFEST], object_pairs_hook=no_twice)
-                self.assertEqual(list(manifest["tensors"]), list(arrays))
+                self.assertEqual(list(manifest["tensors"]), [n + ".int8" for n in arrays])
                 self.assertEqual({t["source_dtype"] for t in manifest["tensors"].values()}, {dtype})
                 # The same from an npz, and as an npz.
                 self.vc("quantize", "--int8", *args, self.path("in.safetensors"), "-o", self.path("q.npz"))
                 z = self.load(self.path("q.npz"))
-                self.assertEqual(list(z), order)
+                self.assertEqual(list(z), [n.replace(".int8", "") for n in order])
                 for n in order:
-                    self.same_bits(z[n], out[n], n)
+                    self.same_bits(z[n.replace(".int8", "")], out[n], n)
                 weights.save(self.path("in.npz"), arrays, dtype)
                 void = ["--void-as", "bf16"] if dtype == "bf16" else []
                 self.vc("quantize", "--int8", *args, *void, self.path("in.npz"), "-o", self.path("r.safetensors"))

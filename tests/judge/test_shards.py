@@ -78,10 +78,10 @@ class Shards(Judge):
         self.vc("quantize", "--int8", "--layout", "plain", "-q", folder)
         out = self.path("in.int8")
         tensors, where = self.read(out)
-        self.assertEqual({t: where[t] for t in index["weight_map"]}, index["weight_map"])
+        self.assertEqual({t: where[t + ".int8"] for t in index["weight_map"]}, index["weight_map"])
         for t in index["weight_map"]:
-            self.assertEqual(tensors[t][0], "I8")
-            self.assertEqual(where[t + ".scale"], where[t])
+            self.assertEqual(tensors[t + ".int8"][0], "I8")
+            self.assertEqual(where[t + ".scale"], where[t + ".int8"])
         for name, data in CARRIED.items():
             self.assertEqual(tree(out)[name], data, name)
         self.assertEqual(tree(folder), before)
@@ -109,7 +109,7 @@ class Shards(Judge):
             again, where = self.read(self.path("b"))
             self.assertEqual(again, tensors)
             for t in where:
-                self.assertEqual(where[t], where[t.replace(".scale", "")], "scales stay with their tensor")
+                self.assertEqual(where[t], where[t.replace(".scale", ".int8")], "scales stay with their tensor")
 
     def test_metadata_of_several(self):
         """Kept file by file with the division; else what no two files contradict, in every file, and a word about the rest."""

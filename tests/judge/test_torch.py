@@ -240,14 +240,15 @@ class Torch(Judge):
         np.savez(self.path("in.npz"), **{n: t.numpy() for n, t in state.items()})
         self.vc("quantize", "--int8", *SMALL, self.path("in.npz"), "-o", self.path("q.npz"))
         arrays = self.load(self.path("q.npz"))
-        self.assertEqual(sorted(out), sorted(arrays))
+        names = {n: n + ".int8" if n + ".scale" in arrays else n for n in arrays}  # a plain loader misses these weights
+        self.assertEqual(sorted(out), sorted(names.values()))
         for name, a in arrays.items():
-            self.same_bits(out[name].numpy(), a, name)
+            self.same_bits(out[names[name]].numpy(), a, name)
         self.assertIn("2.weight.scale", out)
         self.vc("dequantize", self.path("q.pt"), "-o", self.path("back.pt"))
         back = load(self.path("back.pt"))["state_dict"]
         self.assertEqual(list(back), list(state))
-        decoded = out["2.weight"].float() * out["2.weight.scale"]
+        decoded = out["2.weight.int8"].float() * out["2.weight.scale"]
         self.assertTrue(torch.equal(bits(back["2.weight"]), bits(decoded)))
 
     def test_new_types(self):
