@@ -21,7 +21,8 @@ static void put_quoted(FILE *to, const char *s)
 
 static bool wants_file(const struct opt *opt)
 {
-    return options_value(opt) != NULL && strcmp(options_value(opt), "FILE") == 0;
+    return options_value(opt) != NULL &&
+           (strcmp(options_value(opt), "FILE") == 0 || strcmp(options_value(opt), "DIR") == 0);
 }
 
 static void put_word(FILE *to, const char *word, size_t n)
@@ -56,7 +57,23 @@ static void bash_option(FILE *to, const struct opt *opt)
     }
 }
 
-/* One line of the case that completes the value of an option:  --overflow) words=' error inf sat';;  */
+/* A line of the case that completes what follows "--overflow=":  --overflow) words=' error inf sat';;  */
+static void bash_joined(FILE *to, const struct opt *opt)
+{
+    if (options_value(opt) == NULL) {
+        return;
+    }
+    fprintf(to, "        --%s", opt->name);
+    if (options_has_words(opt)) {
+        fputs(") words='", to);
+        options_each_word(options_value(opt), put_word, to);
+        fputs("';;\n", to);
+    } else {
+        fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
+    }
+}
+
+/* The same for a value in a word of its own, which optional values are not. */
 static void bash_value(FILE *to, const struct opt *opt)
 {
     if (options_value(opt) == NULL || opt->optional) {
@@ -79,15 +96,23 @@ static void put_bash(FILE *to)
 {
     fputs("# bash completion of vcompress\n"
           "_vcompress() {\n"
-          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words= joined=\n"
           "  COMPREPLY=()\n"
+          "  # --color=al comes as three words where '=' ends a word, which it does by default, else as one\n"
+          "  if [ \"$cur\" = = ]; then joined=$prev cur=\n"
+          "  elif [ \"$prev\" = = ] && [ \"$COMP_CWORD\" -ge 3 ]; then joined=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "  fi\n"
+          "  local before=\n"
+          "  case $cur in --*=*) joined=${cur%%=*} before=${cur%%=*}= cur=${cur#*=};; esac\n"
           "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "    words='",
           to);
     put_command_names(to);
     fputs(" --version --help'\n  else\n    case ${COMP_WORDS[1]} in\n", to);
     for (size_t i = 0; i < n_commands; i++) {
-        fprintf(to, "    %s)\n      case $prev in\n", commands[i]->name);
+        fprintf(to, "    %s)\n      if [ -n \"$joined\" ]; then\n      case $joined in\n", commands[i]->name);
+        each_option(to, commands[i], bash_joined);
+        fputs("      esac\n      else case $prev in\n", to);
         each_option(to, commands[i], bash_value);
         fputs("        *) words='", to);
         each_option(to, commands[i], bash_option);
@@ -100,9 +125,9 @@ static void put_bash(FILE *to)
         if (commands[i]->args != NULL && strcmp(commands[i]->args, "FILE") == 0) {
             fputs("          case $cur in -*) ;; *) COMPREPLY=($(compgen -f -- \"$cur\")); return;; esac\n", to);
         }
-        fputs("          ;;\n      esac;;\n", to);
+        fputs("          ;;\n      esac; fi;;\n", to);
     }
-    fputs("    esac\n  fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+    fputs("    esac\n  fi\n  COMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"$cur\"))\n}\n"
           "complete -o filenames -o bashdefault -F _vcompress vcompress\n",
           to);
 }

@@ -72,11 +72,36 @@ static const struct opt scheme_opts[] = {
 };
 /* clang-format on */
 
-static const struct opt_group group_target = {"Target (exactly one)", target_opts, 3, 0};
+static const struct opt_group group_target = {"Target (exactly one)", target_opts,
+                                              sizeof(target_opts) / sizeof(target_opts[0]), 0};
 static const struct opt_group group_scheme = {"Scheme", scheme_opts, sizeof(scheme_opts) / sizeof(scheme_opts[0]), 0};
 static const struct opt_group *const groups[] = {
     &group_target, &group_scheme, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
 };
+
+/* The option of the target on the command line; NULL: there is none. */
+static const struct opt *target_given(const struct app *app)
+{
+    for (size_t i = 0; i < group_target.n_opts; i++) {
+        if (options_seen(&app->parsed, target_opts[i].name)) {
+            return &target_opts[i];
+        }
+    }
+    return NULL;
+}
+
+/* "--int8, --fp16 or --bf16". Returns `all`. */
+static const char *list_targets(char *all, size_t room)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < group_target.n_opts && n < room; i++) {
+        const char *join = i == 0 ? "" : i + 1 < group_target.n_opts ? ", " : " or ";
+
+        n += (size_t)snprintf(all + n, room - n, "%s--%s", join, target_opts[i].name);
+    }
+    return all;
+}
 
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
@@ -84,13 +109,11 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
     bool int8 = options->target == VC_TARGET_INT8;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
-    bool given = false;
 
-    for (size_t i = 0; i < group_target.n_opts; i++) {
-        given = given || options_seen(&app->parsed, group_target.opts[i].name);
-    }
-    if (!given) {
-        return app_usage(app, "no target given: choose --int8, --fp16 or --bf16");
+    if (target_given(app) == NULL) {
+        char all[160];
+
+        return app_usage(app, "no target given: choose %s", list_targets(all, sizeof(all)));
     }
     for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
         if (options_seen(&app->parsed, int8_only[i])) {
@@ -114,7 +137,6 @@ static enum vc_status add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
 
 static int run_quantize(struct app *app, int n_args, char **args)
 {
-    static const char *const tags[] = {[VC_TARGET_INT8] = "int8", [VC_TARGET_F16] = "fp16", [VC_TARGET_BF16] = "bf16"};
     struct quantize_cli cli = {.convert = {.n_rules = 0}};
     struct conversion what = {.add = add_quantize, .user = &cli.quantize};
     int rc;
@@ -127,8 +149,12 @@ static int run_quantize(struct app *app, int n_args, char **args)
     }
     cli.quantize.rules = cli.convert.rules;
     cli.quantize.n_rules = cli.convert.n_rules;
-    what.tag = tags[cli.quantize.target];
-    return rc == GO_ON ? convert_run(app, &cli.convert, &what) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    what.tag = target_given(app)->name;
+    what.more_tensors = cli.quantize.target == VC_TARGET_INT8;
+    return convert_run(app, &cli.convert, &what);
 }
 
 const struct command command_quantize = {

@@ -336,16 +336,16 @@ static int check_words(struct app *app, const struct vc_write_options *write)
 
 /* The name beside the input, or of that kind in --output-dir. *name is freed with vc_text_free. */
 static int make_name(struct app *app, const struct vc_model *model, const struct convert_options *options,
-                     const char *tag, char **name)
+                     const struct conversion *what, char **name)
 {
     const struct vc_write_options *write = &options->write;
     struct vc_name_options own;
     enum vc_status status;
 
     vc_name_defaults(&own);
-    own.tag = tag;
+    own.tag = what->tag;
     own.input = app->subject;
-    own.more_tensors = strcmp(tag, "int8") == 0;
+    own.more_tensors = what->more_tensors;
     own.folder = write->max_shard_bytes != 0;
     own.format = write->format;
     own.into = options->folder;
@@ -476,7 +476,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     int rc = check_key(app, model, work->options->open.key);
 
     if (rc == GO_ON && output_name(&write, 0) == NULL && strcmp(app->subject, "-") != 0) {
-        rc = make_name(app, model, work->options, work->what->tag, &app->own_output);
+        rc = make_name(app, model, work->options, work->what, &app->own_output);
         app->output = app->own_output;
         write.path = app->own_output;
     }
@@ -520,7 +520,7 @@ static int list_names(struct app *app, const struct work *work, char **names)
 
         app->subject = app->parsed.args[i];
         if (vc_model_open(app->ctx, app->subject, &work->options->open, &model) == VC_OK) {
-            rc = make_name(app, model, work->options, work->what->tag, &names[i]);
+            rc = make_name(app, model, work->options, work->what, &names[i]);
         }
         vc_model_close(model);
         if (rc == GO_ON && names[i] != NULL && app->json.path != NULL && strcmp(app->json.path, names[i]) == 0) {

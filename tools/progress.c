@@ -1,4 +1,4 @@
-/* progress.c - one line on the terminal while the library works: how far, how fast, at which tensor.
+/* progress.c - one line on the terminal while the library works: how far, how fast, how long still, at which tensor.
  *
  * Only when stderr is a terminal that can clear a line, and not with -q or --no-progress. At most ten times a second.
  */
@@ -10,9 +10,9 @@
 #include "tools/app.h"
 
 #define BAR_CELLS 24
-#define BAR_WIDTH 72  /* columns of a terminal that has room for the bar */
 #define INTERVAL  0.1 /* seconds between two lines */
 #define QUIET     0.3 /* seconds; work that is over sooner shows nothing */
+#define LEARN     2.0 /* seconds before the time that is left is told */
 
 static struct {
     struct out out;
@@ -37,8 +37,26 @@ static void print_bar(FILE *to, const struct out *out, double part)
     }
 }
 
+/* "  12 s left", "  3:05 left", "  1:02:45 left", at the rate so far; "" while that says little. */
+static const char *fmt_left(char *buf, double seconds, double part)
+{
+    double left = seconds / part * (1 - part);
+    unsigned long s = left < 1e6 ? (unsigned long)(left + 0.5) : 0;
+
+    if (seconds < LEARN || part < 0.01 || part >= 1 || left >= 1e6) {
+        buf[0] = '\0';
+    } else if (s < 60) {
+        snprintf(buf, CELL_BYTES, "  %lu s left", s);
+    } else if (s < 3600) {
+        snprintf(buf, CELL_BYTES, "  %lu:%02lu left", s / 60, s % 60);
+    } else {
+        snprintf(buf, CELL_BYTES, "  %lu:%02lu:%02lu left", s / 3600, s / 60 % 60, s % 60);
+    }
+    return buf;
+}
+
 /* Called by the library while it works (vc_ctx_set_progress):
- *     WHAT BAR PERCENT  DONE of TOTAL  RATE/s  TENSOR
+ *     WHAT BAR PERCENT  DONE of TOTAL  RATE/s  LEFT  TENSOR
  * The line is written over itself; the name is left out where the terminal has no room. */
 static void show(void *user, const struct vc_progress *progress)
 {
@@ -48,7 +66,11 @@ static void show(void *user, const struct vc_progress *progress)
     char done[CELL_BYTES];
     char total[CELL_BYTES];
     char rate[CELL_BYTES];
+    char left[CELL_BYTES];
+    char line[CELL_BYTES * 5];
+    const char *what = progress->what != NULL ? progress->what : "";
     char *name;
+    bool bar;
     int room;
 
     (void)user;
@@ -59,12 +81,16 @@ static void show(void *user, const struct vc_progress *progress)
     fmt_size(done, out, progress->done);
     fmt_size(total, out, progress->total);
     fmt_size(rate, out, (uint64_t)((double)progress->done / (t - state.begin)));
-    fprintf(stderr, "\r\033[K%s ", progress->what != NULL ? progress->what : "");
-    if (out->width >= BAR_WIDTH) {
+    fmt_left(left, t - state.begin, part);
+    snprintf(line, sizeof(line), " %3.0f %%  %s of %s  %s/s%s", 100 * part, done, total, rate, left);
+    room = out->width - 1 - (int)strlen(what) - 1 - (int)strlen(line);
+    bar = room >= BAR_CELLS;
+    room -= bar ? BAR_CELLS + 2 : 2;
+    fprintf(stderr, "\r\033[K%s ", what);
+    if (bar) {
         print_bar(stderr, out, part < 1 ? part : 1);
     }
-    fprintf(stderr, " %3.0f %%  %s of %s  %s/s", 100 * part, done, total, rate);
-    room = out->width - 75;
+    fputs(line, stderr);
     name = progress->tensor != NULL && room > 8 ? text_clean(progress->tensor) : NULL;
     if (name != NULL && text_width(name) <= (size_t)room) {
         fprintf(stderr, "  %s", name);
