@@ -74,6 +74,7 @@ static void print_line(struct app *app, const char *text)
 {
     char *clean = text_clean(text);
 
+    out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
     app->said = true;
     fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
     free(clean);
@@ -209,7 +210,9 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
 
 void app_report_to(struct app *app, FILE *to)
 {
+    out_end(&app->out);
     out_init(&app->out, to, (enum color_mode)app->common.color, app->common.bytes);
+    out_begin_wrapping(&app->out);
 }
 
 void app_print_memory(struct app *app)
@@ -217,6 +220,7 @@ void app_print_memory(struct app *app)
     if (app->common.memory_summary) {
         vc_ctx_print_memory(app->ctx, app->json.on && app->json.path == NULL ? stderr : app->out.to);
     }
+    out_flush(&app->out);
 }
 
 int app_check_gate(struct app *app, const char *name, double value)

@@ -42,7 +42,9 @@ const struct command command_index = {
         "Reads the headers of every safetensors file in FOLDER and writes model.safetensors.index.json, replacing the "
         "one that is there. The last step after workers with --shard have done their files; a file that is missing "
         "(by the numbers in the names of the others) or a tensor that occurs twice is refused.\n"
-        "  for i in 1 2 3; do vcompress quantize --int8 --shard $i/3 model -o model.int8 & done; wait\n"
+        "  for i in 1 2 3; do\n"
+        "      vcompress quantize --int8 --shard $i/3 model -o model.int8 &\n"
+        "  done; wait\n"
         "  vcompress index model.int8",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <vcompress/context.h>
+#include <vcompress/vcompress.h>
 
 #include "tools/app.h"
 #include "tools/commands.h"
@@ -193,19 +193,23 @@ static void man_group(FILE *to, const struct opt_group *group)
 
 void help_man(FILE *to)
 {
-    fprintf(
-        to,
-        ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
-        ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
-        ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
-        ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
-        ".SH DESCRIPTION\nReads checkpoints of neural networks (safetensors, GGUF, ONNX, NumPy .npz and .npy), "
-        "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
-        "never changed; the output "
-        "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
-        ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
-        "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n.SH COMMANDS\n",
-        vc_version());
+    fprintf(to,
+            ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
+            ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
+            ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
+            ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
+            ".SH DESCRIPTION\nReads checkpoints of neural networks (",
+            vc_version());
+    for (size_t i = 0; vc_format_extension(i) != NULL; i++) {
+        fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_format_extension(i));
+    }
+    fputs("), "
+          "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
+          "never changed; the output "
+          "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
+          ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
+          "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n.SH COMMANDS\n",
+          to);
     for (size_t i = 0; i < n_commands; i++) {
         man_command(to, commands[i]);
     }
@@ -220,6 +224,7 @@ void help_man(FILE *to)
     }
     fputs(".TP\n128+n\nended by signal n; nothing is left behind\n"
           ".SH ENVIRONMENT\n"
+          ".TP\n.B COLUMNS\nthe width that reports keep to, as they do on a terminal; else sentences are not broken\n"
           ".TP\n.B NO_COLOR\nwhen it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
           ".TP\n.B VC_CPU_MASK\nas \\fB\\-\\-cpu\\-mask\\fR\n"
           ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"

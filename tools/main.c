@@ -188,6 +188,7 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN); /* EPIPE and EFBIG are reported like any other failure to write */
     (void)signal(SIGXFSZ, SIG_IGN);
     status = run_command(&app, argc, argv);
+    out_end(&app.out);
     watch_signals(NULL);
     vc_ctx_free(app.ctx);
     app.ctx = NULL;

@@ -12,7 +12,7 @@
 
 #define WIDTH_DEFAULT 100
 #define WIDTH_MIN     60
-#define NAME_MIN      24 /* column 0 is not cut below this */
+#define NAME_MIN      16 /* column 0 is not cut below this */
 
 static bool locale_is_utf8(void)
 {
@@ -59,7 +59,7 @@ void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes)
 {
     int width = wanted_width(to);
 
-    *out = (struct out){.to = to, .bytes = bytes, .width = width != 0 ? width : WIDTH_DEFAULT, .wraps = width != 0};
+    *out = (struct out){.to = to, .bytes = bytes, .width = width != 0 ? width : WIDTH_DEFAULT, .limited = width != 0};
     out->utf8 = locale_is_utf8();
     out->color = wants_color(to, mode);
 }
@@ -179,6 +179,25 @@ char *fmt_real(char *buf, double x)
     return buf;
 }
 
+#define LEARN_SECONDS 2.0 /* before, the rate says little */
+
+char *fmt_left(char *buf, double seconds, double part)
+{
+    double left = seconds / part * (1 - part);
+    unsigned long s = left < 1e6 ? (unsigned long)(left + 0.5) : 0;
+
+    if (seconds < LEARN_SECONDS || part < 0.01 || part >= 1 || left >= 1e6) {
+        buf[0] = '\0';
+    } else if (s < 60) {
+        snprintf(buf, CELL_BYTES, "%lu s left", s);
+    } else if (s < 3600) {
+        snprintf(buf, CELL_BYTES, "%lu:%02lu left", s / 60, s % 60);
+    } else {
+        snprintf(buf, CELL_BYTES, "%lu:%02lu:%02lu left", s / 3600, s / 60 % 60, s % 60);
+    }
+    return buf;
+}
+
 char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape)
 {
     size_t n = 0;
@@ -292,31 +311,102 @@ size_t text_width(const char *s)
     return width;
 }
 
-void print_wrapped(const struct out *out, size_t at, size_t indent, const char *s)
+/* ---- lines that fit ---- */
+
+#define CONTINUED 2 /* columns that further lines are indented by, beside the line's own indent */
+
+/* Bytes of the word that s begins with, and its columns; escape sequences for colours take none. */
+static size_t word_bytes(const char *s, size_t *width)
 {
-    char *clean = text_clean(s);
-    bool first = true; /* in its line */
+    size_t end = strcspn(s, " \n");
+    char *plain = malloc(end + 1);
+    size_t k = 0;
 
-    for (char *word = clean; word != NULL && *word != '\0';) {
-        size_t n = strcspn(word, " ");
-        char end = word[n];
-        size_t width;
+    *width = 0;
+    for (size_t n = 0; plain != NULL && n < end;) {
+        size_t escape = s[n] == '\033' ? strcspn(s + n, "m \n") : 0;
 
-        word[n] = '\0';
-        width = text_width(word);
-        if (out->wraps && !first && at + 1 + width > (size_t)out->width) {
-            fprintf(out->to, "\n%*s", (int)indent, "");
-            at = indent;
-            first = true;
+        if (escape != 0) {
+            n += escape + (s[n + escape] == 'm');
+        } else {
+            plain[k++] = s[n++];
         }
-        fprintf(out->to, "%s%s", first ? "" : " ", word);
-        at += width + (first ? 0 : 1);
-        first = false;
-        word += n + (end != '\0');
     }
-    fputs(clean == NULL ? "?\n" : "\n", out->to);
-    free(clean);
+    if (plain != NULL) {
+        plain[k] = '\0';
+        *width = text_width(plain);
+    }
+    free(plain);
+    return end;
 }
+
+/* One line, broken between words. Returns what follows its end. */
+static const char *wrap_line(FILE *to, const char *s, size_t room)
+{
+    size_t indent = strspn(s, " ") + CONTINUED;
+    size_t at = 0;
+    bool first = true; /* word of its line: never broken before */
+
+    while (*s != '\0' && *s != '\n') {
+        size_t blanks = strspn(s, " ");
+        size_t width;
+        size_t n = word_bytes(s + blanks, &width);
+
+        if (!first && at + blanks + width > room) {
+            fprintf(to, "\n%*s", (int)indent, "");
+            at = indent + width;
+        } else {
+            fprintf(to, "%*s", (int)blanks, "");
+            at += blanks + width;
+        }
+        fwrite(s + blanks, 1, n, to);
+        first = false;
+        s += blanks + n;
+    }
+    if (*s == '\n') {
+        fputc(*s++, to);
+    }
+    return s;
+}
+
+void out_begin_wrapping(struct out *out)
+{
+    FILE *real = out->to;
+    FILE *memory = out->limited ? open_memstream(&out->text, &out->n_bytes) : NULL;
+
+    if (memory != NULL) { /* else lines stay as they are */
+        out->real = real;
+        out->to = memory;
+    }
+}
+
+void out_end(struct out *out)
+{
+    if (out->real == NULL) {
+        return;
+    }
+    if (fclose(out->to) == 0) {
+        for (const char *s = out->text; *s != '\0';) {
+            s = wrap_line(out->real, s, (size_t)out->width);
+        }
+    } else {
+        fputs("(no memory for what belongs here)\n", out->real);
+    }
+    free(out->text);
+    out->text = NULL;
+    out->to = out->real;
+    out->real = NULL;
+}
+
+void out_flush(struct out *out)
+{
+    if (out->real != NULL) {
+        out_end(out);
+        out_begin_wrapping(out);
+    }
+}
+
+/* ---- parts of text ---- */
 
 /* Bytes of the longest start of s that takes at most `width` columns. */
 static size_t head_bytes(const char *s, size_t width)
@@ -412,10 +502,40 @@ static size_t gap_before(const struct table *table, size_t col)
     return table->align[col] == 'a' || table->align[col - 1] == 'a' ? 1 : 2;
 }
 
+#define SENTENCE_MIN 20 /* columns that a sentence in the last column is broken into, where it does not fit */
+
+/* The last cell of a row, which begins at column `at`; further lines begin there, too. */
+static void print_last(const struct out *out, size_t at, const char *text)
+{
+    size_t room = (size_t)out->width > at ? (size_t)out->width - at : 0;
+    size_t used = 0;
+
+    if (!out->limited || text_width(text) <= room || room < SENTENCE_MIN) {
+        fputs(text, out->to);
+        return;
+    }
+    for (const char *word = text; *word != '\0';) {
+        size_t width;
+        size_t n = word_bytes(word, &width);
+
+        if (used > 0 && used + 1 + width > room) {
+            fprintf(out->to, "\n%*s", (int)at, "");
+            used = 0;
+        } else if (used > 0) {
+            fputc(' ', out->to);
+            used++;
+        }
+        fwrite(word, 1, n, out->to);
+        used += width;
+        word += n + (word[n] != '\0');
+    }
+}
+
 static void print_row(const struct table *table, const struct out *out, size_t first, const size_t *width)
 {
     size_t last = table->n_cols;
     size_t owed = 2; /* blanks are printed only before something: no trailing ones */
+    size_t at = 0;
 
     while (last > 0 && table->cells[first + last - 1].text[0] == '\0') {
         last--;
@@ -428,13 +548,76 @@ static void print_row(const struct table *table, const struct out *out, size_t f
         owed += gap_before(table, c) + (table->align[c] == 'r' ? pad : 0);
         if (text[0] != '\0') {
             print_spaces(out->to, owed);
-            fprintf(out->to, "%s%s%s", ink != INK_NONE ? out_ink(out, ink) : "", text,
-                    ink != INK_NONE ? out_ink(out, INK_NONE) : "");
+            fputs(ink != INK_NONE ? out_ink(out, ink) : "", out->to);
+            at += owed;
+            if (c + 1 == table->n_cols) {
+                print_last(out, at, text);
+            } else {
+                fputs(text, out->to);
+            }
+            fputs(ink != INK_NONE ? out_ink(out, INK_NONE) : "", out->to);
+            at += text_width(text);
             owed = 0;
         }
         owed += table->align[c] == 'r' ? 0 : pad;
     }
     fputc('\n', out->to);
+}
+
+#define FOLDED_INDENT 4
+#define MAX_WORD      16 /* columns of a last cell that is no sentence */
+
+/* As many of the columns from c on as fit into one line. Returns the first that does not. */
+static size_t print_some(const struct table *table, const struct out *out, size_t first, const size_t *width, size_t c)
+{
+    size_t begin = c;
+    size_t at = FOLDED_INDENT;
+    size_t owed = FOLDED_INDENT;
+    bool some = false;
+
+    for (; c < table->n_cols; c++) {
+        const char *text = table->cells[first + c].text;
+        size_t gap = c == begin ? 0 : gap_before(table, c);
+        size_t pad = width[c] - text_width(text);
+
+        if (c > begin && at + gap + width[c] > (size_t)out->width) {
+            break;
+        }
+        at += gap + width[c];
+        owed += gap + (table->align[c] == 'r' ? pad : 0);
+        if (text[0] != '\0') {
+            print_spaces(out->to, owed);
+            fprintf(out->to, "%s%s%s", out_ink(out, table->cells[first + c].ink), text, out_ink(out, INK_NONE));
+            owed = 0;
+            some = true;
+        }
+        owed += table->align[c] == 'r' ? 0 : pad;
+    }
+    fputs(some ? "\n" : "", out->to);
+    return c;
+}
+
+/* A row in several lines: column 0, then the others. */
+static void print_folded(const struct table *table, const struct out *out, size_t first, const size_t *width)
+{
+    fprintf(out->to, "  %s%s%s\n", out_ink(out, table->cells[first].ink), table->cells[first].text,
+            out_ink(out, INK_NONE));
+    for (size_t c = 1; c < table->n_cols;) {
+        c = print_some(table, out, first, width, c);
+    }
+}
+
+/* The rows do not fit, and it is not only the sentence in their last column, which can be broken. */
+static bool must_fold(const struct table *table, const struct out *out, const size_t *width)
+{
+    size_t total = 2;
+    size_t last = table->n_cols - 1;
+    bool sentence = table->align[last] == 'l' && width[last] > MAX_WORD;
+
+    for (size_t c = 0; c < table->n_cols; c++) {
+        total += c == last && sentence ? 0 : width[c] + gap_before(table, c);
+    }
+    return out->limited && table->n_cols > 1 && total > (size_t)out->width;
 }
 
 bool table_print(struct table *table, const struct out *out, bool shorten)
@@ -443,6 +626,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     size_t total = 2;
     size_t room = (size_t)out->width;
     bool ok = !table->failed;
+    bool folded;
 
     for (size_t i = 0; ok && i < table->n_cells; i++) {
         size_t w = text_width(table->cells[i].text);
@@ -460,8 +644,13 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
             cut_middle(table->cells[i].text, width[0], out_ellipsis(out));
         }
     }
+    folded = ok && must_fold(table, out, width);
     for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
-        print_row(table, out, i, width);
+        if (folded) {
+            print_folded(table, out, i, width);
+        } else {
+            print_row(table, out, i, width);
+        }
     }
     for (size_t i = 0; i < table->n_cells; i++) {
         free(table->cells[i].text);

@@ -21,13 +21,23 @@ struct out {
     FILE *to;
     bool color;
     bool utf8;
-    bool bytes; /* exact bytes instead of KiB, MiB, GiB */
-    int width;  /* columns */
-    bool wraps; /* somebody looks at it: sentences are broken at the width. Else they stay whole, for grep */
+    bool bytes;   /* exact bytes instead of KiB, MiB, GiB */
+    int width;    /* columns */
+    bool limited; /* somebody looks at it: no line is wider. Else sentences stay whole, for grep */
+    /* out_begin_wrapping: `to` is a stream in memory, whose lines out_flush breaks on their way to `real`. */
+    FILE *real;
+    char *text;
+    size_t n_bytes;
 };
 
 /* The width is what the variable COLUMNS says, else that of the terminal, else 100. */
 void out_init(struct out *out, FILE *to, enum color_mode mode, bool bytes);
+
+/* From now on lines wider than out->width are broken between words, where the width is limited; what is printed arrives
+ * with out_flush. out_end flushes, too, and ends it. */
+void out_begin_wrapping(struct out *out);
+void out_flush(struct out *out);
+void out_end(struct out *out);
 
 const char *out_arrow(const struct out *out);    /* "→" or "->" */
 const char *out_times(const struct out *out);    /* "×" or "x" */
@@ -45,15 +55,14 @@ char *fmt_percent(char *buf, double part, double whole);                        
 char *fmt_db(char *buf, double db);                                                        /* "46.2 dB", "exact" */
 char *fmt_real(char *buf, double x);                                                       /* "0.0013", 3 digits */
 char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape); /* "512×64", "scalar" */
+/* "12 s left", "3:05 left", "1:02:45 left" when `part` of the work took so many seconds; "" while that says little. */
+char *fmt_left(char *buf, double seconds, double part);
 
 /* Columns that `s` takes when printed. */
 size_t text_width(const char *s);
 /* Control characters replaced; a copy that the caller frees; NULL: no memory. */
 char *text_clean(const char *s);
 void print_clean(FILE *to, const char *s);
-/* The same, broken between words where the line would pass out->width; the cursor is at column `at`, further lines
- * start at column `indent`. Ends the line. */
-void print_wrapped(const struct out *out, size_t at, size_t indent, const char *s);
 
 /* How quantized weights lie in a file: a line that says what loads it, and what else there is to say under it. */
 void print_layout(const struct out *out, const struct vc_layout *layout);
@@ -74,7 +83,8 @@ struct table {
 void table_init(struct table *table, const char *align);
 void table_add(struct table *table, enum ink ink, const char *text);
 /* Prints with an indent of 2. When the rows are wider than out->width (and shorten is set), column 0 is cut in the
- * middle. False: no memory. Frees the cells in any case. */
+ * middle. Where that is not enough and the width is limited, each row takes several lines: column 0, then the others.
+ * False: no memory. Frees the cells in any case. */
 bool table_print(struct table *table, const struct out *out, bool shorten);
 
 #endif

@@ -559,7 +559,8 @@ static void print_notes(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_notes; i++) {
         fprintf(out->to, "%snote: %s", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
-        print_wrapped(out, 6, 6, report->notes[i].text);
+        print_clean(out->to, report->notes[i].text);
+        fputc('\n', out->to);
     }
 }
 

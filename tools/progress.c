@@ -12,7 +12,6 @@
 #define BAR_CELLS 24
 #define INTERVAL  0.1 /* seconds between two lines */
 #define QUIET     0.3 /* seconds; work that is over sooner shows nothing */
-#define LEARN     2.0 /* seconds before the time that is left is told */
 
 static struct {
     struct out out;
@@ -35,24 +34,6 @@ static void print_bar(FILE *to, const struct out *out, double part)
     for (int i = 0; i < BAR_CELLS; i++) {
         fputs(i < full ? (out->utf8 ? "\xe2\x94\x81" : "=") : (out->utf8 ? "\xe2\x94\x80" : "-"), to);
     }
-}
-
-/* "  12 s left", "  3:05 left", "  1:02:45 left", at the rate so far; "" while that says little. */
-static const char *fmt_left(char *buf, double seconds, double part)
-{
-    double left = seconds / part * (1 - part);
-    unsigned long s = left < 1e6 ? (unsigned long)(left + 0.5) : 0;
-
-    if (seconds < LEARN || part < 0.01 || part >= 1 || left >= 1e6) {
-        buf[0] = '\0';
-    } else if (s < 60) {
-        snprintf(buf, CELL_BYTES, "  %lu s left", s);
-    } else if (s < 3600) {
-        snprintf(buf, CELL_BYTES, "  %lu:%02lu left", s / 60, s % 60);
-    } else {
-        snprintf(buf, CELL_BYTES, "  %lu:%02lu:%02lu left", s / 3600, s / 60 % 60, s % 60);
-    }
-    return buf;
 }
 
 /* Called by the library while it works (vc_ctx_set_progress):
@@ -82,7 +63,8 @@ static void show(void *user, const struct vc_progress *progress)
     fmt_size(total, out, progress->total);
     fmt_size(rate, out, (uint64_t)((double)progress->done / (t - state.begin)));
     fmt_left(left, t - state.begin, part);
-    snprintf(line, sizeof(line), " %3.0f %%  %s of %s  %s/s%s", 100 * part, done, total, rate, left);
+    snprintf(line, sizeof(line), " %3.0f %%  %s of %s  %s/s%s%s", 100 * part, done, total, rate,
+             left[0] != '\0' ? "  " : "", left);
     room = out->width - 1 - (int)strlen(what) - 1 - (int)strlen(line);
     bar = room >= BAR_CELLS;
     room -= bar ? BAR_CELLS + 2 : 2;

@@ -1,0 +1,143 @@
+/* test_print.c - what the command prints with: the time that is left, and lines that keep to a width. Judge: texts
+ * written by hand, and the width of every line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tools/print.h"
+
+static void test_left(void **unused)
+{
+    static const struct {
+        double seconds, part;
+        const char *text;
+    } cases[] = {{1.9, 0.5, ""},
+                 {10, 0.005, ""},
+                 {10, 1, ""},
+                 {10, 0.5, "10 s left"},
+                 {2, 0.04, "48 s left"},
+                 {60, 0.5, "1:00 left"},
+                 {5, 0.02, "4:05 left"},
+                 {3600, 0.5, "1:00:00 left"},
+                 {90, 0.02, "1:13:30 left"},
+                 {59.6, 0.5, "1:00 left"},
+                 {1e6, 0.011, ""}};
+    char buf[CELL_BYTES];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_string_equal(fmt_left(buf, cases[i].seconds, cases[i].part), cases[i].text);
+    }
+}
+
+/* Prints `text` with lines of at most 60 columns, and returns what arrives. */
+static char *wrapped(const char *text, bool limited)
+{
+    static char seen[4096];
+    FILE *file = tmpfile();
+    struct out out = {.to = file, .width = 60, .limited = limited};
+    size_t n;
+
+    assert_non_null(file);
+    out_begin_wrapping(&out);
+    fputs(text, out.to);
+    out_flush(&out);
+    out_end(&out);
+    assert_ptr_equal(out.to, file);
+    rewind(file);
+    n = fread(seen, 1, sizeof(seen) - 1, file);
+    seen[n] = '\0';
+    fclose(file);
+    return seen;
+}
+
+static void test_wrap(void **unused)
+{
+    const char *plain = "short\n\n  two  blanks stay\nno end";
+    const char *wide = "  note: one two three four five six seven eight nine ten eleven twelve\n";
+    const char *word = "a_single_word_that_is_wider_than_the_sixty_columns_which_it_may_take\n";
+    const char *ink = "\033[33mnote:\033[0m one two three four five six seven eight nine ten elev\n";
+
+    (void)unused;
+    assert_string_equal(wrapped(plain, true), plain);
+    assert_string_equal(wrapped(wide, false), wide);
+    assert_string_equal(wrapped(wide, true),
+                        "  note: one two three four five six seven eight nine ten\n    eleven twelve\n");
+    assert_string_equal(wrapped(word, true), word);
+    assert_string_equal(wrapped(ink, true), ink); /* 58 columns and two colours */
+}
+
+/* A row of `cells`, an empty one for the end. */
+static void add_cells(struct table *table, const char *const *cells)
+{
+    for (size_t i = 0; i < table->n_cols; i++) {
+        table_add(table, INK_NONE, cells[i]);
+    }
+}
+
+static char *printed(const char *align, const char *const (*rows)[8], size_t n, bool shorten)
+{
+    static char seen[4096];
+    FILE *file = tmpfile();
+    struct out out = {.to = file, .width = 60, .limited = true};
+    struct table table;
+    size_t bytes;
+
+    assert_non_null(file);
+    table_init(&table, align);
+    for (size_t i = 0; i < n; i++) {
+        add_cells(&table, rows[i]);
+    }
+    assert_true(table_print(&table, &out, shorten));
+    rewind(file);
+    bytes = fread(seen, 1, sizeof(seen) - 1, file);
+    seen[bytes] = '\0';
+    fclose(file);
+    return seen;
+}
+
+static void test_tables(void **unused)
+{
+    static const char *const rows[][8] = {
+        {"tensor", "shape", "size"},
+        {"model.layers.1.self_attention.query_key_value.weight", "4096x64", "1.00 MiB"},
+    };
+    static const char *const many[][8] = {
+        {"w", "aaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccc", "1"},
+        {"x", "a", "", "c", "12"},
+    };
+    static const char *const sentence[][8] = {
+        {"file", "3.12 MiB", "a sentence that goes on for longer than there is room in it"},
+    };
+
+    (void)unused;
+    assert_string_equal(printed("llr", rows, 2, true),
+                        "  tensor                                   shape        size\n"
+                        "  model.layers...n.query_key_value.weight  4096x64  1.00 MiB\n" +
+                            0);
+    assert_string_equal(printed("llr", rows, 2, false),
+                        "  tensor\n    shape        size\n"
+                        "  model.layers.1.self_attention.query_key_value.weight\n    4096x64  1.00 MiB\n");
+    assert_string_equal(printed("llllr", many, 2, true),
+                        "  w\n    aaaaaaaaaaaaaaaaaaaa  bbbbbbbbbbbbbbbbbbbb\n    cccccccccccccccccccc   1\n"
+                        "  x\n    a\n    c                     12\n");
+    assert_string_equal(printed("lrl", sentence, 1, false),
+                        "  file  3.12 MiB  a sentence that goes on for longer than\n"
+                        "                  there is room in it\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
