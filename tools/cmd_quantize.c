@@ -55,7 +55,7 @@ static const struct opt scheme_opts[] = {
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
-             "(default auto: what the input has, compressed-tensors for a model's folder, else plain)"},
+             "(default auto: what the program takes that loads the input, or a refusal)"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "f32 and f64 tensors that stay otherwise, such as embeddings, norms and biases: cast them, too; not those that "
              "--exclude names, nor what GGUF's loaders want in f32 (default keep)"},

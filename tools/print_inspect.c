@@ -171,13 +171,16 @@ static void print_estimates(const struct out *out, const struct vc_inspection *i
     char size[CELL_BYTES];
     char change[CELL_BYTES];
 
-    if (in->int8_bytes == 0 || in->fp16_bytes == 0) {
+    if (in->fp16_bytes == 0) {
         return;
     }
-    fprintf(out->to, "\n  quantize --int8 would make it %s (%s)", fmt_size(size, out, in->int8_bytes),
-            fmt_change(change, out, before, in->int8_bytes));
-    fprintf(out->to, ", --fp16 %s (%s)\n", fmt_size(size, out, in->fp16_bytes),
-            fmt_change(change, out, before, in->fp16_bytes));
+    fputs("\n  quantize", out->to);
+    if (in->int8_bytes != 0) { /* 0: it would be refused */
+        fprintf(out->to, " --int8 would make it %s (%s),", fmt_size(size, out, in->int8_bytes),
+                fmt_change(change, out, before, in->int8_bytes));
+    }
+    fprintf(out->to, " --fp16 %s%s (%s)\n", in->int8_bytes == 0 ? "would make it " : "",
+            fmt_size(size, out, in->fp16_bytes), fmt_change(change, out, before, in->fp16_bytes));
 }
 
 /* ---- the bar: how the magnitudes are spread over the powers of two ---- */

@@ -319,20 +319,19 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     return VC_OK;
 }
 
-/* The path of config.json in the folder `path`, or in the folder of the file `path`. */
-static char *path_beside(struct vc_ctx *ctx, const char *path)
+char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     struct stat st;
     bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
-    size_t n_bytes = n + sizeof "/" VC_HF_CONFIG_NAME;
-    char *config = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    size_t n_bytes = n + strlen(name) + 2;
+    char *beside = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
 
-    if (config != NULL) {
-        (void)snprintf(config, n_bytes, "%.*s%s" VC_HF_CONFIG_NAME, (int)n, path, is_folder ? "/" : "");
+    if (beside != NULL) {
+        (void)snprintf(beside, n_bytes, "%.*s%s%s", (int)n, path, is_folder ? "/" : "", name);
     }
-    return config;
+    return beside;
 }
 
 static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
@@ -362,7 +361,7 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     if (strcmp(path, "-") == 0) {
         return VC_OK;
     }
-    config = path_beside(ctx, path);
+    config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
     if (config == NULL) {
         return VC_E_NOMEM;
     }

@@ -38,6 +38,10 @@ enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n
  * nothing. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out);
 
+/* The path of that file in the folder `path`, or in the folder of the file `path`. The pool's: vc_free. NULL: no
+ * memory. */
+char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name);
+
 /* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more
  * than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);

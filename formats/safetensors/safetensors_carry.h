@@ -15,9 +15,6 @@ struct safetensors_carry {
     uint64_t n_bytes;      /* of all files that go along */
 };
 
-/* Whether a config.json goes with the weights of the folder whose loaders take int8 (vc_hf_config_takes_int8). */
-enum vc_status vc_safetensors_carry_takes_int8(struct vc_ctx *ctx, struct vc_infolder *from, bool *takes);
-
 /* Called by the sink's layout. Makes the new config.json, whose sentences of refusal begin with its name, and counts
  * the bytes of all files. `to` is all zeros, its text initialized; release it in any case. */
 enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,

@@ -14,6 +14,7 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/huggingface/hf_loader.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/huggingface/weight_index.h"
@@ -32,6 +33,7 @@ struct safetensors_sink {
     bool share;    /* another worker writes the rest of the folder */
     bool carrying; /* what goes with the weights goes along */
     uint64_t max_shard_bytes;
+    const char *refusal; /* why the program that loads the source would not load int8 weights; NULL: it does */
     struct safetensors_carry carry;
     struct safetensors_records records;
     struct safetensors_files files;
@@ -135,6 +137,32 @@ out:
     return status;
 }
 
+static bool is_new_codes(const struct vc_out_tensor *out)
+{
+    return out->quant.scheme != VC_SCHEME_NONE && !out->kept;
+}
+
+/* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes, its
+ * own or those of other workers. */
+static enum vc_status check_loader(struct vc_ctx *ctx, const struct safetensors_sink *self,
+                                   const struct vc_out_list *outs)
+{
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        any = any || is_new_codes(&outs->tensors[i]);
+    }
+    for (i = 0; i < outs->n_elsewhere; i++) {
+        any = any || is_new_codes(&outs->elsewhere[i]);
+    }
+    return self->refusal == NULL || !any
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
+                         self->refusal, vc_option(ctx, "layout"));
+}
+
 /* vc_sink_ops.layout: names, types and places of all tensors, the headers, config.json. Nothing is written yet, so
  * everything that can be refused is refused here. */
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
@@ -151,6 +179,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(plan.prefix);
+    VC_TRY(check_loader(ctx, self, outs));
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_TRY(plan_carry(ctx, sink, outs));
@@ -372,13 +401,13 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* The dialect of the output where none was asked for: the one that the source's weights are in; for the folder of a
- * model the one that its loaders take; else the plain one. */
-static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensors_sink *self,
-                                     const struct vc_dialect *asked, const struct vc_dialect **dialect)
+/* The dialect of the output where none was asked for: the one that the source's weights are in; else the one that the
+ * program takes which loads the source; where nothing says which program that is, the plain one. */
+static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
+                                     const struct vc_dialect **dialect)
 {
     const struct safetensors *source = self->source;
-    bool takes = false;
+    struct vc_hf_loader loader;
     enum vc_status status = VC_OK;
 
     *dialect = asked;
@@ -386,9 +415,11 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensor
         return VC_OK;
     }
     *dialect = source != NULL ? source->finds.dialect : &vc_dialect_plain;
-    if (source != NULL && *dialect == &vc_dialect_plain && self->in_folder && source->folder != NULL) {
-        VC_TRY(vc_safetensors_carry_takes_int8(ctx, source->folder, &takes));
-        *dialect = takes ? vc_dialect_usual_in_folders() : &vc_dialect_plain;
+    if (source != NULL && *dialect == &vc_dialect_plain && vc_model_layout(self->model) == NULL) {
+        VC_TRY(vc_hf_loader_find(ctx, source->folder != NULL ? vc_infolder_path(source->folder) : self->model->path,
+                                 self->in_folder && source->folder != NULL, &loader));
+        *dialect = loader.dialect;
+        self->refusal = loader.refusal;
     }
 out:
     return status;

@@ -43,8 +43,8 @@ struct vc_write_options {
     size_t n_emit;
     bool force; /* replace an existing file (never the input) */
     enum vc_deflate deflate;
-    const char *layout; /* a name; NULL or "auto": that of the input where it has one, else what the output's format
-                           makes usual */
+    const char *layout; /* a name; NULL or "auto": that of the input where it has one, else the one that the program
+                           takes which loads the input; VC_E_UNSUPPORTED where it takes none */
     uint64_t max_shard_bytes; /* safetensors, GGUF: a folder of files with at most so many bytes of tensors each, a
                                  larger tensor alone; 0: as the input is divided, or one file */
     unsigned shard, n_shards; /* of a checkpoint in several files do those of worker `shard` of `n_shards` (from 1 on):

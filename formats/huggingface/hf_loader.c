@@ -1,0 +1,68 @@
+/* hf_loader.c - see hf_loader.h. */
+#include "formats/huggingface/hf_loader.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "formats/huggingface/hf_config.h"
+
+#define ADAPTER_NAME "adapter_config.json"
+
+/* What the text of a config.json says of the loader. */
+static void look_at_config(const char *text, size_t n, bool to_folder, struct vc_hf_loader *out)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+
+    if (json_object_get(root, "_class_name") != NULL) {
+        out->refusal = "its config.json is that of a diffusers model, and diffusers loads no int8 of these layouts";
+    } else if (json_object_get(root, "pretrained_cfg") != NULL) {
+        out->refusal = "its config.json is that of a timm model, and timm loads no int8";
+    } else if (json_object_get(root, "quantization_config") != NULL) {
+        out->refusal = "its config.json has a quantization_config already, which does not speak of new int8 weights";
+    } else if (vc_hf_config_takes_int8(text, n) && to_folder) {
+        out->dialect = vc_dialect_usual_in_folders();
+    } else if (vc_hf_config_takes_int8(text, n)) {
+        out->refusal =
+            "transformers looks for int8 in the config.json beside it, so the model's folder has to become a "
+            "folder";
+    } else if (json_is_string(json_object_get(root, "model_type"))) {
+        out->refusal = "its config.json is that of a model that keeps its matrices transposed, which no layout has";
+    }
+    json_decref(root);
+}
+
+static enum vc_status has_adapter(struct vc_ctx *ctx, const char *path, bool *is_adapter)
+{
+    char *file = vc_hf_path_beside(ctx, path, ADAPTER_NAME);
+    struct stat st;
+
+    if (file == NULL) {
+        return VC_E_NOMEM;
+    }
+    *is_adapter = stat(file, &st) == 0;
+    vc_free(ctx, file);
+    return VC_OK;
+}
+
+enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    bool is_adapter = false;
+    enum vc_status status;
+
+    *out = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
+    VC_TRY(has_adapter(ctx, path, &is_adapter));
+    if (is_adapter) {
+        out->refusal = "it is an adapter (" ADAPTER_NAME "), and peft loads no int8";
+        return VC_OK;
+    }
+    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    if (text != NULL) {
+        look_at_config(text, n, to_folder, out);
+    }
+out:
+    vc_free(ctx, text);
+    return status;
+}

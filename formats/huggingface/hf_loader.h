@@ -1,0 +1,25 @@
+/* hf_loader.h - which program loads the model that lies in a folder, by the small files beside its weights, and in
+ * which layout it takes int8. That is what the layout "auto" promises.
+ *
+ *     adapter_config.json                     peft             none
+ *     config.json   _class_name               diffusers        none
+ *                   pretrained_cfg            timm             none
+ *                   quantization_config       what that says   none
+ *                   model_type gpt2, ...      transformers     none: matrices are [in, out]
+ *                   model_type                transformers     compressed-tensors, in a folder with its config.json
+ *                   none of these, no file    not known        plain, whose codes nobody takes for weights */
+#ifndef VC_FORMATS_HF_LOADER_H
+#define VC_FORMATS_HF_LOADER_H
+
+#include "formats/dialects/dialects.h"
+
+struct vc_hf_loader {
+    const struct vc_dialect *dialect; /* of int8 weights in the output */
+    const char *refusal;              /* why int8 weights would not be loaded; NULL: they are, or nobody promises it */
+};
+
+/* `path` is the folder of the source, or a file in it. to_folder: the output is a folder, which the small files go
+ * along into. Reads these files; one that is missing or no JSON says nothing. */
+enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out);
+
+#endif
