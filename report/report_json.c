@@ -145,6 +145,20 @@ static void write_gates(struct vc_json *json, const struct vc_report *report)
     vc_json_end(json, ']');
 }
 
+/* Every file that was written, where digests were asked for. */
+static void write_digests(struct vc_json *json, const struct vc_report *report)
+{
+    vc_json_begin(json, "files", '[', report->n_files == 0);
+    for (size_t i = 0; i < report->n_files; i++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "path", report->files[i].path);
+        vc_json_uint(json, "bytes", report->files[i].size_bytes);
+        vc_json_string(json, "sha256", report->files[i].sha256);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 /* {"before": 24, "after": 14} on a line of its own. */
 static void write_change(struct vc_json *json, const char *key, uint64_t before, uint64_t after, bool with_ratio)
 {
@@ -321,6 +335,7 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     vc_json_string(&json, "tool", tool);
     write_string(&json, "command", report->command);
     write_files(&json, report);
+    write_digests(&json, report);
     write_gates(&json, report);
     write_totals(&json, report);
     write_run(&json, report);

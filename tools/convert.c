@@ -106,6 +106,8 @@ static const struct opt write_opts[] = {
              "where it is as small (default: stored, readable in place)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
+    {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),
+     .help = "print the SHA-256 of every file that was written, as sha256sum does"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
@@ -273,13 +275,20 @@ static int check_promises(struct app *app, const struct vc_write_options *write)
     return GO_ON;
 }
 
-/* Several INPUTs have outputs of their own, whose names are made from theirs. */
+/* What only makes sense of outputs that have names; and several INPUTs have outputs of their own, whose names are made
+ * from theirs. */
 static int check_several(struct app *app, const struct convert_options *options)
 {
     const struct vc_write_options *write = &options->write;
 
     if (options->folder != NULL && output_name(write, 0) != NULL) {
         return app_usage(app, "--output-dir conflicts with %s: choose one", write->path != NULL ? "-o" : "--emit");
+    }
+    if (options->digest && is_piped(write)) {
+        return app_usage(app, "--digest: standard output cannot be read back");
+    }
+    if (options->digest && !vc_digest_built_in()) {
+        return app_refuse(app, VC_E_UNSUPPORTED, "--digest: this build has no SHA-256");
     }
     if (app->parsed.n_args <= 1) {
         return GO_ON;
@@ -443,6 +452,10 @@ static int finish(struct app *app, const struct convert_options *options, const 
     }
     if (status == VC_OK && !write->dry_run) {
         status = vc_job_run(app->ctx, job);
+    }
+    if (status == VC_OK && options->digest && !write->dry_run) {
+        app->written = true;
+        status = vc_job_digest(app->ctx, job);
     }
     progress_end();
     if (status != VC_OK && status != VC_E_GATE) {

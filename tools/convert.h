@@ -25,6 +25,7 @@ struct convert_options {
     const char
         *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
     bool drop[VC_ROLE_OTHER + 1];
+    bool digest;
     const char *folder; /* --output-dir; NULL: beside the input */
 };
 

@@ -597,6 +597,16 @@ static void print_outcome(struct app *app, const struct vc_report *report)
     fputc('\n', out->to);
 }
 
+/* --digest: lines that `sha256sum --check` takes. */
+static void print_digests(const struct out *out, const struct vc_report *report)
+{
+    for (size_t i = 0; i < report->n_files; i++) {
+        fprintf(out->to, "%s  ", report->files[i].sha256);
+        print_clean(out->to, report->files[i].path);
+        fputc('\n', out->to);
+    }
+}
+
 bool print_report(struct app *app, const struct vc_report *report)
 {
     print_input(&app->out, report);
@@ -608,5 +618,6 @@ bool print_report(struct app *app, const struct vc_report *report)
     print_layouts(&app->out, report);
     print_notes(&app->out, report);
     print_outcome(app, report);
+    print_digests(&app->out, report);
     return true;
 }

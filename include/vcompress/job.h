@@ -88,6 +88,11 @@ VC_API void vc_job_remove_temporaries(void);
  */
 VC_API const struct vc_report *vc_job_report(const struct vc_job *job);
 
+/* After vc_job_run: reads every file that was written (but standard output) and puts its size and SHA-256 into the
+ * report, as vc_report.files. VC_E_UNSUPPORTED where SHA-256 was not built in, which vc_digest_built_in tells. */
+VC_API enum vc_status vc_job_digest(struct vc_ctx *ctx, struct vc_job *job);
+VC_API bool vc_digest_built_in(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -122,6 +122,13 @@ struct vc_report_note {
     const char *text; /* a sentence */
 };
 
+/* A file that a job wrote: an output, or one of those in its folder. */
+struct vc_report_file {
+    const char *path;
+    uint64_t size_bytes;
+    char sha256[65]; /* of the whole file, as digits */
+};
+
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
     const char *input, *output; /* paths as given; output, and its format: of the first output */
@@ -147,6 +154,8 @@ struct vc_report {
     const struct vc_report_gate *gates;
     size_t n_notes;
     const struct vc_report_note *notes;
+    size_t n_files; /* 0 unless vc_job_digest was called */
+    const struct vc_report_file *files;
 };
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is

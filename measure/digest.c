@@ -1,0 +1,172 @@
+/* digest.c - SHA-256 of the files that a job has written, read back from the disk: what a pipeline compares later with
+ * sha256sum. (verify.h has digests of tensors, which are the same in every format.) */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/checked.h"
+#include "core/job/job_state.h"
+#include "measure/sha256.h"
+
+#define BLOCK_BYTES ((size_t)1 << 20)
+#define MAX_DEPTH   8 /* of folders in an output that is one */
+
+/* The files found so far. */
+struct list {
+    struct vc_ctx *ctx;
+    struct vc_job *job;
+    struct vc_report_file *files; /* in the job's arena */
+    size_t n, capacity;
+    void *block;
+};
+
+bool vc_digest_built_in(void)
+{
+    return vc_sha256_built_in();
+}
+
+static enum vc_status add_file(struct list *list, const char *path, uint64_t size_bytes)
+{
+    struct vc_report_file *grown;
+
+    if (list->n == list->capacity) {
+        list->capacity = list->capacity == 0 ? 8 : 2 * list->capacity;
+        grown = vc_arena_alloc(list->ctx, &list->job->arena, list->capacity * sizeof *grown);
+        if (grown == NULL) {
+            return VC_E_NOMEM;
+        }
+        if (list->n != 0) {
+            memcpy(grown, list->files, list->n * sizeof *grown);
+        }
+        list->files = grown;
+    }
+    list->files[list->n++] = (struct vc_report_file){.path = path, .size_bytes = size_bytes};
+    return VC_OK;
+}
+
+/* ---- which files ---- */
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_entry(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+/* A file, or all of a folder in the order of their names. */
+static enum vc_status list_files(struct list *list, const char *path, unsigned depth)
+{
+    struct dirent **entries = NULL;
+    enum vc_status status = VC_OK;
+    struct stat st;
+    int n = 0;
+    int i;
+
+    if (stat(path, &st) != 0) {
+        return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", path);
+    }
+    if (S_ISREG(st.st_mode)) {
+        return add_file(list, path, (uint64_t)st.st_size);
+    }
+    if (!S_ISDIR(st.st_mode) || depth == MAX_DEPTH) {
+        return VC_OK; /* a device or a pipe: nothing that could be read again */
+    }
+    n = scandir(path, &entries, is_entry, by_name);
+    if (n < 0) {
+        return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", path);
+    }
+    for (i = 0; status == VC_OK && i < n; i++) {
+        const char *name = vc_arena_printf(list->ctx, &list->job->arena, "%s/%s", path, entries[i]->d_name);
+
+        status = name == NULL ? VC_E_NOMEM : list_files(list, name, depth + 1);
+    }
+    for (i = 0; i < n; i++) {
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+/* ---- their digests ---- */
+
+static enum vc_status read_all(struct list *list, int fd, struct vc_report_file *file)
+{
+    struct vc_sha256 sha;
+    uint64_t n_read = 0;
+    ssize_t n;
+    enum vc_status status = VC_OK;
+
+    vc_sha256_begin(&sha);
+    do {
+        VC_TRY(vc_check_cancelled(list->ctx));
+        n = read(fd, list->block, BLOCK_BYTES);
+        if (n < 0 && errno == EINTR) {
+            n = 1; /* once more */
+            continue;
+        }
+        if (n < 0) {
+            return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", file->path);
+        }
+        vc_sha256_add(&sha, list->block, (size_t)n);
+        n_read += (uint64_t)n;
+    } while (n > 0);
+    vc_sha256_end(&sha, file->sha256);
+    file->size_bytes = n_read;
+out:
+    return status;
+}
+
+static enum vc_status hash_file(struct list *list, struct vc_report_file *file)
+{
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    enum vc_status status;
+
+    if (fd < 0) {
+        return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", file->path);
+    }
+    status = read_all(list, fd, file);
+    (void)close(fd);
+    return status;
+}
+
+static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct list list = {.ctx = ctx, .job = job};
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (!vc_sha256_built_in()) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256");
+    }
+    if (!job->report.written) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the job has written nothing that could have a digest");
+    }
+    list.block = vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1);
+    VC_TRY_ALLOC(list.block);
+    for (i = 0; i < job->report.n_outputs; i++) {
+        const char *path = job->report.outputs[i].path;
+
+        VC_TRY(strcmp(path, "-") == 0 ? VC_OK : list_files(&list, path, 0));
+    }
+    for (i = 0; i < list.n; i++) {
+        VC_TRY(hash_file(&list, &list.files[i]));
+    }
+    job->report.files = list.files;
+    job->report.n_files = list.n;
+out:
+    vc_free(ctx, list.block);
+    return status;
+}
+
+enum vc_status vc_job_digest(struct vc_ctx *ctx, struct vc_job *job)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, digest(ctx, job));
+}
