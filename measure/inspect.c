@@ -6,6 +6,7 @@
 #include <vcompress/quantize.h>
 
 #include "core/base/ctx.h"
+#include "core/job/job_bytes.h"
 
 /* What the caller gets is the first member. */
 struct owned {
@@ -27,9 +28,8 @@ static uint64_t planned_bytes(struct vc_ctx *ctx, const struct vc_model *model, 
     quantize.target = target;
     vc_write_defaults(&write);
     write.dry_run = true;
-    if (vc_job_create(ctx, model, &job) == VC_OK && vc_job_add_quantize(ctx, job, &quantize) == VC_OK &&
-        vc_job_plan(ctx, job, &write) == VC_OK) {
-        bytes = vc_job_report(job)->totals.file_after;
+    if (vc_job_create(ctx, model, &job) == VC_OK && vc_job_add_quantize(ctx, job, &quantize) == VC_OK) {
+        (void)vc_job_plan_bytes(ctx, job, &write, &bytes);
     }
     vc_job_free(job);
     return bytes;

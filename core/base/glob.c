@@ -60,10 +60,15 @@ static const char *first_place(const char *glob, const char *s)
         n = strlen(s);
         return n >= plain && memcmp(s + n - plain, glob, plain) == 0 ? s + n - plain : NULL;
     }
-    for (s = plain == 0 ? s : strchr(s, glob[0]); s != NULL && strncmp(s, glob, plain) != 0;
-         s = strchr(s + 1, glob[0])) {
+    if (plain < 2) {
+        return plain == 0 ? s : strchr(s, glob[0]);
     }
-    return s;
+    for (; *s != '\0'; s++) {
+        if (s[0] == glob[0] && s[1] == glob[1] && strncmp(s, glob, plain) == 0) {
+            return s;
+        }
+    }
+    return NULL;
 }
 
 /* The last character alone rules most names out where many globs are tried. True: nothing is known. */

@@ -7,6 +7,7 @@
 #include "core/base/cpu.h"
 #include "core/base/option_struct.h"
 #include "core/chain/compare.h"
+#include "core/job/job_bytes.h"
 #include "core/job/job_state.h"
 
 enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
@@ -184,7 +185,8 @@ static struct vc_exec job_exec(struct vc_job *job)
                             .what = job->n_passes != 0 ? job->passes[0]->ops->name : "convert"};
 }
 
-static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
+/* size_only: no report but the sizes of the outputs. */
+static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_only)
 {
     enum vc_status status = VC_OK;
     unsigned n_workers = 1;
@@ -198,7 +200,9 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job)
     choose_recipe(job);
     VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
-    VC_TRY(make_results(ctx, job));
+    if (size_only) {
+        return VC_OK;
+    }
     VC_TRY(vc_job_list_gates(ctx, job));
     VC_TRY(vc_job_report_plan(ctx, job));
     exec = job_exec(job);
@@ -218,7 +222,8 @@ void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_siz
     vc_options_fill(&write_kind, options, struct_size);
 }
 
-static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)
+static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
+                               bool size_only)
 {
     struct vc_write_options own;
     enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
@@ -237,7 +242,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     /* Refuses a bad name of an output; those sentences are not about the input. */
     status = vc_job_create_sink(ctx, job);
     if (status == VC_OK) {
-        status = plan(ctx, job);
+        status = plan(ctx, job, size_only);
         if (status != VC_OK && status != VC_E_GATE) {
             (void)vc_context(ctx, "%s", job->model->path);
         }
@@ -251,7 +256,19 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
 enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, plan_job(ctx, job, options));
+    return vc_call_end(ctx, plan_job(ctx, job, options, false));
+}
+
+enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
+                                 uint64_t *file_bytes)
+{
+    enum vc_status status;
+
+    vc_call_begin(ctx);
+    status = plan_job(ctx, job, options, true);
+    *file_bytes = status == VC_OK ? job->report.totals.file_after : 0;
+    vc_job_reset(ctx, job);
+    return vc_call_end(ctx, status);
 }
 
 /* ---- running ---- */
@@ -266,10 +283,12 @@ static double seconds_now(void)
 
 static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
 {
-    struct vc_exec exec = job_exec(job);
+    struct vc_exec exec;
     enum vc_status status = VC_OK;
     uint64_t file_bytes = 0;
 
+    VC_TRY(make_results(ctx, job));
+    exec = job_exec(job);
     VC_TRY(job->sink->ops->begin(ctx, job->sink));
     status = vc_exec_run(ctx, &exec);
     job->report.threads = exec.threads_used != 0 ? exec.threads_used : job->report.threads;

@@ -46,7 +46,6 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const st
                                                           .size_bytes = vc_dtype_bytes(part->dtype, part->n_elems),
                                                           .form = VC_FORM_VALUES,
                                                           .source = item->source,
-                                                          .item = item->source,
                                                           .role = part->role,
                                                           .alias = item->tied,
                                                           .alias_of = job->first_out[root->source] + 1 + k,
@@ -55,32 +54,39 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const st
     return VC_OK;
 }
 
-/* How the codes of an output become values: of the step that made them, or of the kept source tensor. The parts become
- * numbers of output tensors. */
-static struct vc_quant out_quant(const struct vc_job *job, const struct vc_item *item)
+/* How the codes of an output become values: of the step that made them, or of the kept source tensor; NULL where they
+ * are plain values. The parts become numbers of output tensors. */
+static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
+                                const struct vc_quant **out)
 {
     const struct vc_item *root = vc_job_root(job, item->source);
-    struct vc_quant quant = {.scheme = VC_SCHEME_NONE};
+    const struct vc_quant *source = root->n_steps == 0 ? item->desc.quant : root->desc.quant;
+    struct vc_quant *quant;
     size_t k;
 
+    *out = NULL;
+    if (source == NULL) {
+        return VC_OK;
+    }
+    quant = vc_arena_alloc(ctx, &job->arena, sizeof *quant);
+    if (quant == NULL) {
+        return VC_E_NOMEM;
+    }
+    *quant = *source;
     if (root->n_steps == 0) {
-        quant = item->desc.quant != NULL ? *item->desc.quant : quant;
-        for (k = 0; k < quant.n_parts; k++) {
-            quant.parts[k].tensor = job->first_out[quant.parts[k].tensor];
+        for (k = 0; k < quant->n_parts; k++) {
+            quant->parts[k].tensor = job->first_out[quant->parts[k].tensor];
         }
-        return quant;
-    }
-    if (root->desc.quant == NULL) {
-        return quant;
-    }
-    quant = *root->desc.quant;
-    quant.n_parts = 0;
-    for (k = 0; k < root->desc.n_parts; k++) {
-        if (root->desc.parts[k].role != VC_PART_MASK) {
-            vc_quant_set(&quant, root->desc.parts[k].role, job->first_out[item->source] + 1 + k);
+    } else {
+        quant->n_parts = 0;
+        for (k = 0; k < root->desc.n_parts; k++) {
+            if (root->desc.parts[k].role != VC_PART_MASK) {
+                vc_quant_set(quant, root->desc.parts[k].role, job->first_out[item->source] + 1 + k);
+            }
         }
     }
-    return quant;
+    *out = quant;
+    return VC_OK;
 }
 
 /* What the weights were before the last pass that changed them. */
@@ -114,16 +120,28 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
                                   .kept = kept,
                                   .source = item->source,
-                                  .item = item->source,
                                   .role = VC_PART_CODES,
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
                                   .source_dtype = source_dtype(item, root)};
 }
 
-/* What other workers write: `to` has room for all of it. */
-static void list_elsewhere(struct vc_job *job, struct vc_out_tensor *to)
+/* The way in which another worker's codes become values, without parts. */
+static const struct vc_quant *quant_elsewhere(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quant *quant)
 {
+    struct vc_quant *copy = vc_arena_alloc(ctx, &job->arena, sizeof *copy);
+
+    if (copy != NULL) {
+        *copy = *quant;
+        copy->n_parts = 0;
+    }
+    return copy;
+}
+
+/* What other workers write: `to` has room for all of it. */
+static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job, struct vc_out_tensor *to)
+{
+    enum vc_status status = VC_OK;
     size_t i;
 
     job->outs.elsewhere = to;
@@ -134,15 +152,16 @@ static void list_elsewhere(struct vc_job *job, struct vc_out_tensor *to)
             continue;
         }
         *to = main_out(job, item, item);
-        to->quant.scheme = VC_SCHEME_NONE;
         if (item->desc.quant != NULL) {
-            to->quant = *item->desc.quant;
-            to->quant.n_parts = 0;
+            to->quant = quant_elsewhere(ctx, job, item->desc.quant);
+            VC_TRY_ALLOC(to->quant);
         }
         job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->n_steps;
         job->outs.n_elsewhere++;
         to++;
     }
+out:
+    return status;
 }
 
 /* Outputs there can be at most: every tensor with its parts. */
@@ -185,7 +204,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     }
     for (i = 0; i < n_tensors; i++) {
         if (!job->plan.items[i].merged && !job->plan.items[i].dropped) {
-            job->out_tensors[job->first_out[i]].quant = out_quant(job, &job->plan.items[i]);
+            VC_TRY(out_quant(ctx, job, &job->plan.items[i], &job->out_tensors[job->first_out[i]].quant));
         }
     }
     job->outs.n = n;
@@ -193,7 +212,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.drop = job->drop;
     job->outs.n_edits = job->plan.n_edits;
     job->outs.edits = job->plan.edits;
-    list_elsewhere(job, job->out_tensors + n);
+    VC_TRY(list_elsewhere(ctx, job, job->out_tensors + n));
 out:
     return status;
 }

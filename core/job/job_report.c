@@ -267,8 +267,7 @@ static bool has_codes(const struct vc_job *job)
 {
     size_t i = 0;
 
-    while (i < job->outs.n && job->out_tensors[i].quant.scheme == VC_SCHEME_NONE &&
-           !vc_dtype_is_quantized(job->out_tensors[i].dtype)) {
+    while (i < job->outs.n && job->out_tensors[i].quant == NULL && !vc_dtype_is_quantized(job->out_tensors[i].dtype)) {
         i++;
     }
     return i < job->outs.n;

@@ -18,22 +18,21 @@
 #include "core/model/edit.h"
 #include "core/model/source.h"
 
-/* A tensor of the output. */
+/* A tensor of the output. A source with a million tensors has as many of these, so they are kept small. */
 struct vc_out_tensor {
     const char *name; /* borrowed until the sink is freed */
+    const uint64_t *shape;
+    uint64_t size_bytes;          /* of the form below */
+    size_t source;                /* source tensor it comes from: its main tensor, then its parts are neighbours */
+    size_t alias_of;              /* with `alias`: that one */
+    const struct vc_quant *quant; /* main tensors that are codes; its parts are output indices. NULL: plain */
     enum vc_dtype dtype;
     unsigned n_dims;
-    const uint64_t *shape;
-    uint64_t size_bytes;        /* of the form below */
     enum vc_form form;          /* RAW: the bytes of source tensor `source`, header included */
-    bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
-    size_t source;              /* source tensor it comes from */
-    size_t item;                /* outputs of one item are neighbours: its main tensor, then its parts */
     enum vc_part_role role;     /* CODES: a main tensor, quantized or not; else a part of the main tensor before it */
-    bool alias;                 /* another name of an output before it: no bytes come ... */
-    size_t alias_of;            /* ... that one */
-    struct vc_quant quant;      /* main tensors; scheme NONE if plain. Its parts are output indices */
     enum vc_dtype source_dtype; /* what it was in the source */
+    bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
+    bool alias;                 /* another name of an output before it: no bytes come */
 };
 
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */

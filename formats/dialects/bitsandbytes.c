@@ -43,7 +43,7 @@ static enum vc_dtype bnb_part_type(const struct vc_dialect_request *request, con
 
 static bool bnb_fits(const struct vc_out_tensor *codes)
 {
-    const struct vc_quant *quant = &codes->quant;
+    const struct vc_quant *quant = codes->quant;
     size_t n_path;
 
     return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&

@@ -64,7 +64,7 @@ static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, cons
 
 static bool ct_fits(const struct vc_out_tensor *codes)
 {
-    const struct vc_quant *quant = &codes->quant;
+    const struct vc_quant *quant = codes->quant;
     size_t n_path;
 
     if (codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||

@@ -37,7 +37,7 @@ void vc_config_add_modules(const struct vc_config_weights *weights, const struct
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (weight->told && vc_config_same_group(&weight->out->quant, group) &&
+        if (weight->told && vc_config_same_group(weight->out->quant, group) &&
             vc_name_is_module_weight(weight->out->name, &n_path)) {
             add_name(text, weight->out->name, n_path, &first);
         }

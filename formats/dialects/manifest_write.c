@@ -27,7 +27,7 @@ static bool has_entry(const struct selection *s, size_t i)
     const struct vc_out_tensor *t = &s->outs->tensors[i];
     bool told = s->told != NULL && s->told[i];
 
-    return (t->quant.scheme != VC_SCHEME_NONE && !told) || (s->with_bf16 && is_bf16(t));
+    return (t->quant != NULL && !told) || (s->with_bf16 && is_bf16(t));
 }
 
 static void add_string(struct vc_text *text, const char *key, const char *value)
@@ -81,7 +81,7 @@ static void add_entry(struct vc_text *text, const struct selection *s, size_t ou
         vc_text_add(text, "\"dtype\": \"bf16\"");
         add_string(text, "source_dtype", vc_dtype_name(t->source_dtype));
     } else {
-        add_quant(text, s, &t->quant);
+        add_quant(text, s, t->quant);
     }
     vc_text_add(text, "}");
 }

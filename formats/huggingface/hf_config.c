@@ -108,7 +108,7 @@ static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_ten
 {
     const struct vc_tensor *source = &r->change->model->tensors[out->source];
 
-    if (out->quant.scheme == VC_SCHEME_NONE) {
+    if (out->quant == NULL) {
         return false;
     }
     if (out->form == VC_FORM_VALUES) {
@@ -161,7 +161,7 @@ static enum vc_status count(struct rewriting *r)
         if (r->weights[i].told) {
             r->n_made += out->form == VC_FORM_VALUES;
             r->n_kept += out->form == VC_FORM_RAW;
-            VC_TRY(note_group(r, &out->quant));
+            VC_TRY(note_group(r, out->quant));
         } else if (out->form == VC_FORM_RAW && source->companion_of == VC_NO_TENSOR) {
             r->n_other += vc_name_is_quantized_part(source->name);
         }

@@ -23,8 +23,8 @@ enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor *out = &outs->tensors[i];
 
-        if (out->role != VC_PART_CODES || out->quant.scheme != VC_SCHEME_NONE || !is_float(out->dtype) ||
-            !is_float(out->source_dtype) || out->dtype == out->source_dtype) {
+        if (out->role != VC_PART_CODES || out->quant != NULL || !is_float(out->dtype) || !is_float(out->source_dtype) ||
+            out->dtype == out->source_dtype) {
             continue;
         }
         if (dtype != VC_DTYPE_RAW && dtype != out->dtype) {

@@ -102,8 +102,8 @@ static bool ends_in(const char *path, const char *suffix)
 static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
 {
     if (outs->n != 1) {
-        return outs->n != 0 && outs->tensors[0].quant.scheme != VC_SCHEME_NONE ? "codes and scales are several arrays"
-                                                                               : "an npy is exactly one array";
+        return outs->n != 0 && outs->tensors[0].quant != NULL ? "codes and scales are several arrays"
+                                                              : "an npy is exactly one array";
     }
     if (outs->tensors[0].dtype == VC_DTYPE_BF16) {
         return "NumPy has no bf16, so it needs a manifest";

@@ -67,17 +67,17 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
 {
     const struct vc_out_tensor *out = &self->outs->tensors[main];
     const char *inner = self->out[main].inner;
-    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(&out->quant)].name,
-                             out->quant.symmetric ? NULL
-                                                  : self->out[vc_quant_find(&out->quant, VC_PART_ZERO_POINT)].name};
+    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(out->quant)].name,
+                             out->quant->symmetric ? NULL
+                                                   : self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name};
     struct vc_text node;
 
     start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs, inner != NULL ? inner : out->name, &node);
-    if (out->quant.granularity == VC_GRANULARITY_CHANNEL) {
-        put_attribute(ctx, &node, "axis", out->quant.axis);
-    } else if (out->quant.granularity == VC_GRANULARITY_GROUP) {
+    if (out->quant->granularity == VC_GRANULARITY_CHANNEL) {
+        put_attribute(ctx, &node, "axis", out->quant->axis);
+    } else if (out->quant->granularity == VC_GRANULARITY_GROUP) {
         put_attribute(ctx, &node, "axis", group_axis(out));
-        put_attribute(ctx, &node, "block_size", out->quant.group_size);
+        put_attribute(ctx, &node, "block_size", out->quant->group_size);
     }
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
@@ -110,11 +110,11 @@ static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t
     const struct vc_out_tensor *out = &self->outs->tensors[main];
     const struct onnx_out *o = &self->out[main];
     const char *difference[3] = {o->codes, o->zero_point};
-    const char *factors[3] = {o->codes, self->out[vc_quant_scale(&out->quant)].name};
+    const char *factors[3] = {o->codes, self->out[vc_quant_scale(out->quant)].name};
 
     put_cast(ctx, out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
-    if (!out->quant.symmetric) {
-        put_cast(ctx, out, ".cast_zero_point", self->out[vc_quant_find(&out->quant, VC_PART_ZERO_POINT)].name,
+    if (!out->quant->symmetric) {
+        put_cast(ctx, out, ".cast_zero_point", self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name,
                  o->zero_point, ONNX_FLOAT, text);
         put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
         factors[0] = o->difference;
@@ -153,7 +153,7 @@ static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_
         out--;
     }
     main = &self->outs->tensors[out];
-    switch (main->quant.granularity) {
+    switch (main->quant->granularity) {
     case VC_GRANULARITY_TENSOR:
         return 0;
     case VC_GRANULARITY_CHANNEL:
@@ -161,13 +161,13 @@ static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_
             memcpy(dims, t->shape, t->n_dims * sizeof *dims);
             return t->n_dims;
         }
-        dims[0] = main->shape[main->quant.axis];
+        dims[0] = main->shape[main->quant->axis];
         return 1;
     case VC_GRANULARITY_GROUP:
         break;
     }
     memcpy(dims, main->shape, main->n_dims * sizeof *dims);
-    dims[group_axis(main)] = vc_ceil_div_u64(dims[group_axis(main)], main->quant.group_size);
+    dims[group_axis(main)] = vc_ceil_div_u64(dims[group_axis(main)], main->quant->group_size);
     return main->n_dims;
 }
 

@@ -39,15 +39,16 @@ bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
 
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
 {
-    return self->outs->tensors[out].quant.scheme != VC_SCHEME_NONE;
+    return self->outs->tensors[out].quant != NULL;
 }
 
 /* DequantizeLinear with a scale per channel needs opset 13, with one scale 10; older graphs get Cast and Mul. */
 bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
 {
-    bool channels = self->outs->tensors[out].quant.granularity == VC_GRANULARITY_CHANNEL;
+    const struct vc_quant *quant = self->outs->tensors[out].quant;
 
-    return vc_onnx_is_quantized(self, out) && self->source->opset < (channels ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
+    return quant != NULL &&
+           self->source->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
 }
 
 /* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
@@ -88,7 +89,7 @@ static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *s
 /* What int8 needs of the graph's version. */
 static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
 {
-    bool groups = t->quant.granularity == VC_GRANULARITY_GROUP;
+    bool groups = t->quant->granularity == VC_GRANULARITY_GROUP;
     uint64_t opset = self->source->opset;
 
     if (opset < BROADCAST_OPSET) {
@@ -176,7 +177,7 @@ static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size
     }
     if (vc_onnx_is_product(self, out)) {
         VC_TRY(choose_name(ctx, self, t->name, ".codes", &o->codes));
-        if (!t->quant.symmetric) {
+        if (!t->quant->symmetric) {
             VC_TRY(choose_name(ctx, self, t->name, ".zero", &o->zero_point));
             VC_TRY(choose_name(ctx, self, t->name, ".difference", &o->difference));
         }

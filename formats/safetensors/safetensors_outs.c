@@ -85,7 +85,7 @@ static enum vc_status add_as_is(struct making *m, size_t index)
 
 static bool is_codes(const struct making *m, const struct vc_out_tensor *out)
 {
-    return m->dialect->file != NULL && out->form == VC_FORM_VALUES && out->quant.scheme != VC_SCHEME_NONE;
+    return m->dialect->file != NULL && out->form == VC_FORM_VALUES && out->quant != NULL;
 }
 
 /* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. */
@@ -160,7 +160,7 @@ static enum vc_status find_owners(struct making *m)
             continue;
         }
         if (!is_codes(m, out)) {
-            m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant.scheme != VC_SCHEME_NONE &&
+            m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant != NULL &&
                              m->source->finds.found[out->source].dialect != NULL;
             continue;
         }
@@ -171,8 +171,8 @@ static enum vc_status find_owners(struct making *m)
         }
         m->to->told[i] = true;
         m->owners[i] = (struct owner){i, VC_PART_CODES};
-        for (k = 0; k < out->quant.n_parts; k++) {
-            m->owners[out->quant.parts[k].tensor] = (struct owner){i, out->quant.parts[k].role};
+        for (k = 0; k < out->quant->n_parts; k++) {
+            m->owners[out->quant->parts[k].tensor] = (struct owner){i, out->quant->parts[k].role};
         }
     }
     return VC_OK;

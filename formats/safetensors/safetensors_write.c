@@ -139,7 +139,7 @@ out:
 
 static bool is_new_codes(const struct vc_out_tensor *out)
 {
-    return out->quant.scheme != VC_SCHEME_NONE && !out->kept;
+    return out->quant != NULL && !out->kept;
 }
 
 /* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes, its

@@ -204,7 +204,6 @@ static enum vc_status copy_edited(struct vc_ctx *ctx, const char *from, const ch
                                          .form = VC_FORM_RAW,
                                          .kept = true,
                                          .source = i,
-                                         .item = i,
                                          .source_dtype = t->dtype};
     }
     list.n = model->n_tensors;

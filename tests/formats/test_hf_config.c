@@ -75,7 +75,7 @@ struct setting {
     struct vc_model model;
     struct vc_tensor tensors[N_OUTS];
     struct vc_out_tensor outs[N_OUTS];
-    struct vc_quant quant;
+    struct vc_quant quant, made, made_other;
     bool told[N_OUTS];
     struct vc_out_list list;
     struct vc_hf_change change;
@@ -86,7 +86,7 @@ static void set_one(struct setting *s, size_t i, const char *name, unsigned n_di
     s->tensors[i] = (struct vc_tensor){
         .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .companion_of = VC_NO_TENSOR};
     s->outs[i] = (struct vc_out_tensor){
-        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .form = VC_FORM_RAW, .source = i, .item = i};
+        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .form = VC_FORM_RAW, .source = i};
 }
 
 /* One layer becomes codes; a head, an embedding, another layer and a norm are kept. */
@@ -103,11 +103,13 @@ static struct setting *make(struct setting *s, const struct vc_dialect *dialect)
     s->outs[Q_SCALE].source = Q;
     s->outs[Q].form = VC_FORM_VALUES;
     s->outs[Q].dtype = VC_DTYPE_I8;
-    s->outs[Q].quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                         .granularity = VC_GRANULARITY_CHANNEL,
-                                         .symmetric = true,
-                                         .n_parts = 1,
-                                         .parts = {{VC_PART_SCALE, Q_SCALE}}};
+    s->made = (struct vc_quant){.scheme = VC_SCHEME_INT8,
+                                .granularity = VC_GRANULARITY_CHANNEL,
+                                .symmetric = true,
+                                .n_parts = 1,
+                                .parts = {{VC_PART_SCALE, Q_SCALE}}};
+    s->made_other = s->made;
+    s->outs[Q].quant = &s->made;
     s->told[Q] = dialect != &vc_dialect_plain;
     s->model = (struct vc_model){.n_tensors = N_OUTS, .tensors = s->tensors};
     s->list = (struct vc_out_list){.n = N_OUTS, .tensors = s->outs};
@@ -119,12 +121,12 @@ static struct setting *make(struct setting *s, const struct vc_dialect *dialect)
 static struct setting *make_kept(struct setting *s, const struct vc_dialect *dialect, bool copied)
 {
     make(s, dialect);
-    s->quant = s->outs[Q].quant;
+    s->quant = s->made;
     s->tensors[Q].quant = &s->quant;
     s->outs[Q].form = copied ? VC_FORM_RAW : VC_FORM_VALUES;
     s->told[Q] = copied;
     if (!copied) {
-        s->outs[Q].quant = (struct vc_quant){.scheme = VC_SCHEME_NONE};
+        s->outs[Q].quant = NULL;
         s->outs[Q].dtype = VC_DTYPE_F32;
     }
     return s;
@@ -208,13 +210,12 @@ static void test_forms(void **state)
                        "    \"llm_int8_skip_modules\": [\"lm_head\", \"model.layers.0.\\\"odd\\\"\"]\n  }\n}\n");
     expect_text(CONFIG "\n}\n", make(&s, &vc_dialect_plain), CONFIG "\n}\n");
     make(&s, &vc_dialect_compressed_tensors);
-    s.outs[Q].quant.granularity = VC_GRANULARITY_GROUP;
-    s.outs[Q].quant.group_size = 128;
+    s.made.granularity = VC_GRANULARITY_GROUP;
+    s.made.group_size = 128;
     expect_has("{}", &s, "\"strategy\": \"group\", \"group_size\": 128,");
     /* two ways of sharing scales: targets by name */
     s.told[ODD] = true;
-    s.outs[ODD].quant = s.outs[Q].quant;
-    s.outs[ODD].quant.granularity = VC_GRANULARITY_CHANNEL;
+    s.outs[ODD].quant = &s.made_other;
     expect_has("{}", &s, "\"targets\": [\"model.layers.0.q\"],");
     expect_has("{}", &s, "\"targets\": [\"model.layers.0.\\\"odd\\\"\"],");
     expect_has("{}", &s, "\"group_1\": {");
@@ -290,7 +291,7 @@ static void test_elsewhere(void **state)
     /* the codes are: made there, or copied there */
     make(&s, &vc_dialect_compressed_tensors);
     elsewhere[0] = s.outs[Q];
-    elsewhere[0].quant.n_parts = 0;
+    s.made.n_parts = 0;
     s.list =
         (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
     s.change.told = s.told + HEAD;

@@ -346,17 +346,16 @@ static void test_what_is_written_is_understood(void **state)
     (void)state;
     for (int granularity = 0; granularity < 3; granularity++) {
         const uint64_t *scale = granularity == 0 ? shape_one : granularity == 1 ? shape_axis1 : shape_group;
+        const struct vc_quant quant = {.scheme = VC_SCHEME_INT8,
+                                       .granularity = (enum vc_granularity)granularity,
+                                       .axis = 1,
+                                       .group_size = 3,
+                                       .symmetric = granularity == 1,
+                                       .source_dtype = VC_DTYPE_F64,
+                                       .n_parts = granularity == 1 ? 1 : 2,
+                                       .parts = {{VC_PART_SCALE, W_SCALE}, {VC_PART_ZERO_POINT, W_ZERO}}};
         struct vc_out_tensor tensors[N_TENSORS] = {
-            {.name = "w",
-             .dtype = VC_DTYPE_I8,
-             .quant = {.scheme = VC_SCHEME_INT8,
-                       .granularity = (enum vc_granularity)granularity,
-                       .axis = 1,
-                       .group_size = 3,
-                       .symmetric = granularity == 1,
-                       .source_dtype = VC_DTYPE_F64,
-                       .n_parts = granularity == 1 ? 1 : 2,
-                       .parts = {{VC_PART_SCALE, W_SCALE}, {VC_PART_ZERO_POINT, W_ZERO}}}},
+            {.name = "w", .dtype = VC_DTYPE_I8, .quant = &quant},
             {.name = "w.scale", .dtype = VC_DTYPE_F32},
             {.name = "w.zero_point", .dtype = VC_DTYPE_I8},
             {.name = "b", .dtype = VC_DTYPE_F32},

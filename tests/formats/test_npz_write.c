@@ -38,12 +38,19 @@ static struct npz source_npz = {.members = source_members, .n_members = N_OUTS};
 static struct vc_model source = {.io = source_io, .format = &vc_format_npz, .format_name = "npz", .self = &source_npz};
 static struct vc_out_list outs = {.n = N_OUTS, .tensors = tensors, .n_recipe = 1, .recipe = recipe};
 static char path[64], other[64];
+static const struct vc_quant quant_w = {.scheme = VC_SCHEME_INT8,
+                                        .granularity = VC_GRANULARITY_GROUP,
+                                        .group_size = 2,
+                                        .symmetric = true,
+                                        .source_dtype = VC_DTYPE_F32,
+                                        .n_parts = 1,
+                                        .parts = {{VC_PART_SCALE, W_SCALE}}};
 
 static struct vc_out_tensor out_tensor(const char *name, enum vc_dtype dtype, const uint64_t *shape, unsigned n_dims,
                                        size_t item)
 {
     struct vc_out_tensor t = {
-        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape, .item = item, .source_dtype = VC_DTYPE_F32};
+        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape, .source = item, .source_dtype = VC_DTYPE_F32};
 
     t.size_bytes = vc_dtype_size(dtype);
     for (unsigned d = 0; d < n_dims; d++) {
@@ -58,13 +65,7 @@ static int set_up(void **state)
 
     (void)state;
     tensors[W] = out_tensor("fc.weight", VC_DTYPE_I8, shape_w, 2, 0);
-    tensors[W].quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
-                                         .granularity = VC_GRANULARITY_GROUP,
-                                         .group_size = 2,
-                                         .symmetric = true,
-                                         .source_dtype = VC_DTYPE_F32,
-                                         .n_parts = 1,
-                                         .parts = {{VC_PART_SCALE, W_SCALE}}};
+    tensors[W].quant = &quant_w;
     tensors[W_SCALE] = out_tensor("fc.weight.scale", VC_DTYPE_F32, shape_scale, 2, 0);
     tensors[W_SCALE].role = VC_PART_SCALE;
     tensors[EMPTY] = out_tensor("empty", VC_DTYPE_F32, shape_empty, 2, 1);
