@@ -45,10 +45,12 @@ const char *vc_default_skip(const char *name)
         {"*rotary*", VC_SKIP_ROTARY},
         {"*inv_freq*", VC_SKIP_ROTARY},
     };
+    struct vc_glob_name asked;
     size_t i;
 
+    vc_glob_name(&asked, name);
     for (i = 0; i < sizeof skips / sizeof skips[0]; i++) {
-        if (vc_glob_match(skips[i].glob, name)) {
+        if (vc_glob_match_name(skips[i].glob, &asked)) {
             return skips[i].reason;
         }
     }

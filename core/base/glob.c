@@ -1,5 +1,4 @@
 /* glob.c - matching of tensor names. Iterative: a `*` is retried from the last one only, so no pattern is slow. */
-#include <stddef.h>
 #include <string.h>
 
 #include "core/base/glob.h"
@@ -113,4 +112,41 @@ bool vc_glob_match(const char *glob, const char *s)
         glob++;
     }
     return *glob == '\0';
+}
+
+static unsigned pair_of(const char *s)
+{
+    return ((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]) & 255;
+}
+
+void vc_glob_name(struct vc_glob_name *name, const char *s)
+{
+    size_t i;
+
+    *name = (struct vc_glob_name){.s = s, .n = strlen(s)};
+    for (i = 0; i + 1 < name->n; i++) {
+        unsigned pair = pair_of(s + i);
+
+        name->pairs[pair / 64] |= (uint64_t)1 << pair % 64;
+    }
+}
+
+static bool is_special(char c)
+{
+    return c == '\0' || c == '*' || c == '?' || c == '[' || c == '\\';
+}
+
+bool vc_glob_match_name(const char *glob, const struct vc_glob_name *name)
+{
+    const char *word = glob + (*glob == '*');
+    size_t i;
+
+    for (i = 0; i < 4 && !is_special(word[i]) && !is_special(word[i + 1]); i++) {
+        unsigned pair = pair_of(word + i);
+
+        if ((name->pairs[pair / 64] >> pair % 64 & 1) == 0) {
+            return false;
+        }
+    }
+    return vc_glob_match(glob, name->s);
 }

@@ -174,14 +174,26 @@ void vc_item_release(struct vc_ctx *ctx, struct vc_item *item)
 
 enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...)
 {
+    char text[256];
     va_list args;
-    char *reason;
+    const char *reason = item->pass != NULL ? item->pass->said : NULL;
+    int n;
 
     va_start(args, format);
-    reason = vc_arena_vprintf(ctx, item->arena, format, args);
+    n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (n < 0 || (size_t)n >= sizeof text) {
+        va_start(args, format);
+        reason = vc_arena_vprintf(ctx, item->arena, format, args);
+        va_end(args);
+    } else if (reason == NULL || strcmp(reason, text) != 0) {
+        reason = vc_arena_copy(ctx, item->arena, text, (size_t)n);
+    }
     if (reason == NULL) {
         return VC_E_NOMEM;
+    }
+    if (item->pass != NULL) {
+        item->pass->said = reason;
     }
     item->reason = reason;
     return VC_OK;

@@ -206,6 +206,7 @@ struct vc_pass {
     void *self;
     const char *command; /* "quantize --int8 --granularity channel": no paths */
     const char *note;    /* for the report; NULL: none. Set by plan_end */
+    const char *said;    /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };

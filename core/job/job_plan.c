@@ -207,6 +207,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
     enum vc_status status = VC_OK;
     size_t i;
 
+    pass->said = NULL; /* that of an earlier plan is gone */
     if (pass->ops->plan_begin != NULL) {
         VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
     }

@@ -9,10 +9,12 @@
 
 static bool matches(const char *const *globs, size_t n, const char *name)
 {
+    struct vc_glob_name asked;
     size_t i;
 
+    vc_glob_name(&asked, name);
     for (i = 0; i < n; i++) {
-        if (vc_glob_match(globs[i], name)) {
+        if (vc_glob_match_name(globs[i], &asked)) {
             return true;
         }
     }

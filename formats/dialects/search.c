@@ -99,14 +99,29 @@ out:
 
 /* ---- for the rows: answers ---- */
 
+/* Most models have no such weights, and a list as long as the model is made for the first one only. */
+static enum vc_status make_found(struct vc_search *search)
+{
+    struct vc_finds *out = search->out;
+
+    if (out->found == NULL) {
+        out->found = vc_calloc_array(search->ctx, VC_TAG_NAMES, search->model->n_tensors, sizeof *out->found);
+    }
+    return out->found != NULL ? VC_OK : VC_E_NOMEM;
+}
+
 enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                 const struct vc_quant *quant, bool as_written)
 {
     struct vc_finds *out = search->out;
+    enum vc_status status = VC_OK;
 
+    VC_TRY(make_found(search));
     out->found[tensor].dialect = dialect;
     out->dialect = as_written && out->dialect == &vc_dialect_plain ? dialect : out->dialect;
-    return vc_manifest_attach(search->ctx, search->model, tensor, quant);
+    VC_TRY(vc_manifest_attach(search->ctx, search->model, tensor, quant));
+out:
+    return status;
 }
 
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
@@ -117,6 +132,7 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(shape);
+    VC_TRY(make_found(search));
     shape[0] = packed->n_rows;
     shape[1] = packed->row;
     t->dtype = VC_DTYPE_I8;
@@ -203,8 +219,6 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
     enum vc_status status = VC_OK;
 
     out->dialect = &vc_dialect_plain;
-    out->found = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *out->found);
-    VC_TRY_ALLOC(out->found);
     VC_TRY(make_buffer(&search));
     VC_TRY(ask_rows(&search, true));
     if (search.any_packed) {
@@ -225,6 +239,13 @@ enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struc
 out:
     vc_free(ctx, search.buffer);
     return status;
+}
+
+const struct vc_found *vc_finds_at(const struct vc_finds *finds, size_t tensor)
+{
+    static const struct vc_found nothing = {.dialect = NULL};
+
+    return finds->found != NULL ? &finds->found[tensor] : &nothing;
 }
 
 void vc_finds_release(struct vc_ctx *ctx, struct vc_finds *finds)

@@ -18,7 +18,7 @@ struct vc_found {
 
 struct vc_finds {
     struct vc_arena arena;            /* names and shapes that are not the file's */
-    struct vc_found *found;           /* by tensor */
+    struct vc_found *found;           /* by tensor; NULL: there are no such weights. vc_finds_at asks it */
     const struct vc_dialect *dialect; /* that of the weights found, which a copy of the model is written in; plain where
                                          there are none, or only such that are read and not written */
 };
@@ -33,6 +33,9 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
 
 /* To be called once the manifest has been applied: integers that nothing has been said about yet. */
 enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struct vc_finds *out);
+
+/* What was found about the tensor. */
+const struct vc_found *vc_finds_at(const struct vc_finds *finds, size_t tensor);
 
 void vc_finds_release(struct vc_ctx *ctx, struct vc_finds *finds);
 

@@ -60,7 +60,7 @@ struct safetensors {
     size_t n_shards;
     struct safetensors_shard *shards;
     struct vc_infolder *folder; /* NULL: a single file was given */
-    size_t n_entries;
+    size_t n_entries, capacity;
     struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
     struct vc_finds finds;             /* weights of dialects */
 };

@@ -15,6 +15,7 @@
 #include "formats/dialects/manifest.h"
 #include "formats/io/json_walk.h"
 #include "formats/safetensors/safetensors.h"
+#include "formats/safetensors/safetensors_entry.h"
 
 const struct safetensors_dtype vc_safetensors_dtypes[] = {
     {"BOOL", 8, VC_DTYPE_BOOL},
@@ -54,6 +55,10 @@ struct parsing {
     size_t n;            /* entries of the shard so far */
     bool metadata_known; /* that member was there */
     bool minus_zero;     /* ... and was told */
+    struct seen_shape {
+        const uint64_t *dims;
+        size_t n;
+    } shapes[64]; /* in the shard's arena, by hash */
 };
 
 /* ---- one entry ---- */
@@ -63,28 +68,61 @@ static bool is_size(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-static enum vc_status read_dtype(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+/* The type with that name of n bytes. */
+static enum vc_status set_dtype(const struct parsing *p, const char *name, size_t n, struct safetensors_entry *entry)
 {
-    const char *name = json_string_value(json_object_get(json, "dtype"));
     size_t i;
 
-    if (name == NULL) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"dtype\" that is a string", entry->name);
-    }
     for (i = 0; i < vc_safetensors_n_dtypes; i++) {
-        if (strcmp(vc_safetensors_dtypes[i].name, name) == 0) {
+        if (strncmp(vc_safetensors_dtypes[i].name, name, n) == 0 && vc_safetensors_dtypes[i].name[n] == '\0') {
             entry->dtype = &vc_safetensors_dtypes[i];
             return VC_OK;
         }
     }
-    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: dtype '%.40s' is not known", entry->name, name);
+    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: dtype '%.*s' is not known", entry->name, (int)(n < 40 ? n : 40),
+                   name);
+}
+
+static enum vc_status read_dtype(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+{
+    const char *name = json_string_value(json_object_get(json, "dtype"));
+
+    if (name == NULL) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"dtype\" that is a string", entry->name);
+    }
+    return set_dtype(p, name, strlen(name), entry);
+}
+
+/* Most tensors of a model share a few shapes: one that was seen lately is used again. */
+static enum vc_status set_shape(struct parsing *p, const uint64_t *shape, size_t n, struct safetensors_entry *entry)
+{
+    uint64_t hash = n;
+    struct seen_shape *seen;
+    uint64_t *dims;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        hash = (hash ^ shape[i]) * 0x9e3779b97f4a7c15u;
+    }
+    seen = &p->shapes[hash >> 58];
+    if (seen->dims == NULL || seen->n != n || memcmp(seen->dims, shape, n * sizeof *shape) != 0) {
+        dims = vc_arena_alloc(p->ctx, &p->shard->arena, n * sizeof *dims);
+        if (dims == NULL) {
+            return VC_E_NOMEM;
+        }
+        memcpy(dims, shape, n * sizeof *dims);
+        *seen = (struct seen_shape){dims, n};
+    }
+    entry->shape = seen->dims;
+    entry->n_dims = (unsigned)n;
+    return VC_OK;
 }
 
 static enum vc_status read_shape(struct parsing *p, const json_t *json, struct safetensors_entry *entry)
 {
     const json_t *shape = json_object_get(json, "shape");
     size_t n = json_array_size(shape);
-    uint64_t *dims;
+    uint64_t dims[VC_MAX_DIMS];
     size_t i;
 
     if (!json_is_array(shape)) {
@@ -92,10 +130,6 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     }
     if (n > VC_MAX_DIMS) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n, VC_MAX_DIMS);
-    }
-    dims = vc_arena_alloc(p->ctx, &p->shard->arena, n * sizeof *dims);
-    if (dims == NULL) {
-        return VC_E_NOMEM;
     }
     for (i = 0; i < n; i++) {
         const json_t *dim = json_array_get(shape, i);
@@ -105,24 +139,12 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
         }
         dims[i] = (uint64_t)json_integer_value(dim);
     }
-    entry->shape = dims;
-    entry->n_dims = (unsigned)n;
-    return VC_OK;
+    return set_shape(p, dims, n, entry);
 }
 
-static enum vc_status read_offsets(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+static enum vc_status set_offsets(const struct parsing *p, uint64_t first, uint64_t last,
+                                  struct safetensors_entry *entry)
 {
-    const json_t *offsets = json_object_get(json, "data_offsets");
-    const json_t *begin = json_array_get(offsets, 0);
-    const json_t *end = json_array_get(offsets, 1);
-    uint64_t first;
-    uint64_t last;
-
-    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end)) {
-        return vc_fail(p->ctx, VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
-    }
-    first = (uint64_t)json_integer_value(begin);
-    last = (uint64_t)json_integer_value(end);
     if (first > last || last > p->data_bytes) {
         return vc_fail(p->ctx, VC_E_FORMAT,
                        "%s: lies at bytes %" PRIu64 " to %" PRIu64 " of the data, which has %" PRIu64, entry->name,
@@ -131,6 +153,18 @@ static enum vc_status read_offsets(const struct parsing *p, const json_t *json, 
     entry->offset = first;
     entry->n_bytes = last - first;
     return VC_OK;
+}
+
+static enum vc_status read_offsets(const struct parsing *p, const json_t *json, struct safetensors_entry *entry)
+{
+    const json_t *offsets = json_object_get(json, "data_offsets");
+    const json_t *begin = json_array_get(offsets, 0);
+    const json_t *end = json_array_get(offsets, 1);
+
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !is_size(begin) || !is_size(end)) {
+        return vc_fail(p->ctx, VC_E_FORMAT, "%s: \"data_offsets\" are not two whole numbers from 0 on", entry->name);
+    }
+    return set_offsets(p, (uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end), entry);
 }
 
 /* Shape and type must need exactly the bytes that the offsets give. */
@@ -168,17 +202,43 @@ static enum vc_status note(const struct parsing *p, struct safetensors_entry *en
     return vc_collect(p->ctx, status, id, entry->name);
 }
 
-/* One tensor: its type, shape and place, checked against each other and the size of the file. */
-static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
+/* The next entry, with nothing but its name of n bytes. NULL: no memory. */
+static struct safetensors_entry *add_entry(struct parsing *p, const char *name, size_t n)
 {
     struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
-    enum vc_status status = VC_OK;
 
-    entry->name = vc_arena_printf(p->ctx, &p->shard->arena, "%s", name);
-    VC_TRY_ALLOC(entry->name);
+    entry->name = vc_arena_copy(p->ctx, &p->shard->arena, name, n);
+    if (entry->name == NULL) {
+        return NULL;
+    }
     entry->order = (unsigned)p->n++;
     entry->shard = (unsigned)(p->shard - p->self->shards);
     entry->offset = VC_UNPLACED;
+    return entry;
+}
+
+/* One tensor whose entry looks as usual (safetensors_entry.h). */
+static enum vc_status read_plain_entry(struct parsing *p, const struct safetensors_plain_entry *plain)
+{
+    struct safetensors_entry *entry = add_entry(p, plain->name, plain->n_name);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(entry);
+    VC_TRY(note(p, entry, "dtype", set_dtype(p, plain->dtype, plain->n_dtype, entry)));
+    VC_TRY(note(p, entry, "shape", set_shape(p, plain->shape, plain->n_dims, entry)));
+    VC_TRY(note(p, entry, "offsets", set_offsets(p, plain->ends[0], plain->ends[1], entry)));
+    VC_TRY(entry->broken ? VC_OK : note(p, entry, "size", check_size(p, entry)));
+out:
+    return status;
+}
+
+/* One tensor: its type, shape and place, checked against each other and the size of the file. */
+static enum vc_status read_entry(struct parsing *p, const char *name, const json_t *json)
+{
+    struct safetensors_entry *entry = add_entry(p, name, strlen(name));
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(entry);
     if (!json_is_object(json)) {
         status = vc_fail(p->ctx, VC_E_FORMAT, "%s: its header entry is no object", name);
         return note(p, entry, "entry", status);
@@ -234,17 +294,23 @@ out:
 
 /* ---- the header ---- */
 
-/* Makes room for n entries more behind those of the shards before this one. */
+/* Makes room for n entries more behind those of the shards before this one. A checkpoint may have many shards, so there
+ * is room for as many again. */
 static enum vc_status grow_entries(struct parsing *p, size_t n)
 {
     struct safetensors *self = p->self;
     struct safetensors_entry *entries;
     size_t total;
+    size_t room;
 
-    if (!vc_add_size(self->n_entries, n, &total)) {
+    p->shard->first = self->n_entries;
+    if (!vc_add_size(self->n_entries, n, &total) || !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room)) {
         return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
     }
-    entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, total, sizeof *entries);
+    if (total <= self->capacity) {
+        return VC_OK;
+    }
+    entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, room, sizeof *entries);
     if (entries == NULL) {
         return VC_E_NOMEM;
     }
@@ -253,7 +319,7 @@ static enum vc_status grow_entries(struct parsing *p, size_t n)
     }
     vc_free(p->ctx, self->entries);
     self->entries = entries;
-    p->shard->first = self->n_entries;
+    self->capacity = room;
     return VC_OK;
 }
 
@@ -279,6 +345,12 @@ static enum vc_status refuse_json(struct parsing *p, enum vc_status status)
     return note_header(p, "header", status);
 }
 
+static bool is_metadata(const struct safetensors_plain_entry *plain)
+{
+    return plain->n_name == strlen(VC_SAFETENSORS_METADATA) &&
+           memcmp(plain->name, VC_SAFETENSORS_METADATA, plain->n_name) == 0;
+}
+
 static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 {
     struct json_walk walk;
@@ -289,6 +361,15 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
     vc_json_walk_begin(&walk, text, n);
     VC_TRY(grow_entries(p, vc_json_walk_count(text, n)));
     do {
+        struct safetensors_plain_entry plain;
+        size_t end;
+
+        if (vc_safetensors_plain_entry(text, n, walk.at, &plain, &end) && !is_metadata(&plain)) {
+            walk.at = end;
+            VC_TRY(read_plain_entry(p, &plain));
+            name = end < n ? "" : NULL;
+            continue;
+        }
         status = vc_json_walk_next(p->ctx, &walk, &name, &value);
         if (status != VC_OK) {
             VC_TRY(refuse_json(p, status));

@@ -190,7 +190,7 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
     size_t of = first != NULL ? vc_model_find(s->model, first) : VC_NO_TENSOR;
 
     if (of == VC_NO_TENSOR || s->model->tensors[of].companion_of != VC_NO_TENSOR ||
-        s->self->finds.found[of].dialect != NULL || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
+        vc_finds_at(&s->self->finds, of)->dialect != NULL || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
         return VC_NO_TENSOR;
     }
     return of;
@@ -338,7 +338,9 @@ static enum vc_status make_room(struct seconds *s)
     GROW(model->tensors);
     GROW(model->io);
     GROW(s->self->entries);
-    GROW(s->self->finds.found);
+    if (s->self->finds.found != NULL) {
+        GROW(s->self->finds.found);
+    }
     if (model->quants != NULL) {
         GROW(model->quants);
         for (i = 0; i < model->n_tensors; i++) {

@@ -161,7 +161,7 @@ static enum vc_status find_owners(struct making *m)
         }
         if (!is_codes(m, out)) {
             m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant != NULL &&
-                             m->source->finds.found[out->source].dialect != NULL;
+                             vc_finds_at(&m->source->finds, out->source)->dialect != NULL;
             continue;
         }
         if (!m->dialect->file->fits(out)) {

@@ -116,7 +116,7 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *
                                   void *dst, size_t n)
 {
     const struct safetensors_shard *shard = &self->shards[self->entries[tensor].shard];
-    const struct vc_packed *p = &self->finds.found[tensor].packed;
+    const struct vc_packed *p = &vc_finds_at(&self->finds, tensor)->packed;
     uint64_t base = shard->data_offset + self->entries[tensor].offset;
     unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
     unsigned char *to = dst;
@@ -149,7 +149,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
     const struct safetensors *self = model->self;
     const struct safetensors_entry *entry = &self->entries[tensor];
     const struct safetensors_shard *shard = &self->shards[entry->shard];
-    bool unpack = form == VC_FORM_VALUES && self->finds.found[tensor].packed.packing != NULL;
+    bool unpack = form == VC_FORM_VALUES && vc_finds_at(&self->finds, tensor)->packed.packing != NULL;
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
     enum vc_status status = VC_OK;
 

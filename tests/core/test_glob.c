@@ -48,12 +48,18 @@ static void test_matches(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
-        if (!vc_glob_match(yes[i][0], yes[i][1])) {
+        struct vc_glob_name name;
+
+        vc_glob_name(&name, yes[i][1]);
+        if (!vc_glob_match(yes[i][0], yes[i][1]) || !vc_glob_match_name(yes[i][0], &name)) {
             fail_msg("%s does not match %s", yes[i][0], yes[i][1]);
         }
     }
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
-        if (vc_glob_match(no[i][0], no[i][1])) {
+        struct vc_glob_name name;
+
+        vc_glob_name(&name, no[i][1]);
+        if (vc_glob_match(no[i][0], no[i][1]) || vc_glob_match_name(no[i][0], &name)) {
             fail_msg("%s matches %s", no[i][0], no[i][1]);
         }
     }
