@@ -35,6 +35,12 @@ struct vc_out_tensor {
     bool alias;                 /* another name of an output before it: no bytes come */
 };
 
+/* How its codes are made; VC_SCHEME_NONE where it is plain. */
+static inline enum vc_scheme vc_out_scheme(const struct vc_out_tensor *out)
+{
+    return out->quant != NULL ? out->quant->scheme : VC_SCHEME_NONE;
+}
+
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */
 struct vc_out_list {
     size_t n;

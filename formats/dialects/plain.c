@@ -107,9 +107,9 @@ enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, co
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor *out = &outs->tensors[i];
 
-        names[i] = vc_plain_codes_name(ctx, arena, out->name, out->quant.scheme);
+        names[i] = vc_plain_codes_name(ctx, arena, out->name, vc_out_scheme(out));
         VC_TRY_ALLOC(names[i]);
-        any = any || out->quant.scheme != VC_SCHEME_NONE;
+        any = any || out->quant != NULL;
     }
     VC_TRY(any ? check_unique(ctx, outs->n, names) : VC_OK);
 out:

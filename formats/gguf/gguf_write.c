@@ -102,7 +102,8 @@ static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
         VC_TRY(add_files(ctx, self));
     }
     for (i = 0; i < self->files.n; i++) {
-        VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
+        VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
+                                    : vc_outfile_begin(ctx, self->files.files[i].file));
     }
 out:
     return status;

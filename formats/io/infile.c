@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define VC_COPY_BYTES ((size_t)256 << 10)
@@ -175,6 +176,10 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
     file->device = st.st_dev;
     file->inode = st.st_ino;
     file->path = path;
+    if (strcmp(path, "-") != 0 && vc_descriptors_are_few(fd)) {
+        (void)close(fd);
+        file->fd = -1;
+    }
     *out = file;
     return VC_OK;
 out:
@@ -182,6 +187,43 @@ out:
         close(fd);
     }
     return status;
+}
+
+bool vc_descriptors_are_few(int fd)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
+/* The file's own descriptor, or a new one of the same file: release_fd closes that. -1 with the error set. */
+static int take_fd(struct vc_ctx *ctx, const struct vc_infile *file)
+{
+    struct stat st;
+    int fd;
+
+    if (file->fd >= 0) {
+        return file->fd;
+    }
+    fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        (void)vc_fail_errno(ctx, errno, "cannot open again");
+        return -1;
+    }
+    if (fstat(fd, &st) != 0 || st.st_dev != file->device || st.st_ino != file->inode ||
+        (uint64_t)st.st_size != file->size_bytes) {
+        (void)vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void release_fd(const struct vc_infile *file, int fd)
+{
+    if (fd != file->fd) {
+        (void)close(fd);
+    }
 }
 
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out)
@@ -196,7 +238,9 @@ enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const 
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
 {
     if (file != NULL) {
-        close(file->fd);
+        if (file->fd >= 0) {
+            (void)close(file->fd);
+        }
         vc_free(ctx, file);
     }
 }
@@ -205,28 +249,37 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
 {
     unsigned char *to = dst;
+    enum vc_status status = VC_OK;
+    int fd;
 
     if (offset > file->size_bytes || n > file->size_bytes - offset) {
         return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
                        offset, file->size_bytes);
     }
+    fd = take_fd(ctx, file);
+    if (fd < 0) {
+        return ctx->status;
+    }
     while (n > 0) {
-        ssize_t got = pread(file->fd, to, n, (off_t)offset);
+        ssize_t got = pread(fd, to, n, (off_t)offset);
 
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
         if (got < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            return vc_fail_errno(ctx, errno, "cannot read %zu bytes at offset %" PRIu64, n, offset);
+            status = vc_fail_errno(ctx, errno, "cannot read %zu bytes at offset %" PRIu64, n, offset);
+            break;
         }
         if (got == 0) {
-            return vc_fail(ctx, VC_E_FORMAT,
-                           "ends at offset %" PRIu64 " now, but had %" PRIu64 " bytes when it was opened", offset,
-                           file->size_bytes);
+            status = vc_fail(ctx, VC_E_FORMAT,
+                             "ends at offset %" PRIu64 " now, but had %" PRIu64 " bytes when it was opened", offset,
+                             file->size_bytes);
+            break;
         }
         to += got;
         offset += (uint64_t)got;
         n -= (size_t)got;
     }
-    return VC_OK;
+    release_fd(file, fd);
+    return status;
 }

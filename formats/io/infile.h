@@ -10,7 +10,7 @@
 #include "core/base/ctx.h"
 
 struct vc_infile {
-    int fd;
+    int fd; /* -1: there are few descriptors, and every read opens the file again (vc_descriptors_are_few) */
     uint64_t size_bytes;
     dev_t device; /* with inode: to know the input again whatever it is called */
     ino_t inode;
@@ -24,6 +24,10 @@ enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const 
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
 /* Exactly n bytes from `offset` on. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
+
+/* Half of the descriptors that the process may have are below `fd`, which was opened just now: so that many shards can
+ * be read and written, it is better not kept. */
+bool vc_descriptors_are_few(int fd);
 
 /* An unnamed temporary file in $TMPDIR (default /tmp), open for reading and writing; -1 with the error set. */
 int vc_tempfile_open(struct vc_ctx *ctx);

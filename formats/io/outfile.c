@@ -258,14 +258,26 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
 
 /* ---- writing ---- */
 
-/* pwrite needs no lock: every call has a place of its own. */
-enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t offset, const void *data,
-                                size_t n)
+/* The file's descriptor, or of one that rests a new one. -1 with the error set. */
+static int take_fd(struct vc_ctx *ctx, const struct vc_outfile *file)
 {
-    const unsigned char *at = data;
+    int fd = file->fd;
 
-    while (file != NULL && n != 0) {
-        ssize_t done = vc_outfile_injected() ? -1 : pwrite(file->fd, at, n, (off_t)offset);
+    if (fd < 0) {
+        fd = vc_outfile_injected() ? -1 : openat(file->held_in, file->held_as, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (fd < 0) {
+        (void)vc_fail_errno(ctx, errno, "%s: cannot be opened again", file->path);
+    }
+    return fd;
+}
+
+/* pwrite needs no lock: every call has a place of its own. */
+static enum vc_status write_at(struct vc_ctx *ctx, const struct vc_outfile *file, int fd, uint64_t offset,
+                               const unsigned char *at, size_t n)
+{
+    while (n != 0) {
+        ssize_t done = vc_outfile_injected() ? -1 : pwrite(fd, at, n, (off_t)offset);
 
         if (done < 0 && errno == EINTR) {
             continue;
@@ -281,6 +293,26 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     return VC_OK;
 }
 
+enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t offset, const void *data,
+                                size_t n)
+{
+    enum vc_status status = VC_OK;
+    int fd;
+
+    if (file == NULL || n == 0) {
+        return VC_OK;
+    }
+    fd = take_fd(ctx, file);
+    if (fd < 0) {
+        return ctx->status;
+    }
+    status = write_at(ctx, file, fd, offset, data, n);
+    if (fd != file->fd && ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) && status == VC_OK) {
+        status = vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
+    }
+    return status;
+}
+
 /* An unnamed file needs a descriptor until it has its name; it is a second one (link_fd), so that the first can be
  * closed and its errors seen. */
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
@@ -291,7 +323,10 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     if (file == NULL || file->to_stdout) {
         return VC_OK;
     }
-    fd = file->fd;
+    fd = take_fd(ctx, file);
+    if (fd < 0) {
+        return ctx->status;
+    }
     if (fstat(fd, &st) == 0) {
         file->device = st.st_dev;
         file->inode = st.st_ino;
@@ -438,6 +473,27 @@ enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int 
     enum vc_status status;
 
     (void)snprintf(name, sizeof name, "%u", number);
+    VC_TRY(vc_outfile_place(ctx, file, folder, name));
+    file->held_in = folder;
+    memcpy(file->held_as, name, sizeof name);
+out:
+    return status;
+}
+
+bool vc_outfile_should_rest(const struct vc_outfile *file)
+{
+    return file != NULL && !file->to_stdout && vc_descriptors_are_few(file->fd);
+}
+
+/* place closes link_fd once the file has the name. */
+enum vc_status vc_outfile_rest(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
+{
+    char name[sizeof file->held_as];
+    enum vc_status status;
+
+    file->link_fd = file->fd;
+    file->fd = -1;
+    (void)snprintf(name, sizeof name, ".writing-%u", number);
     VC_TRY(vc_outfile_place(ctx, file, folder, name));
     file->held_in = folder;
     memcpy(file->held_as, name, sizeof name);

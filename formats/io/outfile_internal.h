@@ -20,12 +20,12 @@ struct vc_outfile {
     bool folder_borrowed; /* of a folder that is made as a whole (outfolder.c) */
     bool folder_syncable; /* false: it may be entered, but not opened for reading */
 
-    int fd;           /* being written; -1 before begin */
+    int fd;           /* being written; -1 before begin, and while it rests */
     int link_fd;      /* after sync: keeps an unnamed file alive until it has its name */
     bool unnamed;     /* no name yet */
     int temporary;    /* slot in the table of temporary names, or -1 */
     int held_in;      /* a hidden folder that it lies in since vc_outfile_hold, or -1; the outfolder's */
-    char held_as[12]; /* ... under that name */
+    char held_as[24]; /* ... under that name */
     bool named;       /* it has its name */
     bool is_new;      /* ... where nothing lay before */
     dev_t device;     /* with inode: of the file, known after sync */
@@ -41,6 +41,12 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
 /* After sync, for a file that commit will name later: it waits in `folder` as "<number>" and needs no descriptor of its
  * own. The folder is on the same file system and stays open until the file is committed or freed. */
 enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number);
+
+/* After begin, where there are few descriptors: the file waits in `folder` as above while it is written, and every
+ * write opens it again. */
+enum vc_status vc_outfile_rest(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number);
+/* Begun, and its descriptor says that there are few (vc_descriptors_are_few). */
+bool vc_outfile_should_rest(const struct vc_outfile *file);
 
 /* True where file systems without an exchange of names are to be tried (tests). */
 bool vc_outfile_no_exchange(void);

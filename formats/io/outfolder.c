@@ -185,16 +185,45 @@ out:
     return status;
 }
 
-/* Sync first: the file must not get a name of any kind before its bytes are on the disk. */
-enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
+static struct vc_outfolder_member *member_of(struct vc_outfolder *folder, const struct vc_outfile *file)
 {
     struct vc_outfolder_member *member = folder->members;
-    enum vc_status status;
 
-    VC_TRY(vc_outfile_sync(ctx, file));
     while (member->file != file) {
         member = member->next;
     }
+    return member;
+}
+
+enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
+{
+    struct vc_outfolder_member *member;
+    enum vc_status status;
+
+    VC_TRY(vc_outfile_begin(ctx, file));
+    if (!vc_outfile_should_rest(file)) {
+        return VC_OK;
+    }
+    member = member_of(folder, file);
+    if (folder->shared) {
+        VC_TRY(hide(ctx, folder, member->place->fd, &member->place->hidden));
+        VC_TRY(vc_outfile_rest(ctx, file, member->place->hidden.fd, member->place->n_held++));
+    } else {
+        VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
+        VC_TRY(vc_outfile_rest(ctx, file, folder->hidden.fd, folder->n_resting++));
+    }
+out:
+    return status;
+}
+
+/* Sync first: the file must not get a name of any kind before its bytes are on the disk. */
+enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file)
+{
+    struct vc_outfolder_member *member;
+    enum vc_status status;
+
+    VC_TRY(vc_outfile_sync(ctx, file));
+    member = member_of(folder, file);
     if (folder->shared) {
         VC_TRY(hide(ctx, folder, member->place->fd, &member->place->hidden));
         VC_TRY(vc_outfile_hold(ctx, file, member->place->hidden.fd, member->place->n_held++));

@@ -8,7 +8,8 @@
  *
  * Large files (weights) have no name until commit, so that a process that is killed leaves nothing of them behind; each
  * takes a descriptor meanwhile. Small ones (what goes along with the weights) can be many: they are kept, which puts
- * each into a hidden folder as soon as it is complete and closes it. Commit puts the others there, too, and renames the
+ * each into a hidden folder as soon as it is complete and closes it. (So are large ones, while they are written, where
+ * the process may have few descriptors.) Commit puts the others there, too, and renames the
  * hidden folder. A folder that is there already is exchanged in one step and removed then; where the file system cannot
  * do that, it steps aside first. Where the folder is `shared` (several workers write their own files into it), every
  * file appears by itself instead, and kept files wait in a hidden folder inside it. */
@@ -36,6 +37,10 @@ enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool fo
 /* Another file, which stays the folder's. `name` may have folders in it; it is copied. */
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out);
+
+/* vc_outfile_begin for a file of the folder. Where there are few descriptors it takes none: it lies in the hidden
+ * folder from now on, and what it is in is opened for every write. */
+enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file);
 
 /* The file, begun and written, is complete: it is brought to the disk and closed. `file` is not used any more. */
 enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder, struct vc_outfile *file);

@@ -37,6 +37,7 @@ struct vc_outfolder {
     char *parent_name; /* the folder that it lies in */
     int parent;
     struct vc_outfolder_hidden hidden; /* what becomes the output; not of shared ones */
+    unsigned n_resting;                /* files in it that are being written */
     struct vc_outfolder_place *places; /* shared */
     struct vc_outfolder_member *members;
     struct vc_outfolder_member **last;

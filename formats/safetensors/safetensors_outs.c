@@ -60,14 +60,14 @@ static enum vc_status add_as_is(struct making *m, size_t index)
 
     record->n_bytes = out->size_bytes;
     record->name =
-        m->to->told[index] ? out->name : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, out->quant.scheme);
+        m->to->told[index] ? out->name : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
     if (record->name == NULL) {
         return VC_E_NOMEM;
     }
     if (out->form == VC_FORM_RAW && m->source != NULL) {
         const struct safetensors_entry *entry = &m->source->entries[out->source];
 
-        record->name = out->quant.scheme == VC_SCHEME_NONE || m->to->told[index] ? entry->name : record->name;
+        record->name = out->quant == NULL || m->to->told[index] ? entry->name : record->name;
         record->dtype = entry->dtype->name;
         record->n_dims = entry->n_dims;
         record->shape = entry->shape;

@@ -205,7 +205,8 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
         VC_TRY(self->carrying ? vc_safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
     for (i = 0; i < self->files.n; i++) {
-        VC_TRY(vc_outfile_begin(ctx, self->files.files[i].file));
+        VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
+                                    : vc_outfile_begin(ctx, self->files.files[i].file));
     }
     VC_TRY(need(ctx, self)); /* the files of a share are known only now */
 out:

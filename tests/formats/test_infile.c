@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,6 +147,43 @@ static void test_tempfile(void **state)
     test_ctx_done(ctx);
 }
 
+/* Half of the descriptors are taken: the file keeps none, is read all the same, and has to stay the one it was. */
+static void test_few_descriptors(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_infile *file = NULL;
+    struct rlimit old, low;
+    const char *path = save_text("a", "hello");
+    char text[6] = "";
+    int taken[20];
+
+    (void)state;
+    for (size_t i = 0; i < 20; i++) {
+        taken[i] = dup(0);
+        assert_true(taken[i] >= 0);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = old;
+    low.rlim_cur = 40;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    assert_int_equal(vc_infile_open(ctx, path, &file), VC_OK);
+    assert_int_equal(file->fd, -1);
+    assert_int_equal(vc_infile_read(ctx, file, 1, text, 4), VC_OK);
+    assert_string_equal(text, "ello");
+    (void)save_text("b", "other");
+    assert_int_equal(rename(in_folder("b"), file->path), 0);
+    assert_int_equal(vc_infile_read(ctx, file, 0, text, 5), VC_E_FORMAT);
+    assert_non_null(strstr(vc_ctx_message(ctx), "was changed while it was read"));
+    assert_int_equal(unlink(file->path), 0);
+    assert_int_equal(vc_infile_read(ctx, file, 0, text, 5), VC_E_IO);
+    vc_infile_close(ctx, file);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    for (size_t i = 0; i < 20; i++) {
+        (void)close(taken[i]);
+    }
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +191,7 @@ int main(void)
         cmocka_unit_test(test_stdin),
         cmocka_unit_test(test_truncated_while_open),
         cmocka_unit_test(test_tempfile),
+        cmocka_unit_test_setup_teardown(test_few_descriptors, scratch_make, scratch_clear),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

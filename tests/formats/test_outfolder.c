@@ -56,7 +56,7 @@ static enum vc_status write_file(struct vc_ctx *ctx, struct vc_outfolder *folder
     enum vc_status status;
 
     VC_TRY(vc_outfolder_add(ctx, folder, name, &file));
-    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(keep ? vc_outfile_begin(ctx, file) : vc_outfolder_begin(ctx, folder, file));
     VC_TRY(vc_outfile_write(ctx, file, 0, "new", 3));
     VC_TRY(keep ? vc_outfolder_keep(ctx, folder, file) : vc_outfile_sync(ctx, file));
 out:
@@ -225,6 +225,46 @@ static void write_many(struct vc_ctx *ctx, bool shared)
     clear();
 }
 
+#define N_LARGE 100
+
+/* Nor do as many large ones, all of which are written at the same time. */
+static void write_many_large(struct vc_ctx *ctx, bool shared)
+{
+    struct vc_outfolder *folder = NULL;
+    struct vc_outfile *files[N_LARGE];
+    char name[32];
+
+    assert_int_equal(vc_outfolder_create(ctx, in_folder("out"), false, shared, NULL, &folder), VC_OK);
+    for (unsigned i = 0; i < N_LARGE; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        assert_int_equal(vc_outfolder_add(ctx, folder, name, &files[i]), VC_OK);
+    }
+    for (unsigned i = 0; i < N_LARGE; i++) {
+        if (vc_outfolder_begin(ctx, folder, files[i]) != VC_OK) {
+            fail_msg("%s", vc_ctx_message(ctx));
+        }
+    }
+    for (unsigned at = 0; at < 3; at++) { /* a byte of each in turn */
+        for (unsigned i = 0; i < N_LARGE; i++) {
+            assert_int_equal(vc_outfile_write(ctx, files[i], 2 - at, &"wen"[at], 1), VC_OK);
+        }
+    }
+    for (unsigned i = 0; i < N_LARGE; i++) {
+        assert_int_equal(vc_outfile_sync(ctx, files[i]), VC_OK);
+    }
+    assert_string_equal(get("out/0"), "");
+    assert_string_equal(get("out/99"), "");
+    assert_int_equal(vc_outfolder_commit(ctx, folder), VC_OK);
+    vc_outfolder_free(ctx, folder);
+    assert_int_equal(count(in_folder("out")), N_LARGE);
+    for (unsigned i = 0; i < N_LARGE; i++) {
+        snprintf(name, sizeof name, "out/%u", i);
+        assert_string_equal(get(name), "new");
+    }
+    assert_int_equal(count(scratch_folder()), 1);
+    clear();
+}
+
 static void test_few_descriptors(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -239,10 +279,37 @@ static void test_few_descriptors(void **state)
         vc_outfile_no_unnamed(plain != 0);
         write_many(ctx, false);
         write_many(ctx, true);
+        write_many_large(ctx, false);
+        write_many_large(ctx, true);
     }
     vc_outfile_no_unnamed(false);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     test_ctx_done(ctx);
+}
+
+/* Half of the descriptors are taken, so what is written rests, and each call fails once. */
+static void test_every_failure_resting(void **state)
+{
+    struct rlimit old, low;
+    int taken[20];
+
+    (void)state;
+    for (size_t i = 0; i < 20; i++) {
+        taken[i] = dup(0);
+        assert_true(taken[i] >= 0);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = old;
+    low.rlim_cur = 40;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    try_all(false, false);
+    try_all(true, true);
+    try_all_shared(false);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    for (size_t i = 0; i < 20; i++) {
+        (void)close(taken[i]);
+    }
+    clear();
 }
 
 /* What a handler does that ends the process while files are kept: nothing is left, and what is not ours stays. */
@@ -311,8 +378,11 @@ static void test_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_failure),   cmocka_unit_test(test_every_failure_shared),
-        cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_signal_removes_kept_files),
+        cmocka_unit_test(test_every_failure),
+        cmocka_unit_test(test_every_failure_shared),
+        cmocka_unit_test(test_few_descriptors),
+        cmocka_unit_test(test_every_failure_resting),
+        cmocka_unit_test(test_signal_removes_kept_files),
         cmocka_unit_test(test_places),
     };
 
