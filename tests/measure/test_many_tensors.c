@@ -1,0 +1,108 @@
+/* test_many_tensors.c - a checkpoint of many small tensors: what opening, inspecting and planning take, per tensor, as
+ * the pool counts it. Time is nowhere asked for. */
+#include "formats_test.h"
+
+#include <vcompress/inspect.h>
+#include <vcompress/quantize.h>
+
+#include "scratch.h"
+
+#define N_TENSORS ((size_t)20000)
+
+/* Entries of 2 x 4 numbers each, "model.layers.7.mlp.gate.weight". */
+static const char *make_safetensors(void)
+{
+    struct bytes header = {0};
+    struct bytes file = {0};
+    char entry[160];
+
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        int n = snprintf(
+            entry, sizeof entry,
+            "%c\"model.layers.%zu.mlp.gate.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[%zu,%zu]}",
+            i == 0 ? '{' : ',', i, 32 * i, 32 * (i + 1));
+
+        bytes_add(&header, entry, (size_t)n);
+    }
+    bytes_add(&header, "}", 1);
+    bytes_u64(&file, header.n);
+    bytes_add(&file, header.p, header.n);
+    bytes_fill(&file, 0, 32 * N_TENSORS);
+    bytes_release(&header);
+    return save_own("many.safetensors", file);
+}
+
+static const char *make_gguf(void)
+{
+    struct bytes file = {0};
+    char name[64];
+
+    bytes_add(&file, "GGUF", 4);
+    bytes_u32(&file, 3);
+    bytes_u64(&file, N_TENSORS);
+    bytes_u64(&file, 0);
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        int n = snprintf(name, sizeof name, "model.layers.%zu.mlp.gate.weight", i);
+
+        bytes_u64(&file, (uint64_t)n);
+        bytes_add(&file, name, (size_t)n);
+        bytes_u32(&file, 2);
+        bytes_u64(&file, 4);
+        bytes_u64(&file, 2);
+        bytes_u32(&file, 0);
+        bytes_u64(&file, 32 * i);
+    }
+    bytes_fill(&file, 0, (32 - file.n % 32) % 32 + 32 * N_TENSORS);
+    return save_own("many.gguf", file);
+}
+
+/* Bytes of the pool per tensor, at most, beside what a run takes whatever the file is. */
+static void expect_small(const char *path, uint64_t inspect_bytes, uint64_t plan_bytes)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    struct vc_inspection *inspection = NULL;
+    struct vc_quantize_options quantize;
+    struct vc_write_options write;
+    struct vc_job *job = NULL;
+    uint64_t peak;
+
+    assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
+    assert_int_equal(vc_model_tensor_count(model), N_TENSORS);
+    assert_int_equal(vc_inspect(ctx, model, false, &inspection), VC_OK);
+    assert_true(inspection->int8_bytes != 0);
+    vc_inspection_free(inspection);
+    peak = vc_ctx_peak_bytes(ctx) / N_TENSORS;
+    if (peak > inspect_bytes) {
+        fail_msg("%s: inspect takes %llu bytes per tensor", path, (unsigned long long)peak);
+    }
+
+    vc_quantize_defaults(&quantize);
+    vc_write_defaults(&write);
+    write.dry_run = true;
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_report(job)->n_rows, N_TENSORS);
+    peak = vc_ctx_peak_bytes(ctx) / N_TENSORS;
+    if (peak > plan_bytes) {
+        fail_msg("%s: a plan takes %llu bytes per tensor", path, (unsigned long long)peak);
+    }
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_ctx_free(ctx); /* keeps the kernels that it chose, so its pool is not empty */
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    expect_small(make_safetensors(), 1000, 1300);
+    expect_small(make_gguf(), 800, 1100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_memory, scratch_make, scratch_clear)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
