@@ -5,11 +5,11 @@
  *     const struct vc_kernels *k = vc_kernels_get(ctx);
  *     VC_KERNEL_TRY(k->int8_rows(x, tile->n_rows, tile->row_len, group, bits, scale, q, &stats));
  *
- * Every entry has a plain reference loop (kernel_ref.c, kernel_ref_blocks.c), which is its definition; every other
- * variant gives the same bits. All return 0, except the CUDA variants, which return a nonzero code when the device
- * failed (vc_kernels_error tells the sentence). Inputs are never changed; inputs and outputs do not overlap. Arrays are
- * the caller's, in host memory; kernels allocate nothing and keep no pointer. They may be called from any number of
- * threads at once.
+ * Every entry has a plain reference loop (kernel_ref.c, kernel_ref_blocks.c, kernel_ref_prune.c), which is its
+ * definition; every other variant gives the same bits. All return 0, except the CUDA variants, which return a nonzero
+ * code when the device failed (vc_kernels_error tells the sentence). Inputs are never changed; inputs and outputs do
+ * not overlap. Arrays are the caller's, in host memory; kernels allocate nothing and keep no pointer. They may be
+ * called from any number of threads at once.
  *
  * Names of parameters: x weights, y values in f32, h 16-bit floats, q int8 codes, blocks GGUF blocks; scale and zero
  * (points) belong to codes; bits, pos and neg are magnitudes as integers (vc_f32_magnitude).
@@ -64,6 +64,21 @@
  *                chunk_sums: sum x and sum x*x over the finite values (tree).
  *                Every field is overwritten. Sums over f64 may overflow to Inf or NaN: callers look.
  *
+ * Pruning. The key of an element is its bits without the sign, as an unsigned integer: 15 bits of a 16-bit float, 31 of
+ * an f32, 63 of an f64. Keys have the order of the magnitudes. A mask has a bit per element, 1 = kept: bit i % 8 of
+ * byte i / 8, as np.unpackbits(bitorder='little') reads it. Bits behind the last element are 0.
+ *
+ * magnitude_bins_*  bins[(key - first) >> shift] += 1 for keys of at least `first` whose bin is below n_bins. _u16 has
+ *                   32768 bins, one per key. Accumulates; a bin takes 2^32 - 1 elements.
+ * mask_above_*      bit = key > threshold, or key == threshold where n_ties earlier elements of the array have that key
+ *                   already: so the first n_ties of equal ones are pruned. Bits are written from bit 0 on.
+ * mask_n_of_m_*     x is [n_blocks, len, inner]; groups of `group` elements follow each other along len, at each place
+ * of inner. Of each group the `keep` largest keys are kept, of equal keys the one with the lower index; the last group
+ * may be short. 1 <= keep <= group. mask_apply_*      y = x where the bit is 1, else +0. The bit of element i is number
+ * first + i of the mask. Statistics as above, e = x where it is pruned. y may be NULL: statistics only. mask_apply_u16
+ * has none. block_squares_*   the tile as blocks of block_rows x block_cols, in row order, the last ones of a row and a
+ * column short: scores = sum of x * x in f64, by rows, each row from the left, from +0.0; no tree.
+ *
  * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
 #ifndef VC_KERNELS_KERNELS_H
 #define VC_KERNELS_KERNELS_H
@@ -90,6 +105,19 @@ struct vc_axis_map {
     uint64_t first; /* flat index of element 0 in its tensor */
     uint64_t inner; /* elements of one channel that follow each other: product of the dimensions after the axis */
     uint64_t n_channels;
+};
+
+/* Which keys magnitude_bins_* count, and in which bin. */
+struct vc_bin_range {
+    uint64_t first;
+    unsigned shift; /* 0 to 62 */
+    size_t n_bins;
+};
+
+/* What mask_above_* keep. */
+struct vc_mask_cut {
+    uint64_t threshold;
+    uint64_t n_ties; /* of the elements whose key is the threshold, so many go, from the first on */
 };
 
 /* What diff_* report about a tile (above). chunk_sums is the caller's array, 8-byte aligned. */

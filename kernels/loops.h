@@ -188,7 +188,9 @@ struct op {
     size_t n_made;
     const float *scale;
     const int8_t *zero;
-    bool measure; /* blocks: statistics are wanted */
+    bool measure;        /* blocks: statistics are wanted */
+    const uint8_t *mask; /* mask_apply: its bits ... */
+    uint64_t first_bit;  /* ... from this one on */
 };
 
 #ifdef VC_USE_X86
@@ -304,4 +306,5 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
 #include "kernels/loops_blocks.h"
 #include "kernels/loops_cast.h"
 #include "kernels/loops_int8.h"
+#include "kernels/loops_prune.h"
 #include "kernels/loops_sums.h"

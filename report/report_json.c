@@ -35,6 +35,8 @@ static const char *action_name(enum vc_action action)
         return "dropped";
     case VC_ACTION_TIED:
         return "tied";
+    case VC_ACTION_PRUNED:
+        return "pruned";
     }
     return "kept";
 }

@@ -5,6 +5,7 @@
 #include "tools/options.h"
 
 extern const struct command command_quantize;
+extern const struct command command_prune;
 extern const struct command command_dequantize;
 extern const struct command command_convert;
 extern const struct command command_index;

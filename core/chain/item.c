@@ -240,6 +240,13 @@ bool vc_item_is_idle(const struct vc_item *item)
     return item->merged || item->dropped || item->tied;
 }
 
+bool vc_item_looks(const struct vc_item *item)
+{
+    size_t k = vc_item_look_step(item);
+
+    return k < item->n_steps && (!vc_item_is_idle(item) || (item->elsewhere && item->steps[k]->look_elsewhere));
+}
+
 enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst)
 {
     const struct vc_tensor *t = &item->model->tensors[part->index];

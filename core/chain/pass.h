@@ -125,6 +125,7 @@ struct vc_step {
     const char *scheme;   /* for the report, "int8/channel" */
     const char *why;      /* for the report: why this scheme or these scales, a few words; NULL: nothing to say */
     bool look;            /* sees the data in the next round of planning; whoever decides clears or keeps it */
+    bool look_elsewhere;  /* ... also where another worker writes the tensor: what is decided is about all tensors */
     bool scan;            /* sees all tiles of its input before apply */
     bool lossy;           /* apply fills stats: its output differs from its input in value */
     bool regroups;        /* out has another shape: apply makes a tile of it from any elements of the input, read with
@@ -263,6 +264,9 @@ size_t vc_item_look_step(const struct vc_item *item);
 
 /* Nothing is read or written for it. */
 bool vc_item_is_idle(const struct vc_item *item);
+
+/* A step of it sees the data in the next round of looks. */
+bool vc_item_looks(const struct vc_item *item);
 
 /* ---- in begin and apply ---- */
 

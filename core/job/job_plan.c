@@ -105,9 +105,7 @@ static bool wants_look(const struct vc_plan *plan)
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) {
-        const struct vc_item *item = &plan->items[i];
-
-        if (!vc_item_is_idle(item) && vc_item_look_step(item) < item->n_steps) {
+        if (vc_item_looks(&plan->items[i])) {
             return true;
         }
     }

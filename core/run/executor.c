@@ -98,7 +98,7 @@ static size_t worker_room(struct vc_run_state *rs)
     for (i = 0; i < exec->n_items; i++) {
         struct vc_item *item = &exec->items[i];
 
-        if (vc_item_is_idle(item)) {
+        if (exec->look ? !vc_item_looks(item) : vc_item_is_idle(item)) {
             continue;
         }
         vc_room_add(&rs->room, item);
@@ -138,7 +138,7 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
 /* True when there is nothing to do for the item at the cursor: it is skipped. */
 static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    if (vc_item_is_idle(item) || (rs->exec->look && vc_item_look_step(item) == item->n_steps)) {
+    if (rs->exec->look ? !vc_item_looks(item) : vc_item_is_idle(item)) {
         return true;
     }
     return vc_ticket_tiles(rs, item, vc_ticket_phases(rs, item) - 1) == 0 ||

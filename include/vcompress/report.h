@@ -19,7 +19,8 @@ enum vc_action {
     VC_ACTION_CAST = 2,        /* to another float type */
     VC_ACTION_DEQUANTIZED = 3, /* from codes and scales to a float type */
     VC_ACTION_DROPPED = 4,     /* not written, by request */
-    VC_ACTION_TIED = 5         /* a second name of another tensor, written once: its bytes count there */
+    VC_ACTION_TIED = 5,        /* a second name of another tensor, written once: its bytes count there */
+    VC_ACTION_PRUNED = 6       /* some of its values are zero now */
 };
 
 /* What one pass did to a tensor, in the order of the passes. */

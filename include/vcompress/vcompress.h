@@ -45,6 +45,7 @@
 #include <vcompress/job.h>
 #include <vcompress/measure.h>
 #include <vcompress/model.h>
+#include <vcompress/prune.h>
 #include <vcompress/quantize.h>
 #include <vcompress/report.h>
 #include <vcompress/status.h>

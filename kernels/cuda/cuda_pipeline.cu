@@ -85,6 +85,10 @@ static size_t entries(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
         return unit->n_chunks;
     case VC_CUDA_PER_CHANNEL:
         return unit->n_channels;
+    case VC_CUDA_PER_BIT:
+        return ceil_div((size_t)unit->bit + unit->n_elems, 8);
+    case VC_CUDA_PER_BIN:
+        return unit->n_bins;
     case VC_CUDA_PER_UNIT:
         break;
     }
@@ -104,6 +108,8 @@ static size_t unit_bytes(const struct vc_cuda_call *call, size_t n_rows, size_t 
     }
     memset(&worst, 0, sizeof worst);
     worst.n_elems = (uint32_t)(n_rows * row_len);
+    worst.n_bins = call->n_bins;
+    worst.bit = 7;
     worst.n_chunks = n_rows * ceil_div(row_len, VC_CHUNK_ELEMS);
     if (call->group != 0) {
         worst.n_groups = n_rows * (row_len / call->group + 2);
@@ -196,6 +202,8 @@ static void locate(const struct vc_cuda_call *call, const struct plan *plan, siz
         unit->row_len = (uint32_t)smaller(plan->piece, call->row_len - col);
     }
     unit->n_elems = unit->n_rows * unit->row_len;
+    unit->n_bins = call->n_bins;
+    unit->bit = (uint32_t)((call->first_bit + unit->first) % 8);
     unit->n_chunks = unit->n_rows * ceil_div(unit->row_len, VC_CHUNK_ELEMS);
     unit->first_chunk = row * chunks_per_row + col / VC_CHUNK_ELEMS;
     if (call->group != 0) {
@@ -207,7 +215,7 @@ static void locate(const struct vc_cuda_call *call, const struct plan *plan, siz
 }
 
 /* Index of the unit's first entry in the host's array. Channels wrap around and are treated apart. */
-static size_t first_entry(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
+static size_t first_entry(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit, enum vc_cuda_per per)
 {
     switch (per) {
     case VC_CUDA_PER_ELEMENT:
@@ -216,6 +224,9 @@ static size_t first_entry(const struct vc_cuda_unit *unit, enum vc_cuda_per per)
         return unit->first_group;
     case VC_CUDA_PER_CHUNK:
         return unit->first_chunk;
+    case VC_CUDA_PER_BIT:
+        return (size_t)((call->first_bit + unit->first) / 8);
+    case VC_CUDA_PER_BIN:
     case VC_CUDA_PER_CHANNEL:
     case VC_CUDA_PER_UNIT:
         break;
@@ -236,7 +247,7 @@ static void copy_in(const struct vc_cuda_call *call, const struct vc_cuda_array 
         memcpy(pinned, in + unit->first_channel * array->entry_bytes, before_wrap * array->entry_bytes);
         memcpy(pinned + before_wrap * array->entry_bytes, in, (n - before_wrap) * array->entry_bytes);
     } else {
-        memcpy(pinned, in + first_entry(unit, array->per) * array->entry_bytes, n * array->entry_bytes);
+        memcpy(pinned, in + first_entry(call, unit, array->per) * array->entry_bytes, n * array->entry_bytes);
     }
 }
 
@@ -274,16 +285,45 @@ static void copy_out_max(const struct vc_cuda_call *call, const struct vc_cuda_a
     }
 }
 
+/* VC_CUDA_OUT_SUM */
+static void copy_out_sum(const struct vc_cuda_array *array, size_t n, const uint32_t *pinned)
+{
+    unsigned char *out = (unsigned char *)array->out;
+    uint32_t there;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        memcpy(&there, out + i * sizeof there, sizeof there);
+        there += pinned[i];
+        memcpy(out + i * sizeof there, &there, sizeof there);
+    }
+}
+
+/* Bits: units come in order, so the first byte has the bits of the unit before it already. */
+static void copy_out_bits(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
+                          const struct vc_cuda_unit *unit, const unsigned char *pinned)
+{
+    unsigned char *out = (unsigned char *)array->out + first_entry(call, unit, array->per);
+    unsigned char before = unit->bit == 0 ? 0 : out[0];
+
+    memcpy(out, pinned, entries(unit, array->per));
+    out[0] = (unsigned char)(out[0] | before);
+}
+
 /* Brings a finished array of a unit to where the caller wants it. */
 static void copy_out(const struct vc_cuda_call *call, const struct vc_cuda_array *array,
                      const struct vc_cuda_unit *unit, const void *pinned)
 {
     if (array->per == VC_CUDA_PER_UNIT) {
         call->totals(call->user, pinned);
+    } else if (array->per == VC_CUDA_PER_BIT) {
+        copy_out_bits(call, array, unit, (const unsigned char *)pinned);
+    } else if (array->flow == VC_CUDA_OUT_SUM) {
+        copy_out_sum(array, entries(unit, array->per), (const uint32_t *)pinned);
     } else if (array->flow == VC_CUDA_OUT_MAX) {
         copy_out_max(call, array, unit, (const uint32_t *)pinned);
     } else {
-        memcpy((unsigned char *)array->out + first_entry(unit, array->per) * array->entry_bytes, pinned,
+        memcpy((unsigned char *)array->out + first_entry(call, unit, array->per) * array->entry_bytes, pinned,
                entries(unit, array->per) * array->entry_bytes);
     }
 }
@@ -316,7 +356,7 @@ static int issue(const struct vc_cuda_call *call, struct vc_cuda_lane *lane, str
     for (i = 0; i < call->n_arrays; i++) {
         const struct vc_cuda_array *array = &call->arrays[i];
 
-        if (array->flow == VC_CUDA_OUT_MAX || array->per == VC_CUDA_PER_UNIT) {
+        if (array->flow == VC_CUDA_OUT_MAX || array->flow == VC_CUDA_OUT_SUM || array->per == VC_CUDA_PER_UNIT) {
             entry_bytes = entries(unit, array->per) * array->entry_bytes;
             VC_CUDA_TRY(cudaMemsetAsync(unit->device[i], 0, entry_bytes, lane->stream));
         }

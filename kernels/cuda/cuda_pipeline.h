@@ -23,15 +23,18 @@ enum vc_cuda_per {
     VC_CUDA_PER_GROUP,   /* consecutive elements of a row with one scale */
     VC_CUDA_PER_CHUNK,   /* VC_CHUNK_ELEMS elements of a row */
     VC_CUDA_PER_CHANNEL, /* of the axis map; a unit has only the channels that it touches, in the order it meets them */
+    VC_CUDA_PER_BIT,     /* a bit per element, of a byte array; its first element has the bit call->first_bit */
+    VC_CUDA_PER_BIN,     /* call->n_bins of them, the same for all units */
     VC_CUDA_PER_UNIT     /* the totals of a unit: call->totals gets each of them */
 };
 
 /* Which way an array goes. */
 enum vc_cuda_flow {
     VC_CUDA_IN,
-    VC_CUDA_OUT,
-    VC_CUDA_OUT_MAX /* uint32_t that grow by a maximum: starts at 0 on the device. Groups that begin in the unit are
-                     * overwritten, groups that go on and channels are joined with what is there */
+    VC_CUDA_OUT,     /* bits: of the first byte only those of the unit; the device has 0 in the others */
+    VC_CUDA_OUT_SUM, /* uint32_t that are added to what is there: start at 0 on the device */
+    VC_CUDA_OUT_MAX  /* uint32_t that grow by a maximum: starts at 0 on the device. Groups that begin in the unit are
+                      * overwritten, groups that go on and channels are joined with what is there */
 };
 
 /* One array of a call; `in` or `out` is the host's, NULL for VC_CUDA_PER_UNIT. */
@@ -63,6 +66,8 @@ struct vc_cuda_unit {
     size_t n_groups, first_group;
     size_t n_chunks, first_chunk;
     size_t n_channels, first_channel;
+    size_t n_bins;
+    uint32_t bit; /* of the first element in the first byte of an array of bits */
     struct vc_cuda_index index;
     void *device[VC_CUDA_MAX_ARRAYS]; /* the unit's part of each array, aligned to 256 bytes */
     void *pinned[VC_CUDA_MAX_ARRAYS];
@@ -74,6 +79,8 @@ struct vc_cuda_call {
     size_t n_rows, row_len;
     size_t group;                  /* elements per group; 0: no array is per group */
     const struct vc_axis_map *map; /* NULL: no array is per channel */
+    uint64_t first_bit;            /* arrays of bits: of element 0 of the call; 0 where bits are written */
+    size_t n_bins;                 /* arrays of bins */
     unsigned n_arrays;
     struct vc_cuda_array arrays[VC_CUDA_MAX_ARRAYS]; /* inputs first */
     bool keep_rows; /* do not cut rows that could be whole (vc_cuda_rows_fit); otherwise long ones are always cut */

@@ -191,6 +191,20 @@ static enum vc_status use_dequantize(void *options)
     return plan(NULL, options, NULL, &kept);
 }
 
+/* The defaults say nothing about how much to prune, which is refused; so a pattern is set. */
+static enum vc_status use_prune(void *options)
+{
+    struct vc_prune_options *prune = options;
+    struct vc_job *job = NULL;
+    enum vc_status status = vc_job_create(ctx, model, &job);
+
+    prune->pattern = VC_PATTERN_N_OF_M;
+    status = status == VC_OK ? vc_job_add_prune(ctx, job, prune) : status;
+    status = status == VC_OK ? vc_job_plan(ctx, job, NULL) : status;
+    vc_job_free(job);
+    return status;
+}
+
 static enum vc_status use_limits(void *options)
 {
     const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
@@ -218,6 +232,7 @@ MAKER(verify)
 MAKER(write)
 MAKER(quantize)
 MAKER(dequantize)
+MAKER(prune)
 MAKER(diff_limits)
 
 static const struct public_options {
@@ -239,6 +254,8 @@ static const struct public_options {
      offsetof(struct vc_quantize_options, rules), make_quantize, use_quantize},
     {"vc_dequantize_options", "vc_dequantize_defaults", sizeof(struct vc_dequantize_options),
      offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
+    {"vc_prune_options", "vc_prune_defaults", sizeof(struct vc_prune_options),
+     offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
      offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
 };
@@ -387,6 +404,22 @@ static const struct {
     AT(vc_dequantize_options, overflow, 16),
     AT(vc_dequantize_options, rules, 24),
     AT(vc_dequantize_options, n_rules, 32),
+    AT(vc_prune_options, struct_size, 0),
+    AT(vc_prune_options, sparsity, 8),
+    AT(vc_prune_options, scope, 16),
+    AT(vc_prune_options, pattern, 20),
+    AT(vc_prune_options, keep, 24),
+    AT(vc_prune_options, group, 28),
+    AT(vc_prune_options, block_rows, 32),
+    AT(vc_prune_options, block_cols, 36),
+    AT(vc_prune_options, min_keep, 40),
+    AT(vc_prune_options, sets, 48),
+    AT(vc_prune_options, n_sets, 56),
+    AT(vc_prune_options, rules, 64),
+    AT(vc_prune_options, n_rules, 72),
+    AT(vc_prune_options, min_elems, 80),
+    AT(vc_prune_options, nonfinite, 88),
+    AT(vc_prune_options, dequantize, 92),
     AT(vc_diff_limits, struct_size, 0),
     AT(vc_diff_limits, by_value, 8),
     AT(vc_diff_limits, tolerance, 16),

@@ -213,6 +213,55 @@ static int q4_k_wrong_min(const uint8_t *blocks, size_t n, float *y)
     return result;
 }
 
+/* counts keys beyond the last bin in it */
+static int bins_clamp(const float *x, size_t n, const struct vc_bin_range *range, uint32_t *bins)
+{
+    int result = right->magnitude_bins_f32(x, n, range, bins);
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = vc_f32_magnitude(vc_get_f32(x, i));
+
+        if (key >= range->first && (key - range->first) >> range->shift >= range->n_bins) {
+            vc_put_u32(bins, range->n_bins - 1, vc_get_u32(bins, range->n_bins - 1) + 1);
+        }
+    }
+    return result;
+}
+
+/* lets all ties go */
+static int above_without_ties(const float *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
+{
+    const struct vc_mask_cut all = {.threshold = cut->threshold, .n_ties = n};
+
+    return right->mask_above_f32(x, n, &all, mask);
+}
+
+/* keeps the higher index of equal weights: the groups backwards */
+static int n_of_m_last(const float *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
+                       uint8_t *mask)
+{
+    int result = right->mask_n_of_m_f32(x, n_blocks, len, inner, keep, group, mask);
+
+    for (size_t i = 0; inner == 1 && i + 1 < len && n_blocks == 1 && group == 2; i += 2) {
+        if (vc_f32_magnitude(vc_get_f32(x, i)) == vc_f32_magnitude(vc_get_f32(x, i + 1))) {
+            mask[i / 8] ^= (uint8_t)(3u << i % 8);
+        }
+    }
+    return result;
+}
+
+/* leaves -0 where a negative weight was */
+static int apply_keeps_sign(const float *x, const uint8_t *mask, uint64_t first, size_t n_rows, size_t row_len,
+                            float *y, struct vc_tile_stats *stats)
+{
+    int result = right->mask_apply_f32(x, mask, first, n_rows, row_len, y, stats);
+
+    for (size_t i = 0; i < n_rows * row_len; i++) {
+        vc_put_f32(y, i, copysignf(vc_get_f32(y, i), vc_get_f32(x, i)));
+    }
+    return result;
+}
+
 int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out)
 {
     struct kernelcheck_options options = {.seed = seed, .below = reference, .out = NULL};
@@ -244,6 +293,10 @@ int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *ou
     BROKEN(q8_0_rows, q8_0_half_even);
     BROKEN(q8_0_rows, q8_0_rounded_step);
     BROKEN(q4_k_to_f32, q4_k_wrong_min);
+    BROKEN(magnitude_bins_f32, bins_clamp);
+    BROKEN(mask_above_f32, above_without_ties);
+    BROKEN(mask_n_of_m_f32, n_of_m_last);
+    BROKEN(mask_apply_f32, apply_keeps_sign);
     BROKEN(range_rows, NULL);
 #undef BROKEN
     return missed;

@@ -2,6 +2,8 @@
  * kernel has none. */
 #include "cases.h"
 
+#include <string.h>
+
 /* call_<kernel>: the kernel of table k on the arrays p of trial t; numbers go to r. */
 #define CALL(name) \
     static int call_##name(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r)
@@ -116,6 +118,79 @@ CALL(values_f64)
     return k->values_f64(p[0], ROWS, &r->values);
 }
 
+CALL_FLAT(magnitude_bins_u16)
+
+CALL(magnitude_bins_f32)
+{
+    const struct vc_bin_range range = trial_range(t, 31);
+
+    UNUSED;
+    return k->magnitude_bins_f32(p[0], N, &range, p[1]);
+}
+
+CALL(magnitude_bins_f64)
+{
+    const struct vc_bin_range range = trial_range(t, 63);
+
+    UNUSED;
+    return k->magnitude_bins_f64(p[0], N, &range, p[1]);
+}
+
+/* The threshold is the key of an element, so that there are ties, or beside one. */
+#define CALL_ABOVE(name, type, key)                                                                        \
+    CALL(name)                                                                                             \
+    {                                                                                                      \
+        struct vc_mask_cut cut = {.threshold = 0x1234, .n_ties = t->with_zeros ? t->group % 5 : t->group}; \
+        type at;                                                                                           \
+                                                                                                           \
+        UNUSED;                                                                                            \
+        if (N != 0) {                                                                                      \
+            memcpy(&at, (const char *)p[0] + N / 2 * sizeof at, sizeof at);                                \
+            cut.threshold = (at & (key)) + (t->with_stats ? 0 : 1);                                        \
+        }                                                                                                  \
+        return k->name(p[0], N, &cut, p[1]);                                                               \
+    }
+CALL_ABOVE(mask_above_u16, uint16_t, 0x7fffu)
+CALL_ABOVE(mask_above_f32, uint32_t, 0x7fffffffu)
+CALL_ABOVE(mask_above_f64, uint64_t, 0x7fffffffffffffffu)
+
+/* Rows of 9, 27, 576, ... are those of convolutions: input channels lie 9 apart. */
+#define CALL_N_OF_M(name)                                                                                        \
+    CALL(name)                                                                                                   \
+    {                                                                                                            \
+        size_t inner = t->row_len % 9 == 0 && t->row_len != 0 ? 9 : t->row_len % 100 == 0 ? 100 : 1;             \
+        unsigned group = t->with_stats ? 4 : 2 + (unsigned)(t->group % 7);                                       \
+                                                                                                                 \
+        UNUSED;                                                                                                  \
+        return k->name(p[0], t->n_rows, t->row_len / inner, inner, t->with_zeros ? group / 2 : group - 1, group, \
+                       p[1]);                                                                                    \
+    }
+CALL_N_OF_M(mask_n_of_m_f32)
+CALL_N_OF_M(mask_n_of_m_f64)
+
+CALL(mask_apply_u16)
+{
+    UNUSED;
+    return k->mask_apply_u16(p[0], p[1], trial_first_bit(t), N, p[2]);
+}
+
+#define CALL_APPLY(name)                                                   \
+    CALL(name)                                                             \
+    {                                                                      \
+        return k->name(p[0], p[1], trial_first_bit(t), ROWS, p[2], STATS); \
+    }
+CALL_APPLY(mask_apply_f32)
+CALL_APPLY(mask_apply_f64)
+
+#define CALL_SQUARES(name)                                                          \
+    CALL(name)                                                                      \
+    {                                                                               \
+        UNUSED;                                                                     \
+        return k->name(p[0], ROWS, trial_block_rows(t), trial_block_cols(t), p[1]); \
+    }
+CALL_SQUARES(block_squares_f32)
+CALL_SQUARES(block_squares_f64)
+
 /* Pieces of the table. Numbers are bytes of an element. */
 #define ENTRY(kernel) .name = #kernel, .offset = offsetof(struct vc_kernels, kernel), .call = call_##kernel
 #define ELEMS_F32               \
@@ -158,6 +233,15 @@ CALL(values_f64)
         ARG_ZEROS, 1, count \
     }
 
+#define MASK                        \
+    {                               \
+        ARG_BYTES, 1, COUNT_MASK_AT \
+    }
+#define OUT_MASK               \
+    {                          \
+        ARG_OUT, 1, COUNT_MASK \
+    }
+
 const struct kernel_case kernel_cases[] = {
     {ENTRY(absmax_rows), .shape = SHAPE_GROUPS, .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_GROUPS}}},
     {ENTRY(absmax_axis), .shape = SHAPE_AXIS, .args = {ELEMS_F32, {ARG_MAXIMA, 4, COUNT_CHANNELS}}},
@@ -197,6 +281,21 @@ const struct kernel_case kernel_cases[] = {
     {ENTRY(diff_f64), .result = RESULT_DIFF, .args = {ELEMS_F64, ELEMS_F64, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},
     {ENTRY(values_f32), .result = RESULT_VALUES, .args = {ELEMS_F32, TILE_SUMS}},
     {ENTRY(values_f64), .result = RESULT_VALUES, .args = {ELEMS_F64, TILE_SUMS}},
+    {ENTRY(magnitude_bins_u16), .shape = SHAPE_FLAT, .args = {ELEMS_HALF, {ARG_BINS, 4, COUNT_KEYS}}},
+    {ENTRY(magnitude_bins_f32), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F32, {ARG_BINS, 4, COUNT_BINS}}},
+    {ENTRY(magnitude_bins_f64), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F64, {ARG_BINS, 4, COUNT_BINS}}},
+    {ENTRY(mask_above_u16), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_HALF, OUT_MASK}},
+    {ENTRY(mask_above_f32), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F32, OUT_MASK}},
+    {ENTRY(mask_above_f64), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F64, OUT_MASK}},
+    {ENTRY(mask_n_of_m_f32), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F32, OUT_MASK}},
+    {ENTRY(mask_n_of_m_f64), .shape = SHAPE_GROUPS, .choices = true, .args = {ELEMS_F64, OUT_MASK}},
+    {ENTRY(mask_apply_u16), .shape = SHAPE_GROUPS, .args = {ELEMS_HALF, MASK, OUT_ELEMS(2)}},
+    {ENTRY(mask_apply_f32), .shape = SHAPE_GROUPS, .result = RESULT_TILE,
+     .args = {ELEMS_F32, MASK, OUT_ELEMS(4), TILE_SUMS}},
+    {ENTRY(mask_apply_f64), .shape = SHAPE_GROUPS, .result = RESULT_TILE,
+     .args = {ELEMS_F64, MASK, OUT_ELEMS(8), TILE_SUMS}},
+    {ENTRY(block_squares_f32), .shape = SHAPE_GROUPS, .args = {ELEMS_F32, {ARG_SUMS, 8, COUNT_SQUARES}}},
+    {ENTRY(block_squares_f64), .shape = SHAPE_GROUPS, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_SQUARES}}},
 };
 
 const size_t n_kernel_cases = sizeof kernel_cases / sizeof kernel_cases[0];
@@ -216,6 +315,36 @@ static size_t trial_chunks(const struct trial *t)
     return t->n_rows * (t->row_len / VC_CHUNK_ELEMS + (t->row_len % VC_CHUNK_ELEMS != 0));
 }
 
+struct vc_bin_range trial_range(const struct trial *t, unsigned key_bits)
+{
+    const struct vc_bin_range all = {.first = 0, .shift = key_bits - 9, .n_bins = 512};
+    const uint64_t one = key_bits == 31 ? 0x3f800000u : 0x3ff0000000000000u;
+    const struct vc_bin_range few = {
+        .first = one >> t->group % 3, .shift = (unsigned)(t->group % 4) * (key_bits / 6), .n_bins = 1 + t->group % 300};
+
+    return t->with_zeros ? few : all;
+}
+
+uint64_t trial_first_bit(const struct trial *t)
+{
+    return t->group % 13;
+}
+
+size_t trial_block_rows(const struct trial *t)
+{
+    return 1 + t->group % 5;
+}
+
+size_t trial_block_cols(const struct trial *t)
+{
+    return 1 + t->group % 9;
+}
+
+static size_t ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
 size_t arg_bytes(const struct arg *arg, const struct trial *t)
 {
     switch (arg->count) {
@@ -228,6 +357,16 @@ size_t arg_bytes(const struct arg *arg, const struct trial *t)
         return arg->elem_bytes * 2 * trial_chunks(t);
     case COUNT_4_CHUNKS:
         return arg->elem_bytes * 4 * trial_chunks(t);
+    case COUNT_BINS:
+        return arg->elem_bytes * trial_range(t, 31).n_bins;
+    case COUNT_KEYS:
+        return arg->elem_bytes * 32768;
+    case COUNT_MASK:
+        return ceil_div(trial_elems(t), 8);
+    case COUNT_MASK_AT:
+        return ceil_div(trial_elems(t) + (size_t)trial_first_bit(t), 8);
+    case COUNT_SQUARES:
+        return arg->elem_bytes * ceil_div(t->n_rows, trial_block_rows(t)) * ceil_div(t->row_len, trial_block_cols(t));
     default:
         return arg->elem_bytes * trial_elems(t);
     }

@@ -21,12 +21,25 @@ enum arg_kind {
     ARG_SCALES, /* input, positive */
     ARG_ZEROS,  /* input, NULL in every other trial */
     ARG_MAXIMA, /* accumulated: input and output */
+    ARG_BINS,   /* the same, counters */
     ARG_OUT,
     ARG_SUMS /* output of doubles, aligned */
 };
 
 /* How many elements an argument has. */
-enum arg_count { COUNT_ELEMS, COUNT_GROUPS, COUNT_CHANNELS, COUNT_2_CHUNKS, COUNT_4_CHUNKS, COUNT_BLOCKS };
+enum arg_count {
+    COUNT_ELEMS,
+    COUNT_GROUPS,
+    COUNT_CHANNELS,
+    COUNT_2_CHUNKS,
+    COUNT_4_CHUNKS,
+    COUNT_BLOCKS,
+    COUNT_BINS,    /* of trial_range */
+    COUNT_KEYS,    /* of 16-bit floats: 32,768 */
+    COUNT_MASK,    /* bytes: a bit per element */
+    COUNT_MASK_AT, /* ... from bit trial_first_bit on */
+    COUNT_SQUARES  /* blocks of trial_block_rows x trial_block_cols */
+};
 
 /* One array of a call, in the order of the kernel's parameters. */
 struct arg {
@@ -65,6 +78,7 @@ struct kernel_case {
     enum result_kind result;
     bool finite_only;    /* the contract wants finite x */
     unsigned bits_first; /* where a group is not finite only that many outputs are defined, the bits before all */
+    bool choices;        /* with_zeros and with_stats choose something else: a range, a threshold, a group */
     size_t block;        /* SHAPE_BLOCKS */
     struct arg args[MAX_ARGS];
     int (*call)(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r);
@@ -72,6 +86,13 @@ struct kernel_case {
 
 extern const struct kernel_case kernel_cases[];
 extern const size_t n_kernel_cases;
+
+/* What pruning takes beside arrays, made from the numbers of a trial: all keys in wide bins or a few in narrow ones,
+ * for keys of that many bits; which bit of a mask is the first; blocks. */
+struct vc_bin_range trial_range(const struct trial *t, unsigned key_bits);
+uint64_t trial_first_bit(const struct trial *t);
+size_t trial_block_rows(const struct trial *t);
+size_t trial_block_cols(const struct trial *t);
 
 /* Sizes of a trial; arg_bytes: of that array in it. */
 size_t trial_elems(const struct trial *t);

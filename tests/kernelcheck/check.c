@@ -81,7 +81,7 @@ static void crashes_release(void)
 
 /* ---- one trial ---- */
 
-/* ARG_MAXIMA is both: kernels join with what is there. */
+/* ARG_MAXIMA and ARG_BINS are both: kernels join with what is there. */
 static bool is_input(enum arg_kind kind)
 {
     return kind != ARG_NONE && kind != ARG_OUT && kind != ARG_SUMS;
@@ -89,7 +89,7 @@ static bool is_input(enum arg_kind kind)
 
 static bool is_output(enum arg_kind kind)
 {
-    return kind == ARG_OUT || kind == ARG_SUMS || kind == ARG_MAXIMA;
+    return kind == ARG_OUT || kind == ARG_SUMS || kind == ARG_MAXIMA || kind == ARG_BINS;
 }
 
 /* Positive scales that suit the pattern: some small enough that codes are clipped. */
@@ -141,6 +141,9 @@ static void fill_input(struct runner *run, const struct trial *t, const struct a
         for (size_t i = 0; i < n; i++) {
             to[i] = (unsigned char)(i * 167u);
         }
+        break;
+    case ARG_BINS:
+        memset(to, 1, n_bytes);
         break;
     case ARG_MAXIMA:
         for (size_t i = 0; i < n; i++) {
@@ -395,10 +398,10 @@ static bool check_shape(struct runner *run, const struct kernel_case *c, const s
                                   .pattern = (enum pattern)pattern,
                                   .with_zeros = choice & 1,
                                   .with_stats = !(choice & 2)};
-                bool zeros = c->args[2].kind == ARG_ZEROS;
+                bool zeros = c->args[2].kind == ARG_ZEROS || c->choices;
 
                 /* small shapes take every combination, others one of them by turns */
-                if ((t.with_zeros && !zeros) || (!t.with_stats && c->result != RESULT_TILE)) {
+                if ((t.with_zeros && !zeros) || (!t.with_stats && c->result != RESULT_TILE && !c->choices)) {
                     continue;
                 }
                 if (shape->n_rows * shape->row_len > 300 && choice != (zeros ? pattern % 2 : 0)) {

@@ -25,7 +25,8 @@ label() { # puts WHAT before every line of standard input
 
 # The library's users have fields, not options: sentences say vc_option(ctx, "max_bytes"), and the command makes
 # --max-bytes of it. Comments may speak of options. So may the recipe of a report ("quantize --int8 ..."), which is made
-# in quantize/ of the flags of its schemes and of the text that stands beside "quantize" or is " --asymmetric".
+# in quantize/ of the flags of its schemes and of the text that stands beside "quantize" or is " --asymmetric", and in
+# prune/prune_options.c.
 options_in_strings() {
     # shellcheck disable=SC2086
     awk '
@@ -48,6 +49,7 @@ options_in_strings() {
                 }
             }
             recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|rest %s)")/
+            recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --(pattern|sparsity) %s| --scope global| --pattern )/)
             if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
         }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|quantize|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
 }

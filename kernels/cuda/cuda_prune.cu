@@ -1,0 +1,545 @@
+/* cuda_prune.cu - bins of magnitudes, masks, blocks (kernels.h, "Pruning"). Masks are made a byte at a time, so that no
+ * two threads write to one; bins are counted by integer atomics. */
+#include <string.h>
+
+#include "kernels/cuda/cuda_chunks.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+/* A type of weights as a class: its key, an unsigned integer (kernels.h). */
+struct of_u16 {
+    typedef uint16_t type;
+    VC_HD uint64_t key(uint16_t h)
+    {
+        return h & 0x7fffu;
+    }
+};
+
+struct of_f32 {
+    typedef float type;
+    VC_HD uint64_t key(float x)
+    {
+        return vc_f32_magnitude(x);
+    }
+};
+
+struct of_f64 {
+    typedef double type;
+    VC_HD uint64_t key(double x)
+    {
+        return vc_f64_bits(x) & 0x7fffffffffffffffull;
+    }
+};
+
+/* Element i of a host array, which may be unaligned. */
+template <class K> static typename K::type host_at(const typename K::type *x, size_t i)
+{
+    typename K::type v;
+
+    memcpy(&v, (const char *)x + i * sizeof v, sizeof v);
+    return v;
+}
+
+/* ---- bins ---- */
+
+struct bins_of {
+    uint64_t first;
+    unsigned shift;
+    uint32_t n_bins;
+};
+
+template <class K>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    bins_kernel(const typename K::type *__restrict__ x, uint32_t n, struct bins_of range, uint32_t *__restrict__ bins)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
+        uint64_t key = K::key(x[i]);
+
+        if (key >= range.first && (key - range.first) >> range.shift < range.n_bins) {
+            atomicAdd(&bins[(key - range.first) >> range.shift], 1u);
+        }
+    }
+}
+
+template <class K> static void launch_bins(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    VC_CUDA_LAUNCH(bins_kernel<K>, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1),
+                   vc_cuda_block(unit->n_elems), unit->stream, (const typename K::type *)unit->device[0], unit->n_elems,
+                   *(const struct bins_of *)call->user, (uint32_t *)unit->device[1]);
+}
+
+/* As many bins at once as an arena has room for beside elements: all of them on a real card. */
+template <class K> static int bins(const typename K::type *x, size_t n, const struct vc_bin_range *range, uint32_t *out)
+{
+    const size_t most = VC_CUDA_ARENA_BYTES / 4 / sizeof *out;
+    int result = 0;
+
+    for (size_t at = 0; result == 0 && at < range->n_bins; at += most) {
+        struct vc_cuda_call call = {};
+        struct bins_of window = {range->first + ((uint64_t)at << range->shift), range->shift, 0};
+
+        window.n_bins = (uint32_t)(range->n_bins - at < most ? range->n_bins - at : most);
+        if (window.first < range->first) { /* beyond every key */
+            break;
+        }
+        call.n_rows = 1;
+        call.row_len = n;
+        call.n_bins = window.n_bins;
+        call.launch = launch_bins<K>;
+        call.user = &window;
+        vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+        vc_cuda_add_out(&call, out + at, sizeof *out, VC_CUDA_PER_BIN, VC_CUDA_OUT_SUM);
+        result = vc_cuda_run(&call);
+    }
+    return result;
+}
+
+int vc_cuda_magnitude_bins_u16(const uint16_t *h, size_t n, uint32_t *out)
+{
+    const struct vc_bin_range all = {0, 0, 32768};
+
+    return bins<of_u16>(h, n, &all, out);
+}
+
+int vc_cuda_magnitude_bins_f32(const float *x, size_t n, const struct vc_bin_range *range, uint32_t *out)
+{
+    return bins<of_f32>(x, n, range, out);
+}
+
+int vc_cuda_magnitude_bins_f64(const double *x, size_t n, const struct vc_bin_range *range, uint32_t *out)
+{
+    return bins<of_f64>(x, n, range, out);
+}
+
+/* ---- masks: one thread per byte ---- */
+
+/* Starts a kernel for the mask of a unit, which is array 1. */
+#define LAUNCH_MASK(kernel, unit, ...)                                                                                \
+    VC_CUDA_LAUNCH(kernel, vc_cuda_grid(((unit)->n_elems / 8 + 1) / VC_CUDA_THREADS + 1),                             \
+                   vc_cuda_block((unit)->n_elems / 8 + 2), (unit)->stream, __VA_ARGS__, (unit)->n_elems, (unit)->bit, \
+                   (uint8_t *)(unit)->device[1])
+
+/* Byte b of the mask of n elements, of which the first has bit `bit` of byte 0; kept(i) says whether element i stays.
+ */
+template <class Kept>
+static __device__ __forceinline__ uint8_t mask_byte(const Kept &kept, size_t b, uint32_t n, uint32_t bit)
+{
+    unsigned byte = 0;
+
+    for (unsigned k = 0; k < 8; k++) {
+        size_t i = 8 * b + k - bit;
+
+        if (8 * b + k >= bit && i < n && kept.at((uint32_t)i)) {
+            byte |= 1u << k;
+        }
+    }
+    return (uint8_t)byte;
+}
+
+template <class Kept>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    mask_kernel(Kept kept, uint32_t n, uint32_t bit, uint8_t *__restrict__ mask)
+{
+    size_t n_bytes = ((size_t)bit + n + 7) / 8;
+
+    for (size_t b = blockIdx.x * (size_t)blockDim.x + threadIdx.x; b < n_bytes; b += gridDim.x * (size_t)blockDim.x) {
+        mask[b] = mask_byte(kept, b, n, bit);
+    }
+}
+
+template <class K> struct kept_above {
+    const typename K::type *x;
+    uint64_t threshold;
+
+    __device__ __forceinline__ bool at(uint32_t i) const
+    {
+        return K::key(x[i]) >= threshold;
+    }
+};
+
+template <class K> static void launch_above(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    kept_above<K> kept = {(const typename K::type *)unit->device[0], *(const uint64_t *)call->user};
+
+    LAUNCH_MASK(mask_kernel<kept_above<K>>, unit, kept);
+}
+
+/* Equal keys stay on the device; the first n_ties of them are few, and are taken out here in order. */
+template <class K> static int above(const typename K::type *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
+{
+    struct vc_cuda_call call = {};
+    uint64_t threshold = cut->threshold;
+    uint64_t left = cut->n_ties;
+    int result;
+
+    if (left >= n && threshold != UINT64_MAX) {
+        threshold++;
+        left = 0;
+    }
+    call.n_rows = 1;
+    call.row_len = n;
+    call.launch = launch_above<K>;
+    call.user = &threshold;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, mask, 1, VC_CUDA_PER_BIT, VC_CUDA_OUT);
+    result = vc_cuda_run(&call);
+    for (size_t i = 0; result == 0 && left != 0 && i < n; i++) {
+        if (K::key(host_at<K>(x, i)) == threshold) {
+            mask[i / 8] = (uint8_t)(mask[i / 8] & ~(1u << i % 8));
+            left--;
+        }
+    }
+    return result;
+}
+
+int vc_cuda_mask_above_u16(const uint16_t *h, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
+{
+    return above<of_u16>(h, n, cut, mask);
+}
+
+int vc_cuda_mask_above_f32(const float *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
+{
+    return above<of_f32>(x, n, cut, mask);
+}
+
+int vc_cuda_mask_above_f64(const double *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)
+{
+    return above<of_f64>(x, n, cut, mask);
+}
+
+/* ---- N of M ---- */
+
+/* Blocks of len x inner elements; groups along len. */
+struct groups {
+    uint32_t len, inner, keep, group;
+};
+
+/* Whether element i stays: fewer than `keep` of its group come before it. `x` is the start of a whole block. */
+template <class K> VC_HD bool stays(const typename K::type *x, size_t i, const struct groups &g)
+{
+    size_t block = (size_t)g.len * g.inner;
+    size_t base = i - i % block + i % g.inner;
+    uint32_t at = (uint32_t)(i % block / g.inner);
+    uint32_t from = at - at % g.group;
+    uint32_t end = g.len - from < g.group ? g.len : from + g.group;
+    uint64_t own = K::key(x[i]);
+    uint32_t before = 0;
+
+    for (uint32_t j = from; j < end; j++) {
+        uint64_t other = K::key(x[base + (size_t)j * g.inner]);
+
+        before += other > own || (other == own && j < at);
+    }
+    return before < g.keep;
+}
+
+template <class K> struct kept_of_group {
+    const typename K::type *x;
+    struct groups groups;
+
+    __device__ __forceinline__ bool at(uint32_t i) const
+    {
+        return stays<K>(x, i, groups);
+    }
+};
+
+template <class K> static void launch_n_of_m(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    kept_of_group<K> kept = {(const typename K::type *)unit->device[0], *(const struct groups *)call->user};
+
+    LAUNCH_MASK(mask_kernel<kept_of_group<K>>, unit, kept);
+}
+
+/* A group that is larger than an arena, element by element on the host. */
+template <class K>
+static void n_of_m_on_host(const typename K::type *x, size_t n, const struct groups &g, uint8_t *mask)
+{
+    size_t block = (size_t)g.len * g.inner;
+
+    memset(mask, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++) {
+        size_t base = i - i % block + i % g.inner;
+        size_t at = i % block / g.inner;
+        size_t from = at - at % g.group;
+        uint64_t own = K::key(host_at<K>(x, i));
+        uint32_t before = 0;
+
+        for (size_t j = from; j < from + g.group && j < g.len; j++) {
+            uint64_t other = K::key(host_at<K>(x, base + j * g.inner));
+
+            before += other > own || (other == own && j < at);
+        }
+        if (before < g.keep) {
+            mask[i / 8] = (uint8_t)(mask[i / 8] | 1u << i % 8);
+        }
+    }
+}
+
+/* A row of the call is what no unit may cut: a row of groups, or a whole block where its last groups are short. */
+template <class K>
+static int n_of_m(const typename K::type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
+                  uint8_t *mask)
+{
+    struct vc_cuda_call call = {};
+    struct groups groups = {(uint32_t)len, (uint32_t)inner, keep, group};
+
+    if (len == 0 || inner == 0 || n_blocks == 0) {
+        return 0;
+    }
+    if (len % group == 0) {
+        n_blocks *= len / group;
+        groups.len = group;
+    }
+    call.n_rows = n_blocks;
+    call.row_len = (size_t)groups.len * inner;
+    call.keep_rows = true;
+    call.launch = launch_n_of_m<K>;
+    call.user = &groups;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, mask, 1, VC_CUDA_PER_BIT, VC_CUDA_OUT);
+    if (!vc_cuda_rows_fit(&call)) {
+        n_of_m_on_host<K>(x, n_blocks * call.row_len, groups, mask);
+        return 0;
+    }
+    return vc_cuda_run(&call);
+}
+
+int vc_cuda_mask_n_of_m_f32(const float *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
+                            uint8_t *mask)
+{
+    return n_of_m<of_f32>(x, n_blocks, len, inner, keep, group, mask);
+}
+
+int vc_cuda_mask_n_of_m_f64(const double *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, unsigned group,
+                            uint8_t *mask)
+{
+    return n_of_m<of_f64>(x, n_blocks, len, inner, keep, group, mask);
+}
+
+/* ---- applying ---- */
+
+static __device__ __forceinline__ bool bit_at(const uint8_t *mask, uint32_t bit, uint32_t i)
+{
+    return mask[(bit + i) / 8] >> (bit + i) % 8 & 1;
+}
+
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    apply_kernel(const uint16_t *__restrict__ h, const uint8_t *__restrict__ mask, uint32_t bit, uint32_t n,
+                 uint16_t *__restrict__ y)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
+        y[i] = bit_at(mask, bit, (uint32_t)i) ? h[i] : (uint16_t)0;
+    }
+}
+
+static void launch_apply_u16(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    VC_CUDA_LAUNCH(apply_kernel, vc_cuda_grid(unit->n_elems / (VC_CUDA_THREADS * 4) + 1), vc_cuda_block(unit->n_elems),
+                   unit->stream, (const uint16_t *)unit->device[0], (const uint8_t *)unit->device[1], unit->bit,
+                   unit->n_elems, (uint16_t *)unit->device[2]);
+}
+
+int vc_cuda_mask_apply_u16(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
+{
+    struct vc_cuda_call call = {};
+
+    call.n_rows = 1;
+    call.row_len = n;
+    call.first_bit = first;
+    call.launch = launch_apply_u16;
+    vc_cuda_add_in(&call, h, sizeof *h, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_in(&call, mask, 1, VC_CUDA_PER_BIT);
+    vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
+    return vc_cuda_run(&call);
+}
+
+/* One element (cuda_chunks.h): stored if y is not NULL, compared. */
+template <class K> struct apply_op {
+    enum { N_SUMS = 2 };
+    typedef typename K::type value;
+
+    const typename K::type *x;
+    const uint8_t *mask;
+    uint32_t bit;
+    typename K::type *y;
+
+    __device__ __forceinline__ value load(uint32_t flat) const
+    {
+        return x[flat];
+    }
+
+    __device__ __forceinline__ void visit(value v, uint32_t, uint32_t, uint32_t flat, double *sums,
+                                          struct vc_cuda_tally *tally) const
+    {
+        value kept = bit_at(mask, bit, flat) ? v : (value)0;
+
+        if (y != NULL) {
+            y[flat] = kept;
+        }
+        tally->count[VC_CUDA_ZEROS_BEFORE] += v == 0;
+        tally->count[VC_CUDA_ZEROS_AFTER] += kept == 0;
+        if (vc_cuda_finite(v)) {
+            double e = (double)v - (double)kept;
+
+            sums[0] = sums[0] + (double)v * (double)v;
+            sums[1] = sums[1] + e * e;
+            vc_cuda_raise(&tally->peak[0], vc_cuda_f64_magnitude(e));
+        }
+    }
+};
+
+/* Arrays: x, mask, y if it is wanted, chunk sums and totals if statistics are. */
+template <class K> static void launch_apply(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    bool writes = call->n_arrays > 2 && call->arrays[2].per == VC_CUDA_PER_ELEMENT;
+    unsigned at = writes ? 3 : 2;
+    bool stats = call->n_arrays > at;
+    apply_op<K> op = {(const typename K::type *)unit->device[0], (const uint8_t *)unit->device[1], unit->bit,
+                      writes ? (typename K::type *)unit->device[2] : NULL};
+
+    vc_cuda_launch_chunks(op, unit, stats ? (double *)unit->device[at] : NULL,
+                          stats ? (struct vc_cuda_totals *)unit->device[at + 1] : NULL);
+}
+
+template <class K>
+static int apply(const typename K::type *x, const uint8_t *mask, uint64_t first, size_t n_rows, size_t row_len,
+                 typename K::type *y, struct vc_tile_stats *stats)
+{
+    struct vc_cuda_call call = {};
+
+    vc_cuda_stats_clear(stats);
+    if (y == NULL && stats == NULL) {
+        return 0;
+    }
+    call.n_rows = n_rows;
+    call.row_len = row_len;
+    call.first_bit = first;
+    call.launch = launch_apply<K>;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_in(&call, mask, 1, VC_CUDA_PER_BIT);
+    if (y != NULL) {
+        vc_cuda_add_out(&call, y, sizeof *y, VC_CUDA_PER_ELEMENT, VC_CUDA_OUT);
+    }
+    vc_cuda_add_stats(&call, stats);
+    return vc_cuda_run(&call);
+}
+
+int vc_cuda_mask_apply_f32(const float *x, const uint8_t *mask, uint64_t first, size_t n_rows, size_t row_len, float *y,
+                           struct vc_tile_stats *stats)
+{
+    return apply<of_f32>(x, mask, first, n_rows, row_len, y, stats);
+}
+
+int vc_cuda_mask_apply_f64(const double *x, const uint8_t *mask, uint64_t first, size_t n_rows, size_t row_len,
+                           double *y, struct vc_tile_stats *stats)
+{
+    return apply<of_f64>(x, mask, first, n_rows, row_len, y, stats);
+}
+
+/* ---- blocks ---- */
+
+/* Rows of blocks: each is block_rows rows of row_len elements. */
+struct band {
+    uint32_t row_len, block_rows, block_cols, across;
+};
+
+/* One thread per block, in the order of the definition. Block b of the unit. */
+template <class K>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    squares_kernel(const typename K::type *__restrict__ x, uint32_t n_blocks, struct band s,
+                   double *__restrict__ scores)
+{
+    for (size_t b = blockIdx.x * (size_t)blockDim.x + threadIdx.x; b < n_blocks; b += gridDim.x * (size_t)blockDim.x) {
+        size_t row = b / s.across * s.block_rows;
+        uint32_t col = (uint32_t)(b % s.across) * s.block_cols;
+        uint32_t end = s.row_len - col < s.block_cols ? s.row_len : col + s.block_cols;
+        double sum = 0;
+
+        for (size_t r = row; r < row + s.block_rows; r++) {
+            for (uint32_t c = col; c < end; c++) {
+                double v = (double)x[r * s.row_len + c];
+
+                sum = sum + v * v;
+            }
+        }
+        scores[b] = sum;
+    }
+}
+
+template <class K> static void launch_squares(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    VC_CUDA_LAUNCH(squares_kernel<K>, vc_cuda_grid(unit->n_groups / VC_CUDA_THREADS + 1), vc_cuda_block(unit->n_groups),
+                   unit->stream, (const typename K::type *)unit->device[0], (uint32_t)unit->n_groups,
+                   *(const struct band *)call->user, (double *)unit->device[1]);
+}
+
+template <class K>
+static void squares_on_host(const typename K::type *x, size_t n_bands, const struct band &s, double *scores)
+{
+    for (size_t b = 0; b < n_bands * s.across; b++) {
+        size_t row = b / s.across * s.block_rows;
+        size_t col = b % s.across * s.block_cols;
+        double sum = 0;
+
+        for (size_t r = row; r < row + s.block_rows; r++) {
+            for (size_t c = col; c < col + s.block_cols && c < s.row_len; c++) {
+                double v = (double)host_at<K>(x, r * s.row_len + c);
+
+                sum = sum + v * v;
+            }
+        }
+        memcpy((char *)scores + b * sizeof sum, &sum, sizeof sum);
+    }
+}
+
+/* Bands of the same height. A band is a row of the call, and a block a group of it: both have as many blocks. */
+template <class K>
+static int bands(const typename K::type *x, size_t n_bands, size_t row_len, size_t block_rows, size_t block_cols,
+                 double *scores)
+{
+    struct vc_cuda_call call = {};
+    struct band s = {(uint32_t)row_len, (uint32_t)block_rows, (uint32_t)block_cols, 0};
+
+    if (n_bands == 0 || block_rows == 0 || row_len == 0) {
+        return 0;
+    }
+    s.across = (uint32_t)((row_len - 1) / block_cols + 1);
+    call.n_rows = n_bands;
+    call.row_len = block_rows * row_len;
+    call.group = block_rows * block_cols;
+    call.keep_rows = true;
+    call.launch = launch_squares<K>;
+    call.user = &s;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, scores, sizeof *scores, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
+    if (!vc_cuda_rows_fit(&call)) {
+        squares_on_host<K>(x, n_bands, s, scores);
+        return 0;
+    }
+    return vc_cuda_run(&call);
+}
+
+/* Whole rows of blocks, then the short one at the end. */
+template <class K>
+static int squares(const typename K::type *x, size_t n_rows, size_t row_len, size_t block_rows, size_t block_cols,
+                   double *scores)
+{
+    size_t whole = n_rows / block_rows;
+    size_t across = row_len == 0 ? 0 : (row_len - 1) / block_cols + 1;
+    int result = bands<K>(x, whole, row_len, block_rows, block_cols, scores);
+
+    return result != 0 ? result
+                       : bands<K>(x + whole * block_rows * row_len, 1, row_len, n_rows % block_rows, block_cols,
+                                  scores + whole * across);
+}
+
+int vc_cuda_block_squares_f32(const float *x, size_t n_rows, size_t row_len, size_t block_rows, size_t block_cols,
+                              double *scores)
+{
+    return squares<of_f32>(x, n_rows, row_len, block_rows, block_cols, scores);
+}
+
+int vc_cuda_block_squares_f64(const double *x, size_t n_rows, size_t row_len, size_t block_rows, size_t block_cols,
+                              double *scores)
+{
+    return squares<of_f64>(x, n_rows, row_len, block_rows, block_cols, scores);
+}

@@ -1,0 +1,217 @@
+/* kernel_ref_prune.c - the definition of the kernels for pruning, as kernel_ref.c is for the others: bins of
+ * magnitudes, masks, blocks. Plain loops, the contract is in kernels.h. */
+#include "kernels/access.h"
+#include "kernels/arith.h"
+#include "kernels/variants.h"
+
+#define LANES 64 /* of the tree of sums, kernels.h */
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The keys: bits without the sign. */
+static uint64_t key_u16(const uint16_t *h, size_t i)
+{
+    return vc_get_u16(h, i) & 0x7fffu;
+}
+
+static uint64_t key_f32(const float *x, size_t i)
+{
+    return vc_f32_magnitude(vc_get_f32(x, i));
+}
+
+static uint64_t key_f64(const double *x, size_t i)
+{
+    return vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu;
+}
+
+static void put_bit(uint8_t *mask, size_t i, int kept)
+{
+    uint8_t bit = (uint8_t)(1u << i % 8);
+
+    mask[i / 8] = i % 8 == 0 ? (uint8_t)kept : kept ? mask[i / 8] | bit : mask[i / 8] & (uint8_t)~bit;
+}
+
+static int get_bit(const uint8_t *mask, uint64_t i)
+{
+    return mask[i / 8] >> i % 8 & 1;
+}
+
+/* ---- bins ---- */
+
+int vc_magnitude_bins_u16_ref(const uint16_t *h, size_t n, uint32_t *bins)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t bin = (size_t)key_u16(h, i);
+
+        vc_put_u32(bins, bin, vc_get_u32(bins, bin) + 1);
+    }
+    return 0;
+}
+
+#define BINS(type, suffix)                                                                                          \
+    int vc_magnitude_bins_##suffix##_ref(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins) \
+    {                                                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                                            \
+            uint64_t key = key_##suffix(x, i);                                                                      \
+                                                                                                                    \
+            if (key >= range->first && (key - range->first) >> range->shift < range->n_bins) {                      \
+                size_t bin = (size_t)((key - range->first) >> range->shift);                                        \
+                                                                                                                    \
+                vc_put_u32(bins, bin, vc_get_u32(bins, bin) + 1);                                                   \
+            }                                                                                                       \
+        }                                                                                                           \
+        return 0;                                                                                                   \
+    }
+
+BINS(float, f32)
+BINS(double, f64)
+
+/* ---- masks ---- */
+
+#define ABOVE(type, suffix)                                                                                 \
+    int vc_mask_above_##suffix##_ref(const type *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask) \
+    {                                                                                                       \
+        uint64_t ties = 0;                                                                                  \
+                                                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                    \
+            uint64_t key = key_##suffix(x, i);                                                              \
+            int tie = key == cut->threshold;                                                                \
+                                                                                                            \
+            put_bit(mask, i, key > cut->threshold || (tie && ties >= cut->n_ties));                         \
+            ties += (uint64_t)tie;                                                                          \
+        }                                                                                                   \
+        return 0;                                                                                           \
+    }
+
+ABOVE(uint16_t, u16)
+ABOVE(float, f32)
+ABOVE(double, f64)
+
+/* An element of a group is kept if fewer than `keep` others come before it: by key, then by index. */
+#define N_OF_M(type, suffix)                                                                                   \
+    int vc_mask_n_of_m_##suffix##_ref(const type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep, \
+                                      unsigned group, uint8_t *mask)                                           \
+    {                                                                                                          \
+        size_t block = len * inner;                                                                            \
+                                                                                                               \
+        for (size_t i = 0; i < n_blocks * block; i++) {                                                        \
+            size_t place = i % inner;                                                                          \
+            size_t at = i % block / inner;                                                                     \
+            size_t from = at - at % group;                                                                     \
+            size_t base = i - i % block + place;                                                               \
+            unsigned before = 0;                                                                               \
+                                                                                                               \
+            for (size_t j = from; j < min_size(from + group, len); j++) {                                      \
+                uint64_t other = key_##suffix(x, base + j * inner);                                            \
+                uint64_t own = key_##suffix(x, i);                                                             \
+                                                                                                               \
+                before += other > own || (other == own && j < at);                                             \
+            }                                                                                                  \
+            put_bit(mask, i, before < keep);                                                                   \
+        }                                                                                                      \
+        return 0;                                                                                              \
+    }
+
+N_OF_M(float, f32)
+N_OF_M(double, f64)
+
+int vc_mask_apply_u16_ref(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        vc_put_u16(y, i, get_bit(mask, first + i) ? vc_get_u16(h, i) : 0);
+    }
+    return 0;
+}
+
+/* The sum of a chunk: lanes are halved six times. They are used up. */
+static double tree_value(double *lane)
+{
+    for (size_t k = LANES / 2; k >= 1; k /= 2) {
+        for (size_t l = 0; l < k; l++) {
+            lane[l] += lane[l + k];
+        }
+    }
+    return lane[0];
+}
+
+/* Counts element i of a chunk, of which `y` is left: x or +0. */
+static void count(struct vc_tile_stats *stats, double lane[2][LANES], size_t i, double x, double y)
+{
+    double e = fabs(x - y);
+
+    stats->zeros_before += x == 0;
+    stats->zeros_after += y == 0;
+    if (fabs(x) < INFINITY) {
+        lane[0][i % LANES] += x * x;
+        lane[1][i % LANES] += e * e;
+        stats->max_abs_error = e > stats->max_abs_error ? e : stats->max_abs_error;
+    }
+}
+
+#define APPLY(type, suffix)                                                                             \
+    int vc_mask_apply_##suffix##_ref(const type *x, const uint8_t *mask, uint64_t first, size_t n_rows, \
+                                     size_t row_len, type *y, struct vc_tile_stats *stats)              \
+    {                                                                                                   \
+        double *sums = stats == NULL ? NULL : stats->chunk_sums;                                        \
+                                                                                                        \
+        if (stats != NULL) {                                                                            \
+            *stats = (struct vc_tile_stats){.chunk_sums = sums};                                        \
+        }                                                                                               \
+        for (size_t row = 0; row < n_rows; row++) {                                                     \
+            for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS) {                             \
+                double lane[2][LANES] = {{0}};                                                          \
+                                                                                                        \
+                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {              \
+                    size_t at = row * row_len + i;                                                      \
+                    type v = vc_get_##suffix(x, at);                                                    \
+                    type kept = get_bit(mask, first + at) ? v : 0;                                      \
+                                                                                                        \
+                    if (y != NULL) {                                                                    \
+                        vc_put_##suffix(y, at, kept);                                                   \
+                    }                                                                                   \
+                    if (stats != NULL) {                                                                \
+                        count(stats, lane, i - from, (double)v, (double)kept);                          \
+                    }                                                                                   \
+                }                                                                                       \
+                if (stats != NULL) {                                                                    \
+                    *sums++ = tree_value(lane[0]);                                                      \
+                    *sums++ = tree_value(lane[1]);                                                      \
+                }                                                                                       \
+            }                                                                                           \
+        }                                                                                               \
+        return 0;                                                                                       \
+    }
+
+APPLY(float, f32)
+APPLY(double, f64)
+
+/* ---- blocks ---- */
+
+#define SQUARES(type, suffix)                                                                            \
+    int vc_block_squares_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, size_t block_rows, \
+                                        size_t block_cols, double *scores)                               \
+    {                                                                                                    \
+        size_t n = 0;                                                                                    \
+                                                                                                         \
+        for (size_t row = 0; row < n_rows; row += min_size(block_rows, n_rows - row)) {                  \
+            for (size_t col = 0; col < row_len; col += min_size(block_cols, row_len - col), n++) {       \
+                double sum = 0;                                                                          \
+                                                                                                         \
+                for (size_t r = row; r < row + min_size(block_rows, n_rows - row); r++) {                \
+                    for (size_t c = col; c < col + min_size(block_cols, row_len - col); c++) {           \
+                        double v = (double)vc_get_##suffix(x, r * row_len + c);                          \
+                                                                                                         \
+                        sum += v * v;                                                                    \
+                    }                                                                                    \
+                }                                                                                        \
+                vc_put_f64(scores, n, sum);                                                              \
+            }                                                                                            \
+        }                                                                                                \
+        return 0;                                                                                        \
+    }
+
+SQUARES(float, f32)
+SQUARES(double, f64)

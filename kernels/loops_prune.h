@@ -1,0 +1,384 @@
+/* loops_prune.h - part of loops.h: bins of magnitudes, masks, blocks (kernels.h, "Pruning"). Masks are made as a byte
+ * per element, which compilers vectorize, and then packed eight to a byte. */
+#ifndef VC_KERNELS_LOOPS_PRUNE_H
+#define VC_KERNELS_LOOPS_PRUNE_H
+
+#define SPAN 64 /* elements that are looked at together: a multiple of 8 */
+
+static inline uint16_t key_u16(const uint16_t *h, size_t i)
+{
+    return vc_get_u16(h, i) & 0x7fffu;
+}
+
+static inline uint32_t key_f32(const float *x, size_t i)
+{
+    return vc_f32_magnitude(vc_get_f32(x, i));
+}
+
+static inline uint64_t key_f64(const double *x, size_t i)
+{
+    return vc_f64_bits(vc_get_f64(x, i)) & 0x7fffffffffffffffu;
+}
+
+/* ---- bins ---- */
+
+static inline void bin_add(uint32_t *bins, size_t bin)
+{
+    vc_put_u32(bins, bin, vc_get_u32(bins, bin) + 1);
+}
+
+int VC_VARIANT(magnitude_bins_u16)(const uint16_t *h, size_t n, uint32_t *bins)
+{
+    for (size_t i = 0; i < n; i++) {
+        bin_add(bins, key_u16(h, i));
+    }
+    return 0;
+}
+
+/* Number of keys from range->first that have a bin; 0 for all that there are. */
+static inline uint64_t range_keys(const struct vc_bin_range *range)
+{
+    uint64_t n = (uint64_t)range->n_bins << range->shift;
+
+    return n >> range->shift != range->n_bins ? 0 : n;
+}
+
+/* Later looks want few of the keys: a span without any is passed over after one compare for each. */
+#define BINS(type, key_type, suffix)                                                                                   \
+    static inline void bins_span_##suffix(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins)   \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            key_type d = (key_type)(key_##suffix(x, i) - (key_type)range->first);                                      \
+                                                                                                                       \
+            if (key_##suffix(x, i) >= range->first && d >> range->shift < range->n_bins) {                             \
+                bin_add(bins, (size_t)(d >> range->shift));                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    static inline int span_has_##suffix(const type *x, key_type first, key_type n_keys)                                \
+    {                                                                                                                  \
+        key_type any = 0;                                                                                              \
+                                                                                                                       \
+        for (size_t i = 0; i < SPAN; i++) {                                                                            \
+            any |= (key_type)(key_##suffix(x, i) - first) < n_keys;                                                    \
+        }                                                                                                              \
+        return any != 0;                                                                                               \
+    }                                                                                                                  \
+                                                                                                                       \
+    int VC_VARIANT(magnitude_bins_##suffix)(const type *x, size_t n, const struct vc_bin_range *range, uint32_t *bins) \
+    {                                                                                                                  \
+        uint64_t n_keys = range_keys(range);                                                                           \
+        int all = range->first == 0 && (n_keys == 0 || n_keys > ((key_type)-1 >> 1));                                  \
+        size_t i = 0;                                                                                                  \
+                                                                                                                       \
+        if (range->first > ((key_type)-1 >> 1)) {                                                                      \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+        if (all) {                                                                                                     \
+            for (; i < n; i++) {                                                                                       \
+                bin_add(bins, (size_t)(key_##suffix(x, i) >> range->shift));                                           \
+            }                                                                                                          \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+        if (n_keys != 0 && n_keys <= ((key_type)-1 >> 1)) {                                                            \
+            for (; i + SPAN <= n; i += SPAN) {                                                                         \
+                if (span_has_##suffix(x + i, (key_type)range->first, (key_type)n_keys)) {                              \
+                    bins_span_##suffix(x + i, SPAN, range, bins);                                                      \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        bins_span_##suffix(x + i, n - i, range, bins);                                                                 \
+        return 0;                                                                                                      \
+    }
+
+BINS(float, uint32_t, f32)
+BINS(double, uint64_t, f64)
+#undef BINS
+
+/* ---- masks ---- */
+
+/* Packs flags (0 or 1) into bits; n is a multiple of 8, or the end of the mask. */
+static inline void pack_flags(const uint8_t *flags, size_t n, uint8_t *mask)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        const uint8_t *f = flags + i;
+
+        mask[i / 8] =
+            (uint8_t)(f[0] | f[1] << 1 | f[2] << 2 | f[3] << 3 | f[4] << 4 | f[5] << 5 | f[6] << 6 | f[7] << 7);
+    }
+    if (i < n) {
+        unsigned bits = 0;
+
+        for (size_t k = 0; i + k < n; k++) {
+            bits |= (unsigned)flags[i + k] << k;
+        }
+        mask[i / 8] = (uint8_t)bits;
+    }
+}
+
+/* Flags of a span; ties are kept at first, and the first *left of them are taken out. */
+#define ABOVE(type, key_type, suffix)                                                                                  \
+    static inline void above_span_##suffix(const type *x, size_t n, key_type threshold, uint64_t *left, uint8_t *mask) \
+    {                                                                                                                  \
+        uint8_t flags[SPAN];                                                                                           \
+                                                                                                                       \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            flags[i] = key_##suffix(x, i) >= threshold;                                                                \
+        }                                                                                                              \
+        for (size_t i = 0; *left != 0 && i < n; i++) {                                                                 \
+            int tie = key_##suffix(x, i) == threshold;                                                                 \
+                                                                                                                       \
+            flags[i] = (uint8_t)(flags[i] & !tie);                                                                     \
+            *left -= (uint64_t)tie;                                                                                    \
+        }                                                                                                              \
+        pack_flags(flags, n, mask);                                                                                    \
+    }                                                                                                                  \
+                                                                                                                       \
+    int VC_VARIANT(mask_above_##suffix)(const type *x, size_t n, const struct vc_mask_cut *cut, uint8_t *mask)         \
+    {                                                                                                                  \
+        uint64_t threshold = cut->threshold;                                                                           \
+        uint64_t left = cut->n_ties;                                                                                   \
+        size_t i = 0;                                                                                                  \
+                                                                                                                       \
+        if (threshold > (key_type)-1) { /* beyond every key */                                                         \
+            memset(mask, 0, (n + 7) / 8);                                                                              \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+        if (left >= n && threshold < (key_type)-1) { /* every tie goes */                                              \
+            threshold++;                                                                                               \
+            left = 0;                                                                                                  \
+        }                                                                                                              \
+        for (; i + SPAN <= n; i += SPAN) {                                                                             \
+            above_span_##suffix(x + i, SPAN, (key_type)threshold, &left, mask + i / 8);                                \
+        }                                                                                                              \
+        above_span_##suffix(x + i, n - i, (key_type)threshold, &left, mask + i / 8);                                   \
+        return 0;                                                                                                      \
+    }
+
+ABOVE(uint16_t, uint16_t, u16)
+ABOVE(float, uint32_t, f32)
+ABOVE(double, uint64_t, f64)
+#undef ABOVE
+
+static inline void set_bit(uint8_t *mask, size_t i)
+{
+    mask[i / 8] |= (uint8_t)(1u << i % 8);
+}
+
+/* Sets the bits of one group at up to SPAN places that follow each other: an element is kept if fewer than `keep`
+ * others come before it. With inner 1 the places are groups that follow each other, `step` elements apart. */
+#define N_OF_M(type, key_type, suffix)                                                                                 \
+    static inline void n_of_m_places_##suffix(const type *x, size_t base, size_t n_places, size_t apart, size_t inner, \
+                                              unsigned group, unsigned keep, uint8_t *mask)                            \
+    {                                                                                                                  \
+        for (unsigned j = 0; j < group; j++) {                                                                         \
+            uint16_t before[SPAN] = {0};                                                                               \
+                                                                                                                       \
+            for (unsigned o = 0; o < group; o++) {                                                                     \
+                key_type later = o < j; /* equal keys: the lower index comes first */                                  \
+                                                                                                                       \
+                for (size_t p = 0; o != j && p < n_places; p++) {                                                      \
+                    key_type own = key_##suffix(x, base + p * apart + j * inner);                                      \
+                    key_type other = key_##suffix(x, base + p * apart + o * inner);                                    \
+                                                                                                                       \
+                    before[p] = (uint16_t)(before[p] + (other + later > own));                                         \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (size_t p = 0; p < n_places; p++) {                                                                    \
+                if (before[p] < keep) {                                                                                \
+                    set_bit(mask, base + p * apart + j * inner);                                                       \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    int VC_VARIANT(mask_n_of_m_##suffix)(const type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep,      \
+                                         unsigned group, uint8_t *mask)                                                \
+    {                                                                                                                  \
+        memset(mask, 0, (n_blocks * len * inner + 7) / 8);                                                             \
+        for (size_t block = 0; block < n_blocks; block++) {                                                            \
+            size_t base = block * len * inner;                                                                         \
+            size_t n_whole = inner == 1 ? len / group : 0;                                                             \
+                                                                                                                       \
+            for (size_t g = 0; g < n_whole; g += min_size(SPAN, n_whole - g)) {                                        \
+                n_of_m_places_##suffix(x, base + g * group, min_size(SPAN, n_whole - g), group, 1, group, keep, mask); \
+            }                                                                                                          \
+            for (size_t at = n_whole * group; at < len; at += min_size(group, len - at)) {                             \
+                for (size_t p = 0; p < inner; p += min_size(SPAN, inner - p)) {                                        \
+                    n_of_m_places_##suffix(x, base + at * inner + p, min_size(SPAN, inner - p), 1, inner,              \
+                                           (unsigned)min_size(group, len - at), keep, mask);                           \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        return 0;                                                                                                      \
+    }
+
+N_OF_M(float, uint32_t, f32)
+N_OF_M(double, uint64_t, f64)
+#undef N_OF_M
+
+/* ---- applying ---- */
+
+/* flags[i] = bit first + i of the mask. */
+static inline void unpack_flags(const uint8_t *mask, uint64_t first, size_t n, uint8_t *flags)
+{
+    size_t i = 0;
+
+    for (; i < n && (first + i) % 8 != 0; i++) {
+        flags[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;
+    }
+    for (; i + 8 <= n; i += 8) {
+        unsigned bits = mask[(first + i) / 8];
+
+        for (unsigned k = 0; k < 8; k++) {
+            flags[i + k] = (uint8_t)(bits >> k & 1);
+        }
+    }
+    for (; i < n; i++) {
+        flags[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;
+    }
+}
+
+int VC_VARIANT(mask_apply_u16)(const uint16_t *h, const uint8_t *mask, uint64_t first, size_t n, uint16_t *y)
+{
+    uint8_t flags[STRIP];
+
+    for (size_t from = 0; from < n; from += STRIP) {
+        size_t m = min_size(STRIP, n - from);
+
+        unpack_flags(mask, first + from, m, flags);
+        for (size_t i = 0; i < m; i++) {
+            vc_put_u16(y, from + i, (uint16_t)(vc_get_u16(h, from + i) & -(uint16_t)flags[i]));
+        }
+    }
+    return 0;
+}
+
+/* Values and errors of a strip in f64, where x is no f32 or not finite: of those that are not, 0. */
+static void mask_errors_wide(const double *v, const uint8_t *flags, size_t n, struct strip *strip)
+{
+    uint32_t before = 0;
+    uint32_t after = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int ok = fabs(v[i]) < INFINITY;
+
+        strip->xw[i] = ok ? v[i] : 0.0;
+        strip->ew[i] = ok && !flags[i] ? fabs(v[i]) : 0.0;
+        before += v[i] == 0;
+        after += v[i] == 0 || !flags[i];
+    }
+    strip->wide = 1;
+    strip->max_wide = max_f64(strip->ew, n);
+    strip->zeros_before = before;
+    strip->zeros_after = after;
+}
+
+/* Strip functions of mask_apply_*: y = x or +0, the error is what went. */
+static void strip_mask_f32(struct op *op, size_t first, size_t n, struct strip *strip)
+{
+    const float *x = (const float *)op->x + first;
+    float *y = op->out == NULL ? NULL : (float *)op->out + first;
+    uint8_t flags[STRIP];
+    uint32_t most = 0;
+    uint32_t all = 0;
+    uint32_t before = 0;
+    uint32_t after = 0;
+
+    (void)strip_start(strip, x);
+    unpack_flags(op->mask, op->first_bit + first, n, flags);
+    for (size_t i = 0; y != NULL && i < n; i++) {
+        vc_put_f32(y, i, vc_bits_f32(vc_f32_bits(vc_get_f32(x, i)) & -(uint32_t)flags[i]));
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = vc_f32_bits(vc_get_f32(x, i));
+        uint32_t gone = bits & ((uint32_t)flags[i] - 1);
+
+        strip->e[i] = vc_bits_f32(gone);
+        most = larger(most, gone & VC_F32_ABS_MASK);
+        all = larger(all, bits & VC_F32_ABS_MASK);
+        before += (bits & VC_F32_ABS_MASK) == 0;
+        after += (bits & VC_F32_ABS_MASK & -(uint32_t)flags[i]) == 0;
+    }
+    strip->max_bits = most;
+    strip->zeros_before = before;
+    strip->zeros_after = after;
+    strip->wide = all >= VC_F32_INF_BITS;
+    if (strip->wide) {
+        double v[STRIP];
+
+        for (size_t i = 0; i < n; i++) {
+            v[i] = (double)vc_get_f32(x, i);
+        }
+        mask_errors_wide(v, flags, n, strip);
+    }
+}
+
+static void strip_mask_f64(struct op *op, size_t first, size_t n, struct strip *strip)
+{
+    const double *x = (const double *)op->x + first;
+    double *y = op->out == NULL ? NULL : (double *)op->out + first;
+    uint8_t flags[STRIP];
+    double v[STRIP];
+
+    (void)strip_start(strip, NULL);
+    unpack_flags(op->mask, op->first_bit + first, n, flags);
+    for (size_t i = 0; i < n; i++) {
+        v[i] = vc_get_f64(x, i);
+    }
+    for (size_t i = 0; y != NULL && i < n; i++) {
+        vc_put_f64(y, i, vc_bits_f64(vc_f64_bits(v[i]) & -(uint64_t)flags[i]));
+    }
+    mask_errors_wide(v, flags, n, strip);
+}
+
+#define APPLY(type, suffix)                                                                                        \
+    int VC_VARIANT(mask_apply_##suffix)(const type *x, const uint8_t *mask, uint64_t first, size_t n_rows,         \
+                                        size_t row_len, type *y, struct vc_tile_stats *stats)                      \
+    {                                                                                                              \
+        struct op op = {                                                                                           \
+            .strip = strip_mask_##suffix, .x = x, .out = y, .row_len = row_len, .mask = mask, .first_bit = first}; \
+                                                                                                                   \
+        run_tile(&op, n_rows, row_len, stats);                                                                     \
+        return 0;                                                                                                  \
+    }
+
+APPLY(float, f32)
+APPLY(double, f64)
+#undef APPLY
+
+/* ---- blocks ---- */
+
+/* A row at a time over all blocks beside each other, so that rows are read as they lie. */
+#define SQUARES(type, suffix)                                                                                        \
+    int VC_VARIANT(block_squares_##suffix)(const type *x, size_t n_rows, size_t row_len, size_t block_rows,          \
+                                           size_t block_cols, double *scores)                                        \
+    {                                                                                                                \
+        size_t across = row_len == 0 ? 0 : (row_len - 1) / block_cols + 1;                                           \
+                                                                                                                     \
+        for (size_t row = 0; row < n_rows; row++) {                                                                  \
+            double *out = scores + row / block_rows * across;                                                        \
+                                                                                                                     \
+            for (size_t b = 0; b < across; b++) {                                                                    \
+                double sum = row % block_rows == 0 ? 0.0 : vc_get_f64(out, b);                                       \
+                                                                                                                     \
+                for (size_t c = b * block_cols; c < b * block_cols + min_size(block_cols, row_len - b * block_cols); \
+                     c++) {                                                                                          \
+                    double v = (double)vc_get_##suffix(x, row * row_len + c);                                        \
+                                                                                                                     \
+                    sum += v * v;                                                                                    \
+                }                                                                                                    \
+                vc_put_f64(out, b, sum);                                                                             \
+            }                                                                                                        \
+        }                                                                                                            \
+        return 0;                                                                                                    \
+    }
+
+SQUARES(float, f32)
+SQUARES(double, f64)
+#undef SQUARES
+
+#endif

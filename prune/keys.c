@@ -1,0 +1,238 @@
+/* keys.c - see keys.h. */
+#include "prune/keys.h"
+
+#include <string.h>
+
+#define BIN_BITS     16
+#define BIN(entry)   ((size_t)((entry) & (VC_KEY_BINS - 1)))
+#define COUNT(entry) ((entry) >> BIN_BITS)
+
+void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limit)
+{
+    unsigned shift = bits > BIN_BITS ? bits - BIN_BITS : 0;
+
+    *keys = (struct vc_keys){.bits = bits, .n = n, .limit = limit};
+    keys->range = (struct vc_bin_range){.first = 0, .shift = shift, .n_bins = (size_t)1 << (bits - shift)};
+}
+
+size_t vc_keys_bytes(const struct vc_keys *keys)
+{
+    return keys->range.n_bins * sizeof *keys->bins;
+}
+
+enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys)
+{
+    enum vc_status status = VC_OK;
+
+    vc_free(ctx, keys->list);
+    keys->list = NULL;
+    keys->n_list = 0;
+    if (!keys->has_mutex) {
+        if (pthread_mutex_init(&keys->mutex, NULL) != 0) {
+            return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+        }
+        keys->has_mutex = true;
+    }
+    keys->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, keys->range.n_bins, sizeof *keys->bins);
+    VC_TRY_ALLOC(keys->bins);
+out:
+    return status;
+}
+
+void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
+{
+    size_t i;
+
+    (void)pthread_mutex_lock(&keys->mutex);
+    for (i = 0; i < keys->range.n_bins; i++) {
+        keys->bins[i] += counts[i];
+    }
+    (void)pthread_mutex_unlock(&keys->mutex);
+}
+
+enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
+{
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; keys->bins != NULL && i < keys->range.n_bins; i++) {
+        n += keys->bins[i] != 0;
+    }
+    if (n != 0) {
+        keys->list = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *keys->list);
+        VC_TRY_ALLOC(keys->list);
+        for (i = 0; i < keys->range.n_bins; i++) {
+            if (keys->bins[i] != 0) {
+                keys->list[keys->n_list++] = keys->bins[i] << BIN_BITS | i;
+            }
+        }
+    }
+out:
+    vc_free(ctx, keys->bins);
+    keys->bins = NULL;
+    return status;
+}
+
+static void forget_list(struct vc_ctx *ctx, struct vc_keys *keys)
+{
+    vc_free(ctx, keys->list);
+    keys->list = NULL;
+    keys->n_list = 0;
+}
+
+/* The answer: keys below the threshold go, and of the n_equal that equal it the first n_ties. */
+static void settle(struct vc_keys *keys, uint64_t threshold, uint64_t n_ties, uint64_t n_equal)
+{
+    keys->done = true;
+    keys->cut = (struct vc_mask_cut){.threshold = threshold, .n_ties = n_ties};
+    keys->n_equal = n_equal;
+}
+
+/* The next look is at that bin alone. */
+static void enter(struct vc_keys *keys, size_t bin)
+{
+    struct vc_bin_range *range = &keys->range;
+    unsigned shift = range->shift > BIN_BITS ? range->shift - BIN_BITS : 0;
+
+    range->first += (uint64_t)bin << range->shift;
+    range->n_bins = (size_t)1 << (range->shift - shift);
+    range->shift = shift;
+}
+
+/* Keys in bins before `bin`, and in it. */
+static uint64_t count_before(const struct vc_keys *keys, size_t bin, uint64_t *in_bin)
+{
+    uint64_t before = 0;
+    size_t i;
+
+    *in_bin = 0;
+    for (i = 0; i < keys->n_list && BIN(keys->list[i]) <= bin; i++) {
+        if (BIN(keys->list[i]) == bin) {
+            *in_bin = COUNT(keys->list[i]);
+        } else {
+            before += COUNT(keys->list[i]);
+        }
+    }
+    return before;
+}
+
+void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys)
+{
+    uint64_t k = keys->limit - keys->below;
+    uint64_t before = 0;
+    size_t i = 0;
+
+    while (i < keys->n_list && before + COUNT(keys->list[i]) < k) {
+        before += COUNT(keys->list[i++]);
+    }
+    if (k == 0 || i == keys->n_list) {
+        settle(keys, keys->range.first, 0, 0);
+    } else if (before + COUNT(keys->list[i]) == k) { /* the whole bin goes */
+        settle(keys, keys->range.first + ((uint64_t)(BIN(keys->list[i]) + 1) << keys->range.shift), 0, 0);
+    } else if (keys->range.shift == 0) {
+        settle(keys, keys->range.first + BIN(keys->list[i]), k - before, COUNT(keys->list[i]));
+    } else {
+        keys->below += before;
+        enter(keys, BIN(keys->list[i]));
+    }
+    forget_list(ctx, keys);
+}
+
+/* The bin in which the k-th key of all is; those beyond a tensor's limit do not count. *before: keys in bins before it.
+ * `totals` is room for VC_KEY_BINS. VC_KEY_BINS where there are fewer than k. */
+static size_t find_bin(struct vc_keys *const *keys, size_t n, uint64_t k, uint64_t *totals, uint64_t *before)
+{
+    size_t bin = 0;
+    size_t t;
+    size_t i;
+
+    memset(totals, 0, VC_KEY_BINS * sizeof *totals);
+    for (t = 0; t < n; t++) {
+        uint64_t left = keys[t]->own || keys[t]->done ? 0 : keys[t]->limit - keys[t]->below;
+
+        for (i = 0; left != 0 && i < keys[t]->n_list; i++) {
+            uint64_t count = COUNT(keys[t]->list[i]) < left ? COUNT(keys[t]->list[i]) : left;
+
+            totals[BIN(keys[t]->list[i])] += count;
+            left -= count;
+        }
+    }
+    *before = 0;
+    while (bin < VC_KEY_BINS && *before + totals[bin] < k) {
+        *before += totals[bin++];
+    }
+    return bin;
+}
+
+/* One tensor, once the common bin is known. *ties: of the keys that equal the threshold, what is left to go. */
+static void follow(struct vc_ctx *ctx, struct vc_keys *keys, size_t bin, bool whole, uint64_t *ties)
+{
+    uint64_t in_bin;
+    uint64_t before = count_before(keys, bin, &in_bin);
+    uint64_t room = keys->limit - keys->below;
+
+    if (before >= room || (whole && before + in_bin > room)) { /* its limit comes first */
+        keys->own = true;
+        vc_keys_narrow(ctx, keys);
+        return;
+    }
+    room -= before;
+    if (whole || in_bin == 0) {
+        settle(keys, keys->range.first + ((uint64_t)(bin + whole) << keys->range.shift), 0, 0);
+    } else if (keys->range.shift == 0) {
+        uint64_t most = room < in_bin ? room : in_bin;
+        uint64_t go = most < *ties ? most : *ties;
+
+        settle(keys, keys->range.first + bin, go, in_bin);
+        *ties -= go;
+    } else {
+        keys->below += before;
+        enter(keys, bin);
+    }
+    forget_list(ctx, keys);
+}
+
+enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const *keys, size_t n, uint64_t *k)
+{
+    uint64_t *totals = vc_alloc_array(ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *totals);
+    uint64_t before;
+    uint64_t ties;
+    size_t bin;
+    size_t t;
+    bool whole;
+
+    if (totals == NULL) {
+        return VC_E_NOMEM;
+    }
+    bin = find_bin(keys, n, *k, totals, &before);
+    whole = *k == 0 || bin == VC_KEY_BINS || before + totals[bin] == *k;
+    ties = *k - before;
+    for (t = 0; t < n; t++) {
+        if (keys[t]->done) {
+            continue;
+        }
+        if (keys[t]->own || bin == VC_KEY_BINS) {
+            vc_keys_narrow(ctx, keys[t]);
+        } else if (*k == 0) {
+            settle(keys[t], keys[t]->range.first, 0, 0);
+            forget_list(ctx, keys[t]);
+        } else {
+            follow(ctx, keys[t], bin, whole, &ties);
+        }
+    }
+    *k -= whole ? *k : before;
+    vc_free(ctx, totals);
+    return VC_OK;
+}
+
+void vc_keys_release(struct vc_ctx *ctx, struct vc_keys *keys)
+{
+    if (keys->has_mutex) {
+        (void)pthread_mutex_destroy(&keys->mutex);
+        keys->has_mutex = false;
+    }
+    vc_free(ctx, keys->bins);
+    keys->bins = NULL;
+    forget_list(ctx, keys);
+}

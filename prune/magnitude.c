@@ -1,0 +1,243 @@
+/* magnitude.c - the step that sets the smallest weights to zero. Looks at the data until the threshold is known
+ * (keys.h); then every tile makes its mask and applies it. Of the weights that equal the threshold the first ones go:
+ * where these lie in several tiles, a scan counts them first. */
+#include "core/base/checked.h"
+#include "prune/prune_steps.h"
+
+#include <string.h>
+
+/* Keys that stand for no finite number. */
+static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type type)
+{
+    static const uint64_t firsts[] = {[VC_KEY_F32] = 0x7f800000u, [VC_KEY_F64] = 0x7ff0000000000000u};
+
+    return type != VC_KEY_U16 ? firsts[type] : step->in.dtype == VC_DTYPE_F16 ? 0x7c00u : 0x7f80u;
+}
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+/* Values of a tile in the type of the keys. f32 becomes f64 only where tensors of both share a threshold. */
+static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                                 const void *data, char **scratch, const void **values)
+{
+    const struct vc_prune_state *s = step->state;
+    enum vc_status status = VC_OK;
+    double *wide;
+    size_t i;
+
+    *values = data;
+    if (s->key_type == VC_KEY_U16) {
+        return VC_OK;
+    }
+    VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, scratch, values));
+    if (s->key_type == VC_KEY_F64 && step->in.dtype != VC_DTYPE_F64) {
+        wide = (double *)(void *)*scratch;
+        for (i = 0; i < tile->n_elems; i++) {
+            float f;
+
+            memcpy(&f, (const char *)*values + i * sizeof f, sizeof f);
+            wide[i] = (double)f;
+        }
+        *scratch += (tile->n_elems * sizeof *wide + 63) & ~(size_t)63;
+        *values = wide;
+    }
+out:
+    return status;
+}
+
+static enum vc_status count_bins(struct vc_ctx *ctx, enum vc_key_type type, const void *values, size_t n,
+                                 const struct vc_bin_range *range, uint32_t *bins)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+
+    memset(bins, 0, range->n_bins * sizeof *bins);
+    if (type == VC_KEY_U16 && range->shift == 0 && range->first == 0 && range->n_bins == 32768) {
+        VC_KERNEL_TRY(k->magnitude_bins_u16(values, n, bins));
+    } else if (type == VC_KEY_F32) {
+        VC_KERNEL_TRY(k->magnitude_bins_f32(values, n, range, bins));
+    } else {
+        VC_KERNEL_TRY(k->magnitude_bins_f64(values, n, range, bins));
+    }
+out:
+    return status;
+}
+
+/* Adds the tile to the bins. NaN and Inf are in the last bins of the first look: only then each value is looked at. */
+static enum vc_status magnitude_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_prune_state *s = step->state;
+    const struct vc_bin_range *range = &s->keys.range;
+    uint32_t *bins = scratch;
+    char *room = (char *)scratch + VC_KEY_BINS * sizeof *bins;
+    enum vc_status status = VC_OK;
+    const void *values;
+    uint32_t bad = 0;
+    size_t i;
+
+    if (s->keys.bins == NULL) { /* the figures of a refusal are wanted, no threshold */
+        return vc_policy_look(ctx, step, item, tile, in, scratch);
+    }
+    VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
+    VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
+    for (i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift); range->first == 0 && i < range->n_bins;
+         i++) {
+        bad |= bins[i];
+    }
+    if (bad != 0) {
+        VC_TRY(vc_policy_look(ctx, step, item, tile, in, scratch));
+    }
+    vc_keys_add(&s->keys, bins);
+out:
+    return status;
+}
+
+/* Elements that equal the threshold, tile by tile. */
+static enum vc_status magnitude_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_prune_state *s = step->state;
+    const struct vc_bin_range one = {.first = s->keys.cut.threshold, .shift = 0, .n_bins = 1};
+    uint32_t *bins = scratch;
+    char *room = (char *)scratch + VC_KEY_BINS * sizeof *bins;
+    enum vc_status status = VC_OK;
+    const void *values;
+    size_t i;
+
+    (void)item;
+    VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
+    if (s->key_type == VC_KEY_U16) {
+        const struct vc_bin_range all = {.n_bins = 32768};
+
+        VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, &all, bins));
+        i = (size_t)one.first;
+    } else {
+        VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, &one, bins));
+        i = 0;
+    }
+    s->tile_ties[tile->index] = bins[i];
+out:
+    return status;
+}
+
+/* tile_ties becomes, for each tile, how many of its ties go. */
+static enum vc_status magnitude_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_prune_state *s = step->state;
+    uint64_t left = s->keys.cut.n_ties;
+    uint64_t i;
+
+    (void)ctx;
+    (void)item;
+    for (i = 0; i < s->n_tiles; i++) {
+        s->tile_ties[i] = (uint32_t)vc_min_u64(s->tile_ties[i], left);
+        left -= s->tile_ties[i];
+    }
+    return VC_OK;
+}
+
+static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_prune_state *s = step->state;
+
+    (void)item;
+    if (!s->keys.done) {
+        return step->look ? vc_keys_begin(ctx, &s->keys) : VC_OK;
+    }
+    if (step->scan) {
+        s->tile_ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)s->n_tiles, sizeof *s->tile_ties);
+        return s->tile_ties == NULL ? VC_E_NOMEM : VC_OK;
+    }
+    return VC_OK;
+}
+
+static void magnitude_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    if (s->keys.bins != NULL && vc_keys_end(ctx, &s->keys) != VC_OK) {
+        s->keys.failed = true;
+    }
+    vc_free(ctx, s->tile_ties);
+    s->tile_ties = NULL;
+}
+
+static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                      struct vc_tile_out *out)
+{
+    struct vc_prune_state *s = step->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_mask_cut cut = s->keys.cut;
+    uint8_t *mask = scratch;
+    char *room = (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63);
+    char *after = room;
+    enum vc_status status = VC_OK;
+    const void *values;
+
+    (void)item;
+    if (s->tile_ties != NULL) {
+        cut.n_ties = s->tile_ties[tile->index];
+    }
+    VC_TRY(key_values(ctx, step, tile, in->data, &after, &values));
+    if (s->key_type == VC_KEY_U16) {
+        VC_KERNEL_TRY(k->mask_above_u16(values, tile->n_elems, &cut, mask));
+    } else if (s->key_type == VC_KEY_F32) {
+        VC_KERNEL_TRY(k->mask_above_f32(values, tile->n_elems, &cut, mask));
+    } else {
+        VC_KERNEL_TRY(k->mask_above_f64(values, tile->n_elems, &cut, mask));
+    }
+    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
+out:
+    return status;
+}
+
+static const struct vc_step_ops magnitude_ops = {.look = magnitude_look,
+                                                 .explain = vc_policy_explain,
+                                                 .begin = magnitude_begin,
+                                                 .scan = magnitude_scan,
+                                                 .scan_end = magnitude_scan_end,
+                                                 .apply = magnitude_apply,
+                                                 .end = magnitude_end,
+                                                 .forget = vc_prune_forget};
+
+void vc_magnitude_settled(struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+    const struct vc_keys *keys = &s->keys;
+
+    step->scan = s->n_tiles > 1 && keys->cut.n_ties != 0 && keys->cut.n_ties != keys->n_equal;
+    step->state_bytes = step->scan ? (size_t)s->n_tiles * sizeof *s->tile_ties : 0;
+}
+
+void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
+{
+    static const unsigned bits[] = {[VC_KEY_U16] = 15, [VC_KEY_F32] = 31, [VC_KEY_F64] = 63};
+    struct vc_prune_state *s = step->state;
+
+    s->key_type = type;
+    vc_keys_init(&s->keys, bits[type], step->in.n_elems, s->keys.limit);
+    step->state_bytes = vc_keys_bytes(&s->keys);
+    step->scratch_bytes = vc_prune_scratch(step, VC_KEY_BINS * sizeof(uint32_t) +
+                                                     (type == VC_KEY_F64 ? tile_elems(step) * sizeof(double) : 0));
+}
+
+enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                                enum vc_key_type type, uint64_t limit, const char *scheme)
+{
+    struct vc_prune_state *s;
+    struct vc_step *step;
+    enum vc_status status;
+
+    VC_TRY(vc_prune_add_step(ctx, item, &magnitude_ops, options, scheme, &s, &step));
+    s->keys.limit = limit;
+    vc_magnitude_set_type(step, type);
+    step->look = true;
+    vc_item_replan(item);
+out:
+    return status;
+}

@@ -1,0 +1,181 @@
+/* n_of_m.c - the step that keeps N of every M weights along the input channels, for hardware that skips the others.
+ *
+ *     [out, in]            groups are M weights that follow each other in a row
+ *     [out, in, h, w]      M input channels at one place of the kernel: h * w apart
+ *     [in, out]            M rows, at one column (matrices that are stored transposed)
+ *
+ * Where every tile holds whole groups, it is pruned by itself. Otherwise a scan makes the mask of the tensor first. */
+#include "core/base/checked.h"
+#include "prune/prune_steps.h"
+
+#include <string.h>
+
+unsigned vc_prune_input_axis(const struct vc_item *item)
+{
+    unsigned output = item->model->tensors[item->source].channel_axis;
+
+    return output == 0 ? 1 : output == item->desc.n_dims - 1 ? output - 1 : 0;
+}
+
+/* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. */
+static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, const void *values, size_t n,
+                              uint8_t *mask)
+{
+    const struct vc_prune_state *s = step->state;
+    const struct vc_prune_options *o = s->options;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    size_t inner = (size_t)s->n_inner;
+    size_t len = (size_t)vc_min_u64(s->n_len, n / inner);
+    size_t n_blocks = n / (len * inner);
+    enum vc_status status = VC_OK;
+
+    if (step->in.dtype == VC_DTYPE_F64) {
+        VC_KERNEL_TRY(k->mask_n_of_m_f64(values, n_blocks, len, inner, o->keep, o->group, mask));
+    } else {
+        VC_KERNEL_TRY(k->mask_n_of_m_f32(values, n_blocks, len, inner, o->keep, o->group, mask));
+    }
+out:
+    return status;
+}
+
+static enum vc_dtype value_type(const struct vc_step *step)
+{
+    return step->in.dtype == VC_DTYPE_F64 ? VC_DTYPE_F64 : VC_DTYPE_F32;
+}
+
+/* ---- tiles that hold parts of groups: the scan ---- */
+
+static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_prune_state *s = step->state;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (step->scan) {
+        struct vc_band_grid grid = s->bands.grid;
+
+        VC_TRY(vc_bands_init(ctx, &s->bands, &grid, vc_dtype_size(value_type(step))));
+        s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)((step->in.n_elems + 7) / 8), 1);
+        VC_TRY_ALLOC(s->mask);
+    }
+out:
+    return status;
+}
+
+static void n_of_m_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    vc_bands_release(ctx, &s->bands);
+    vc_free(ctx, s->mask);
+    s->mask = NULL;
+}
+
+/* A vc_band_fn. */
+static enum vc_status add_bands(struct vc_ctx *ctx, void *user, uint64_t first, const void *values, size_t n)
+{
+    struct vc_step *step = user;
+    struct vc_prune_state *s = step->state;
+    uint8_t *mask = vc_alloc(ctx, VC_TAG_SCRATCH, (n + 7) / 8);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(mask);
+    VC_TRY(mask_of(ctx, step, values, n, mask));
+    (void)pthread_mutex_lock(&s->bands.mutex); /* bands share bytes */
+    vc_bits_copy(s->mask, first, mask, n);
+    (void)pthread_mutex_unlock(&s->bands.mutex);
+out:
+    vc_free(ctx, mask);
+    return status;
+}
+
+static enum vc_status n_of_m_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_prune_state *s = step->state;
+    char *room = scratch;
+    enum vc_status status = VC_OK;
+    const void *values;
+
+    (void)item;
+    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
+    VC_TRY(vc_bands_add(ctx, &s->bands, tile, values, add_bands, step));
+out:
+    return status;
+}
+
+static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    (void)ctx;
+    (void)step;
+    (void)item;
+    return VC_OK;
+}
+
+/* ---- every tile ---- */
+
+static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                   struct vc_tile_out *out)
+{
+    struct vc_prune_state *s = step->state;
+    uint8_t *mask = scratch;
+    char *room = (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63);
+    char *after = room;
+    enum vc_status status = VC_OK;
+    const void *values;
+
+    (void)item;
+    if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
+        return vc_prune_refuse(ctx);
+    }
+    if (s->mask != NULL) {
+        return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, room, out);
+    }
+    VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
+    VC_TRY(mask_of(ctx, step, values, tile->n_elems, mask));
+    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
+out:
+    return status;
+}
+
+static const struct vc_step_ops n_of_m_ops = {.look = vc_policy_look,
+                                              .explain = vc_policy_explain,
+                                              .begin = n_of_m_begin,
+                                              .scan = n_of_m_scan,
+                                              .scan_end = n_of_m_scan_end,
+                                              .apply = n_of_m_apply,
+                                              .end = n_of_m_end,
+                                              .forget = vc_prune_forget};
+
+enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                             const char *scheme)
+{
+    unsigned axis = vc_prune_input_axis(item);
+    struct vc_prune_state *s;
+    struct vc_step *step;
+    enum vc_status status;
+    uint64_t n_rows;
+    uint64_t row_len;
+    unsigned d;
+
+    VC_TRY(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
+    s->n_len = step->in.shape[axis];
+    s->n_inner = 1;
+    for (d = axis + 1; d < step->in.n_dims; d++) {
+        s->n_inner *= step->in.shape[d];
+    }
+    s->bands.grid = (struct vc_band_grid){.n_elems = step->in.n_elems,
+                                          .block = s->n_len * s->n_inner,
+                                          .band = vc_min_u64(options->group, s->n_len) * s->n_inner};
+    vc_desc_grid(&step->in, &n_rows, &row_len);
+    step->scan = !vc_bands_fit_tiles(&s->bands.grid, n_rows, row_len);
+    if (step->scan) {
+        step->state_bytes = (size_t)(step->in.n_elems / 8) +
+                            vc_bands_bytes(&s->bands.grid, vc_dtype_size(value_type(step)), s->n_tiles);
+    }
+    step->scratch_bytes = vc_prune_scratch(step, VC_TILE_ELEMS / 8 + 64);
+    vc_item_replan(item);
+out:
+    return status;
+}

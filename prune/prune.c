@@ -1,0 +1,258 @@
+/* prune.c - the pass behind `vcompress prune`: checks the options, chooses the tensors and gives reasons for the
+ * others, finds the thresholds from what the steps counted, writes the recipe. The steps are in magnitude.c, n_of_m.c
+ * and blocks.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/glob.h"
+#include "core/base/option_struct.h"
+#include "core/model/names.h"
+#include "passes/decode.h"
+#include "passes/select.h"
+#include "prune/prune_pass.h"
+
+static const struct vc_prune_options prune_defaults = {.keep = 2, .group = 4, .block_rows = 4, .block_cols = 4};
+static const struct vc_options_kind prune_kind = {"vc_prune_options", "vc_prune_defaults", &prune_defaults,
+                                                  sizeof prune_defaults};
+
+void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size)
+{
+    vc_options_fill(&prune_kind, options, struct_size);
+}
+
+/* ---- which tensors ---- */
+
+/* The sparsity of that tensor; *own: a rule gives it. False: none is asked for. */
+static bool sparsity_of(const struct vc_prune *p, const char *name, struct vc_fraction *out, bool *own)
+{
+    bool found = p->options.sparsity != NULL;
+    size_t i;
+
+    *own = false;
+    *out = p->sparsity;
+    for (i = 0; i < p->options.n_sets; i++) {
+        if (vc_glob_match(p->sets[i].glob, name)) {
+            *out = p->sets[i].sparsity;
+            *own = true;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool is_quantized(const struct vc_desc *desc)
+{
+    return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
+}
+
+/* Keeps tensors that cannot be pruned, whatever the rules say. */
+static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
+{
+    const struct vc_desc *desc = &item->desc;
+
+    *kept = true;
+    if (!vc_decode_can(desc)) {
+        bool part = vc_name_is_quantized_part(item->model->tensors[item->source].name);
+
+        return vc_item_keep(ctx, item, "%s",
+                            part                          ? "quantized already"
+                            : desc->dtype == VC_DTYPE_RAW ? "no array"
+                                                          : vc_dtype_name(desc->dtype));
+    }
+    if (desc->n_elems == 0) {
+        return vc_item_keep(ctx, item, "empty");
+    }
+    if (p->options.pattern != VC_PATTERN_NONE && desc->n_dims < 2) {
+        return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
+    }
+    *kept = false;
+    return VC_OK;
+}
+
+/* Keeps what is usually left alone, where no rule asks for it. */
+static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
+{
+    const struct vc_desc *desc = &item->desc;
+    const struct vc_tensor *t = &item->model->tensors[item->source];
+    const char *skip = t->kept_as != NULL              ? t->kept_as
+                       : vc_default_skip(t->name)      ? vc_default_skip(t->name)
+                       : vc_name_is_embedding(t->name) ? "embedding"
+                       : vc_name_is_head(t->name)      ? "output head"
+                                                       : NULL;
+
+    *kept = true;
+    if (desc->n_dims < 2) {
+        return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
+    }
+    if (skip != NULL) {
+        return vc_item_keep(ctx, item, "%s", skip);
+    }
+    if (desc->n_elems < p->options.min_elems) {
+        return vc_item_keep(ctx, item, "fewer than %llu elements", (unsigned long long)p->options.min_elems);
+    }
+    *kept = false;
+    return VC_OK;
+}
+
+/* Whether the pass works on the item: what is possible, then the rules, then the defaults. A rule of `sets` asks for a
+ * tensor as --include does. */
+static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
+{
+    const char *name = item->model->tensors[item->source].name;
+    const char *glob = NULL;
+    struct vc_fraction sparsity;
+    enum vc_choice choice;
+    enum vc_status status;
+    bool own;
+
+    VC_TRY(check_possible(ctx, p, item, kept));
+    if (*kept) {
+        return VC_OK;
+    }
+    choice = vc_rules_choose(p->options.rules, p->options.n_rules, name, &glob);
+    if (choice == VC_CHOICE_EXCLUDE) {
+        *kept = true;
+        return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+    }
+    if (p->options.pattern != VC_PATTERN_N_OF_M && !sparsity_of(p, name, &sparsity, &own)) {
+        *kept = true;
+        return vc_item_keep(ctx, item, "no sparsity given");
+    }
+    if (choice == VC_CHOICE_DEFAULT && (p->options.pattern == VC_PATTERN_N_OF_M || !own)) {
+        VC_TRY(check_default(ctx, p, item, kept));
+    }
+out:
+    return status;
+}
+
+/* ---- planning ---- */
+
+static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item,
+                               struct vc_fraction sparsity)
+{
+    const struct vc_prune_options *o = &p->options;
+    double percent = 100.0 * (double)sparsity.n / (double)sparsity.d;
+
+    if (o->pattern == VC_PATTERN_N_OF_M) {
+        return vc_arena_printf(ctx, item->arena, "%u:%u", o->keep, o->group);
+    }
+    if (o->pattern == VC_PATTERN_BLOCK) {
+        return vc_arena_printf(ctx, item->arena, "%g%%/%ux%u", percent, o->block_rows, o->block_cols);
+    }
+    return vc_arena_printf(ctx, item->arena, "%g%%", percent);
+}
+
+static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *item)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "is quantized (%s); its codes cannot be pruned one by one (%s makes floats of them first, %s keeps "
+                   "it)",
+                   item->desc.quant != NULL ? "int8" : vc_dtype_name(item->desc.dtype), vc_option(ctx, "dequantize"),
+                   vc_option(ctx, "include=false"));
+}
+
+static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+{
+    struct vc_prune *p = pass->self;
+
+    vc_free(ctx, p->shared);
+    p->n_shared = 0;
+    p->shared = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items, sizeof *p->shared);
+    return p->shared == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    struct vc_prune *p = pass->self;
+    const struct vc_prune_options *o = &p->options;
+    struct vc_fraction sparsity = {0, 1};
+    enum vc_status status = VC_OK;
+    const char *scheme;
+    bool kept = false;
+    bool own = false;
+
+    VC_TRY(choose(ctx, p, item, &kept));
+    if (kept) {
+        return VC_OK;
+    }
+    if (is_quantized(&item->desc) && !o->dequantize) {
+        return refuse_codes(ctx, item);
+    }
+    if (is_quantized(&item->desc) || (item->desc.dtype != VC_DTYPE_F16 && item->desc.dtype != VC_DTYPE_BF16)) {
+        VC_TRY(vc_decode_add(ctx, item, false));
+    }
+    (void)sparsity_of(p, item->model->tensors[item->source].name, &sparsity, &own);
+    scheme = scheme_text(ctx, p, item, sparsity);
+    if (o->pattern == VC_PATTERN_N_OF_M) {
+        return vc_n_of_m_add(ctx, item, o, scheme);
+    }
+    if (o->scope == VC_PRUNE_GLOBAL && !own) {
+        p->shared[p->n_shared++] = item->source;
+    }
+    if (o->pattern == VC_PATTERN_BLOCK) {
+        return vc_blocks_add(ctx, item, o, vc_fraction_floor(sparsity, vc_blocks_count(o, &item->desc)), scheme);
+    }
+    return vc_magnitude_add(ctx, item, o, vc_prune_key_type(&item->desc),
+                            vc_fraction_floor(sparsity, item->desc.n_elems), scheme);
+out:
+    return status;
+}
+
+static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
+{
+    struct vc_prune *p = pass->self;
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
+        if (plan->items[i].elsewhere && plan->items[i].n_steps > plan->items[i].pass_first) {
+            plan->items[i].steps[plan->items[i].n_steps - 1]->look = false;
+        }
+    }
+    if (p->n_shared != 0 && vc_prune_share(ctx, p, plan) != VC_OK) {
+        return ctx->status;
+    }
+    return vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note);
+}
+
+static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct vc_prune *p = pass->self;
+
+    vc_free(ctx, p->shared);
+    vc_arena_release(ctx, &p->arena);
+    vc_free(ctx, p);
+}
+
+static const struct vc_pass_ops prune_ops = {.name = "prune",
+                                             .plan_begin = prune_plan_begin,
+                                             .plan = prune_plan,
+                                             .plan_end = prune_plan_end,
+                                             .decide = vc_prune_decide,
+                                             .free = prune_free};
+
+enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const struct vc_prune_options *options)
+{
+    struct vc_prune_options own;
+    struct vc_prune *p = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &prune_kind, options, &own));
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
+    VC_TRY_ALLOC(p);
+    p->pass.ops = &prune_ops;
+    p->pass.self = p;
+    p->options = own;
+    VC_TRY(vc_prune_check(ctx, p));
+    VC_TRY(vc_prune_copy(ctx, p));
+    VC_TRY(vc_prune_describe(ctx, p));
+    return vc_job_add_pass(ctx, job, &p->pass);
+out:
+    if (p != NULL) {
+        prune_free(ctx, &p->pass);
+    }
+    return status;
+}

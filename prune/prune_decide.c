@@ -1,0 +1,225 @@
+/* prune_decide.c - from what the steps counted to thresholds: of each tensor by itself, or one for all of them. Called
+ * between rounds of looks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prune/prune_pass.h"
+
+enum vc_key_type vc_prune_key_type(const struct vc_desc *desc)
+{
+    return desc->dtype == VC_DTYPE_F64                                   ? VC_KEY_F64
+           : desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16 ? VC_KEY_U16
+                                                                         : VC_KEY_F32;
+}
+
+static struct vc_step *last_step(const struct vc_item *item)
+{
+    return item->steps[item->n_steps - 1];
+}
+
+static struct vc_keys *keys_of(const struct vc_plan *plan, size_t index)
+{
+    return &((struct vc_prune_state *)last_step(&plan->items[index])->state)->keys;
+}
+
+/* By name, as ties go. qsort has no argument for the model, so names are compared through this. */
+struct named {
+    const char *name;
+    size_t index;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static enum vc_status sort_shared(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
+{
+    struct named *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
+    size_t i;
+
+    if (list == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < p->n_shared; i++) {
+        list[i] = (struct named){plan->model->tensors[p->shared[i]].name, p->shared[i]};
+    }
+    qsort(list, p->n_shared, sizeof *list, by_name);
+    for (i = 0; i < p->n_shared; i++) {
+        p->shared[i] = list[i].index;
+    }
+    vc_free(ctx, list);
+    return VC_OK;
+}
+
+/* The keys of tensors with a common threshold must have one order: 16-bit floats only if all are of one type. */
+static enum vc_key_type common_type(const struct vc_prune *p, const struct vc_plan *plan)
+{
+    enum vc_dtype first = plan->items[p->shared[0]].desc.dtype;
+    enum vc_key_type type = vc_prune_key_type(&plan->items[p->shared[0]].desc);
+    size_t i;
+
+    for (i = 1; i < p->n_shared; i++) {
+        const struct vc_desc *desc = &plan->items[p->shared[i]].desc;
+
+        if (desc->dtype == VC_DTYPE_F64) {
+            return VC_KEY_F64;
+        }
+        type = desc->dtype != first && type == VC_KEY_U16 ? VC_KEY_F32 : type;
+        type = vc_prune_key_type(desc) == VC_KEY_F32 && type == VC_KEY_U16 ? VC_KEY_F32 : type;
+    }
+    return type;
+}
+
+/* One threshold for all: sets up their keys, and how many go. */
+enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
+{
+    bool blocks = p->options.pattern == VC_PATTERN_BLOCK;
+    enum vc_key_type type = common_type(p, plan);
+    uint64_t total = 0;
+    uint64_t most = 0;
+    size_t i;
+
+    if (sort_shared(ctx, p, plan) != VC_OK) {
+        return ctx->status;
+    }
+    for (i = 0; i < p->n_shared; i++) {
+        struct vc_keys *keys = keys_of(plan, p->shared[i]);
+
+        if (!blocks) {
+            vc_magnitude_set_type(last_step(&plan->items[p->shared[i]]), type);
+        }
+        last_step(&plan->items[p->shared[i]])->look = true;
+        last_step(&plan->items[p->shared[i]])->look_elsewhere = true;
+        keys->limit = keys->n - vc_fraction_ceil(p->min_keep, keys->n);
+        total += keys->n;
+        most += keys->limit;
+    }
+    p->k = vc_fraction_floor(p->sparsity, total);
+    if (p->k > most) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them",
+                       p->options.sparsity, (unsigned long long)total, (unsigned long long)p->k,
+                       vc_option(ctx, "min_keep"), (unsigned long long)most);
+    }
+    return VC_OK;
+}
+
+/* ---- deciding ---- */
+
+/* Under the policy "keep" a tensor with NaN or Inf is left alone; under "error" it is refused. */
+static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, bool *kept)
+{
+    struct vc_step *step = last_step(item);
+    const struct vc_prune_state *s = step->state;
+    bool look = step->look;
+
+    *kept = s->policy.specials.nonfinite != 0 && s->policy.nonfinite == VC_NONFINITE_KEEP;
+    if (vc_policy_decide(ctx, step, item) != VC_OK) {
+        return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+    }
+    if (!*kept) {
+        step->look = look;
+    }
+    return VC_OK;
+}
+
+/* After the first look: takes items that are kept out of the common order, which then has fewer weights. */
+static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+    bool any = false;
+    bool kept;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        struct vc_item *item = &plan->items[i];
+
+        if (vc_item_looks(item)) {
+            VC_TRY(check_finite(ctx, item, &kept));
+            any = any || kept;
+        }
+    }
+    for (i = 0; any && i < p->n_shared; i++) {
+        if (plan->items[p->shared[i]].n_steps > plan->items[p->shared[i]].pass_first) {
+            p->shared[n++] = p->shared[i];
+        }
+    }
+    if (any && p->n_shared != 0) {
+        p->n_shared = n;
+        p->k = 0;
+        for (i = 0; i < n; i++) {
+            p->k += keys_of(plan, p->shared[i])->n;
+        }
+        p->k = vc_fraction_floor(p->sparsity, p->k);
+    }
+out:
+    return status;
+}
+
+static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
+{
+    struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(list);
+    for (i = 0; i < p->n_shared; i++) {
+        list[i] = keys_of(plan, p->shared[i]);
+        list[i]->shared = true;
+    }
+    VC_TRY(vc_keys_narrow_together(ctx, list, p->n_shared, &p->k));
+out:
+    vc_free(ctx, list);
+    return status;
+}
+
+/* N of M looks for NaN and Inf only; steps with keys look until these are known. */
+enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
+{
+    struct vc_prune *p = pass->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (round == 0) {
+        VC_TRY(drop_kept(ctx, p, plan));
+    }
+    if (p->options.pattern == VC_PATTERN_N_OF_M) {
+        for (i = 0; i < plan->n_items; i++) {
+            if (!vc_item_is_idle(&plan->items[i])) {
+                last_step(&plan->items[i])->look = false;
+            }
+        }
+        return VC_OK;
+    }
+    if (p->n_shared != 0) {
+        VC_TRY(narrow_shared(ctx, p, plan));
+    }
+    for (i = 0; i < plan->n_items; i++) {
+        struct vc_item *item = &plan->items[i];
+        struct vc_step *step;
+        struct vc_keys *keys;
+
+        if (!vc_item_looks(item)) {
+            continue;
+        }
+        step = last_step(item);
+        keys = keys_of(plan, i);
+        if (keys->failed) {
+            return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
+                           plan->model->tensors[i].name);
+        }
+        if (!keys->shared && !keys->done) {
+            vc_keys_narrow(ctx, keys);
+        }
+        step->look = !keys->done;
+        if (keys->done && p->options.pattern == VC_PATTERN_BLOCK) {
+            vc_blocks_settled(step);
+        } else if (keys->done) {
+            vc_magnitude_settled(step);
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,157 @@
+/* prune_options.c - the options of the pass: checked, copied, and as words for the report. */
+#include "passes/select.h"
+#include "prune/prune_pass.h"
+
+#define MAX_GROUP 256u
+#define MAX_BLOCK 65536u
+
+static enum vc_status parse_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction *out)
+{
+    return vc_fraction_parse(text, out)
+               ? VC_OK
+               : vc_fail(
+                     ctx, VC_E_ARGUMENT,
+                     "%s: '%s' is no share: a decimal from 0 to 1 with at most 9 digits behind the point, such as 0.5",
+                     vc_option(ctx, what), text);
+}
+
+static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_options *o)
+{
+    bool wanted = o->sparsity != NULL || o->n_sets != 0;
+
+    if (o->pattern == VC_PATTERN_N_OF_M) {
+        if (o->group < 2 || o->group > MAX_GROUP || o->keep < 1 || o->keep >= o->group) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%u:%u is no pattern: N from 1 to M - 1, M up to %u", o->keep, o->group,
+                           MAX_GROUP);
+        }
+        if (wanted) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go",
+                           vc_option(ctx, o->sparsity != NULL ? "sparsity" : "sets"), o->keep, o->group);
+        }
+        if (o->scope == VC_PRUNE_GLOBAL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u compares weights in their groups only",
+                           vc_option(ctx, "scope"), o->keep, o->group);
+        }
+        return VC_OK;
+    }
+    if (o->pattern == VC_PATTERN_BLOCK &&
+        (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a block has 1 to %u rows and columns, not %u x %u", MAX_BLOCK,
+                       o->block_rows, o->block_cols);
+    }
+    return wanted ? VC_OK
+                  : vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(ctx, "sparsity"));
+}
+
+enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
+{
+    const struct vc_prune_options *o = &p->options;
+    enum vc_status status = VC_OK;
+
+    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_BLOCK) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such scope or pattern");
+    }
+    if (o->nonfinite != VC_NONFINITE_ERROR && o->nonfinite != VC_NONFINITE_KEEP) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: prune replaces no NaN and Inf: error or keep",
+                       vc_option(ctx, "nonfinite"));
+    }
+    VC_TRY(check_pattern(ctx, o));
+    if (o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
+                       vc_option(ctx, "min_keep"), vc_option(ctx, "scope"));
+    }
+    p->sparsity = (struct vc_fraction){0, 1};
+    if (o->sparsity != NULL) {
+        VC_TRY(parse_share(ctx, "sparsity", o->sparsity, &p->sparsity));
+    }
+    p->min_keep = (struct vc_fraction){1, 100};
+    if (o->min_keep != NULL) {
+        VC_TRY(parse_share(ctx, "min_keep", o->min_keep, &p->min_keep));
+    }
+out:
+    return status;
+}
+
+/* The pass's own copies of what the options point to. */
+enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
+{
+    struct vc_prune_options *o = &p->options;
+    const struct vc_sparsity_rule *sets = o->sets;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
+    if (o->sparsity != NULL) {
+        o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity);
+        VC_TRY_ALLOC(o->sparsity);
+    }
+    p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
+    VC_TRY_ALLOC(p->sets);
+    for (i = 0; i < o->n_sets; i++) {
+        p->sets[i].glob = vc_arena_printf(ctx, &p->arena, "%s", sets[i].glob);
+        VC_TRY_ALLOC(p->sets[i].glob);
+        VC_TRY(parse_share(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
+    }
+    o->sets = NULL;
+out:
+    return status;
+}
+
+static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
+{
+    const struct vc_prune_options *o = &p->options;
+
+    if (o->pattern == VC_PATTERN_N_OF_M) {
+        return vc_arena_printf(ctx, &p->arena, "%u:%u", o->keep, o->group);
+    }
+    return o->pattern == VC_PATTERN_BLOCK ? vc_arena_printf(ctx, &p->arena, "block:%ux%u", o->block_rows, o->block_cols)
+                                          : "none";
+}
+
+/* "a*=0.8,b*=0" for the recipe; "" without. */
+static const char *sets_text(struct vc_ctx *ctx, struct vc_prune *p)
+{
+    const char *text = "";
+    size_t i;
+
+    for (i = 0; text != NULL && i < p->options.n_sets; i++) {
+        text = vc_arena_printf(ctx, &p->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", p->sets[i].glob,
+                               (double)p->sets[i].sparsity.n / (double)p->sets[i].sparsity.d);
+    }
+    return text;
+}
+
+enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
+{
+    const struct vc_prune_options *o = &p->options;
+    const char *pattern = pattern_text(ctx, p);
+    bool n_of_m = o->pattern == VC_PATTERN_N_OF_M;
+    bool global = o->scope == VC_PRUNE_GLOBAL;
+    const struct vc_recipe_entry entries[] = {
+        {"prune", n_of_m || o->sparsity == NULL ? "" : o->sparsity},
+        {"scope", global ? "global" : "tensor"},
+        {"pattern", pattern},
+        {"min_keep", !global               ? ""
+                     : o->min_keep != NULL ? o->min_keep
+                                           : "0.01"},
+        {"sets", sets_text(ctx, p)},
+        {"nonfinite", o->nonfinite == VC_NONFINITE_KEEP ? "keep" : "error"},
+        {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},
+        {"rules", vc_rules_text(ctx, &p->arena, o->rules, o->n_rules)},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        if (entries[i].value == NULL) {
+            return VC_E_NOMEM;
+        }
+        p->recipe[p->pass.n_recipe++] = entries[i];
+    }
+    p->pass.recipe = p->recipe;
+    p->pass.command =
+        n_of_m ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
+               : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
+                                 global ? " --scope global" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
+                                 o->pattern == VC_PATTERN_BLOCK ? pattern : "");
+    return p->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+}

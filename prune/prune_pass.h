@@ -1,0 +1,42 @@
+/* prune_pass.h - the pass itself, between its files: prune.c (which tensors, the plan), prune_options.c (checks and
+ * words), prune_decide.c (thresholds). What the steps see is in prune_steps.h. */
+#ifndef VC_PRUNE_PRUNE_PASS_H
+#define VC_PRUNE_PRUNE_PASS_H
+
+#include "prune/prune_steps.h"
+
+#define VC_PRUNE_RECIPE 8
+
+/* A rule of options.sets, parsed. */
+struct vc_prune_set {
+    const char *glob;
+    struct vc_fraction sparsity;
+};
+
+struct vc_prune {
+    struct vc_pass pass;
+    struct vc_arena arena;
+    struct vc_prune_options options;
+    struct vc_fraction sparsity; /* if options.sparsity is set */
+    struct vc_fraction min_keep;
+    struct vc_prune_set *sets;
+    struct vc_recipe_entry recipe[VC_PRUNE_RECIPE];
+
+    /* Of this plan. */
+    uint64_t k;      /* keys that go together, as far as they are not found yet */
+    size_t n_shared; /* the tensors with a common threshold, in the order of their names: items */
+    size_t *shared;
+};
+
+/* prune_options.c: refuses options that say nothing or too much, and parses shares; copies what they point to; makes
+ * the recipe and the command. In this order. */
+enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p);
+enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p);
+enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p);
+
+/* prune_decide.c: sets up the common threshold after all tensors are planned; a vc_pass_ops.decide. */
+enum vc_key_type vc_prune_key_type(const struct vc_desc *desc);
+enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan);
+enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round);
+
+#endif

@@ -1,0 +1,91 @@
+/* prune_steps.h - the steps of pruning, of which there is one kind per file: what prune.c hands to them, and what
+ * these share. */
+#ifndef VC_PRUNE_PRUNE_STEPS_H
+#define VC_PRUNE_PRUNE_STEPS_H
+
+#include <vcompress/prune.h>
+
+#include "core/base/arena.h"
+#include "core/chain/pass.h"
+#include "kernels/kernels.h"
+#include "passes/nonfinite.h"
+#include "prune/bands.h"
+#include "prune/fraction.h"
+#include "prune/keys.h"
+
+/* What the keys of a tensor are made of. */
+enum vc_key_type {
+    VC_KEY_U16, /* the bits of 16-bit floats: all tensors of one order have the same type */
+    VC_KEY_F32,
+    VC_KEY_F64
+};
+
+/* State of a step. */
+struct vc_prune_state {
+    struct vc_policy policy; /* first: its functions are the step's look and explain, or are called by them */
+    const struct vc_prune_options *options;
+    struct vc_keys keys; /* of elements, or of blocks */
+    enum vc_key_type key_type;
+
+    uint32_t *tile_ties; /* per tile, elements that equal the threshold: made by the scan, then those before it that
+                            may go */
+    uint64_t n_tiles;
+
+    struct vc_bands bands;   /* groups of rows that end inside of tiles */
+    uint8_t *mask;           /* of all elements, or of all blocks; between begin and end */
+    uint8_t *ties;           /* of all blocks: those that equal the threshold */
+    uint64_t n_len, n_inner; /* N of M: elements along the input axis, and apart from each other */
+};
+
+/* The state of a new step on item->desc, plain floats: added with its policy, the flags of `ops` and the report's words
+ * set. `scheme` lives in the arena. */
+enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                 const struct vc_prune_options *options, const char *scheme,
+                                 struct vc_prune_state **state, struct vc_step **step);
+
+/* A vc_step_ops.forget. */
+void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step);
+
+/* The steps. `limit`: elements (or blocks) of which so many may go. Steps whose keys have to be found look. */
+enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                                enum vc_key_type type, uint64_t limit, const char *scheme);
+enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                             const char *scheme);
+enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                             uint64_t limit, const char *scheme);
+
+/* Blocks of the tensor, of which the shape is that of the descriptor. */
+uint64_t vc_blocks_count(const struct vc_prune_options *options, const struct vc_desc *desc);
+
+/* The keys become of that type, before the first look. */
+void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type);
+
+/* After the keys of a step are known: whether it has to scan. */
+void vc_magnitude_settled(struct vc_step *step);
+void vc_blocks_settled(struct vc_step *step);
+
+/* The axis of the input channels: beside that of the output channels. */
+unsigned vc_prune_input_axis(const struct vc_item *item);
+
+/* ---- prune_tile.c ---- */
+
+/* Scratch that vc_prune_values, vc_prune_apply and bins take together, beside what a step wants for itself. */
+size_t vc_prune_scratch(const struct vc_step *step, size_t own);
+
+/* n elements as f32, or as f64 where they are; *scratch moves behind what that took. */
+enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
+                               const void **values);
+
+/* Writes the tile where the mask has 1, zeros elsewhere, with statistics; bit `first` of the mask is the first
+ * element's. */
+enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                              const void *data, const uint8_t *mask, uint64_t first, char *scratch,
+                              struct vc_tile_out *out);
+
+/* Refuses a tile with NaN or Inf; vc_policy_explain makes the sentence. */
+enum vc_status vc_prune_refuse(struct vc_ctx *ctx);
+
+/* Copies n bits from bit 0 of src to bit `at` of dst. */
+void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n);
+
+#endif

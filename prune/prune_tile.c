@@ -1,0 +1,137 @@
+/* prune_tile.c - what the steps of pruning do with a tile: its values as floats, and a mask applied to it. */
+#include "core/base/checked.h"
+#include "prune/prune_steps.h"
+
+#include <string.h>
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+static bool is_short(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static size_t aligned(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+size_t vc_prune_scratch(const struct vc_step *step, size_t own)
+{
+    size_t widened = is_short(step->in.dtype) ? tile_elems(step) * sizeof(float) : 0;
+
+    return aligned(own) + aligned(widened) + 128;
+}
+
+enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
+                               const void **values)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    float *wide = (float *)(void *)*scratch;
+    enum vc_status status = VC_OK;
+
+    *values = data;
+    if (!is_short(dtype)) {
+        return VC_OK;
+    }
+    if (dtype == VC_DTYPE_F16) {
+        VC_KERNEL_TRY(k->f16_to_f32(data, n, wide));
+    } else {
+        VC_KERNEL_TRY(k->bf16_to_f32(data, n, wide));
+    }
+    *values = wide;
+    *scratch += aligned(n * sizeof *wide);
+out:
+    return status;
+}
+
+enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                              const void *data, const uint8_t *mask, uint64_t first, char *scratch,
+                              struct vc_tile_out *out)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    size_t r = tile->n_rows;
+    size_t c = tile->row_len;
+    enum vc_status status = VC_OK;
+    const void *values;
+
+    if (step->in.dtype == VC_DTYPE_F64) {
+        VC_KERNEL_TRY(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
+    } else if (step->in.dtype == VC_DTYPE_F32) {
+        VC_KERNEL_TRY(k->mask_apply_f32(data, mask, first, r, c, out->data, out->stats));
+    } else {
+        VC_KERNEL_TRY(k->mask_apply_u16(data, mask, first, tile->n_elems, out->data));
+        VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
+        VC_KERNEL_TRY(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_prune_refuse(struct vc_ctx *ctx)
+{
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "a value is not finite");
+}
+
+static void put_bit(uint8_t *dst, uint64_t at, unsigned bit)
+{
+    uint8_t place = (uint8_t)(1u << at % 8);
+
+    dst[at / 8] = bit != 0 ? dst[at / 8] | place : dst[at / 8] & (uint8_t)~place;
+}
+
+void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n)
+{
+    size_t i = 0;
+
+    if (at % 8 == 0) {
+        memcpy(dst + at / 8, src, n / 8);
+        i = n / 8 * 8;
+    }
+    for (; i < n; i++) {
+        put_bit(dst, at + i, src[i / 8] >> i % 8 & 1u);
+    }
+}
+
+/* ---- steps ---- */
+
+enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                 const struct vc_prune_options *options, const char *scheme,
+                                 struct vc_prune_state **state, struct vc_step **step)
+{
+    struct vc_prune_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    if (s == NULL || scheme == NULL) {
+        vc_free(ctx, s);
+        return VC_E_NOMEM;
+    }
+    s->options = options;
+    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                   .overflow = VC_OVERFLOW_INF,
+                                   .room = VC_DTYPE_F64,
+                                   .advice = "{nonfinite}=keep leaves the tensor as it is"};
+    if (vc_policy_add_step(ctx, item, ops, &s->policy, step) != VC_OK) {
+        return ctx->status;
+    }
+    vc_desc_grid(&item->desc, &n_rows, &row_len);
+    s->n_tiles = vc_tile_count(n_rows, row_len);
+    (*step)->action = VC_ACTION_PRUNED;
+    (*step)->scheme = scheme;
+    (*step)->lossy = true;
+    *state = s;
+    return VC_OK;
+}
+
+void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    vc_keys_release(ctx, &s->keys);
+    vc_bands_release(ctx, &s->bands);
+    vc_policy_forget(ctx, step);
+}

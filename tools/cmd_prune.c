@@ -1,0 +1,129 @@
+/* cmd_prune.c - vcompress prune: options in, a job out. The library does the work, convert.c the rest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/convert.h"
+
+#define MAX_SETS 64
+
+struct prune_cli {
+    struct convert_options convert; /* first: the shared options */
+    struct vc_prune_options prune;
+    struct vc_sparsity_rule sets[MAX_SETS];
+    char *globs[MAX_SETS]; /* their texts */
+    size_t n_sets;
+};
+
+/* "2:4" or "block:4x4" */
+static bool take_pattern(void *group, const char *value)
+{
+    struct vc_prune_options *prune = &((struct prune_cli *)group)->prune;
+    int end = 0;
+
+    if (sscanf(value, "%4u:%4u%n", &prune->keep, &prune->group, &end) == 2 && value[end] == '\0') {
+        prune->pattern = VC_PATTERN_N_OF_M;
+        return true;
+    }
+    prune->pattern = VC_PATTERN_BLOCK;
+    return sscanf(value, "block:%5ux%5u%n", &prune->block_rows, &prune->block_cols, &end) == 2 && value[end] == '\0';
+}
+
+/* "GLOB=0.8": the argument is cut at its last '='. */
+static bool take_set(void *group, const char *value)
+{
+    struct prune_cli *cli = group;
+    const char *equals = strrchr(value, '=');
+    char *glob;
+
+    if (equals == NULL || equals == value || cli->n_sets == MAX_SETS) {
+        return false;
+    }
+    glob = strndup(value, (size_t)(equals - value));
+    if (glob == NULL) {
+        return false;
+    }
+    cli->globs[cli->n_sets] = glob;
+    cli->sets[cli->n_sets++] = (struct vc_sparsity_rule){.glob = glob, .sparsity = equals + 1};
+    return true;
+}
+
+#define PRUNE(member) OPT_FIELD(struct prune_cli, prune.member)
+
+/* clang-format off */
+static const struct opt prune_opts[] = {
+    {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
+     .help = "share of the weights that becomes zero, the smallest magnitudes first: 0.5 or 50%; zeros that are there "
+             "count"},
+    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+     .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+    {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
+     .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
+             "take); block:RxC removes whole blocks of R rows and C columns"},
+    {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
+     .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
+             "match wins"},
+    {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
+     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
+     .help = "keep tensors with fewer elements (default 0)"},
+    {.name = "nonfinite", .value = "error|keep", .kind = OPT_CHOICE, PRUNE(nonfinite),
+     .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
+    {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
+     .help = "accept quantized weights: they become f32 first"},
+};
+/* clang-format on */
+
+static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_prune, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
+};
+
+static enum vc_status add_prune(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+{
+    return vc_job_add_prune(ctx, job, options);
+}
+
+static int run_prune(struct app *app, int n_args, char **args)
+{
+    struct prune_cli cli = {.convert = {.n_rules = 0}};
+    const struct conversion what = {.tag = "pruned", .add = add_prune, .user = &cli.prune};
+    int rc;
+
+    convert_defaults(&cli.convert);
+    vc_prune_defaults(&cli.prune);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && cli.prune.sparsity == NULL && cli.n_sets == 0 && cli.prune.pattern != VC_PATTERN_N_OF_M) {
+        rc = app_usage(app, "nothing says how much to prune: --sparsity 0.5, or --pattern 2:4");
+    }
+    cli.prune.rules = cli.convert.rules;
+    cli.prune.n_rules = cli.convert.n_rules;
+    cli.prune.sets = cli.sets;
+    cli.prune.n_sets = cli.n_sets;
+    if (rc == GO_ON) {
+        rc = convert_run(app, &cli.convert, &what);
+    }
+    for (size_t i = 0; i < cli.n_sets; i++) {
+        free(cli.globs[i]);
+    }
+    return rc;
+}
+
+const struct command command_prune = {
+    .name = "prune",
+    .usage = "(--sparsity SHARE | --pattern N:M) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .summary = "set the smallest weights to zero",
+    .text =
+        "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "
+        "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings and output "
+        "heads are kept, and the report says why; --include asks for them. Zeros save bytes in deflated files "
+        "(--deflate) and time where hardware skips them (--pattern 2:4); on most devices they save no memory.\n"
+        "  vcompress prune --sparsity 0.5 model.npz\n"
+        "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate model.npz -o small.npz\n"
+        "  vcompress prune --pattern 2:4 model.safetensors",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.report/1",
+    .run = run_prune,
+};
