@@ -554,10 +554,16 @@ out:
     return status;
 }
 
-/* What loads weights that lie in files of a format as this dialect has them. */
-static const struct vc_loader *loader_of(const struct vc_format *format, const struct vc_dialect *dialect)
+/* Fills what loads weights that lie in files of a format as this dialect has them, unless somebody knew better. */
+static void set_loader(const struct vc_format *format, const struct vc_dialect *dialect, const struct vc_family *family,
+                       struct vc_loader *loader)
 {
-    return format->loader != NULL && dialect == format->dialect ? format->loader : &dialect->loader;
+    const char *needs = dialect->file != NULL ? vc_family_needs(family, dialect->file->loads) : NULL;
+
+    if (loader->program == NULL && loader->needs == NULL) {
+        *loader = format->loader != NULL && dialect == format->dialect ? *format->loader : dialect->loader;
+        loader->needs = needs != NULL ? needs : loader->needs;
+    }
 }
 
 /* How the quantized weights lie, unless the reader has said it. A file that could not be read has no format. */
@@ -569,9 +575,7 @@ static void set_layout(struct vc_model *model)
         return;
     }
     model->dialect = model->dialect != NULL ? model->dialect : format->dialect;
-    if (model->loader.program == NULL && model->loader.needs == NULL) {
-        model->loader = *loader_of(format, model->dialect);
-    }
+    set_loader(format, model->dialect, model->family, &model->loader);
     model->layout = vc_dialect_layout(model->dialect, &model->loader);
 }
 
@@ -704,9 +708,7 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
         /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
         (*out)->accepts_raw = (*out)->accepts_raw && (format == model->format ||
                                                       (format == &vc_format_npz && model->format == &vc_format_npy));
-        if ((*out)->loader.program == NULL && (*out)->loader.needs == NULL) {
-            (*out)->loader = *loader_of(format, (*out)->dialect);
-        }
+        set_loader(format, (*out)->dialect, model->family, &(*out)->loader);
         if ((*out)->note == NULL && format != model->format) {
             (*out)->note = model->left_behind;
         }

@@ -123,7 +123,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    bool *kept)
 {
-    const struct vc_dialect_request request = vc_scheme_request(q->scheme, &q->options);
+    const struct vc_dialect_request request = vc_scheme_request(q->scheme, &q->options, item->model);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(&item->desc), included);
     const char *reason = q->scheme->codes ? vc_dialect_reason(item->dialect, &request, &tensor) : NULL;
 
@@ -168,7 +168,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
                        plan->dialect->name);
     }
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
-    request = vc_scheme_request(q->scheme, &q->options);
+    request = vc_scheme_request(q->scheme, &q->options, plan->model);
     return q->scheme->codes ? vc_dialect_check(ctx, plan->dialect, &request) : VC_OK;
 }
 

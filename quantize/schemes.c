@@ -45,7 +45,8 @@ void vc_scheme_list(char *text, size_t n_bytes)
     }
 }
 
-struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options)
+struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                                            const struct vc_model *model)
 {
     bool axis_given = options->axis != VC_AXIS_OUTPUT;
 
@@ -55,7 +56,8 @@ struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, con
                                        .axis_given = axis_given,
                                        .axis = axis_given ? options->axis : 0,
                                        .group_size = options->group_size,
-                                       .symmetric = !options->asymmetric};
+                                       .symmetric = !options->asymmetric,
+                                       .model = model};
 }
 
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included)
@@ -80,7 +82,7 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
 
     for (i = 0; usual != NULL && i < n_rows; i++) {
         const struct vc_scheme_row *row = rows[i];
-        const struct vc_dialect_request request = vc_scheme_request(row, options);
+        const struct vc_dialect_request request = vc_scheme_request(row, options, NULL);
 
         if (row->target == options->target &&
             (!row->codes ||

@@ -23,6 +23,7 @@ struct vc_dialect_request {
     int axis;               /* of the scales, where it is given */
     uint64_t group_size;    /* VC_GRANULARITY_GROUP */
     bool symmetric;
+    const struct vc_model *model; /* whose weights these are; NULL: of no file */
 };
 
 /* A tensor that the pass would work on. */

@@ -21,6 +21,7 @@ enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
 struct vc_format; /* a row of the table in formats/; core compares pointers to it and looks no further */
 struct vc_infile;
+struct vc_family;
 struct vc_source_stream;
 
 /* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
@@ -102,6 +103,9 @@ struct vc_model {
     const struct vc_dialect *dialect;
     struct vc_loader loader;
     struct vc_layout layout;
+    /* What loaders are known to do with such models (formats/dialects/family.h); NULL: nothing is known. The reader's
+     * own. */
+    const struct vc_family *family;
 
     /* The reader's own; none of them is the rule. */
     const struct vc_part *parts;

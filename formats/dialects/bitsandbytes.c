@@ -22,13 +22,14 @@
 
 static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
-    return vc_linear_check(ctx, vc_dialect_bitsandbytes.name, request, false);
+    return vc_linear_check(ctx, &vc_dialect_bitsandbytes, request, false);
 }
 
 static const char *bnb_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    (void)request;
-    return vc_linear_reason(tensor);
+    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
+
+    return reason == NULL && vc_linear_is_expert(tensor->name) ? "experts that the loader joins" : reason;
 }
 
 static enum vc_dtype bnb_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
@@ -80,7 +81,11 @@ static void bnb_write_config(const struct vc_config_weights *weights, struct vc_
 {
     vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
                       "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
-    vc_config_add_ignored(weights, text);
+    if (vc_config_ignores_heads_only(weights)) {
+        vc_text_add(text, "null"); /* the loader finds the head itself, tied or not */
+    } else {
+        vc_config_add_ignored(weights, VC_NAMES_ENDS, text);
+    }
     vc_text_add(text, "\n  }");
 }
 
@@ -152,6 +157,7 @@ out:
 /* ---- the row ---- */
 
 static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
+                                                .loads = VC_LOADS_BITSANDBYTES,
                                                 .lay = bnb_lay,
                                                 .write_config = bnb_write_config,
                                                 .owns_config = bnb_owns_config,

@@ -34,12 +34,12 @@ struct vc_packed vc_ct_packed(uint64_t n_rows, uint64_t row)
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
-    return vc_linear_check(ctx, vc_dialect_compressed_tensors.name, request, true);
+    return vc_linear_check(ctx, &vc_dialect_compressed_tensors, request, true);
 }
 
 static const char *ct_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    const char *reason = vc_linear_reason(tensor);
+    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
 
     if (reason == NULL && tensor->shape[1] < MIN_ROW) {
         return "rows shorter than 5";
@@ -145,6 +145,26 @@ out:
 
 /* ---- the configuration ---- */
 
+/* Experts that transformers joins are codes, all of them, or it stops at the first that is not. */
+static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
+{
+    size_t i;
+
+    for (i = 0; i < weights->n; i++) {
+        const struct vc_out_tensor *out = weights->weights[i].out;
+        size_t n_path;
+
+        if (!weights->weights[i].told && vc_name_is_module_weight(out->name, &n_path) && out->n_dims == 2 &&
+            vc_dtype_is_float(out->dtype) && vc_linear_is_expert(out->name)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s stays as it is, and transformers loads experts from %s only where all of them are int8; "
+                           "do not leave it out, or write %s plain",
+                           out->name, vc_dialect_compressed_tensors.name, vc_option(ctx, "layout"));
+        }
+    }
+    return VC_OK;
+}
+
 static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)
 {
     static const char *const strategies[] = {
@@ -181,7 +201,7 @@ static void ct_write_config(const struct vc_config_weights *weights, struct vc_t
         add_group(weights, i, text);
     }
     vc_text_add(text, "\n    },\n    \"ignore\": ");
-    vc_config_add_ignored(weights, text);
+    vc_config_add_ignored(weights, VC_NAMES_EXACT, text);
     vc_text_add(text, ",\n    \"kv_cache_scheme\": null\n  }");
 }
 
@@ -256,7 +276,9 @@ static bool ct_read_config(const struct json_t *config, struct vc_dialect_hint *
 static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .lay = ct_lay,
                                                .usual_in_folders = true,
+                                               .loads = VC_LOADS_COMPRESSED_TENSORS,
                                                .joined_by = "vLLM",
+                                               .check_weights = ct_check_weights,
                                                .write_config = ct_write_config,
                                                .owns_config = ct_owns_config,
                                                .read_config = ct_read_config,

@@ -5,21 +5,7 @@
 
 #include "core/model/names.h"
 
-static void add_name(struct vc_text *text, const char *path, size_t n_path, bool *first)
-{
-    struct vc_text name;
-
-    vc_text_init(&name, text->ctx);
-    vc_text_add_bytes(&name, path, n_path);
-    vc_text_add(text, "%s", *first ? "" : ", ");
-    if (name.status == VC_OK) {
-        vc_text_add_json_string(text, name.data);
-    } else if (text->status == VC_OK) {
-        text->status = name.status;
-    }
-    vc_text_release(&name);
-    *first = false;
-}
+static const char usual_head[] = "lm_head";
 
 bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
 {
@@ -27,45 +13,126 @@ bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
            (a->granularity != VC_GRANULARITY_GROUP || a->group_size == b->group_size);
 }
 
-void vc_config_add_modules(const struct vc_config_weights *weights, const struct vc_quant *group, struct vc_text *text)
+/* A linear layer, as far as name and shape tell; not codes: one that a loader would look at. */
+static bool is_layer(const struct vc_config_weight *weight, size_t *n_path)
 {
-    bool first = true;
+    const struct vc_out_tensor *out = weight->out;
+
+    return vc_name_is_module_weight(out->name, n_path) && out->n_dims == 2 && *n_path != 0 &&
+           (weight->told || (vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)));
+}
+
+/* Adds the names of all layers for which `listed` is true; group: of codes of that group, NULL: of layers that are not
+ * codes. */
+static void add_layers(const struct vc_config_weights *weights, const struct vc_quant *group, enum vc_names_form form,
+                       struct vc_text *text, bool *first)
+{
+    struct vc_module *modules = vc_alloc_array(text->ctx, VC_TAG_NAMES, weights->n, sizeof *modules);
+    struct vc_module_list list = {.family = weights->family, .form = form, .modules = modules};
+    enum vc_status status = VC_OK;
     size_t i;
 
-    vc_text_add(text, "[");
+    VC_TRY_ALLOC(modules);
     for (i = 0; i < weights->n; i++) {
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (weight->told && vc_config_same_group(weight->out->quant, group) &&
-            vc_name_is_module_weight(weight->out->name, &n_path)) {
-            add_name(text, weight->out->name, n_path, &first);
+        if (is_layer(weight, &n_path)) {
+            modules[list.n++] = (struct vc_module){
+                .path = weight->out->name,
+                .n = n_path,
+                .listed =
+                    group != NULL ? weight->told && vc_config_same_group(weight->out->quant, group) : !weight->told};
         }
     }
+    VC_TRY(vc_module_names_add(text->ctx, &list, first, text));
+out:
+    vc_free(text->ctx, modules);
+    if (text->status == VC_OK) {
+        text->status = status;
+    }
+}
+
+void vc_config_add_modules(const struct vc_config_weights *weights, const struct vc_quant *group, struct vc_text *text)
+{
+    bool first = true;
+
+    vc_text_add(text, "[");
+    add_layers(weights, group, VC_NAMES_EXACT, text, &first);
     vc_text_add(text, "]");
 }
 
-void vc_config_add_ignored(const struct vc_config_weights *weights, struct vc_text *text)
+/* Whether the layer of that path is among the outputs. */
+static bool has_layer(const struct vc_config_weights *weights, const char *path, size_t n)
 {
-    bool has_head = false;
+    size_t i;
+
+    for (i = 0; i < weights->n; i++) {
+        size_t n_path;
+
+        if (vc_name_is_module_weight(weights->weights[i].out->name, &n_path) && n_path == n &&
+            memcmp(weights->weights[i].out->name, path, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_head(const struct vc_config_weights *weights, const char *head, size_t n, enum vc_names_form form,
+                     struct vc_text *text, bool *first)
+{
+    bool expression = n > 3 && memcmp(head, "re:", 3) == 0;
+    struct vc_text name;
+
+    if (has_layer(weights, head, n) || (expression && form != VC_NAMES_EXACT)) {
+        return;
+    }
+    vc_text_init(&name, text->ctx);
+    vc_text_add_bytes(&name, head, n);
+    if (name.status == VC_OK) {
+        vc_module_name_add(text, name.data, first);
+    } else if (text->status == VC_OK) {
+        text->status = name.status;
+    }
+    vc_text_release(&name);
+}
+
+void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_names_form form, struct vc_text *text)
+{
+    const struct vc_family *family = weights->family;
     bool first = true;
     size_t i;
 
     vc_text_add(text, "[");
+    add_layers(weights, NULL, form, text, &first);
+    for (i = 0; family != NULL && i < family->n; i++) {
+        const char *head;
+        size_t at = 0;
+        size_t n;
+
+        while ((head = vc_family_word(family->rows[i]->heads, &at, &n)) != NULL) {
+            add_head(weights, head, n, form, text, &first);
+        }
+    }
+    add_head(weights, usual_head, strlen(usual_head), form, text, &first);
+    vc_text_add(text, "]");
+}
+
+bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
+{
+    size_t i;
+
+    if (weights->family == NULL || weights->family->nested || !weights->family->speaks) {
+        return false; /* another layer would be taken for the output, or none */
+    }
     for (i = 0; i < weights->n; i++) {
-        const struct vc_out_tensor *out = weights->weights[i].out;
+        const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (!vc_name_is_module_weight(out->name, &n_path) || out->n_dims != 2 || n_path == 0) {
-            continue;
-        }
-        has_head |= strcmp(out->name, "lm_head.weight") == 0;
-        if (!weights->weights[i].told && vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)) {
-            add_name(text, out->name, n_path, &first);
+        if (is_layer(weight, &n_path) && !weight->told && strncmp(weight->out->name, "lm_head.", n_path + 1) != 0 &&
+            !vc_family_has_head(weights->family, weight->out->name, n_path)) {
+            return false;
         }
     }
-    if (!has_head) {
-        add_name(text, "lm_head", strlen("lm_head"), &first);
-    }
-    vc_text_add(text, "]");
+    return true;
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/run/sink.h"
+#include "formats/dialects/module_names.h"
 
 /* An output of the job, this worker's or another's. */
 struct vc_config_weight {
@@ -16,7 +17,8 @@ struct vc_config_weights {
     size_t n;
     const struct vc_config_weight *weights; /* all outputs, in the order of the source */
     size_t n_groups;
-    const struct vc_quant *groups; /* the ways in which the told ones share their scales */
+    const struct vc_quant *groups;  /* the ways in which the told ones share their scales */
+    const struct vc_family *family; /* NULL: nothing is known */
 };
 
 /* Two weights of one group. */
@@ -26,8 +28,11 @@ bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b);
 void vc_config_add_modules(const struct vc_config_weights *weights, const struct vc_quant *group, struct vc_text *text);
 
 /* Adds a JSON list of the linear layers that are not codes, as far as names and shapes tell (a name too many does no
- * harm, one too few makes the loader look for codes); and the head of a model that has it tied to its embedding, which
- * no tensor tells of. */
-void vc_config_add_ignored(const struct vc_config_weights *weights, struct vc_text *text);
+ * harm, one too few makes the loader look for codes); and the heads of a model that has them tied to its embedding,
+ * which no tensor tells of. */
+void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_names_form form, struct vc_text *text);
+
+/* Of linear layers nothing but the model's output is kept, as loaders do it that are told nothing. */
+bool vc_config_ignores_heads_only(const struct vc_config_weights *weights);
 
 #endif

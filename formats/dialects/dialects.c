@@ -42,14 +42,35 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
     return *out != NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "no layout is called '%.100s'", options->layout);
 }
 
-const struct vc_dialect *vc_dialect_usual_in_folders(void)
+const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but)
 {
-    size_t i = 0;
+    size_t i;
 
-    while (i < n_dialects && (dialects[i]->file == NULL || !dialects[i]->file->usual_in_folders)) {
-        i++;
+    for (i = 0; i < n_dialects; i++) {
+        const struct vc_dialect_file *file = dialects[i]->file;
+
+        if (file != NULL && file->loads != VC_LOADS_NONE && dialects[i] != but &&
+            vc_family_refused(family, file->loads) == NULL) {
+            return dialects[i];
+        }
     }
-    return i < n_dialects ? dialects[i] : &vc_dialect_plain;
+    return &vc_dialect_plain;
+}
+
+const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family)
+{
+    const struct vc_dialect *usual = &vc_dialect_plain;
+    const struct vc_dialect *other;
+    size_t i;
+
+    for (i = 0; i < n_dialects; i++) {
+        usual = dialects[i]->file != NULL && dialects[i]->file->usual_in_folders ? dialects[i] : usual;
+    }
+    if (usual->file == NULL || vc_family_refused(family, usual->file->loads) == NULL) {
+        return usual;
+    }
+    other = vc_dialect_that_loads(family, usual);
+    return other != &vc_dialect_plain ? other : usual;
 }
 
 const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail)

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/model/dialect.h"
 #include "core/run/sink.h"
+#include "formats/dialects/family.h"
 #include "formats/dialects/packing.h"
 
 /* The rows, in the order in which programs list them: vc_dialect_<name> is defined in the file of that dialect. */
@@ -72,9 +73,13 @@ struct vc_dialect_file {
      * the calls, which is that of the job's outputs. */
     enum vc_status (*lay)(struct vc_laying *laying);
 
+    enum vc_loads loads;   /* whose facts about families count (family.h) */
     bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
     const char *joined_by; /* the loader that refuses layers which it joins when some of them are quantized and some are
                               not; NULL: none does */
+
+    /* Refuses outputs that no configuration makes loadable. NULL: none. */
+    enum vc_status (*check_weights)(struct vc_ctx *ctx, const struct vc_config_weights *weights);
 
     /* ---- the configuration: the member "quantization_config" of config.json ---- */
 
@@ -106,8 +111,12 @@ struct vc_dialect_file {
 enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_options *options,
                                 const struct vc_dialect **out);
 
-/* The row whose weights lie in the folder of a model, where nothing else is asked for. */
-const struct vc_dialect *vc_dialect_usual_in_folders(void);
+/* The row whose weights lie in the folder of a model, where nothing else is asked for: the usual one, or another whose
+ * loader can load models of that family. Where none can it is the usual one, which says why. family may be NULL. */
+const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family);
+
+/* The first row but `but` whose loader can load models of that family; the plain one where there is none. */
+const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but);
 
 /* Row number `index`; NULL behind the last. */
 const struct vc_dialect *vc_dialect_row(size_t index);

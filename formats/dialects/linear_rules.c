@@ -1,10 +1,25 @@
 /* linear_rules.c - see linear_rules.h. */
 #include "formats/dialects/linear_rules.h"
 
-#include "core/model/names.h"
+#include <stdio.h>
+#include <string.h>
 
-enum vc_status vc_linear_check(struct vc_ctx *ctx, const char *dialect, const struct vc_dialect_request *request,
-                               bool allow_groups)
+#include "core/model/names.h"
+#include "formats/dialects/dialects.h"
+
+static enum vc_status check_family(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_family *family)
+{
+    const char *refused = vc_family_refused(family, dialect->file->loads);
+
+    return refused == NULL ? VC_OK
+                           : vc_fail(ctx, VC_E_UNSUPPORTED,
+                                     "models of type %s cannot be loaded in the layout %s: %s; %s %s can be made",
+                                     family->type, dialect->name, refused, vc_option(ctx, "layout"),
+                                     vc_dialect_that_loads(family, dialect)->name);
+}
+
+enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
+                               const struct vc_dialect_request *request, bool allow_groups)
 {
     const char *what = NULL;
     const char *field = "granularity";
@@ -20,13 +35,40 @@ enum vc_status vc_linear_check(struct vc_ctx *ctx, const char *dialect, const st
     } else if (request->granularity == VC_GRANULARITY_GROUP && !allow_groups) {
         what = "one scale per row, no groups";
     }
-    return what == NULL ? VC_OK
-                        : vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes %s (%s); %s plain takes all", dialect, what,
-                                  vc_option(ctx, field), vc_option(ctx, "layout"));
+    if (what == NULL) {
+        return request->model == NULL ? VC_OK : check_family(ctx, dialect, request->model->family);
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes %s (%s); %s plain takes all", dialect->name, what,
+                   vc_option(ctx, field), vc_option(ctx, "layout"));
 }
 
-const char *vc_linear_reason(const struct vc_dialect_tensor *tensor)
+bool vc_linear_is_expert(const char *name)
 {
+    static const char parent[] = ".experts.";
+    const char *at = strstr(name, parent);
+
+    return at != NULL && at[sizeof parent - 1] >= '0' && at[sizeof parent - 1] <= '9';
+}
+
+/* The output layer of PyTorch's own attention, whose input weights are one tensor: it is used without being called. */
+static bool is_of_fused_attention(const struct vc_model *model, const char *name, size_t n_path)
+{
+    static const char tail[] = ".out_proj";
+    char beside[512];
+    size_t n = sizeof tail - 1;
+
+    if (n_path <= n || memcmp(name + n_path - n, tail, n) != 0 || n_path >= sizeof beside - sizeof ".in_proj_weight") {
+        return false;
+    }
+    (void)snprintf(beside, sizeof beside, "%.*s.in_proj_weight", (int)(n_path - n), name);
+    return vc_model_find(model, beside) != VC_NO_TENSOR;
+}
+
+const char *vc_linear_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                             enum vc_loads loads)
+{
+    const struct vc_model *model = request->model;
+    const char *kept;
     size_t n_path;
 
     /* A matrix with its outputs on the other axis is not [out, in]. */
@@ -35,6 +77,18 @@ const char *vc_linear_reason(const struct vc_dialect_tensor *tensor)
     }
     if (vc_name_is_embedding(tensor->name)) {
         return "embedding";
+    }
+    if (model != NULL) {
+        if (is_of_fused_attention(model, tensor->name, n_path)) {
+            return "attention of PyTorch";
+        }
+        kept = vc_family_keeps(model->family, loads, tensor->name);
+        if (kept != NULL) {
+            return kept;
+        }
+        if (vc_family_has_head(model->family, tensor->name, n_path) && !tensor->included) {
+            return "output head";
+        }
     }
     return vc_name_is_head(tensor->name) && !tensor->included ? "output head" : NULL;
 }

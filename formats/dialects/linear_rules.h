@@ -4,13 +4,18 @@
 #define VC_FORMATS_LINEAR_RULES_H
 
 #include "core/model/dialect.h"
+#include "formats/dialects/family.h"
 
-/* Refuses zero points, scales along another axis or for a whole tensor, and groups unless they are allowed. The
- * sentence calls the dialect by its name. */
-enum vc_status vc_linear_check(struct vc_ctx *ctx, const char *dialect, const struct vc_dialect_request *request,
-                               bool allow_groups);
+/* Refuses zero points, scales along another axis or for a whole tensor, and groups unless they are allowed; and models
+ * of families that the loader cannot load. The sentence calls the dialect by its name. */
+enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
+                               const struct vc_dialect_request *request, bool allow_groups);
 
-/* Why loaders make no quantized layer of the tensor; NULL: they do. */
-const char *vc_linear_reason(const struct vc_dialect_tensor *tensor);
+/* The layer of an expert by number, "mlp.experts.7.up_proj.weight": transformers 5 makes one tensor of all of them. */
+bool vc_linear_is_expert(const char *name);
+
+/* Why that loader makes no quantized layer of the tensor; NULL: it does. */
+const char *vc_linear_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
+                             enum vc_loads loads);
 
 #endif

@@ -17,6 +17,7 @@
 #include "core/model/names.h"
 #include "formats/dialects/packing.h"
 #include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/io/json_walk.h"
 
@@ -108,14 +109,23 @@ static int compare_names(const void *a, const void *b)
 
 static enum vc_status add_regex(struct check *c, struct names *names, const char *regex)
 {
-    const char *glob = NULL;
+    static const char maybe[] = "(.*\\.)?"; /* parts of the name, or none: two globs */
+    bool two = strncmp(regex, maybe, sizeof maybe - 1) == 0;
+    const char *globs[2] = {NULL, NULL};
     enum vc_status status;
+    size_t i;
 
-    VC_TRY(glob_of(c, regex, &glob));
-    if (glob == NULL || names->n_globs == MAX_GLOBS) {
+    VC_TRY(glob_of(c, two ? regex + sizeof maybe - 1 : regex, &globs[0]));
+    if (two && globs[0] != NULL) {
+        globs[1] = vc_arena_printf(c->ctx, &c->arena, "*.%s", globs[0]);
+        VC_TRY_ALLOC(globs[1]);
+    }
+    if (globs[0] == NULL || names->n_globs + 2 > MAX_GLOBS) {
         names->unsure = true;
-    } else {
-        names->globs[names->n_globs++] = glob;
+        return VC_OK;
+    }
+    for (i = 0; i < 2 && globs[i] != NULL; i++) {
+        names->globs[names->n_globs++] = globs[i];
     }
 out:
     return status;
@@ -358,8 +368,30 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
 
 /* ---- bitsandbytes ---- */
 
-/* One module against the list of those that bitsandbytes leaves alone. A name in it also means every module that has
- * the name as a part of its own. */
+static bool ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+
+    return n >= k && strcmp(name + n - k, tail) == 0;
+}
+
+/* Whether a word of the list means the module: as its end, as its beginning up to a dot, or as "^all of it$", where
+ * dots have a backslash before them. */
+static bool means(const char *word, const char *path)
+{
+    size_t n = strlen(word);
+
+    if (n > 2 && word[0] == '^' && word[n - 1] == '$') {
+        for (word++; *path != '\0' && *path == word[word[0] == '\\']; path++) {
+            word += 1 + (word[0] == '\\');
+        }
+        return *path == '\0' && strcmp(word, "$") == 0;
+    }
+    return ends_in(path, word) || (strncmp(path, word, n) == 0 && path[n] == '.');
+}
+
+/* One module against the list of those that bitsandbytes leaves alone. */
 static enum vc_status check_bnb(const struct check *c, const struct module *m)
 {
     const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
@@ -369,7 +401,7 @@ static enum vc_status check_bnb(const struct check *c, const struct module *m)
 
     json_array_foreach(skip, i, value)
     {
-        skipped = skipped || (json_is_string(value) && strstr(m->path, json_string_value(value)) != NULL);
+        skipped = skipped || (json_is_string(value) && means(json_string_value(value), m->path));
     }
     if (m->quantized && skipped) {
         return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
@@ -384,14 +416,6 @@ static enum vc_status check_bnb(const struct check *c, const struct module *m)
 }
 
 /* ---- all modules ---- */
-
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n >= k && strcmp(name + n - k, tail) == 0;
-}
 
 /* Whether the module has parts that loaders know. Scales of our own, w.scale, are none of them. */
 static bool is_quantized(const struct check *c, const struct module *m)
@@ -497,6 +521,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     if (text == NULL) {
         return VC_OK;
     }
+    vc_hf_json_make_plain(text, n);
     status = vc_json_tree_load(ctx, text, n, &root, &counted);
     if (status != VC_OK) {
         VC_TRY(

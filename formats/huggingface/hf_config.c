@@ -16,6 +16,7 @@
 #include "core/base/checked.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
+#include "formats/huggingface/hf_json.h"
 #include "formats/io/infile.h"
 #include "formats/io/json_member.h"
 
@@ -44,7 +45,7 @@ enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n
 {
     json_error_t error;
 
-    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    *root = vc_hf_json_load(text, n, &error);
     if (*root == NULL && json_error_code(&error) == json_error_out_of_memory) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
     }
@@ -201,7 +202,7 @@ static enum vc_status check_model(const struct rewriting *r)
 bool vc_hf_config_takes_int8(const char *text, size_t n)
 {
     json_error_t error;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = vc_hf_json_load(text, n, &error);
     bool takes = json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
                  json_object_get(root, MEMBER) == NULL;
 
@@ -248,14 +249,24 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
 }
 
 /* Weights that were copied with their parts are described even where new ones would be plain. */
-static void write_member(const struct rewriting *r, struct vc_text *text)
+static enum vc_status write_member(const struct rewriting *r, struct vc_text *text)
 {
     const struct vc_dialect *own = r->change->dialect;
-    const struct vc_dialect *dialect = own->file != NULL ? own : vc_dialect_usual_in_folders();
-    const struct vc_config_weights weights = {
-        .n = r->n, .weights = r->weights, .n_groups = r->n_groups, .groups = r->groups};
+    const struct vc_dialect *dialect = own->file != NULL ? own : vc_dialect_usual_in_folders(NULL);
+    const struct vc_config_weights weights = {.n = r->n,
+                                              .weights = r->weights,
+                                              .n_groups = r->n_groups,
+                                              .groups = r->groups,
+                                              .family = r->change->model->family};
 
+    enum vc_status status = VC_OK;
+
+    if (r->n_made != 0 && dialect->file->check_weights != NULL) {
+        VC_TRY(dialect->file->check_weights(r->ctx, &weights));
+    }
     dialect->file->write_config(&weights, text);
+out:
+    return status;
 }
 
 enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
@@ -273,7 +284,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     VC_TRY(count(&r));
     VC_TRY(decide(&r, &what));
     if (what == WRITE) {
-        write_member(&r, &member);
+        VC_TRY(write_member(&r, &member));
     }
     VC_TRY(member.status);
     if (what == LEAVE) {
@@ -308,7 +319,7 @@ static void ask_rows(const json_t *config, struct vc_dialect_hint *out)
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out)
 {
     json_error_t error;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = vc_hf_json_load(text, n, &error);
 
     *out = (struct vc_dialect_hint){0};
     if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "formats/huggingface/hf_json.h"
 #include "formats/io/json_member.h"
 
 static bool is_float(enum vc_dtype dtype)
@@ -44,7 +45,7 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
                                    struct vc_text *out)
 {
     const char *name = dtype == VC_DTYPE_F16 ? "\"float16\"" : dtype == VC_DTYPE_BF16 ? "\"bfloat16\"" : "\"float32\"";
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *root = vc_hf_json_load(text, n, NULL);
     struct vc_text now;
     struct vc_text next;
     const char *key;

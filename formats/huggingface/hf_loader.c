@@ -4,7 +4,9 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "formats/huggingface/families.h"
 #include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
 
 #define ADAPTER_NAME "adapter_config.json"
 
@@ -12,8 +14,10 @@
 static void look_at_config(const char *text, size_t n, bool to_folder, struct vc_hf_loader *out)
 {
     json_error_t error;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = vc_hf_json_load(text, n, &error);
+    struct vc_family family;
 
+    vc_family_find(text, n, &family);
     if (json_object_get(root, "_class_name") != NULL) {
         out->refusal = "its config.json is that of a diffusers model, and diffusers loads no int8 of these layouts";
     } else if (json_object_get(root, "pretrained_cfg") != NULL) {
@@ -21,7 +25,7 @@ static void look_at_config(const char *text, size_t n, bool to_folder, struct vc
     } else if (json_object_get(root, "quantization_config") != NULL) {
         out->refusal = "its config.json has a quantization_config already, which does not speak of new int8 weights";
     } else if (vc_hf_config_takes_int8(text, n) && to_folder) {
-        out->dialect = vc_dialect_usual_in_folders();
+        out->dialect = vc_dialect_usual_in_folders(&family);
     } else if (vc_hf_config_takes_int8(text, n)) {
         out->refusal =
             "transformers looks for int8 in the config.json beside it, so the model's folder has to become a "

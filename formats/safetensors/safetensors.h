@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
 #include "formats/io/infile.h"
 #include "formats/safetensors/safetensors_notes.h"
@@ -63,6 +64,7 @@ struct safetensors {
     size_t n_entries, capacity;
     struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
     struct vc_finds finds;             /* weights of dialects */
+    struct vc_family family;           /* what loaders do with such a model, by the config.json beside it */
 };
 
 /* Reads the header of the shard's file: its entries come behind those of the shards before it, sorted by their places,

@@ -8,6 +8,7 @@
 #include "core/base/findings.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
+#include "formats/huggingface/families.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/infolder.h"
 
@@ -53,13 +54,18 @@ out:
     return status;
 }
 
+/* Where a config.json may lie: a folder, or a file in it. */
+static const char *place_of(const struct vc_model *model)
+{
+    const struct safetensors *self = model->self;
+
+    return self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
+}
+
 /* For search.h: asks the config.json beside the model. */
 static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out)
 {
-    const struct safetensors *self = model->self;
-    const char *path = self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
-
-    return vc_hf_config_hint_beside(ctx, path, out);
+    return vc_hf_config_hint_beside(ctx, place_of(model), out);
 }
 
 /* Which tensors are codes and scales, and which names mean the same tensor: by the names that dialects use, by our
@@ -90,6 +96,8 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     VC_TRY(vc_search_codes(ctx, model, &self->finds));
     VC_TRY(vc_plain_name_weights(ctx, model));
     model->dialect = self->finds.dialect;
+    VC_TRY(vc_family_find_beside(ctx, place_of(model), &self->family));
+    model->family = &self->family;
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
 out:
     return status;

@@ -167,7 +167,7 @@ static void test_table(void **state)
     }
     assert_null(vc_layout_name(n_choices));
     assert_string_equal(vc_layout_name(0), "plain");
-    assert_string_equal(vc_dialect_usual_in_folders()->name, "compressed-tensors");
+    assert_string_equal(vc_dialect_usual_in_folders(NULL)->name, "compressed-tensors");
 }
 
 static void test_asked(void **state)

@@ -4,7 +4,9 @@
 #include "formats_test.h"
 
 #include "formats/dialects/dialects.h"
+#include "formats/huggingface/families.h"
 #include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
 #include "formats/io/json_member.h"
 
 #include <jansson.h>
@@ -146,7 +148,7 @@ static char *rewritten(const char *text, struct setting *s)
     copy = malloc(out.n + 1);
     assert_non_null(copy);
     memcpy(copy, out.data, out.n + 1);
-    root = json_loads(copy, JSON_REJECT_DUPLICATES, NULL);
+    root = vc_hf_json_load(copy, strlen(copy), NULL);
     assert_non_null(root);
     json_decref(root);
     vc_text_release(&out);
@@ -228,6 +230,78 @@ static void test_forms(void **state)
     make(&s, &vc_dialect_compressed_tensors);
     set_one(&s, HEAD, "other", 1, VC_DTYPE_F32);
     expect_has("{}", &s, "\"ignore\": [\"model.layers.0.\\\"odd\\\"\", \"lm_head\"],");
+}
+
+/* Numbers that Python writes and JSON lacks stay in the text. */
+static void test_python_numbers(void **state)
+{
+    static const char odd[] = "{\"limits\": [0.0, Infinity, -Infinity, NaN], \"text\": \"NaN \\\" Infinity \\\\\"";
+    static const char *const bad[] = {"{\"a\": NaNa}",  "{\"a\": Infinit}", "{\"a\": -I}",    "{\"a\": N}",
+                                      "{\"a\": 1} NaN", "{NaN: 1}",         "{\"a\": \"\\\"}"};
+    char text[] = "{\"a\": [-Infinity,NaN], \"NaN\": \"\\\\\\\"NaN\", \"b\": NaN}";
+    json_error_t error;
+    struct setting s;
+    json_t *root;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_null(vc_hf_json_load(bad[i], strlen(bad[i]), &error));
+    }
+    root = vc_hf_json_load(text, strlen(text), &error);
+    assert_int_equal(json_object_size(root), 3);
+    assert_string_equal(json_string_value(json_object_get(root, "NaN")), "\\\"NaN");
+    json_decref(root);
+    vc_hf_json_make_plain(text, strlen(text));
+    assert_string_equal(text, "{\"a\": [0        ,0  ], \"NaN\": \"\\\\\\\"NaN\", \"b\": 0  }");
+    make(&s, &vc_dialect_compressed_tensors);
+    {
+        char before[200], after[1200];
+
+        (void)snprintf(before, sizeof before, "%s\n}\n", odd);
+        (void)snprintf(after, sizeof after, "%s%s\n}\n", odd, CT);
+        expect_text(before, &s, after);
+    }
+}
+
+/* Names that no tensor tells of, names that change, lists that are not needed; experts of which some are kept. */
+static void test_families(void **state)
+{
+    static const char *const bert = "{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"]}";
+    static const char *const ctc = "{\"model_type\": \"wav2vec2\", \"architectures\": [\"Wav2Vec2ForCTC\"]}";
+    struct vc_family family;
+    struct setting s;
+
+    (void)state;
+    make(&s, &vc_dialect_compressed_tensors);
+    s.model.family = &family;
+    vc_family_find(bert, strlen(bert), &family);
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\", \"model.layers.0.\\\"odd\\\"\", \"cls.predictions.decoder\"],");
+    family.nested = true;
+    expect_has("{}", &s, "\"cls.predictions.decoder\"],");
+    expect_has("{}", &s, "\"re:(.*\\\\.)?lm_head$\"");
+
+    make(&s, &vc_dialect_bitsandbytes);
+    s.model.family = &family;
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"lm_head\", ");
+    set_one(&s, ODD, "model.layers.0.odd", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"lm_head\", ");
+    family.nested = false;
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": null");
+    set_one(&s, HEAD, "cls.predictions.decoder.weight", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": null");
+    set_one(&s, HEAD, "other.weight", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"other\", \"cls.predictions.decoder\", \"lm_head\"]");
+    set_one(&s, HEAD, "lm_head.weight", 2, VC_DTYPE_BF16);
+    vc_family_find(ctc, strlen(ctc), &family);
+    expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"lm_head\"]");
+
+    make(&s, &vc_dialect_compressed_tensors);
+    set_one(&s, ODD, "model.layers.0.mlp.experts.0.w1.weight", 2, VC_DTYPE_BF16);
+    expect_refused("{}", &s, VC_E_UNSUPPORTED, "model.layers.0.mlp.experts.0.w1.weight stays as it is");
+    s.told[ODD] = true;
+    s.outs[ODD].quant = s.outs[Q].quant;
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
 }
 
 static void test_what_was_quantized(void **state)
@@ -402,10 +476,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_int8), cmocka_unit_test(test_members),
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_elsewhere),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hints),      cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_takes_int8),     cmocka_unit_test(test_members),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_families),
+        cmocka_unit_test(test_python_numbers), cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_elsewhere),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hints),          cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

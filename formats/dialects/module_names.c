@@ -1,0 +1,241 @@
+/* module_names.c - see module_names.h. Names that are not to be found are held reversed and sorted, so that a search
+ * tells whether any of them ends in some text. */
+#include "formats/dialects/module_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+struct naming {
+    struct vc_ctx *ctx;
+    const struct vc_module_list *list;
+    struct vc_arena arena;
+    bool changes;        /* names in memory may be others */
+    size_t n_others;     /* of modules that must not be found ... */
+    const char **others; /* ... their names, from the last byte to the first; sorted */
+    size_t n_ends;       /* of names in memory ... */
+    const char **ends;   /* ... that only listed modules have */
+};
+
+void vc_module_name_add(struct vc_text *text, const char *name, bool *first)
+{
+    vc_text_add(text, "%s", *first ? "" : ", ");
+    vc_text_add_json_string(text, name);
+    *first = false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static char *reversed(struct naming *s, const char *name, size_t n)
+{
+    char *copy = vc_arena_copy(s->ctx, &s->arena, name, n);
+    size_t i;
+
+    for (i = 0; copy != NULL && i < n; i++) {
+        copy[i] = name[n - 1 - i];
+    }
+    return copy;
+}
+
+/* Whether one of the others ends in the text, the last n bytes of which count; whole: at a dot, or as a whole. */
+static bool others_end_in(struct naming *s, const char *end, size_t n, bool whole, bool *found)
+{
+    const char *back = reversed(s, end, n);
+    size_t low = 0;
+    size_t high = s->n_others;
+
+    *found = false;
+    if (back == NULL) {
+        return false;
+    }
+    while (low < high) { /* the first that is not before it */
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(s->others[middle], back) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    /* Those that begin with it follow each other, the equal one first; a dot comes before letters and digits. */
+    for (; low < s->n_others && strncmp(s->others[low], back, n) == 0 && !*found; low++) {
+        char next = s->others[low][n];
+
+        *found = !whole || next == '\0' || next == '.';
+        if (whole && next > '.') {
+            break;
+        }
+    }
+    return true;
+}
+
+static enum vc_status list_others(struct naming *s)
+{
+    const struct vc_module_list *list = s->list;
+    enum vc_status status = VC_OK;
+    size_t n_most;
+    size_t i;
+
+    if (!vc_mul_size(list->n, 2, &n_most)) {
+        return vc_fail(s->ctx, VC_E_NOMEM, "too many modules");
+    }
+    s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others);
+    VC_TRY_ALLOC(s->others);
+    for (i = 0; i < list->n; i++) {
+        const struct vc_module *m = &list->modules[i];
+        const char *path;
+        const char *name;
+
+        if (!m->listed) {
+            path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
+            name = path != NULL ? vc_family_rename(s->ctx, &s->arena, list->family, path) : NULL;
+            VC_TRY_ALLOC(name);
+            s->others[s->n_others++] = reversed(s, path, m->n);
+            VC_TRY_ALLOC(s->others[s->n_others - 1]);
+            if (name != path) {
+                s->others[s->n_others++] = reversed(s, name, strlen(name));
+                VC_TRY_ALLOC(s->others[s->n_others - 1]);
+            }
+        }
+    }
+    qsort(s->others, s->n_others, sizeof *s->others, compare);
+out:
+    return status;
+}
+
+/* The shortest end of a name, of whole parts, that none of the others has; the whole name if they have all. */
+static enum vc_status find_end(struct naming *s, const char *name, const char **end)
+{
+    size_t n = strlen(name);
+    bool found = true;
+    size_t at = n;
+
+    while (found && at != 0) {
+        do {
+            at--;
+        } while (at != 0 && name[at - 1] != '.');
+        if (!others_end_in(s, name + at, n - at, true, &found)) {
+            return VC_E_NOMEM;
+        }
+    }
+    *end = found ? NULL : name + at;
+    return VC_OK;
+}
+
+/* "re:(.*\.)?a\.b$" */
+static void add_expression(struct naming *s, const char *before, const char *name, struct vc_text *text, bool *first)
+{
+    struct vc_text all;
+    size_t i;
+
+    vc_text_init(&all, s->ctx);
+    vc_text_add(&all, "%s", before);
+    for (i = 0; name[i] != '\0'; i++) {
+        vc_text_add(&all, strchr(".^$*+?{}[]()|\\", name[i]) != NULL ? "\\%c" : "%c", name[i]);
+    }
+    vc_text_add(&all, "$");
+    if (all.status == VC_OK) {
+        vc_module_name_add(text, all.data, first);
+    } else if (text->status == VC_OK) {
+        text->status = all.status;
+    }
+    vc_text_release(&all);
+}
+
+/* A module under a name that stands for it alone. */
+static enum vc_status add_exact(struct naming *s, const char *name, struct vc_text *text, bool *first)
+{
+    bool found = false;
+
+    if (s->list->form == VC_NAMES_ENDS && !others_end_in(s, name, strlen(name), false, &found)) {
+        return VC_E_NOMEM;
+    }
+    if (found) {
+        add_expression(s, "^", name, text, first);
+    } else {
+        vc_module_name_add(text, name, first);
+    }
+    return text->status;
+}
+
+/* The names as the file has them; of names in memory, notes the ends. */
+static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *first)
+{
+    const struct vc_module_list *list = s->list;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    s->ends = vc_alloc_array(s->ctx, VC_TAG_NAMES, list->n, sizeof *s->ends);
+    VC_TRY_ALLOC(s->ends);
+    for (i = 0; i < list->n; i++) {
+        const struct vc_module *m = &list->modules[i];
+        const char *path;
+        const char *name;
+        const char *end;
+
+        if (!m->listed) {
+            continue;
+        }
+        path = vc_arena_copy(s->ctx, &s->arena, m->path, m->n);
+        VC_TRY_ALLOC(path);
+        VC_TRY(add_exact(s, path, text, first));
+        if (s->changes) {
+            name = vc_family_rename(s->ctx, &s->arena, list->family, path);
+            VC_TRY_ALLOC(name);
+            VC_TRY(find_end(s, name, &end));
+            if (end != NULL) {
+                s->ends[s->n_ends++] = end;
+            }
+            if (name != path && (end == NULL || list->form == VC_NAMES_ENDS)) {
+                VC_TRY(add_exact(s, name, text, first));
+            }
+        }
+    }
+    qsort(s->ends, s->n_ends, sizeof *s->ends, compare);
+out:
+    return status;
+}
+
+static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *first)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < s->n_ends; i++) {
+        if (i != 0 && strcmp(s->ends[i], s->ends[i - 1]) == 0) {
+            continue;
+        }
+        if (s->list->form == VC_NAMES_EXACT) {
+            add_expression(s, "re:(.*\\.)?", s->ends[i], text, first);
+        } else {
+            const char *end = vc_arena_printf(s->ctx, &s->arena, ".%s", s->ends[i]);
+
+            VC_TRY_ALLOC(end);
+            vc_module_name_add(text, end, first);
+        }
+    }
+    status = text->status;
+out:
+    return status;
+}
+
+enum vc_status vc_module_names_add(struct vc_ctx *ctx, const struct vc_module_list *list, bool *first,
+                                   struct vc_text *text)
+{
+    struct naming s = {.ctx = ctx, .list = list, .changes = vc_family_changes_names(list->family)};
+    enum vc_status status;
+
+    VC_TRY(s.changes || list->form == VC_NAMES_ENDS ? list_others(&s) : VC_OK);
+    VC_TRY(add_names(&s, text, first));
+    VC_TRY(add_ends(&s, text, first));
+    status = text->status;
+out:
+    vc_free(ctx, s.others);
+    vc_free(ctx, s.ends);
+    vc_arena_release(ctx, &s.arena);
+    return status;
+}

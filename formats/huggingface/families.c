@@ -1,0 +1,194 @@
+/* families.c - see families.h.
+ *
+ * What a row says was seen with transformers 5.23, compressed-tensors 0.20 and bitsandbytes 0.50 (tests/judge/kinds.py
+ * tries it again with what is there), or follows from how transformers defines the family: the names of tied weights,
+ * the names it changes when it loads, and the weights that it initializes beside their layers. Types that are in no row
+ * need nothing beyond the rules for all. */
+#include "formats/huggingface/families.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
+
+/* transformers gives the layers of these families first values before it loads them, and finds no weight there where it
+ * is packed. As floats they are loaded as ever. */
+#define AS_FLOATS \
+    [VC_LOADS_COMPRESSED_TENSORS] = {.needs = "quantization_config=CompressedTensorsConfig(dequantize=True)"}
+
+#define NAMES_OF_VIT                                                                           \
+    "encoder.layer=layers attention.query=q_proj attention.key=k_proj attention.value=v_proj " \
+    "attention.output.dense=attention.o_proj intermediate.dense=mlp.fc1 output.dense=mlp.fc2"
+
+#define NAMES_OF_SWIN                                                                                           \
+    "attention.self.query=attention.q_proj attention.self.key=attention.k_proj "                                \
+    "attention.self.value=attention.v_proj attention.output.dense=attention.o_proj intermediate.dense=mlp.fc1 " \
+    "output.dense=mlp.fc2"
+
+#define NAMES_OF_DETR                                                                                               \
+    "backbone.conv_encoder=backbone self_attn.out_proj=self_attn.o_proj encoder_attn.out_proj=encoder_attn.o_proj " \
+    "layers.#.fc1=layers.#.mlp.fc1 layers.#.fc2=layers.#.mlp.fc2"
+
+static const struct vc_family_row rows[] = {
+    /* ---- tied heads ---- */
+    {.types = "bert big_bird deberta deberta-v2 ernie fnet layoutlm lxmert megatron-bert mobilebert mra nystromformer "
+              "roc_bert roformer squeezebert tapas visual_bert yoso",
+     .heads = "cls.predictions.decoder"},
+    {.types = "roberta xlm-roberta xlm-roberta-xl camembert data2vec-text esm ibert longformer mpnet "
+              "roberta-prelayernorm xmod bert-generation",
+     .heads = "lm_head.decoder"},
+    {.types = "whisper moonshine moonshine_streaming", .heads = "proj_out"},
+    {.types = "distilbert", .heads = "vocab_projector"},
+    {.types = "electra convbert", .heads = "generator_lm_head"},
+    {.types = "albert", .heads = "predictions.decoder"},
+    {.types = "modernbert modernbert-decoder", .heads = "decoder", .loads = {AS_FLOATS}},
+    {.types = "xlm flaubert", .heads = "pred_layer.proj"},
+    {.types = "xlnet", .heads = "lm_loss"},
+    {.types = "blip", .heads = "text_decoder.cls.predictions.decoder"},
+    {.types = "bridgetower vilt", .heads = "mlm_score.decoder"},
+    {.types = "biogpt trocr", .heads = "output_projection"},
+    {.types = "git", .heads = "output"},
+    {.types = "luke mluke", .heads = "lm_head.decoder entity_predictions.decoder"},
+    {.types = "gpt_neox_japanese", .heads = "embed_out"},
+    {.types = "fsmt", .heads = "decoder.output_projection"},
+    {.types = "d_fine deimv2 rt_detr_v2 deformable_detr grounding-dino mm-grounding-dino",
+     .heads = "re:.*bbox_embed.* re:.*class_embed.*",
+     .renames = NAMES_OF_DETR,
+     .loads = {AS_FLOATS}},
+
+    /* ---- other names in memory ---- */
+    {.types = "vit deit beit audio-spectrogram-transformer ijepa vit_mae vit_msn vivit", .renames = NAMES_OF_VIT},
+    {.types = "swin", .renames = NAMES_OF_SWIN},
+    {.types = "segformer",
+     .renames = "encoder.patch_embeddings.#=stages.#.patch_embeddings encoder.block.#=stages.#.blocks "
+                "attention.self.sr=attention.sequence_reduction.sequence_reduction mlp.dense1=mlp.fc1 "
+                "mlp.dense2=mlp.fc2 decode_head.linear_c=decode_head.linear_projections " NAMES_OF_SWIN},
+    {.types = "detr conditional_detr dab-detr table-transformer", .renames = NAMES_OF_DETR},
+    {.types = "clip_vision_model chinese_clip_vision_model siglip_vision_model", .renames = "vision_model="},
+    {.types = "clip_text_model siglip_text_model", .renames = "text_model="},
+    {.types = "phimoe", .renames = "block_sparse_moe.gate=mlp.router block_sparse_moe=mlp"},
+    {.types = "mixtral minimax minimax_m2", .renames = "block_sparse_moe=mlp"},
+    {.types = "granitemoe granitemoeshared granitemoehybrid",
+     .renames = "block_sparse_moe.router.layer=block_sparse_moe.router"},
+    {.types = "gpt_neox", .renames = "embed_out=lm_head"},
+    {.types = "nemotron_h", .renames = "backbone=model"},
+
+    /* ---- first values beside the layers ---- */
+    {.types = "t5 mt5 umt5 udop pop2piano",
+     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.wo.weight", .why = "the loader wants f32 here"}}},
+    {.types = "longt5 switch_transformers pix2struct", .loads = {AS_FLOATS}},
+    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode", .loads = {AS_FLOATS}},
+    {.types = "rwkv", .heads = "head", .loads = {AS_FLOATS}},
+    {.types = "wav2vec2 wav2vec2-conformer wav2vec2-bert unispeech unispeech-sat sew sew-d speecht5 seamless_m4t "
+              "seamless_m4t_v2 data2vec-audio",
+     .loads = {AS_FLOATS}},
+    {.types = "wavlm",
+     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.attention.*_proj.weight",
+                                                     .why = "attention of PyTorch"}}},
+    {.types = "siglip siglip_vision_model siglip2 siglip2_vision_model dinov3_vit", .loads = {AS_FLOATS}},
+    {.types = "altclip chinese_clip clipseg groupvit kosmos-2 mlcd owlvit owlv2 xclip phi4_multimodal",
+     .loads = {AS_FLOATS}},
+    {.types = "mask2former maskformer oneformer omdet-turbo rt_detr lw_detr", .loads = {AS_FLOATS}},
+
+    /* ---- layers that a loader leaves alone ---- */
+    {.types = "blip-2 instructblip instructblipvideo",
+     .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "qformer.*", .why = "the loader wants f32 here"}}},
+    {.types = "glm_moe_dsa deepseek_v32",
+     .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "*.indexer.weights_proj.weight",
+                                          .why = "the loader wants f32 here"}}},
+
+    /* ---- models that a loader cannot load ---- */
+    {.types = "falcon",
+     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] =
+                              {.refused = "its layers are of a kind of their own, and bitsandbytes takes "
+                                          "none of them"}}},
+    {.types = "llama4 llama4_text",
+     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = "transformers wants a layer for each expert there, and the "
+                                                           "file has all experts in one tensor"},
+               [VC_LOADS_BITSANDBYTES] = {.refused = "transformers wants a layer for each expert there, and the file "
+                                                     "has all experts in one tensor"}}},
+    {.types = "dinov2 dinov2_with_registers",
+     .renames = "attention.attention.query=attention.q_proj attention.attention.key=attention.k_proj "
+                "attention.attention.value=attention.v_proj attention.output.dense=attention.o_proj",
+     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused =
+                                                    "transformers 5 cuts layers in two as it loads them, which it "
+                                                    "cannot do with codes"}}},
+    {.types = "nomic_bert gte jina_embeddings_v3",
+     .heads = "cls.predictions.decoder lm_head.decoder",
+     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused =
+                                                    "transformers 5 cuts layers in three as it loads them, which "
+                                                    "it cannot do with codes"},
+               [VC_LOADS_BITSANDBYTES] = {.refused = "transformers 5 cuts layers in three as it loads them, which it "
+                                                     "cannot do with codes"}}},
+};
+
+const struct vc_family_row *vc_family_row(size_t index)
+{
+    return index < sizeof rows / sizeof rows[0] ? &rows[index] : NULL;
+}
+
+/* Adds the rows of a model_type, in the order of the table. */
+static void add_rows(struct vc_family *family, const char *type)
+{
+    const struct vc_family_row *row;
+    size_t i;
+
+    for (i = 0; (row = vc_family_row(i)) != NULL; i++) {
+        bool there = false;
+        size_t k;
+
+        for (k = 0; k < family->n; k++) {
+            there = there || family->rows[k] == row;
+        }
+        if (!there && family->n < VC_FAMILY_MAX_ROWS && vc_family_lists(row->types, type, false)) {
+            family->rows[family->n++] = row;
+        }
+    }
+}
+
+void vc_family_find(const char *text, size_t n, struct vc_family *out)
+{
+    json_error_t error;
+    json_t *root = vc_hf_json_load(text, n, &error);
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    const char *class = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+    const char *key;
+    json_t *value;
+
+    *out = (struct vc_family){.n = 0};
+    if (type != NULL) {
+        (void)snprintf(out->type, sizeof out->type, "%s", type);
+        add_rows(out, type);
+    }
+    out->speaks =
+        class != NULL && vc_family_lists("*ForCausalLM *LMHead* *ForMaskedLM *ForConditionalGeneration", class, true);
+    json_object_foreach(root, key, value)
+    {
+        const char *part = json_string_value(json_object_get(value, "model_type"));
+
+        out->nested =
+            out->nested || part != NULL || strcmp(key, "text_config") == 0 || strcmp(key, "vision_config") == 0;
+        if (part != NULL) {
+            add_rows(out, part);
+        }
+    }
+    json_decref(root);
+}
+
+enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    *out = (struct vc_family){.n = 0};
+    VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
+    if (text != NULL) {
+        vc_family_find(text, n, out);
+    }
+out:
+    vc_free(ctx, text);
+    return status;
+}

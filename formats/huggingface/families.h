@@ -1,0 +1,18 @@
+/* families.h - the table of families of models that loaders treat in a special way, by the "model_type" of config.json.
+ * What the columns mean: formats/dialects/family.h. Adding a family is a row in families.c and nothing else. */
+#ifndef VC_FORMATS_FAMILIES_H
+#define VC_FORMATS_FAMILIES_H
+
+#include "formats/dialects/family.h"
+
+/* Row number `index` of the table; NULL behind the last. */
+const struct vc_family_row *vc_family_row(size_t index);
+
+/* The rows for the model of that config.json. A text that is no JSON, and one of a type that is in no row, find none.
+ */
+void vc_family_find(const char *text, size_t n, struct vc_family *out);
+
+/* The same for the config.json in the folder `path`, or in the folder of that file. */
+enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out);
+
+#endif
