@@ -8,7 +8,8 @@
 VCOMPRESS_PROGRAM names the program. For each kind a model with random weights is saved, made int8 in each layout, loaded
 with from_pretrained, and run; the error is |outputs - outputs of the original| / |outputs of the original|. What the
 report says has to be passed to the loader (`needs`) is passed. It fails when a model is neither loaded with an error
-below MOST nor refused. It counts as no failure where the loader cannot run its own files of that kind on this machine.
+below MOST nor refused, or when the layout auto is not one of those that load. It counts as no failure where the loader
+cannot run its own files of that kind on this machine.
 
 Kinds that the installed transformers lacks, or cannot run itself, are left out. Exit status 77: there is no transformers.
 """
@@ -229,7 +230,9 @@ KINDS = {
 def outputs(model, inputs):
     with torch.no_grad():
         out = model(**inputs)
-    for field in ("logits", "logits_per_image", "prediction_logits", "last_hidden_state"):
+    if getattr(out, "image_embeds", None) is not None and getattr(out, "text_embeds", None) is not None:
+        return torch.cat([out.image_embeds, out.text_embeds]).float()  # their product is a single number
+    for field in ("logits", "prediction_logits", "last_hidden_state"):
         if getattr(out, field, None) is not None:
             return getattr(out, field).float()
     return out[0].float()
@@ -267,9 +270,10 @@ def passed(needs):
 
 
 def own_runs(cls, folder, inputs, want, layout):
-    """Whether bitsandbytes runs what it makes of the original itself, loaded anew."""
+    """Whether bitsandbytes runs what it makes of the original itself, loaded anew; an older transformers, the original
+    itself where it is loaded as quantized models are: without first values."""
     if layout != "bitsandbytes":
-        return True
+        return NEW or is_right(error_of(cls, folder, inputs, want, low_cpu_mem_usage=True))
     try:
         settings = transformers.BitsAndBytesConfig(load_in_8bit=True)
         model = load(cls, folder, quantization_config=settings)
@@ -313,6 +317,22 @@ def try_layout(cls, folder, inputs, want, layout):
     return False, "%s" % error, ratio, ""
 
 
+def check_auto(folder, rows):
+    """What the layout auto makes of the folder has to be one that loads; it is refused where none does. A sentence, or
+    None."""
+    done = subprocess.run([PROGRAM, "quantize", "--int8", "--json", "--dry-run", folder, "-o", folder + ".q"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    if done.returncode == 3:
+        return None if all(row[3] == "refused" for row in rows) else "auto refuses what a layout can: " + done.stderr.strip()
+    if done.returncode != 0:
+        return "auto: status %d, %s" % (done.returncode, done.stderr.strip())
+    chosen = json.loads(done.stdout)["output"]["layout"]["name"]
+    tried = [row for row in rows if row[1] == chosen]
+    if chosen not in LAYOUTS or any(row[3] == "refused" for row in tried):
+        return "auto makes the layout %s, which is not loaded" % chosen
+    return None
+
+
 def try_kind(kind, layouts, scratch):
     """[(kind, layout, right, what, ratio, sentence)]; empty: this transformers has no such model, or cannot run it."""
     cls, config, settings, inputs = KINDS[kind]
@@ -331,6 +351,9 @@ def try_kind(kind, layouts, scratch):
     rows = []
     for layout in layouts:
         rows.append((kind, layout) + try_layout(cls, folder, inputs, want, layout))
+    wrong = check_auto(folder, rows)
+    if wrong is not None:
+        rows.append((kind, "auto", False, wrong, 0, ""))
     shutil.rmtree(folder)
     return rows
 
