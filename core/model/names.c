@@ -151,6 +151,19 @@ const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64
     return "outputs on the last axis: a kernel by its name";
 }
 
+bool vc_name_is_conv1d(const char *name)
+{
+    static const char *const layers[] = {"c_attn", "c_proj", "c_fc", "q_attn"};
+    struct word variable = word_before(name, name + strlen(name));
+    struct word layer = word_before(name, variable.at);
+    size_t i = 0;
+
+    while (i < sizeof layers / sizeof layers[0] && !is_word(layer, layers[i])) {
+        i++;
+    }
+    return is_word(variable, "weight") && i < sizeof layers / sizeof layers[0];
+}
+
 bool vc_name_is_quantized_part(const char *name)
 {
     static const char *const globs[] = {"*weight_packed",

@@ -26,6 +26,10 @@ bool vc_name_is_head(const char *name);
  * *axis; NULL: the name says nothing. */
 const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64_t *shape, unsigned *axis);
 
+/* The weight of a Conv1D of transformers, "h.0.attn.c_attn.weight", whose matrix is [in, out] in GPT-2 and its kin.
+ * Other families have linear layers of these names. */
+bool vc_name_is_conv1d(const char *name);
+
 /* Packed codes, scales and the like of weights that another program quantized. */
 bool vc_name_is_quantized_part(const char *name);
 

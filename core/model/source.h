@@ -106,6 +106,7 @@ struct vc_model {
     /* What loaders are known to do with such models (formats/dialects/family.h); NULL: nothing is known. The reader's
      * own. */
     const struct vc_family *family;
+    bool conv1d; /* weights of that name (names.h) are [in, out], as the model's configuration says */
 
     /* The reader's own; none of them is the rule. */
     const struct vc_part *parts;

@@ -4,6 +4,9 @@
  *     m.SCB            F32 [out]       largest magnitude of each row: value = code * SCB / 127
  *     m.weight_format  U8  []          0: the codes lie row by row; other orders are not read
  *
+ * GPT-2 and its kin have Conv1D in place of linear layers, with weights of [in, out]. bitsandbytes makes linear layers
+ * of these, too, so codes are [out, in] in the file and [in, out] in a model.
+ *
  *     "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true, "llm_int8_threshold": 6.0,
  *                             "llm_int8_skip_modules": ["lm_head"]} */
 #include <inttypes.h>
@@ -27,8 +30,12 @@ static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_requ
 
 static const char *bnb_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
+    const char *reason;
 
+    if (tensor->n_dims == 2 && tensor->channel_axis == 1 && vc_name_is_conv1d(tensor->name)) {
+        return NULL;
+    }
+    reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
     return reason == NULL && vc_linear_is_expert(tensor->name) ? "experts that the loader joins" : reason;
 }
 
@@ -48,8 +55,27 @@ static bool bnb_fits(const struct vc_out_tensor *codes)
     size_t n_path;
 
     return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
-           vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
-           quant->axis == 0;
+           vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL;
+}
+
+static struct vc_packed turned(uint64_t n_rows, uint64_t row)
+{
+    return (struct vc_packed){.packing = &vc_packing_columns, .bits = 8, .n_rows = n_rows, .row = row};
+}
+
+/* Codes of [in, out] become [out, in]. */
+static enum vc_status lay_turned(struct vc_laying *l)
+{
+    uint64_t *shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(shape);
+    shape[0] = l->codes->shape[1];
+    shape[1] = l->codes->shape[0];
+    l->laid[0].shape = shape;
+    l->laid[0].packed = turned(l->codes->shape[0], l->codes->shape[1]);
+out:
+    return status;
 }
 
 /* Behind the maxima comes the constant that says how the codes lie. */
@@ -65,10 +91,11 @@ static enum vc_status bnb_lay(struct vc_laying *l)
                                   .shape = l->codes->shape,
                                   .n_bytes = l->part->size_bytes};
     if (l->role == VC_PART_CODES) {
-        return VC_OK;
+        return l->codes->quant->axis == 0 ? VC_OK : lay_turned(l);
     }
+    l->laid[0].shape = l->codes->shape + l->codes->quant->axis;
     l->laid[0].name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, ABSMAX);
-    l->laid[0].n_dims = 1; /* as many as there are rows */
+    l->laid[0].n_dims = 1; /* as many as there are outputs */
     format = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, FORMAT);
     l->laid[l->n++] = (struct vc_laid){
         .name = format, .dtype = VC_DTYPE_U8, .shape = l->codes->shape, .n_bytes = 1, .constant = &by_rows};
@@ -115,6 +142,25 @@ out:
     return status;
 }
 
+/* Codes of a Conv1D are shown as it has them: [in, out]. */
+static enum vc_status attach(struct vc_search *s, size_t codes, struct vc_quant *quant)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    bool conv1d = vc_name_is_conv1d(t->name);
+    struct vc_packed packed;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(conv1d ? vc_search_hint(s) : VC_OK);
+    if (!conv1d || !s->hint.conv1d) {
+        return vc_search_attach(s, codes, &vc_dialect_bitsandbytes, quant, true);
+    }
+    packed = turned(t->shape[1], t->shape[0]);
+    quant->axis = 1;
+    VC_TRY(vc_search_attach_packed(s, codes, &vc_dialect_bitsandbytes, quant, &packed, 0));
+out:
+    return status;
+}
+
 static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
@@ -145,7 +191,7 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
                        t->shape[0], absmax->name, absmax->n_elems);
     }
     vc_quant_set(&quant, VC_PART_ABSMAX, at);
-    VC_TRY(vc_search_attach(s, codes, &vc_dialect_bitsandbytes, &quant, true));
+    VC_TRY(attach(s, codes, &quant));
     if (format != VC_NO_TENSOR) {
         s->model->tensors[format].companion_of = codes;
     }
@@ -159,6 +205,7 @@ out:
 static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
                                                 .loads = VC_LOADS_BITSANDBYTES,
                                                 .lay = bnb_lay,
+                                                .takes_conv1d = true,
                                                 .write_config = bnb_write_config,
                                                 .owns_config = bnb_owns_config,
                                                 .find_codes = bnb_find_codes};
@@ -170,7 +217,6 @@ const struct vc_dialect vc_dialect_bitsandbytes = {
     .schemes = schemes,
     .is_choice = true,
     .takes_codes = true,
-    .rows_only = true,
     .check = bnb_check,
     .reason = bnb_reason,
     .part_type = bnb_part_type,

@@ -59,6 +59,7 @@ struct vc_laying {
 /* What a configuration says about codes where shapes alone could mean two things. 0: it does not say. */
 struct vc_dialect_hint {
     uint64_t num_bits, group_size;
+    bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
 };
 
 /* What a dialect is to formats whose files can hold several: safetensors, and the config.json beside it. Every pointer
@@ -74,6 +75,7 @@ struct vc_dialect_file {
     enum vc_status (*lay)(struct vc_laying *laying);
 
     enum vc_loads loads;   /* whose facts about families count (family.h) */
+    bool takes_conv1d;     /* matrices of [in, out] of such models, too, which `lay` turns */
     bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
     const char *joined_by; /* the loader that refuses layers which it joins when some of them are quantized and some are
                               not; NULL: none does */

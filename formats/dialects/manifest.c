@@ -203,11 +203,11 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
                : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
 }
 
-/* bitsandbytes keeps one number per row as a list [rows], where our own scales have all axes. */
-static bool is_list_of_rows(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+/* bitsandbytes keeps one number per output as a list, where our own scales have all axes. */
+static bool is_list_of_outputs(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
     return vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
-           quant->axis == 0 && t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[0];
+           t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[quant->axis];
 }
 
 /* "scale_is_absmax": true, or not there. */
@@ -251,7 +251,7 @@ static enum vc_status apply_int8(const struct entry *e)
     VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
-    if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_rows(t, scale, &quant)) {
+    if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_outputs(t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
                        scale->name);
     }

@@ -59,6 +59,9 @@ struct vc_packing {
  * zeros to whole little-endian words of 32 bits. */
 extern const struct vc_packing vc_packing_rows;
 
+/* A code of 8 bits a byte, without offset; rows and columns change places. */
+extern const struct vc_packing vc_packing_columns;
+
 /* Whether rows of that length make so many words of packed codes: as vc_packing_rows has it, or with whole codes in
  * each word, as older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */
 bool vc_packing_words_fit(uint64_t row, unsigned bits, uint64_t n_words);

@@ -229,9 +229,9 @@ out:
     return status;
 }
 
-enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struct vc_finds *out)
+enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out)
 {
-    struct vc_search search = {.ctx = ctx, .model = model, .out = out};
+    struct vc_search search = {.ctx = ctx, .model = model, .out = out, .ask = hint};
     enum vc_status status;
 
     VC_TRY(make_buffer(&search));

@@ -31,8 +31,8 @@ typedef enum vc_status vc_hint_fn(struct vc_ctx *ctx, const struct vc_model *mod
  * may be NULL. VC_E_FORMAT for parts that contradict each other. Release `out` in any case. */
 enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out);
 
-/* To be called once the manifest has been applied: integers that nothing has been said about yet. */
-enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, struct vc_finds *out);
+/* To be called once the manifest has been applied: integers that nothing has been said about yet. `hint` as above. */
+enum vc_status vc_search_codes(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out);
 
 /* What was found about the tensor. */
 const struct vc_found *vc_finds_at(const struct vc_finds *finds, size_t tensor);
@@ -76,7 +76,7 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
                                 const struct vc_quant *quant, bool as_written);
 
 /* The same for packed codes: the tensor is shown as i8 [packed->n_rows, packed->row] and gets the first n_name
- * characters of its name for a name. The caller knows that there are as many codes in it. */
+ * characters of its name for a name (0: it keeps its name). The caller knows that there are as many codes in it. */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
 

@@ -191,12 +191,14 @@ static const char *transposed_type(const json_t *root)
 static enum vc_status check_model(const struct rewriting *r)
 {
     const char *type = transposed_type(r->root);
+    const struct vc_dialect_file *file = r->change->dialect->file;
 
-    return type == NULL ? VC_OK
-                        : vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                                  VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
-                                                    "takes them as int8; %s plain does",
-                                  type, vc_option(r->ctx, "layout"));
+    return type == NULL || (file != NULL && file->takes_conv1d)
+               ? VC_OK
+               : vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                         VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
+                                           "takes them as int8; %s plain does",
+                         type, vc_option(r->ctx, "layout"));
 }
 
 bool vc_hf_config_takes_int8(const char *text, size_t n)
@@ -326,6 +328,7 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
         return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
     }
     ask_rows(json_object_get(root, MEMBER), out);
+    out->conv1d = transposed_type(root) != NULL;
     json_decref(root);
     return VC_OK;
 }

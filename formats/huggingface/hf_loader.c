@@ -24,14 +24,14 @@ static void look_at_config(const char *text, size_t n, bool to_folder, struct vc
         out->refusal = "its config.json is that of a timm model, and timm loads no int8";
     } else if (json_object_get(root, "quantization_config") != NULL) {
         out->refusal = "its config.json has a quantization_config already, which does not speak of new int8 weights";
-    } else if (vc_hf_config_takes_int8(text, n) && to_folder) {
-        out->dialect = vc_dialect_usual_in_folders(&family);
-    } else if (vc_hf_config_takes_int8(text, n)) {
+    } else if (json_is_string(json_object_get(root, "model_type")) && !to_folder) {
         out->refusal =
             "transformers looks for int8 in the config.json beside it, so the model's folder has to become a "
             "folder";
-    } else if (json_is_string(json_object_get(root, "model_type"))) {
-        out->refusal = "its config.json is that of a model that keeps its matrices transposed, which no layout has";
+    } else if (vc_hf_config_takes_int8(text, n)) {
+        out->dialect = vc_dialect_usual_in_folders(&family);
+    } else if (json_is_string(json_object_get(root, "model_type"))) { /* Conv1D */
+        out->dialect = &vc_dialect_bitsandbytes;
     }
     json_decref(root);
 }

@@ -5,7 +5,7 @@
  *     config.json   _class_name               diffusers        none
  *                   pretrained_cfg            timm             none
  *                   quantization_config       what that says   none
- *                   model_type gpt2, ...      transformers     none: matrices are [in, out]
+ *                   model_type gpt2, ...      transformers     bitsandbytes, whose rows take matrices of [in, out]
  *                   model_type                transformers     compressed-tensors, in a folder with its config.json;
  *                                                              another where that cannot be loaded (families.c)
  *                   none of these, no file    not known        plain, whose codes nobody takes for weights */

@@ -6,6 +6,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/names.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/families.h"
@@ -68,6 +69,24 @@ static enum vc_status get_hint(struct vc_ctx *ctx, const struct vc_model *model,
     return vc_hf_config_hint_beside(ctx, place_of(model), out);
 }
 
+/* Whether weights with the names of Conv1D are those of one: config.json is asked where there are any. */
+static enum vc_status find_conv1d(struct vc_ctx *ctx, struct vc_model *model)
+{
+    struct vc_dialect_hint hint;
+    size_t i = 0;
+    enum vc_status status = VC_OK;
+
+    while (i < model->n_tensors && !vc_name_is_conv1d(model->tensors[i].name)) {
+        i++;
+    }
+    if (i < model->n_tensors) {
+        VC_TRY(get_hint(ctx, model, &hint));
+        model->conv1d = hint.conv1d;
+    }
+out:
+    return status;
+}
+
 /* Which tensors are codes and scales, and which names mean the same tensor: by the names that dialects use, by our
  * manifest or, where no file has one, by names like w.scale. */
 static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
@@ -93,8 +112,9 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     if (!described) {
         VC_TRY(vc_manifest_infer(ctx, model, true));
     }
-    VC_TRY(vc_search_codes(ctx, model, &self->finds));
+    VC_TRY(vc_search_codes(ctx, model, get_hint, &self->finds));
     VC_TRY(vc_plain_name_weights(ctx, model));
+    VC_TRY(find_conv1d(ctx, model));
     model->dialect = self->finds.dialect;
     VC_TRY(vc_family_find_beside(ctx, place_of(model), &self->family));
     model->family = &self->family;
@@ -118,6 +138,27 @@ out:
     return status;
 }
 
+/* Codes of a packed tensor that lie in as many runs as there are columns: as long ones as the range allows, through a
+ * buffer of its size. *done: false where there is no room for that, and the small buffer has to do. */
+static enum vc_status read_runs_whole(struct vc_ctx *ctx, const struct safetensors_shard *shard, uint64_t base,
+                                      const struct vc_packed *p, uint64_t at, void *dst, size_t n, bool *done)
+{
+    const struct vc_packed_place place = p->packing->place(p, at, n);
+    unsigned char *buffer = vc_alloc_array(ctx, VC_TAG_IO, place.n_runs, place.run_bytes);
+    enum vc_status status = VC_OK;
+
+    *done = buffer != NULL;
+    if (buffer == NULL) {
+        vc_clear_error(ctx);
+        return VC_OK;
+    }
+    VC_TRY(read_runs(ctx, shard, base, &place, buffer));
+    p->packing->unpack(p, at, n, buffer, dst);
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
 /* Codes of a packed tensor. Where they take as many bytes in the file as in memory they are read into their place and
  * unpacked there; others come through a buffer, in parts that fit it. */
 static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t at,
@@ -128,8 +169,13 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *
     uint64_t base = shard->data_offset + self->entries[tensor].offset;
     unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
     unsigned char *to = dst;
+    bool done = false;
     enum vc_status status = VC_OK;
 
+    if (n > sizeof buffer && p->packing->place(p, at, n).n_runs > 1) {
+        VC_TRY(read_runs_whole(ctx, shard, base, p, at, dst, n, &done));
+        n = done ? 0 : n;
+    }
     while (n != 0) {
         size_t part = n;
         struct vc_packed_place place = p->packing->place(p, at, part);

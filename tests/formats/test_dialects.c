@@ -80,6 +80,47 @@ static void check_rows(struct vc_packed p)
     }
 }
 
+/* Rows and columns change places: tiles are packed to where they belong, any range is taken out again. */
+static void test_columns(void **state)
+{
+    enum { ROWS = 3, ROW = 5, ALL = ROWS * ROW };
+    const struct vc_packed p = {.packing = &vc_packing_columns, .bits = 8, .n_rows = ROWS, .row = ROW};
+    unsigned char codes[ALL];
+    unsigned char file[ALL] = {0};
+    unsigned char runs[ALL];
+    unsigned char back[ALL];
+    uint64_t size;
+    size_t from;
+    size_t n;
+    size_t k;
+
+    (void)state;
+    for (k = 0; k < ALL; k++) {
+        codes[k] = (unsigned char)(200 + k);
+        file[k % ROW * ROWS + k / ROW] = codes[k];
+    }
+    assert_true(p.packing->size(&p, &size));
+    assert_int_equal(size, ALL);
+    for (from = 0; from < ALL; from++) {
+        for (n = 1; n <= ALL - from; n++) {
+            struct vc_packed_place place = p.packing->place(&p, from, n);
+            bool tile = (from % ROW == 0 && n % ROW == 0) || from / ROW == (from + n - 1) / ROW;
+
+            for (k = 0; k < place.n_runs; k++) {
+                memcpy(runs + k * place.run_bytes, file + place.offset + k * place.stride, place.run_bytes);
+            }
+            p.packing->unpack(&p, from, n, runs, back);
+            assert_memory_equal(back, codes + from, n);
+            if (tile) {
+                p.packing->pack(&p, from, codes + from, n, back);
+                assert_memory_equal(back, runs, n);
+                assert_int_equal(place.n_runs * place.run_bytes, n);
+                assert_true(p.packing->bound(&p, n) >= n);
+            }
+        }
+    }
+}
+
 static void test_ranges(void **state)
 {
     unsigned bits;
@@ -348,10 +389,10 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words),   cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),   cmocka_unit_test(test_common),
-        cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),   cmocka_unit_test(test_reason),
-        cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_common),  cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),
+        cmocka_unit_test(test_reason),  cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
