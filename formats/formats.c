@@ -21,6 +21,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/option_struct.h"
+#include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_config.h"
@@ -531,7 +532,17 @@ static enum vc_status open_in_folder(struct vc_ctx *ctx, struct vc_infolder *fol
     return open_file(ctx, options, model);
 }
 
-/* A folder, or the index in it: the readers of safetensors get all of its files. */
+/* Safetensors are read where there are PyTorch files, too; that is worth a word. */
+static enum vc_status note_other_bin(struct vc_ctx *ctx, struct vc_model *model)
+{
+    const char *bin = vc_infolder_other_bin(model->folder);
+
+    return bin == NULL ? VC_OK
+                       : vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                           "the safetensors files are read, not the weights in %.100s", bin);
+}
+
+/* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
@@ -541,8 +552,14 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     if (vc_infolder_gguf(folder) != NULL) {
         return open_in_folder(ctx, folder, options, model);
     }
-    vc_model_set_format(model, &vc_format_safetensors);
-    status = vc_safetensors_open_folder(ctx, folder, model);
+    model->folder = folder;
+    if (vc_infolder_has_bins(folder)) {
+        status = vc_bin_folder_open(ctx, options, model);
+    } else {
+        vc_model_set_format(model, &vc_format_safetensors);
+        status = vc_safetensors_open_folder(ctx, model);
+        status = status == VC_OK ? note_other_bin(ctx, model) : status;
+    }
     if (status != VC_OK) {
         VC_TRY(survive(ctx, model, status));
     }
@@ -588,12 +605,33 @@ void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size)
     vc_options_fill(&open_kind, options, struct_size);
 }
 
+enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                              struct vc_model **out)
+{
+    struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(model);
+    model->ctx = ctx;
+    model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
+    VC_TRY_ALLOC(model->path);
+    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    if (model->format == NULL || !model->format->tells_axes) {
+        vc_model_name_axes(model);
+    }
+    set_layout(model);
+    *out = model;
+    return VC_OK;
+out:
+    vc_model_close(model);
+    return status;
+}
+
 enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                              struct vc_model **out)
 {
     struct vc_open_options own;
-    struct vc_model *model = NULL;
-    enum vc_status status = VC_OK;
 
     *out = NULL;
     vc_clear_error(ctx);
@@ -603,21 +641,9 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
     }
-    model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
-    VC_TRY_ALLOC(model);
-    model->ctx = ctx;
-    model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
-    VC_TRY_ALLOC(model->path);
-    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, &own, model) : open_file(ctx, &own, model));
-    if (model->format == NULL || !model->format->tells_axes) {
-        vc_model_name_axes(model);
-    }
-    set_layout(model);
-    *out = model;
-    return VC_OK;
-out:
-    vc_model_close(model);
-    return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+    return vc_format_open(ctx, path, &own, out) == VC_OK
+               ? VC_OK
+               : vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
 }
 
 void vc_model_close(struct vc_model *model)
@@ -632,6 +658,7 @@ void vc_model_close(struct vc_model *model)
     if (model->ops != NULL) {
         model->ops->close(model);
     }
+    vc_infolder_close(ctx, model->folder);
     for (i = 0; i < model->n_facts; i++) {
         vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
     }

@@ -1,7 +1,7 @@
 /* formats.h - the table of formats: how a file is recognised, opened and written. Defined in formats.c; every format's
  * room has its row (formats/gguf/gguf_read.c has vc_format_gguf, and so on).
  *
- *     vc_model_open      a folder?   huggingface/infolder.h finds its files, safetensors or GGUF reads them
+ *     vc_model_open      a folder?   huggingface/infolder.h finds its files, safetensors, PyTorch or GGUF reads them
  *                        a zip?      opened once; probe_zip of each row looks at the names of its members
  *                        else        probe of each row looks at the first VC_PROBE_BYTES bytes
  *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row
@@ -52,6 +52,11 @@ extern const struct vc_format vc_format_safetensors;
 extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_torch;
 extern const struct vc_format vc_format_onnx;
+
+/* vc_model_open for a file of a checkpoint that has several: options are checked, and sentences do not name the file.
+ */
+enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                              struct vc_model **out);
 
 /* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);

@@ -21,6 +21,7 @@ enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 
 struct vc_format; /* a row of the table in formats/; core compares pointers to it and looks no further */
 struct vc_infile;
+struct vc_infolder;
 struct vc_family;
 struct vc_source_stream;
 
@@ -97,7 +98,8 @@ struct vc_model {
     const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
     size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
     const struct vc_infile **inputs;
-    size_t n_shards; /* 0: a format without shards */
+    size_t n_shards;            /* 0: a format without shards */
+    struct vc_infolder *folder; /* the folder that was opened, closed by vc_model_close; NULL: a file was */
     /* How quantized weights lie, and what loads the file. A reader whose format has several dialects says which, and
      * the loader where it knows better than the row; formats.c fills what is left and makes `layout` of both. */
     const struct vc_dialect *dialect;

@@ -212,6 +212,16 @@ bool vc_hf_config_takes_int8(const char *text, size_t n)
     return takes;
 }
 
+bool vc_hf_config_unties(const char *text, size_t n)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    bool unties = json_is_false(json_object_get(root, "tie_word_embeddings"));
+
+    json_decref(root);
+    return unties;
+}
+
 /* The old member describes weights that stay, and nothing can describe them and the new ones together. */
 static enum vc_status refuse(const struct rewriting *r)
 {

@@ -30,6 +30,10 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
  * none with transposed matrices, and speaks of no quantization yet. */
 bool vc_hf_config_takes_int8(const char *text, size_t n);
 
+/* Whether the text says that input and output embeddings are two matrices ("tie_word_embeddings": false): where they
+ * are the same in a file, the loader still looks for both. */
+bool vc_hf_config_unties(const char *text, size_t n);
+
 /* The text as JSON; json_decref it, also after a failure. VC_E_FORMAT: it is no JSON object. */
 struct json_t;
 enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, struct json_t **root);

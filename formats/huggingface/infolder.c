@@ -14,6 +14,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/findings.h"
+#include "formats/huggingface/families.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/io/numbered_name.h"
 
@@ -32,6 +33,11 @@ struct vc_infolder {
     const char *gguf;        /* path of the GGUF file that the folder is there for; NULL: none */
     struct weight_index map; /* what is in it */
     struct names weights, indices, left, shards;
+    struct names bins, bin_indices; /* PyTorch files that are called like weights */
+    bool has_bins;                  /* the shards are some of these */
+    const char *out_index;          /* as in an output */
+    struct vc_family family;
+    struct names out_shards;
     size_t n_carried, carried_capacity;
     struct vc_carried *carried;
 };
@@ -127,6 +133,23 @@ static bool is_other_weights(const char *name)
     return ends_in(name, ".index.json") || strstr(name, ".safetensors.index.") != NULL;
 }
 
+/* A PyTorch file that is called as those of weights are, sharded or not; others (training_args.bin, optimizer.bin) are
+ * none. */
+static bool is_bin(const char *name)
+{
+    static const char *const stems[] = {"pytorch_model", "diffusion_pytorch_model", "adapter_model"};
+    size_t i;
+
+    for (i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+        size_t n = strlen(stems[i]);
+
+        if (strncmp(name, stems[i], n) == 0 && (name[n] == '.' || name[n] == '-')) {
+            return ends_in(name, ".bin");
+        }
+    }
+    return false;
+}
+
 static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
                               const struct stat *st)
 {
@@ -135,6 +158,12 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
     }
     if (depth == 0 && ends_in(name, VC_INDEX_SUFFIX)) {
         return names_add(ctx, folder, &folder->indices, name);
+    }
+    if (depth == 0 && is_bin(name)) {
+        return names_add(ctx, folder, &folder->bins, name);
+    }
+    if (depth == 0 && ends_in(name, VC_BIN_INDEX_SUFFIX)) {
+        return names_add(ctx, folder, &folder->bin_indices, name);
     }
     if (ends_in(name, ".safetensors") || is_other_weights(name) || st->st_size < 0) {
         return names_add(ctx, folder, &folder->left, name);
@@ -191,7 +220,7 @@ static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder,
     }
     while ((entry = readdir(dir)) != NULL) {
         VC_TRY(scan_entry(ctx, folder, dirfd(dir), entry->d_name, slashed, depth));
-        if (folder->n_carried + folder->left.n + folder->weights.n > VC_FOLDER_MAX_FILES) {
+        if (folder->n_carried + folder->left.n + folder->weights.n + folder->bins.n > VC_FOLDER_MAX_FILES) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder of more than %d files", VC_FOLDER_MAX_FILES));
         }
     }
@@ -262,31 +291,39 @@ static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolde
     return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
 }
 
-static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+/* The index among those there are, unless one was given: the only one, or the one with the usual name. */
+static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder, const struct names *indices,
+                                   const char *usual)
 {
-    if (folder->index != NULL || folder->indices.n == 0) {
+    if (folder->index != NULL || indices->n == 0) {
         return VC_OK; /* given, or none */
     }
-    folder->index = folder->indices.n == 1 ? folder->indices.names[0] : VC_INDEX_NAME;
-    return has_name(&folder->indices, folder->index)
+    folder->index = indices->n == 1 ? indices->names[0] : usual;
+    return has_name(indices, folder->index)
                ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", folder->indices.n);
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", indices->n);
+}
+
+/* Adds all of these to the shards. */
+static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, const struct names *files)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        VC_TRY(names_add(ctx, folder, &folder->shards, files->names[i]));
+    }
+out:
+    return status;
 }
 
 /* Every safetensors file. */
 static enum vc_status choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    enum vc_status status = VC_OK;
-    size_t i;
-
     if (folder->weights.n == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
     }
-    for (i = 0; i < folder->weights.n; i++) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[i]));
-    }
-out:
-    return status;
+    return take_all(ctx, folder, &folder->weights);
 }
 
 /* Without safetensors: the only GGUF file, or the first of the only ones that belong together. */
@@ -315,25 +352,94 @@ out:
     return status;
 }
 
+/* The files that the index names. With findings, files speak for themselves where it cannot be read. */
+static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status = read_index(ctx, folder);
+
+    if (status != VC_OK) {
+        VC_TRY(vc_collect(ctx, status, "index", NULL));
+        vc_weight_index_release(ctx, &folder->map);
+        VC_TRY(folder->has_bins ? take_all(ctx, folder, &folder->bins) : choose_all(ctx, folder));
+    }
+out:
+    return status;
+}
+
+/* Without safetensors: PyTorch files by their index, the one with the usual name, or the only one. */
+static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    static const char usual[] = "pytorch_model.bin";
+    enum vc_status status = VC_OK;
+
+    folder->has_bins = true;
+    VC_TRY(choose_index(ctx, folder, &folder->bin_indices, VC_BIN_INDEX_NAME));
+    if (folder->index != NULL) {
+        return choose_by_index(ctx, folder);
+    }
+    if (folder->bins.n > 1 && !has_name(&folder->bins, usual)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
+                       folder->bins.names[0]);
+    }
+    VC_TRY(names_add(ctx, folder, &folder->shards, folder->bins.n == 1 ? folder->bins.names[0] : usual));
+out:
+    return status;
+}
+
 /* The files of the model: those of the index, or the only one. */
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status;
 
-    VC_TRY(choose_index(ctx, folder));
+    if (folder->index != NULL && ends_in(folder->index, VC_BIN_INDEX_SUFFIX)) {
+        return choose_bins(ctx, folder);
+    }
+    VC_TRY(choose_index(ctx, folder, &folder->indices, VC_INDEX_NAME));
     if (folder->index != NULL) {
-        status = read_index(ctx, folder);
-        if (status != VC_OK) { /* with findings, the files speak for themselves */
-            VC_TRY(vc_collect(ctx, status, "index", NULL));
-            vc_weight_index_release(ctx, &folder->map);
-            VC_TRY(choose_all(ctx, folder));
-        }
+        VC_TRY(choose_by_index(ctx, folder));
     } else if (folder->weights.n == 1) {
         VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[0]));
     } else if (has_name(&folder->weights, "model.safetensors")) {
         VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
+    } else if (folder->weights.n == 0 && folder->bins.n + folder->bin_indices.n != 0) {
+        VC_TRY(choose_bins(ctx, folder));
     } else {
         VC_TRY(choose_gguf(ctx, folder));
+    }
+out:
+    return status;
+}
+
+/* A PyTorch file's name as the safetensors file that is made of it has it; others stay.
+ *
+ *     pytorch_model-00001-of-00002.bin -> model-00001-of-00002.safetensors */
+static const char *out_name(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *suffix,
+                            const char *out_suffix)
+{
+    static const char prefix[] = "pytorch_";
+    const char *from = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
+    size_t n = strlen(from);
+
+    return !folder->has_bins || !ends_in(from, suffix)
+               ? name
+               : vc_arena_printf(ctx, &folder->arena, "%.*s%s", (int)(n - strlen(suffix)), from, out_suffix);
+}
+
+static enum vc_status name_outputs(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < folder->shards.n; i++) {
+        const char *name = out_name(ctx, folder, folder->shards.names[i], ".bin", ".safetensors");
+
+        VC_TRY_ALLOC(name);
+        VC_TRY(names_add(ctx, folder, &folder->out_shards, name));
+    }
+    if (folder->index != NULL) {
+        folder->out_index = out_name(ctx, folder, folder->index, VC_BIN_INDEX_SUFFIX, VC_INDEX_SUFFIX);
+        VC_TRY_ALLOC(folder->out_index);
     }
 out:
     return status;
@@ -359,6 +465,16 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
             VC_TRY(names_add(ctx, folder, &folder->left, folder->indices.names[i]));
         }
     }
+    for (i = 0; i < folder->bins.n; i++) {
+        VC_TRY(has_name(&folder->shards, folder->bins.names[i])
+                   ? VC_OK
+                   : names_add(ctx, folder, &folder->left, folder->bins.names[i]));
+    }
+    for (i = 0; i < folder->bin_indices.n; i++) {
+        VC_TRY(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
+                   ? VC_OK
+                   : names_add(ctx, folder, &folder->left, folder->bin_indices.names[i]));
+    }
     for (i = 0; i < folder->n_carried; i++) { /* shards may have any name */
         if (!has_name(&folder->shards, folder->carried[i].name)) {
             folder->carried[n++] = folder->carried[i];
@@ -380,7 +496,8 @@ bool vc_infolder_is(const char *path)
     struct stat st;
 
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 &&
-           (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && ends_in(path, VC_INDEX_SUFFIX)));
+           (S_ISDIR(st.st_mode) ||
+            (S_ISREG(st.st_mode) && (ends_in(path, VC_INDEX_SUFFIX) || ends_in(path, VC_BIN_INDEX_SUFFIX))));
 }
 
 static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder, const char *path)
@@ -389,7 +506,7 @@ static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder,
     size_t n = strlen(path);
     enum vc_status status = VC_OK;
 
-    if (ends_in(path, VC_INDEX_SUFFIX)) {
+    if (ends_in(path, VC_INDEX_SUFFIX) || ends_in(path, VC_BIN_INDEX_SUFFIX)) {
         folder->index = vc_arena_printf(ctx, &folder->arena, "%s", slash == NULL ? path : slash + 1);
         VC_TRY_ALLOC(folder->index);
         n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -416,8 +533,11 @@ static enum vc_status scan(struct vc_ctx *ctx, const char *path,
     VC_TRY(scan_level(ctx, folder, AT_FDCWD, folder->path, "", 0));
     names_sort(&folder->weights);
     names_sort(&folder->indices);
+    names_sort(&folder->bins);
+    names_sort(&folder->bin_indices);
     VC_TRY(chooser(ctx, folder));
     VC_TRY(sort_rest(ctx, folder));
+    VC_TRY(name_outputs(ctx, folder));
     *out = folder;
     return VC_OK;
 out:
@@ -445,6 +565,9 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
     vc_free(ctx, folder->indices.names);
     vc_free(ctx, folder->left.names);
     vc_free(ctx, folder->shards.names);
+    vc_free(ctx, folder->bins.names);
+    vc_free(ctx, folder->bin_indices.names);
+    vc_free(ctx, folder->out_shards.names);
     vc_free(ctx, folder->carried);
     vc_arena_release(ctx, &folder->arena);
     vc_free(ctx, folder);
@@ -478,6 +601,32 @@ const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index)
 const char *vc_infolder_index(const struct vc_infolder *folder)
 {
     return folder->index;
+}
+
+bool vc_infolder_has_bins(const struct vc_infolder *folder)
+{
+    return folder->has_bins;
+}
+
+const char *vc_infolder_other_bin(const struct vc_infolder *folder)
+{
+    return !folder->has_bins && folder->gguf == NULL && folder->bins.n != 0 ? folder->bins.names[0] : NULL;
+}
+
+enum vc_status vc_infolder_family(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_family **out)
+{
+    *out = &folder->family;
+    return vc_family_find_beside(ctx, folder->path, &folder->family);
+}
+
+const char *vc_infolder_out_shard(const struct vc_infolder *folder, size_t index)
+{
+    return folder->out_shards.names[index];
+}
+
+const char *vc_infolder_out_index(const struct vc_infolder *folder)
+{
+    return folder->out_index;
 }
 
 const char *vc_infolder_path(const struct vc_infolder *folder)

@@ -1,13 +1,20 @@
-/* infolder.h - a folder with a checkpoint in it, as Hugging Face lays them out: weights in one or several safetensors
- * files (shards) with an index, and the files that go with them (config.json, the tokenizer, licences). */
+/* infolder.h - a folder with a checkpoint in it, as Hugging Face lays them out: weights in one or several files
+ * (shards) with an index, and the files that go with them (config.json, the tokenizer, licences).
+ *
+ *     safetensors    model-00001-of-00002.safetensors ...   model.safetensors.index.json
+ *     PyTorch        pytorch_model-00001-of-00002.bin ...   pytorch_model.bin.index.json
+ *
+ * A folder that has both is the first. What is made of the second has the names of the first. */
 #ifndef VC_FORMATS_INFOLDER_H
 #define VC_FORMATS_INFOLDER_H
 
 #include "core/model/source.h"
 #include "formats/io/infile.h"
 
-#define VC_INDEX_SUFFIX ".safetensors.index.json"
-#define VC_INDEX_NAME   "model" VC_INDEX_SUFFIX
+#define VC_INDEX_SUFFIX     ".safetensors.index.json"
+#define VC_INDEX_NAME       "model" VC_INDEX_SUFFIX
+#define VC_BIN_INDEX_SUFFIX ".bin.index.json"
+#define VC_BIN_INDEX_NAME   "pytorch_model" VC_BIN_INDEX_SUFFIX
 
 struct vc_infolder;
 
@@ -31,6 +38,15 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder); /* accep
 size_t vc_infolder_shard_count(const struct vc_infolder *folder);
 const char *vc_infolder_shard(const struct vc_infolder *folder, size_t index);
 const char *vc_infolder_index(const struct vc_infolder *folder); /* its name; NULL: there is none */
+/* The shards are PyTorch files. */
+bool vc_infolder_has_bins(const struct vc_infolder *folder);
+/* The PyTorch weights of a folder whose safetensors are read: the name of one file; NULL: there are none. */
+const char *vc_infolder_other_bin(const struct vc_infolder *folder);
+/* What loaders are known to do with such a model, by its config.json: for struct vc_model. */
+enum vc_status vc_infolder_family(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_family **out);
+/* What a shard, and the index, are called in an output that is divided as the folder is. */
+const char *vc_infolder_out_shard(const struct vc_infolder *folder, size_t index);
+const char *vc_infolder_out_index(const struct vc_infolder *folder); /* NULL: there is none */
 const char *vc_infolder_path(const struct vc_infolder *folder);
 /* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
 const char *vc_infolder_gguf(const struct vc_infolder *folder);

@@ -54,13 +54,10 @@ struct safetensors_shard {
     char *names;                    /* our list of second names; NULL if there is none */
 };
 
-struct vc_infolder;
-
 /* `self` of a model that was read from safetensors. */
 struct safetensors {
     size_t n_shards;
     struct safetensors_shard *shards;
-    struct vc_infolder *folder; /* NULL: a single file was given */
     size_t n_entries, capacity;
     struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
     struct vc_finds finds;             /* weights of dialects */
@@ -72,8 +69,8 @@ struct safetensors {
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self,
                                           struct safetensors_shard *shard);
 
-/* Opens the shards that the folder's index names, or its only file, as one model. Takes over the folder. */
-enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model);
+/* Opens the shards that the index of model->folder names, or its only file, as one model. */
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *model);
 
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

@@ -44,6 +44,23 @@ out:
     return status;
 }
 
+enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
+{
+    const struct vc_carried *config = find_config(from);
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    *unties = false;
+    vc_text_init(&text, ctx);
+    if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
+        VC_TRY(read_text(ctx, from, config->name, &text));
+        *unties = vc_hf_config_unties(text.data, text.n);
+    }
+out:
+    vc_text_release(&text);
+    return status;
+}
+
 /* The new text of config.json, where the job changes what it says. A file that is empty or too large to be one is
  * copied. */
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct safetensors_carry *to)

@@ -15,6 +15,10 @@ struct safetensors_carry {
     uint64_t n_bytes;      /* of all files that go along */
 };
 
+/* Whether a tensor that has two names has to be written twice, because the loader of the folder's model looks for both
+ * (vc_hf_config_unties). */
+enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties);
+
 /* Called by the sink's layout. Makes the new config.json, whose sentences of refusal begin with its name, and counts
  * the bytes of all files. `to` is all zeros, its text initialized; release it in any case. */
 enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,

@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/manifest.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 
 #define VC_SAFETENSORS_ALIGN ((size_t)64)
@@ -32,7 +33,7 @@ static void keep_shards(const struct safetensors_plan *plan, struct safetensors_
     size_t i;
 
     for (i = 0; i < plan->records->n; i++) {
-        to->file_of[i] = plan->source->entries[output_of(plan, i)->source].shard;
+        to->file_of[i] = plan->model->io[output_of(plan, i)->source].shard;
     }
 }
 
@@ -94,7 +95,7 @@ static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_pl
     size_t i;
 
     for (i = 0; plan->in_folder && i < to->n; i++) {
-        const char *name = kept && plan->source != NULL ? plan->source->shards[i].name : NULL;
+        const char *name = kept && plan->model->folder != NULL ? vc_infolder_out_shard(plan->model->folder, i) : NULL;
 
         if (name == NULL && to->n == 1) {
             name = vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix);
@@ -120,8 +121,8 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     VC_TRY_ALLOC(to->file_of);
     if (plan->in_folder && plan->max_shard_bytes != 0) {
         VC_TRY(divide(ctx, plan, to, &n));
-    } else if (plan->in_folder && plan->source != NULL) {
-        n = plan->source->n_shards;
+    } else if (plan->in_folder && plan->model->folder != NULL) {
+        n = plan->model->n_shards;
         keep_shards(plan, to);
     }
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);

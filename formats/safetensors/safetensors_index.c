@@ -111,11 +111,9 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
     VC_TRY_ALLOC(model);
     model->ctx = ctx;
     VC_TRY(vc_infolder_scan_all(ctx, path, &folder));
-    if (check_count(ctx, folder) != VC_OK) {
-        vc_infolder_close(ctx, folder);
-        return ctx->status;
-    }
-    VC_TRY(vc_safetensors_open_folder(ctx, folder, model));
+    model->folder = folder;
+    VC_TRY(check_count(ctx, folder));
+    VC_TRY(vc_safetensors_open_folder(ctx, model));
 out:
     return status;
 }
@@ -123,7 +121,6 @@ out:
 enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_index_summary *out)
 {
     struct vc_model *model = NULL;
-    const struct safetensors *self;
     struct vc_text text;
     char *name = NULL;
     enum vc_status status;
@@ -132,10 +129,9 @@ enum vc_status vc_index_write(struct vc_ctx *ctx, const char *path, struct vc_in
     *out = (struct vc_index_summary){.n_files = 0};
     vc_text_init(&text, ctx);
     VC_TRY(open_all(ctx, path, &model));
-    self = model->self;
-    VC_TRY(name_index(ctx, self->folder, &name));
+    VC_TRY(name_index(ctx, model->folder, &name));
     VC_TRY(make_text(ctx, model, &text, out));
-    VC_TRY(write_text(ctx, self->folder, name, &text));
+    VC_TRY(write_text(ctx, model->folder, name, &text));
     (void)snprintf(out->name, sizeof out->name, "%s", name);
 out:
     vc_text_release(&text);

@@ -58,9 +58,7 @@ out:
 /* Where a config.json may lie: a folder, or a file in it. */
 static const char *place_of(const struct vc_model *model)
 {
-    const struct safetensors *self = model->self;
-
-    return self->folder != NULL ? vc_infolder_path(self->folder) : model->path;
+    return model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
 }
 
 /* For search.h: asks the config.json beside the model. */
@@ -240,7 +238,6 @@ static void safetensors_close(struct vc_model *model)
     }
     vc_free(ctx, self->shards);
     vc_free(ctx, self->entries);
-    vc_infolder_close(ctx, self->folder);
     vc_free(ctx, model->inputs);
     vc_finds_release(ctx, &self->finds);
     vc_free(ctx, self);
@@ -322,9 +319,9 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     struct safetensors_shard *shard = &self->shards[index];
     enum vc_status status = VC_OK;
 
-    shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(self->folder, index));
+    shard->name = vc_strdup(ctx, VC_TAG_NAMES, vc_infolder_shard(model->folder, index));
     VC_TRY_ALLOC(shard->name);
-    status = vc_infolder_open(ctx, self->folder, shard->name, &shard->file);
+    status = vc_infolder_open(ctx, model->folder, shard->name, &shard->file);
     if (status == VC_OK) {
         model->inputs[index] = shard->file;
         model->file_bytes += shard->file->size_bytes;
@@ -348,24 +345,20 @@ static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *
     for (i = 0; i < self->n_shards; i++) {
         lost[i] = self->shards[i].lost;
     }
-    status = vc_infolder_check_index(ctx, self->folder, lost, model);
+    status = vc_infolder_check_index(ctx, model->folder, lost, model);
 out:
     vc_free(ctx, lost);
     return status;
 }
 
-enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_infolder *folder, struct vc_model *model)
+enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *model)
 {
-    size_t n = vc_infolder_shard_count(folder);
+    size_t n = vc_infolder_shard_count(model->folder);
     struct safetensors *self = make_self(ctx, n, model);
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (self == NULL) {
-        vc_infolder_close(ctx, folder);
-        return VC_E_NOMEM;
-    }
-    self->folder = folder;
+    VC_TRY_ALLOC(self);
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
     VC_TRY_ALLOC(model->inputs);
     model->n_inputs = n;

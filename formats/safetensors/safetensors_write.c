@@ -85,10 +85,10 @@ out:
     return status;
 }
 
-/* The name of the index in the source's folder, which the output keeps; NULL: the source is no folder, or has none. */
+/* What the index of the source's folder is called in the output; NULL: the source is no folder, or has none. */
 static const char *source_index(const struct safetensors_sink *self)
 {
-    return self->source != NULL && self->source->folder != NULL ? vc_infolder_index(self->source->folder) : NULL;
+    return self->model->folder != NULL ? vc_infolder_out_index(self->model->folder) : NULL;
 }
 
 /* What the names of new files begin with: "model" where the index is called model.safetensors.index.json, as it is
@@ -124,7 +124,7 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
     enum vc_status status = VC_OK;
 
     if (self->carrying) {
-        VC_TRY(vc_safetensors_carry_plan(ctx, self->source->folder, &change, &self->carry));
+        VC_TRY(vc_safetensors_carry_plan(ctx, self->model->folder, &change, &self->carry));
     }
     if (sink->dialect->file != NULL && sink->dialect->file->joined_by != NULL) {
         VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, sink->dialect->file->joined_by,
@@ -416,9 +416,12 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         return VC_OK;
     }
     *dialect = source != NULL ? source->finds.dialect : &vc_dialect_plain;
-    if (source != NULL && *dialect == &vc_dialect_plain && vc_model_layout(self->model) == NULL) {
-        VC_TRY(vc_hf_loader_find(ctx, source->folder != NULL ? vc_infolder_path(source->folder) : self->model->path,
-                                 self->in_folder && source->folder != NULL, &loader));
+    if ((source != NULL || self->model->folder != NULL) && *dialect == &vc_dialect_plain &&
+        vc_model_layout(self->model) == NULL) {
+        const struct vc_infolder *folder = self->model->folder;
+
+        VC_TRY(vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
+                                 self->in_folder && folder != NULL, &loader));
         *dialect = loader.dialect;
         self->refusal = loader.refusal;
     }
@@ -431,8 +434,8 @@ out:
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
                                   struct safetensors_sink *self)
 {
-    bool from_folder = self->source != NULL && self->source->folder != NULL;
-    size_t n_files = self->source != NULL ? self->source->n_shards : 1;
+    bool from_folder = self->model->folder != NULL;
+    size_t n_files = self->source != NULL || from_folder ? self->model->n_shards : 1;
 
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
@@ -461,6 +464,7 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     const struct vc_dialect *asked = NULL;
     const struct vc_dialect *dialect = NULL;
     bool same = model->format == &vc_format_safetensors;
+    bool unties = false;
 
     *out = NULL;
     if (options->deflate != VC_DEFLATE_NONE) {
@@ -482,13 +486,16 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
     VC_TRY(choose_dialect(ctx, self, asked, &dialect));
+    if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
+        VC_TRY(vc_safetensors_carry_unties(ctx, model->folder, &unties));
+    }
     VC_TRY(open_output(ctx, model, options, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,
                              .dialect = dialect,
                              .accepts_raw = same,
-                             .aliases = true};
+                             .aliases = !unties};
     *out = sink;
     return VC_OK;
 out:

@@ -129,10 +129,10 @@ static inline void vc_open_defaults(struct vc_open_options *options)
     vc_open_defaults_sized(options, sizeof *options);
 }
 
-/* Opens the checkpoint at `path`: a file, a folder with safetensors files as Hugging Face lays them out or with one
- * GGUF model, the index in such a folder, or any of several GGUF files that belong together; "-" reads standard input
- * into an unnamed temporary file first. The format is found by content. options may be NULL. Errors: VC_E_IO,
- * VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
+/* Opens the checkpoint at `path`: a file, a folder with safetensors or PyTorch files as Hugging Face lays them out or
+ * with one GGUF model, the index in such a folder, or any of several GGUF files that belong together; "-" reads
+ * standard input into an unnamed temporary file first. The format is found by content. options may be NULL. Errors:
+ * VC_E_IO, VC_E_FORMAT, VC_E_UNSUPPORTED, VC_E_NOMEM. */
 VC_API enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                     struct vc_model **out);
 VC_API void vc_model_close(struct vc_model *model); /* accepts NULL */

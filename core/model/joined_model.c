@@ -1,0 +1,235 @@
+/* joined_model.c - see joined_model.h. */
+#include "core/model/joined_model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+struct joined {
+    size_t n;
+    struct vc_model **parts; /* NULL: lost */
+    size_t *first;           /* by part: index of its first tensor */
+    struct vc_refused *refused;
+};
+
+/* ---- reading ---- */
+
+/* The part that the tensor comes from; *tensor becomes its index there. */
+static const struct vc_model *part_of(const struct vc_model *model, size_t *tensor)
+{
+    const struct joined *self = model->self;
+    unsigned part = model->io[*tensor].shard;
+
+    *tensor -= self->first[part];
+    return self->parts[part];
+}
+
+static enum vc_status joined_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    const struct vc_model *part = part_of(model, &tensor);
+
+    return part->ops->read(ctx, part, tensor, form, offset, dst, n_bytes, check);
+}
+
+static size_t joined_stream_bytes(const struct vc_model *model, size_t tensor)
+{
+    const struct vc_model *part = part_of(model, &tensor);
+
+    return part->ops->stream_bytes != NULL ? part->ops->stream_bytes(part, tensor) : 0;
+}
+
+static enum vc_status joined_check_rest(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    const struct joined *self = model->self;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < self->n; i++) {
+        if (self->parts[i] != NULL && self->parts[i]->ops->check_rest != NULL) {
+            VC_TRY(self->parts[i]->ops->check_rest(ctx, self->parts[i]));
+        }
+    }
+out:
+    return status;
+}
+
+/* The first part that has something to say, with its name: there is room for one line. */
+static void joined_late_note(const struct vc_model *model, char *buffer, size_t n)
+{
+    const struct joined *self = model->self;
+    size_t i;
+
+    buffer[0] = '\0';
+    for (i = 0; i < self->n && buffer[0] == '\0'; i++) {
+        if (self->parts[i] != NULL && self->parts[i]->ops->late_note != NULL) {
+            self->parts[i]->ops->late_note(self->parts[i], buffer, n);
+        }
+    }
+}
+
+static void joined_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct joined *self = model->self;
+    size_t i;
+
+    for (i = 0; i < self->n; i++) {
+        vc_model_close(self->parts[i]);
+    }
+    vc_free(ctx, self->parts);
+    vc_free(ctx, self->first);
+    vc_free(ctx, self->refused);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+    vc_free(ctx, model->inputs);
+}
+
+static const struct vc_source_ops joined_ops = {.read = joined_read,
+                                                .stream_bytes = joined_stream_bytes,
+                                                .close = joined_close,
+                                                .check_rest = joined_check_rest,
+                                                .late_note = joined_late_note};
+
+/* ---- making ---- */
+
+/* How many of each kind the parts have together. */
+struct counts {
+    size_t tensors, quants, refused, inputs;
+};
+
+static struct counts count(const struct joined *self)
+{
+    struct counts c = {0, 0, 0, 0};
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < self->n; i++) {
+        const struct vc_model *part = self->parts[i];
+
+        self->first[i] = c.tensors;
+        for (k = 0; part != NULL && k < part->n_tensors; k++) {
+            c.quants += part->tensors[k].quant != NULL;
+        }
+        c.tensors += part != NULL ? part->n_tensors : 0;
+        c.refused += part != NULL ? part->n_refused : 0;
+        c.inputs += part != NULL ? part->n_inputs + (part->input != NULL) : 0;
+    }
+    return c;
+}
+
+/* The tensors of one part, with indices of the joined model. */
+static void take_tensors(const struct joined *self, size_t index, struct vc_model *model, struct vc_quant **quants)
+{
+    const struct vc_model *part = self->parts[index];
+    size_t first = self->first[index];
+    size_t i;
+    unsigned k;
+
+    for (i = 0; i < part->n_tensors; i++) {
+        struct vc_tensor *t = &model->tensors[first + i];
+
+        *t = part->tensors[i];
+        t->companion_of += t->companion_of != VC_NO_TENSOR ? first : 0;
+        t->alias_of += t->alias_of != VC_NO_TENSOR ? first : 0;
+        if (t->quant != NULL) {
+            **quants = *t->quant;
+            for (k = 0; k < (*quants)->n_parts; k++) {
+                (*quants)->parts[k].tensor += first;
+            }
+            t->quant = (*quants)++;
+        }
+        model->io[first + i] = part->io[i];
+        model->io[first + i].shard = (unsigned)index;
+    }
+}
+
+/* Facts of all parts, each of them once. */
+static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < part->n_facts; i++) {
+        for (k = 0; k < model->n_facts && (strcmp(model->facts[k].key, part->facts[i].key) != 0 ||
+                                           strcmp(model->facts[k].value, part->facts[i].value) != 0);
+             k++) {
+        }
+        if (k == model->n_facts) {
+            VC_TRY(vc_model_add_fact(ctx, model, part->facts[i].key, "%s", part->facts[i].value));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t index, struct vc_model *model,
+                                struct vc_quant **quants)
+{
+    const struct vc_model *part = self->parts[index];
+    size_t i;
+
+    take_tensors(self, index, model, quants);
+    for (i = 0; i < part->n_refused; i++) {
+        self->refused[model->n_refused++] = part->refused[i];
+    }
+    for (i = 0; i < part->n_inputs; i++) {
+        model->inputs[model->n_inputs++] = part->inputs[i];
+    }
+    if (part->input != NULL) {
+        model->inputs[model->n_inputs++] = part->input;
+    }
+    model->file_bytes += part->file_bytes;
+    if (self->n == 1) { /* of several, nobody would know which is meant */
+        model->parts = part->parts;
+        model->n_parts = part->n_parts;
+    }
+    return take_facts(ctx, part, model);
+}
+
+enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts, size_t n, struct vc_model *model)
+{
+    struct joined *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    struct vc_quant *quants;
+    struct counts c;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self == NULL) {
+        for (i = 0; i < n; i++) {
+            vc_model_close(parts[i]);
+        }
+        vc_free(ctx, parts);
+        return VC_E_NOMEM;
+    }
+    self->n = n;
+    self->parts = parts;
+    model->self = self;
+    model->ops = &joined_ops; /* from here on vc_model_close frees everything */
+    self->first = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->first);
+    VC_TRY_ALLOC(self->first);
+    c = count(self);
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, c.tensors, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, c.tensors, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, c.quants, sizeof *model->quants);
+    VC_TRY_ALLOC(model->quants);
+    self->refused = vc_calloc_array(ctx, VC_TAG_NAMES, c.refused, sizeof *self->refused);
+    VC_TRY_ALLOC(self->refused);
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, c.inputs, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    quants = model->quants;
+    model->refused = self->refused;
+    model->n_shards = n;
+    for (i = 0; i < n; i++) {
+        VC_TRY(self->parts[i] != NULL ? take_part(ctx, self, i, model, &quants) : VC_OK);
+    }
+    model->n_tensors = c.tensors;
+    VC_TRY(vc_model_index_names(ctx, model));
+out:
+    return status;
+}
