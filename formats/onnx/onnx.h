@@ -12,8 +12,9 @@
  *        5a ..                             input (11);  62 ..  output (12);  6a ..  value_info (13)
  *     42 04 0a 00 10 0d                  opset_import (8): domain "", version 13
  *
- * The tensors of a model are the initializers of its main graph, and what Constant nodes hold there of floats with two
- * dimensions or more; below, "initializer" means both. Where an initializer reaches the graph through nodes of its own
+ * The tensors of a model are the initializers of its main graph and of the graphs inside its nodes (the branches of If,
+ * the bodies of Loop and Scan), and what Constant nodes hold there of floats with two dimensions or more; below,
+ * "initializer" means all of them. Where an initializer reaches the graph through nodes of its own
  * (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it. Everything else
  * stays in the file, and is copied from there when a new one is written.
  *
@@ -118,9 +119,14 @@ enum onnx_place {
     ONNX_PLACE_EXTERNAL /* one run of bytes of another file */
 };
 
-/* An initializer of the main graph, as the file has it. */
+/* The main graph has number 0, graphs inside nodes count on in the order in which they begin. */
+#define ONNX_MAIN ((uint32_t)0)
+
+/* An initializer, as the file has it. */
 struct onnx_tensor {
     bool constant;          /* in a Constant node */
+    uint32_t graph;         /* where it is */
+    const char *path;       /* of that graph, "If_3/then_branch", the arena's; NULL: the main one */
     struct vc_span field;   /* of the graph, with its tag */
     struct vc_span message; /* TensorProto */
     const char *name;       /* the arena's */
@@ -138,23 +144,30 @@ struct onnx_tensor {
 /* What consumers of a tensor say about its output channels, as a set of axes: 0, 1, last, last but one. */
 enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8 };
 
-/* A name of a value: in the main graph or anywhere below it. */
+/* A name of a value in one graph: that of the graph that makes it. A graph inside a node that only uses it means the
+ * value of the graph around it (`outer`), which is known once the graph has been read. */
 struct onnx_symbol {
     const char *name;
-    size_t tensor;      /* initializer of the main graph, or ONNX_NONE */
+    uint32_t graph;
+    bool defined;       /* it is an input, an initializer or an output of a node of the graph */
+    size_t next;        /* another one of the same graph, or ONNX_NONE */
+    size_t outer;       /* what is meant: a symbol of the graph around it; ONNX_NONE: this one */
+    size_t tensor;      /* initializer of the graph, or ONNX_NONE */
     size_t cast;        /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
     size_t maker;       /* one of `nodes` that makes it, or ONNX_NONE */
     uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;    /* as an output of nodes */
     unsigned axes;      /* ONNX_AXIS_... */
-    bool pinned;        /* an output of the graph, or what annotations refer to */
+    bool pinned;        /* an output of a graph, or what annotations refer to */
     bool for_codes;     /* used by operators on codes, whose parts are not to be touched */
     uint32_t n_beside;  /* of n_uses: as something that is no matrix of weights, ... */
     const char *beside; /* ... such as "bias"; the last of these uses */
-    bool graph_input;   /* of the main graph */
+    bool graph_input;   /* of its graph */
 };
 
-/* All names of the file, each once. */
+/* All names of the file, each once per graph. What a graph inside a node has is also there as one of ONNX_ANY. */
+#define ONNX_ANY ((uint32_t)-1)
+
 struct onnx_symbols {
     struct onnx_symbol *list;
     size_t n, capacity;
@@ -164,15 +177,22 @@ struct onnx_symbols {
 
 enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
 
-/* A node of the main graph that could stand between an initializer and its name. Others are not kept. */
+/* A node that could stand between an initializer and its name. Others are not kept. */
 struct onnx_node {
     struct vc_span field;
+    uint32_t graph;
     enum onnx_op op;
     bool odd;     /* has attributes that mean something unknown here */
     bool taken;   /* belongs to a tensor */
     size_t in[3]; /* symbols, or ONNX_NONE */
     size_t out;
     int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
+};
+
+/* A graph inside a node that has tensors in it, or graphs with tensors. */
+struct onnx_graph {
+    uint64_t at; /* of its message: found by it */
+    uint32_t number;
 };
 
 #define ONNX_LINK_NODES 5
@@ -208,6 +228,8 @@ struct onnx {
     size_t n_nodes, nodes_capacity;
     struct onnx_symbols symbols;
     struct onnx_link *links;
+    struct onnx_graph *graphs; /* sorted by their places once all are read */
+    size_t n_graphs, graphs_capacity;
 };
 
 /* An input or output of a node. */
@@ -216,14 +238,29 @@ struct onnx_use {
     bool output;
 };
 
+/* A graph while it is read; those around it are read at the same time. */
+struct onnx_scope {
+    struct onnx_scope *around; /* NULL: the main graph */
+    uint32_t number;
+    unsigned depth;
+    size_t first_symbol;
+    const char *path; /* made when the first tensor needs it */
+    /* What the path is made of: the name of the node and of its attribute (spans of the file), the first output of the
+     * node (a symbol, or ONNX_NONE). */
+    struct vc_span node, attribute;
+    size_t output;
+};
+
 /* State while a file is opened, passed to all parts of the reader. */
 struct onnx_reader {
     struct vc_ctx *ctx;
     struct onnx *self;
     struct vc_wire wire;
     const char *path;
-    int folder;            /* of the model; -1 until it is needed */
-    char *name;            /* room for ONNX_MAX_NAME + 1 */
+    int folder; /* of the model; -1 until it is needed */
+    char *name; /* room for ONNX_MAX_NAME + 1 */
+    struct onnx_scope *scope;
+    uint32_t n_scopes;
     struct onnx_use *uses; /* inputs and outputs of the nodes being read, one within the other: a stack */
     size_t n_uses, uses_capacity;
 };
@@ -269,21 +306,27 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
 
 /* Reads nodes, initializers and names of the main graph and of those below it. */
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r);
-/* What a Constant node of the main graph holds becomes a tensor called as its output, if it looks like weights. */
+/* Graphs inside nodes can have initializers that are no inputs. */
+bool vc_onnx_has_inner_tensors(const struct onnx *self);
+/* What a Constant node holds becomes a tensor called as its output, if it looks like weights. */
 enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
                                      size_t symbol);
-/* A graph inside a node. */
-enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth);
-/* One node; depth 0: of the main graph. */
-enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth);
+/* A graph inside a node: node, attribute and output of `scope` are set. */
+enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope);
+/* One node of the graph that is being read. */
+enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field);
 /* A TensorProto or SparseTensorProto that is only carried over; `named`: its name is one of the graph's values. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named);
 enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field *field, bool named);
 
-/* The symbol with the name that the field holds; ONNX_NONE for an empty one. */
+/* The symbol of the graph being read with the name that the field holds; ONNX_NONE for an empty one. */
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol);
-size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, const char *name);
+size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
+/* The graph has been read: what it uses and does not make is meant of the graph around it, and counts there. */
+enum vc_status vc_onnx_symbols_close(struct onnx_reader *r);
+/* The symbol that is meant, in whatever graph. */
+size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol);
 /* A string of up to ONNX_MAX_NAME bytes without NUL, in r->name. */
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what);
 

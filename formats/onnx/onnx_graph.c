@@ -1,6 +1,7 @@
 /* onnx_graph.c - walks over the graph of an ONNX file: initializers become tensors, and every name is known afterwards,
  * with how often it is used. Nodes are onnx_nodes.c's. Nothing is kept but what a writer has to change. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -8,13 +9,24 @@
 #include "formats/onnx/onnx.h"
 
 #define MAX_DEPTH 32 /* graphs within nodes within graphs */
+/* Bytes of a name in the path of a graph, and of a path that goes on: names have up to 65,535. */
+#define MAX_STEP 60
+#define MAX_PATH 240
 /* Tensors that are only carried over are counted for a note from this size on. */
 #define LARGE_BYTES 1024
 
 /* ---- tensors that are only carried over ---- */
 
-/* Called for tensors inside nodes and inner graphs. Counts the large ones for a note, and those with values in another
- * file, which the writer cannot take along. */
+/* The name is that of a value which the graph being read has. */
+static void define(struct onnx_reader *r, size_t symbol)
+{
+    if (symbol != ONNX_NONE) {
+        r->self->symbols.list[symbol].defined = true;
+    }
+}
+
+/* Called for tensors inside nodes and, in old files, in inner graphs. Counts the large ones for a note, and those with
+ * values in another file, which the writer cannot take along. */
 enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field *field, bool named)
 {
     struct vc_span rest = field->data;
@@ -30,6 +42,7 @@ enum vc_status vc_onnx_inner_tensor(struct onnx_reader *r, const struct vc_field
             size_t symbol;
 
             VC_TRY(vc_onnx_symbol_read(r, &f, "the name of a tensor", &symbol));
+            define(r, symbol);
         }
         if (f.number == ONNX_TENSOR_LOCATION && f.type == VC_WIRE_VARINT && f.value != 0) {
             r->self->n_inner_external++;
@@ -131,6 +144,61 @@ out:
     return status;
 }
 
+/* A name goes behind the path, cut where it is long; "?" for what is no text. */
+static void add_step(const char *name, size_t n, struct vc_text *path)
+{
+    size_t cut = (size_t)vc_min_u64(n, MAX_STEP);
+
+    while (cut > 0 && cut < n && ((unsigned char)name[cut] & 0xc0) == 0x80) {
+        cut--; /* not inside a character */
+    }
+    if (cut == 0 || strlen(name) != n || !vc_utf8_valid(name, cut)) {
+        vc_text_add(path, "/?");
+    } else {
+        vc_text_add(path, "/%.*s", (int)cut, name);
+    }
+}
+
+/* The same with a span of the file, or with `instead` where that is empty. */
+static enum vc_status add_span(struct onnx_reader *r, struct vc_span span, const char *instead, struct vc_text *path)
+{
+    size_t n = (size_t)vc_min_u64(span.n, ONNX_MAX_NAME);
+    enum vc_status status;
+
+    VC_TRY(vc_wire_read(&r->wire, span.at, r->name, n));
+    r->name[n] = '\0';
+    add_step(n != 0 ? r->name : instead, n != 0 ? n : strlen(instead), path);
+    status = path->status;
+out:
+    return status;
+}
+
+/* The path of a graph inside a node: names of nodes and attributes, "If_3/then_branch". A node without a name is called
+ * as its first output. */
+static enum vc_status make_path(struct onnx_reader *r, struct onnx_scope *scope)
+{
+    struct vc_text path;
+    const char *around;
+    const char *output;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&path, r->ctx);
+    if (scope->around == NULL || scope->path != NULL) {
+        return VC_OK;
+    }
+    VC_TRY(make_path(r, scope->around));
+    output = scope->output != ONNX_NONE ? r->self->symbols.list[scope->output].name : "?";
+    around = scope->around->path == NULL ? "" : strlen(scope->around->path) > MAX_PATH ? "..." : scope->around->path;
+    vc_text_add(&path, "%s", around);
+    VC_TRY(add_span(r, scope->node, output, &path));
+    VC_TRY(add_span(r, scope->attribute, "?", &path));
+    scope->path = vc_arena_printf(r->ctx, &r->self->arena, "%s", path.data + (around[0] == '\0'));
+    VC_TRY_ALLOC(scope->path);
+out:
+    vc_text_release(&path);
+    return status;
+}
+
 /* Parses a TensorProto and adds it to the tensors. constant: the symbol of the Constant node's output, whose name it
  * gets; else ONNX_NONE. With findings, one that is damaged is left out. */
 static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *field, size_t constant)
@@ -140,6 +208,7 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
     const char *name = constant != ONNX_NONE ? self->symbols.list[constant].name : NULL;
     enum vc_status status;
 
+    VC_TRY(make_path(r, r->scope));
     VC_TRY(vc_onnx_grow(r->ctx, &self->tensors, &self->tensors_capacity, self->n_tensors, sizeof *self->tensors));
     tensor = &self->tensors[self->n_tensors];
     if ((name == NULL && find_name(r, field->data, &name) != VC_OK) ||
@@ -159,6 +228,9 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
         return vc_collect(r->ctx, status, "name", NULL);
     }
     tensor->field = field->all;
+    tensor->graph = r->scope->number;
+    tensor->path = r->scope->path;
+    define(r, tensor->symbol);
     if (self->symbols.list[tensor->symbol].tensor != ONNX_NONE) {
         status = vc_fail(r->ctx, VC_E_FORMAT, "tensor '%s' occurs twice", tensor->name);
         return vc_collect(r->ctx, status, "duplicate", tensor->name);
@@ -227,26 +299,34 @@ out:
 
 /* ---- graphs ---- */
 
-/* A field of a GraphProto. depth 0: the main graph, whose initializers become tensors; in graphs below it only names
- * are counted. */
-static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
+/* Before IR version 4 every initializer had to be an input of its graph, and most graphs inside nodes have none. */
+bool vc_onnx_has_inner_tensors(const struct onnx *self)
+{
+    return self->ir_version >= 4;
+}
+
+/* A field of a GraphProto. */
+static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *field)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
+    bool main = r->scope->around == NULL;
     size_t symbol = ONNX_NONE;
     enum vc_status status = VC_OK;
 
     switch (field->number) {
     case ONNX_GRAPH_NODE:
-        return vc_onnx_node_scan(r, field, depth);
+        return vc_onnx_node_scan(r, field);
     case ONNX_GRAPH_INITIALIZER:
-        return depth == 0 ? take_initializer(r, field) : vc_onnx_inner_tensor(r, field, true);
+        return main || vc_onnx_has_inner_tensors(r->self) ? take_initializer(r, field)
+                                                          : vc_onnx_inner_tensor(r, field, true);
     case ONNX_GRAPH_SPARSE:
         return vc_onnx_inner_sparse(r, field, true);
     case ONNX_GRAPH_ANNOTATION:
         return take_annotation(r, field);
     case ONNX_GRAPH_INPUT:
         VC_TRY(info_name(r, field, &symbol));
-        if (symbol != ONNX_NONE && depth == 0) {
+        define(r, symbol);
+        if (symbol != ONNX_NONE) {
             symbols->list[symbol].graph_input = true;
         }
         break;
@@ -264,25 +344,64 @@ out:
     return status;
 }
 
-/* Goes over the fields of a graph, the main one (depth 0) or one inside a node. */
-enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, unsigned depth)
+/* Goes over the fields of a graph, the main one or one inside a node. */
+static enum vc_status scan_graph(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope)
 {
     struct vc_field field;
     enum vc_status status = VC_OK;
 
-    if (depth > MAX_DEPTH) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d graphs inside each other", MAX_DEPTH);
+    scope->around = r->scope;
+    scope->depth = r->scope == NULL ? 0 : r->scope->depth + 1;
+    scope->number = r->n_scopes++;
+    scope->first_symbol = ONNX_NONE;
+    r->scope = scope;
+    if (scope->depth > MAX_DEPTH || r->n_scopes == ONNX_ANY) {
+        VC_TRY(vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d graphs inside each other", MAX_DEPTH));
     }
     while (message.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &message, &field));
-        VC_TRY(take_field(r, &field, depth));
+        VC_TRY(take_field(r, &field));
+    }
+    VC_TRY(scope->around != NULL ? vc_onnx_symbols_close(r) : VC_OK);
+out:
+    r->scope = scope->around;
+    return status;
+}
+
+/* Those with tensors in them are kept: the writer has to take them apart. */
+enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope)
+{
+    struct onnx *self = r->self;
+    size_t n_before = self->n_tensors;
+    enum vc_status status;
+
+    VC_TRY(scan_graph(r, message, scope));
+    if (self->n_tensors != n_before) {
+        VC_TRY(vc_onnx_grow(r->ctx, &self->graphs, &self->graphs_capacity, self->n_graphs, sizeof *self->graphs));
+        self->graphs[self->n_graphs++] = (struct onnx_graph){.at = message.at, .number = scope->number};
     }
 out:
     return status;
 }
 
-/* The main graph is read like any other, at depth 0. */
+static int compare_places(const void *a, const void *b)
+{
+    uint64_t x = ((const struct onnx_graph *)a)->at;
+    uint64_t y = ((const struct onnx_graph *)b)->at;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The main graph is read like any other. */
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r)
 {
-    return vc_onnx_subgraph_scan(r, r->self->graph, 0);
+    struct onnx_scope main = {.path = NULL};
+    enum vc_status status;
+
+    VC_TRY(scan_graph(r, r->self->graph, &main));
+    if (r->self->n_graphs > 1) {
+        qsort(r->self->graphs, r->self->n_graphs, sizeof *r->self->graphs, compare_places);
+    }
+out:
+    return status;
 }

@@ -7,7 +7,9 @@
  *       fields of the graph, in order                 copied; initializers replaced where they are, what is not needed
  *                                                     any more left out
  *       new inputs                                    IR version 3 and before: initializers are inputs, too
- *     fields of the model behind the graph            copied */
+ *     fields of the model behind the graph            copied
+ *
+ * A node with a graph inside that has tensors is put together in the same way: fields copied, the graph anew. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +31,8 @@ struct layout {
     struct onnx_sink *self;
     struct onnx_reader r; /* only its wire and its room for names */
     size_t next_tensor, next_node;
-    size_t sealed; /* pieces before this one are not made longer */
+    uint32_t graph; /* the one whose fields are being added */
+    size_t sealed;  /* pieces before this one are not made longer */
 };
 
 /* ---- pieces ---- */
@@ -66,6 +69,40 @@ static enum vc_status add_literal(struct layout *l, size_t from)
     const struct vc_text *text = &l->self->literals;
 
     return text->status != VC_OK ? text->status : add_piece(l, ONNX_PIECE_LITERAL, from, text->n - from);
+}
+
+/* Room for the tag and the length of what is added from here on; *mark is for end_message. */
+static enum vc_status begin_message(struct layout *l, size_t *mark)
+{
+    enum vc_status status;
+
+    l->sealed = l->self->n_pieces;
+    VC_TRY(add_piece(l, ONNX_PIECE_LITERAL, 0, 1));
+    *mark = l->self->n_pieces;
+    l->sealed = *mark;
+out:
+    return status;
+}
+
+/* Tag and length of the message whose pieces are those from `mark` on. */
+static enum vc_status end_message(struct layout *l, size_t mark, uint32_t number)
+{
+    struct onnx_sink *self = l->self;
+    uint64_t n = 0;
+    size_t from = self->literals.n;
+    size_t i;
+
+    for (i = mark; i < self->n_pieces; i++) {
+        if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
+            return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
+        }
+    }
+    vc_wire_put_tag(&self->literals, number, VC_WIRE_BYTES);
+    vc_wire_put_varint(&self->literals, n);
+    self->pieces[mark - 1].from = from;
+    self->pieces[mark - 1].n = self->literals.n - from;
+    l->sealed = self->n_pieces;
+    return self->literals.status;
 }
 
 /* ---- initializers ---- */
@@ -285,7 +322,7 @@ static enum vc_status add_info(struct layout *l, const struct vc_field *field)
             size_t symbol;
 
             VC_TRY(vc_onnx_string_read(&l->r, &f, "the name of an input or value"));
-            symbol = vc_onnx_symbol_find(&l->self->source->symbols, l->r.name);
+            symbol = vc_onnx_symbol_find(&l->self->source->symbols, l->graph, l->r.name);
             stays = symbol == ONNX_NONE || (l->self->gone[symbol] & gone) == 0;
         }
     }
@@ -296,7 +333,95 @@ out:
     return status;
 }
 
-/* A node of the source: it may be a Constant that is a tensor, one that goes, or one that is copied. */
+/* The graph inside a node that has tensors in it, by the place of its message; NULL: there is none. */
+static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
+{
+    size_t low = 0;
+    size_t high = source->n_graphs;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (source->graphs[middle].at < at) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < source->n_graphs && source->graphs[low].at >= at ? &source->graphs[low] : NULL;
+}
+
+/* The span has such a graph in it. */
+static bool has_graphs(const struct layout *l, struct vc_span span)
+{
+    const struct onnx_graph *graph = graph_at(l->self->source, span.at);
+
+    return graph != NULL && graph->at < span.at + span.n;
+}
+
+static enum vc_status add_graph(struct layout *l, struct vc_span message, uint32_t number);
+
+/* The attribute of a node: its graphs are put together anew, everything else is copied. */
+static enum vc_status add_attribute(struct layout *l, const struct vc_field *field)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    size_t mark;
+    enum vc_status status;
+
+    VC_TRY(begin_message(l, &mark));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && has_graphs(l, f.data)) {
+            const struct onnx_graph *graph = graph_at(l->self->source, f.data.at);
+            uint32_t around = l->graph;
+            size_t inner;
+
+            VC_TRY(begin_message(l, &inner));
+            VC_TRY(add_graph(l, f.data, graph->number));
+            VC_TRY(end_message(l, inner, f.number));
+            l->graph = around;
+        } else {
+            VC_TRY(add_copy(l, f.all));
+        }
+    }
+    VC_TRY(end_message(l, mark, ONNX_NODE_ATTRIBUTE));
+out:
+    return status;
+}
+
+/* A node with graphs inside that have tensors. */
+static enum vc_status add_outer_node(struct layout *l, const struct vc_field *field)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    size_t mark;
+    enum vc_status status;
+
+    VC_TRY(begin_message(l, &mark));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_TRY(f.number == ONNX_NODE_ATTRIBUTE && has_graphs(l, f.all) ? add_attribute(l, &f) : add_copy(l, f.all));
+    }
+    VC_TRY(end_message(l, mark, ONNX_GRAPH_NODE));
+out:
+    return status;
+}
+
+/* A node that is copied with all that is in it: nodes that were kept of graphs inside it are not looked for any more.
+ */
+static enum vc_status copy_node(struct layout *l, const struct vc_field *field)
+{
+    const struct onnx *source = l->self->source;
+
+    while (l->next_node < source->n_nodes && source->nodes[l->next_node].field.at < field->all.at + field->all.n) {
+        l->next_node++;
+    }
+    return add_copy(l, field->all);
+}
+
+/* A node of the source: it may be a Constant that is a tensor, one that goes, one with graphs, or one that is copied.
+ */
 static enum vc_status add_node(struct layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
@@ -311,14 +436,14 @@ static enum vc_status add_node(struct layout *l, const struct vc_field *field)
             return VC_OK;
         }
     }
-    return add_copy(l, field->all);
+    return has_graphs(l, field->all) ? add_outer_node(l, field) : copy_node(l, field);
 }
 
-/* A field of the source's graph. */
+/* A field of a graph of the source. */
 static enum vc_status add_field(struct layout *l, const struct vc_field *field)
 {
     switch (field->number) {
-    case ONNX_GRAPH_INITIALIZER:
+    case ONNX_GRAPH_INITIALIZER: /* one that is no tensor is in a graph inside a node of an old file */
         return add_next_tensor(l, field);
     case ONNX_GRAPH_NODE:
         return add_node(l, field);
@@ -330,7 +455,7 @@ static enum vc_status add_field(struct layout *l, const struct vc_field *field)
     }
 }
 
-/* The nodes that make floats of changed tensors. */
+/* The nodes that make floats of changed tensors of this graph. */
 static enum vc_status add_new_nodes(struct layout *l)
 {
     struct onnx_sink *self = l->self;
@@ -338,14 +463,15 @@ static enum vc_status add_new_nodes(struct layout *l)
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        if (vc_onnx_is_changed(self, i) && self->outs->tensors[i].role == VC_PART_CODES) {
+        if (self->outs->tensors[i].role == VC_PART_CODES && vc_onnx_is_changed(self, i) &&
+            self->source->tensors[vc_onnx_link_of(self, i)->tensor].graph == l->graph) {
             vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
         }
     }
     return add_literal(l, from);
 }
 
-/* An initializer under its old name keeps the input it has. */
+/* An initializer under its old name keeps the input it has. Old files have tensors in the main graph only. */
 static enum vc_status add_new_inputs(struct layout *l)
 {
     struct onnx_sink *self = l->self;
@@ -354,7 +480,8 @@ static enum vc_status add_new_inputs(struct layout *l)
     size_t i;
 
     for (i = 0; source->ir_version < 4 && i < self->outs->n; i++) {
-        size_t symbol = vc_onnx_symbol_find(&source->symbols, self->out[i].name == NULL ? "" : self->out[i].name);
+        size_t symbol =
+            vc_onnx_symbol_find(&source->symbols, ONNX_MAIN, self->out[i].name == NULL ? "" : self->out[i].name);
 
         if (vc_onnx_is_changed(self, i) &&
             (symbol == ONNX_NONE || self->gone[symbol] != 0 || !source->symbols.list[symbol].graph_input)) {
@@ -364,44 +491,24 @@ static enum vc_status add_new_inputs(struct layout *l)
     return add_literal(l, from);
 }
 
-/* All fields of the new graph. */
-static enum vc_status add_graph(struct layout *l)
+/* All fields of a new graph. */
+static enum vc_status add_graph(struct layout *l, struct vc_span message, uint32_t number)
 {
-    struct vc_span rest = l->self->source->graph;
     struct vc_field field;
     enum vc_status status;
 
+    l->graph = number;
     VC_TRY(add_new_nodes(l));
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&l->r.wire, &rest, &field));
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &message, &field));
         VC_TRY(add_field(l, &field));
     }
-    VC_TRY(add_new_inputs(l));
+    VC_TRY(number == ONNX_MAIN ? add_new_inputs(l) : VC_OK);
 out:
     return status;
 }
 
 /* ---- the whole ---- */
-
-/* Tag and length of the graph, whose pieces are those from `first` to `end`, go into the piece before them. */
-static enum vc_status put_length(struct layout *l, size_t first, size_t end)
-{
-    struct onnx_sink *self = l->self;
-    uint64_t n = 0;
-    size_t from = self->literals.n;
-    size_t i;
-
-    for (i = first; i < end; i++) {
-        if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
-            return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
-        }
-    }
-    vc_wire_put_tag(&self->literals, ONNX_MODEL_GRAPH, VC_WIRE_BYTES);
-    vc_wire_put_varint(&self->literals, n);
-    self->pieces[first - 1].from = from;
-    self->pieces[first - 1].n = self->literals.n - from;
-    return self->literals.status;
-}
 
 /* Each piece behind the one before it; outputs learn where their bytes go. */
 static void place_pieces(struct onnx_sink *self)
@@ -416,31 +523,25 @@ static void place_pieces(struct onnx_sink *self)
         if (piece->kind == ONNX_PIECE_OUT) {
             self->out[piece->from].at = piece->at;
         }
-        self->model_bytes += piece->n; /* far below 2^64: put_length has added most of it up */
+        self->model_bytes += piece->n; /* far below 2^64: end_message has added most of it up */
     }
 }
 
-/* The whole file. The graph's length is known only when all of its pieces are, so the piece before them is filled last.
- */
+/* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
+ * last. */
 static enum vc_status add_model(struct layout *l)
 {
     struct onnx_sink *self = l->self;
     const struct vc_span graph = self->source->graph_field;
     uint64_t behind = graph.at + graph.n;
-    size_t first;
-    size_t end;
+    size_t mark;
     enum vc_status status;
 
     VC_TRY(add_copy(l, (struct vc_span){0, graph.at}));
-    l->sealed = self->n_pieces;
-    VC_TRY(add_piece(l, ONNX_PIECE_LITERAL, 0, 1)); /* put_length fills it */
-    first = self->n_pieces;
-    l->sealed = first;
-    VC_TRY(add_graph(l));
-    end = self->n_pieces;
-    l->sealed = end;
+    VC_TRY(begin_message(l, &mark));
+    VC_TRY(add_graph(l, self->source->graph, ONNX_MAIN));
+    VC_TRY(end_message(l, mark, ONNX_MODEL_GRAPH));
     VC_TRY(add_copy(l, (struct vc_span){behind, self->source->file->size_bytes - behind}));
-    VC_TRY(put_length(l, first, end));
     place_pieces(self);
 out:
     return status;

@@ -1,5 +1,8 @@
 /* onnx_links.c - makes the tensors of the model from initializers and the nodes that belong to them (onnx_patterns.c):
  * names, scales, output channels. The last step of opening a file. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "formats/onnx/onnx.h"
 
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
@@ -150,6 +153,71 @@ static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, s
     self->links[tensor->index] = (struct onnx_link){.tensor = number, .name = tensor->symbol, .type = tensor->type};
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct vc_tensor *const *x = a;
+    const struct vc_tensor *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+
+    return order != 0 ? order : *x < *y ? -1 : *x > *y;
+}
+
+/* Renames those inside nodes that share their name with another tensor: the path of their graph comes in front or, if
+ * that was not enough because two nodes have one name, a number behind. `names` has room for all of them. */
+static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
+                                   struct vc_tensor **order, const char **names, bool numbered)
+{
+    enum vc_status status = VC_OK;
+    size_t number = 0;
+    size_t i;
+
+    qsort(order, model->n_tensors, sizeof(struct vc_tensor *), by_name);
+    for (i = 0; i < model->n_tensors; i++) {
+        bool again = i > 0 && strcmp(order[i]->name, order[i - 1]->name) == 0;
+        bool twice = again || (i + 1 < model->n_tensors && strcmp(order[i]->name, order[i + 1]->name) == 0);
+        size_t index = (size_t)(order[i] - model->tensors);
+        const char *path = self->tensors[self->links[index].tensor].path;
+
+        number = again ? number + 1 : 1;
+        if (twice && path != NULL && (!numbered || again)) {
+            names[index] = numbered ? vc_arena_printf(ctx, &self->arena, "%s.%zu", order[i]->name, number)
+                                    : vc_arena_printf(ctx, &self->arena, "%s/%s", path, order[i]->name);
+            VC_TRY_ALLOC(names[index]);
+        }
+    }
+    for (i = 0; i < model->n_tensors; i++) {
+        model->tensors[i].name = names[i];
+    }
+out:
+    return status;
+}
+
+static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
+{
+    struct vc_tensor **order = NULL;
+    const char **names = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (self->n_graphs == 0) {
+        return VC_OK; /* names of one graph differ */
+    }
+    order = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof(struct vc_tensor *));
+    VC_TRY_ALLOC(order);
+    names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names);
+    VC_TRY_ALLOC(names);
+    for (i = 0; i < model->n_tensors; i++) {
+        order[i] = &model->tensors[i];
+        names[i] = model->tensors[i].name;
+    }
+    VC_TRY(rename_inner(ctx, self, model, order, names, false));
+    VC_TRY(rename_inner(ctx, self, model, order, names, true));
+out:
+    vc_free(ctx, names);
+    vc_free(ctx, order);
+    return status;
+}
+
 /* What is known only now: names, axes, roles, and why some should stay as they are. */
 static void finish_tensors(const struct onnx *self, struct vc_model *model)
 {
@@ -168,6 +236,31 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
     }
 }
 
+/* Names of nodes are those of the graph that makes the value. A node that reads a value of a graph around its own is
+ * none of a tensor's: it may run many times, or never. */
+static void settle_nodes(struct onnx *self)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < self->n_nodes; i++) {
+        struct onnx_node *node = &self->nodes[i];
+
+        for (k = 0; k < 3; k++) {
+            node->in[k] = vc_onnx_symbol_meant(&self->symbols, node->in[k]);
+            node->odd |= node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].graph != node->graph;
+        }
+    }
+}
+
+/* What can be shown as a tensor. An initializer of a graph inside a node that is an input of it as well is the default
+ * of a value that the node brings: it stays what it is. */
+static bool is_shown(const struct onnx *self, const struct onnx_tensor *tensor)
+{
+    return dtype_of(tensor) != VC_DTYPE_RAW &&
+           (tensor->graph == ONNX_MAIN || !self->symbols.list[tensor->symbol].graph_input);
+}
+
 /* Quantized tensors are found before plain Casts, which may be the end of one. */
 enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *model)
 {
@@ -183,16 +276,18 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
     self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links);
     VC_TRY_ALLOC(self->links);
     for (i = 0; i < n; i++) {
-        if (dtype_of(&self->tensors[i]) != VC_DTYPE_RAW) {
+        if (is_shown(self, &self->tensors[i])) {
             size_t index = model->n_tensors++;
 
             self->tensors[i].index = index;
             fill_tensor(self, i, &model->tensors[index], &model->io[index]);
         }
     }
+    settle_nodes(self);
     VC_TRY(find_quantized(r->ctx, self, model));
     find_casts(self);
     finish_tensors(self, model);
+    VC_TRY(make_names_unique(r->ctx, self, model));
 out:
     return status;
 }

@@ -72,7 +72,8 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
                                                    : self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name};
     struct vc_text node;
 
-    start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs, inner != NULL ? inner : out->name, &node);
+    start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs,
+               inner != NULL ? inner : vc_onnx_name_in_graph(self, main), &node);
     if (out->quant->granularity == VC_GRANULARITY_CHANNEL) {
         put_attribute(ctx, &node, "axis", out->quant->axis);
     } else if (out->quant->granularity == VC_GRANULARITY_GROUP) {
@@ -119,7 +120,8 @@ static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t
         put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
         factors[0] = o->difference;
     }
-    put_arithmetic(ctx, out, ".multiply", "Mul", factors, o->inner != NULL ? o->inner : out->name, text);
+    put_arithmetic(ctx, out, ".multiply", "Mul", factors,
+                   o->inner != NULL ? o->inner : vc_onnx_name_in_graph(self, main), text);
 }
 
 /* From codes to floats, then to the type that the graph has under that name. */
@@ -134,8 +136,8 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
         put_dequantize(ctx, self, out, text);
     }
     if (vc_onnx_is_cast(self, out)) {
-        put_cast(ctx, t, ".cast", o->inner != NULL ? o->inner : o->name, t->name, vc_onnx_link_of(self, out)->type,
-                 text);
+        put_cast(ctx, t, ".cast", o->inner != NULL ? o->inner : o->name, vc_onnx_name_in_graph(self, out),
+                 vc_onnx_link_of(self, out)->type, text);
     }
 }
 

@@ -28,6 +28,11 @@ const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out
     return &self->source->links[self->outs->tensors[out].source];
 }
 
+const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out)
+{
+    return self->source->symbols.list[vc_onnx_link_of(self, out)->name].name;
+}
+
 /* A kept tensor is copied with its field, whatever that is. The values of a Constant node in another file cannot be
  * copied so. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
@@ -131,12 +136,14 @@ out:
 
 /* ---- names ---- */
 
-/* No value of the new graph has that name. */
+/* No value of the new graphs has that name. */
 static bool is_free(const struct onnx_sink *self, const char *name)
 {
-    size_t symbol = vc_onnx_symbol_find(&self->source->symbols, name);
+    const struct onnx_symbols *symbols = &self->source->symbols;
+    size_t symbol = vc_onnx_symbol_find(symbols, ONNX_MAIN, name);
+    size_t inner = vc_onnx_symbol_find(symbols, ONNX_ANY, name);
 
-    return symbol == ONNX_NONE || (self->gone[symbol] & ONNX_NAME_GONE) != 0;
+    return (symbol == ONNX_NONE || (self->gone[symbol] & ONNX_NAME_GONE) != 0) && inner == ONNX_NONE;
 }
 
 /* The name, with _1, _2, ... behind it if the graph has it already. New names end in a dot and a word of ours, so they
@@ -168,7 +175,7 @@ static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size
     bool quantized = vc_onnx_is_quantized(self, out);
     enum vc_status status = VC_OK;
 
-    o->name = t->name;
+    o->name = vc_onnx_name_in_graph(self, out);
     if (quantized || vc_onnx_is_cast(self, out)) {
         VC_TRY(choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
     }

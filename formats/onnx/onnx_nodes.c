@@ -4,7 +4,7 @@
  *     0a 01 78 0a 01 77 12 01 79 22 06 "MatMul"       input "x", input "w", output "y", op_type: w has its channels
  * last
  *
- * Called by onnx_graph.c for each node, also of graphs inside nodes, where only names are counted. */
+ * Called by onnx_graph.c for each node, also of graphs inside nodes. */
 #include <string.h>
 
 #include "formats/onnx/onnx.h"
@@ -18,6 +18,8 @@ struct node {
     size_t first; /* of r->uses */
     size_t n_in, n_out;
     bool odd;
+    bool has_graph;
+    struct vc_span name;   /* of the file */
     struct vc_field value; /* its attribute of that name, if it is a tensor */
     int64_t axis, to, trans_a, trans_b, block_size, output_dtype;
 };
@@ -72,10 +74,29 @@ static void take_value(struct node *node, const char *name, int64_t value)
     }
 }
 
+/* A graph in an attribute. Name and outputs of the node, and the name of the attribute, come before it. */
+static enum vc_status take_graph(struct onnx_reader *r, struct node *node, const struct vc_field *f,
+                                 struct vc_span attribute)
+{
+    struct onnx_scope scope = {.node = node->name, .attribute = attribute, .output = ONNX_NONE};
+    size_t i;
+    enum vc_status status;
+
+    for (i = node->first; i < r->n_uses && scope.output == ONNX_NONE; i++) {
+        scope.output = r->uses[i].output ? r->uses[i].symbol : ONNX_NONE;
+    }
+    node->has_graph = true;
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a graph inside a node"));
+    VC_TRY(vc_onnx_subgraph_scan(r, f->data, &scope));
+out:
+    return status;
+}
+
 /* Its number; graphs and tensors in it are looked at on the way. */
-static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, struct vc_span message, unsigned depth)
+static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, struct vc_span message)
 {
     struct vc_field tensor = {.number = 0};
+    struct vc_span name_span = {0, 0};
     char name[MAX_WORD + 1] = "";
     int64_t value = 0;
     struct vc_field f;
@@ -86,14 +107,14 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
         switch (f.number) {
         case ONNX_ATTRIBUTE_NAME:
             VC_TRY(read_word(r, &f, "the name of an attribute", name));
+            name_span = f.data;
             break;
         case ONNX_ATTRIBUTE_I:
             value = (int64_t)f.value;
             break;
         case ONNX_ATTRIBUTE_G:
         case ONNX_ATTRIBUTE_GRAPHS:
-            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a graph inside a node"));
-            VC_TRY(vc_onnx_subgraph_scan(r, f.data, depth + 1));
+            VC_TRY(take_graph(r, node, &f, name_span));
             break;
         case ONNX_ATTRIBUTE_T:
         case ONNX_ATTRIBUTE_TENSORS:
@@ -117,7 +138,7 @@ out:
 }
 
 /* A field of a NodeProto. */
-static enum vc_status take_field(struct onnx_reader *r, struct node *node, const struct vc_field *f, unsigned depth)
+static enum vc_status take_field(struct onnx_reader *r, struct node *node, const struct vc_field *f)
 {
     char domain[MAX_WORD + 1];
     enum vc_status status = VC_OK;
@@ -129,6 +150,9 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
     case ONNX_NODE_OUTPUT:
         node->n_out++;
         return add_use(r, f, true);
+    case ONNX_NODE_NAME:
+        node->name = f->type == VC_WIRE_BYTES ? f->data : node->name;
+        break;
     case ONNX_NODE_OP:
         return read_word(r, f, "the operator of a node", node->op);
     case ONNX_NODE_DOMAIN:
@@ -137,7 +161,7 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
         break;
     case ONNX_NODE_ATTRIBUTE:
         VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a node"));
-        return take_attribute(r, node, f->data, depth);
+        return take_attribute(r, node, f->data);
     default:
         break;
     }
@@ -222,6 +246,7 @@ static void count_uses(struct onnx_reader *r, const struct node *node)
 
         if (symbol != NULL && use->output) {
             symbol->n_made++;
+            symbol->defined = true;
         } else if (symbol != NULL) {
             symbol->n_uses++;
             symbol->axes |= axis_of(node, k);
@@ -275,6 +300,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     VC_TRY(vc_onnx_grow(r->ctx, &self->nodes, &self->nodes_capacity, self->n_nodes, sizeof *self->nodes));
     kept = &self->nodes[self->n_nodes];
     *kept = (struct onnx_node){.field = field->all,
+                               .graph = r->scope->number,
                                .op = op,
                                .odd = node->odd,
                                .in = {ONNX_NONE, ONNX_NONE, ONNX_NONE},
@@ -309,7 +335,7 @@ static bool is_constant(const struct node *node)
 
 /* Reads the whole node before anything is decided, since its fields come in any order. Nodes inside its graphs use the
  * same stack of uses above its own. */
-enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field, unsigned depth)
+enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field)
 {
     struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1};
     struct vc_span rest = field->data;
@@ -319,12 +345,15 @@ enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *f
     VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a node"));
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        VC_TRY(take_field(r, &node, &f, depth));
+        VC_TRY(take_field(r, &node, &f));
     }
     count_uses(r, &node);
-    if (depth == 0 && is_constant(&node)) {
+    if (node.has_graph || (r->scope->around != NULL && !vc_onnx_has_inner_tensors(r->self))) {
+        goto out; /* nothing of it is changed but what is inside */
+    }
+    if (is_constant(&node)) {
         VC_TRY(vc_onnx_constant_scan(r, field, &node.value, r->uses[node.first].symbol));
-    } else if (depth == 0) {
+    } else {
         VC_TRY(keep(r, &node, field));
     }
 out:

@@ -1,9 +1,8 @@
-/* onnx_read.c - opens an ONNX file as a model: the initializers of its main graph, in the order of the file. The bytes:
+/* onnx_read.c - opens an ONNX file as a model: the initializers of its graphs, in the order of the file. The bytes:
  * onnx.h.
  *
  * Values in raw_data and in external files are read by range; those kept as single numbers (float_data, ...) front to
- * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings, graphs
- * inside nodes. */
+ * back. No checksum exists. Not shown, but kept by the writer: tensors inside nodes, sparse ones, strings. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,6 +222,7 @@ static void onnx_close(struct vc_model *model)
     vc_free(ctx, self->symbols.list);
     vc_free(ctx, self->symbols.slots);
     vc_free(ctx, self->links);
+    vc_free(ctx, self->graphs);
     vc_arena_release(ctx, &self->arena);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);

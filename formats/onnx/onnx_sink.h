@@ -76,6 +76,8 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
 /* Also a node whose values are in another file: it becomes an initializer, which can take them along. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out);
+/* What its graph calls the weights of a main output: the model has a longer name for some (onnx_links.c). */
+const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out);
 /* The nodes between the initializer and its name: those that turn codes into f32, either DequantizeLinear or Cast and
  * Mul, and the Cast to the type that the graph has. */
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out);
@@ -84,7 +86,7 @@ bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out);
 
 /* ---- onnx_messages.c: each adds to `text` ---- */
 
-/* The nodes of a changed output, as fields of the graph. */
+/* The nodes of a changed output, as fields of its graph. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);
 /* dims, data_type and name of a changed output or one of its companions: the start of its TensorProto. */
 void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text);

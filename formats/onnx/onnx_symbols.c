@@ -1,4 +1,6 @@
-/* onnx_symbols.c - the names of an ONNX graph, each once, in a hash table; arrays that grow. */
+/* onnx_symbols.c - the names of ONNX graphs, each once per graph, in a hash table; arrays that grow.
+ *
+ *     main graph: w, x, y          If.then_branch: w of its own, x meant of the main graph      ANY: w, x */
 #include <inttypes.h>
 #include <string.h>
 
@@ -32,9 +34,9 @@ enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, s
 }
 
 /* FNV-1a, with its upper half mixed into the lower one, which is what the table uses. */
-static uint64_t hash(const char *name)
+static uint64_t hash(uint32_t graph, const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)graph * 0x9e3779b97f4a7c15u; /* FNV-1a */
 
     for (; *name != '\0'; name++) {
         h = (h ^ (unsigned char)*name) * 0x100000001b3u;
@@ -43,12 +45,13 @@ static uint64_t hash(const char *name)
 }
 
 /* The slot where the name is, or would be. The table has room. */
-static size_t find_slot(const struct onnx_symbols *symbols, const char *name)
+static size_t find_slot(const struct onnx_symbols *symbols, uint32_t graph, const char *name)
 {
     size_t mask = symbols->n_slots - 1;
-    size_t at = (size_t)hash(name) & mask;
+    size_t at = (size_t)hash(graph, name) & mask;
 
-    while (symbols->slots[at] != 0 && strcmp(symbols->list[symbols->slots[at] - 1].name, name) != 0) {
+    while (symbols->slots[at] != 0 && (symbols->list[symbols->slots[at] - 1].graph != graph ||
+                                       strcmp(symbols->list[symbols->slots[at] - 1].name, name) != 0)) {
         at = (at + 1) & mask;
     }
     return at;
@@ -72,39 +75,106 @@ static enum vc_status grow_slots(struct vc_ctx *ctx, struct onnx_symbols *symbol
     symbols->slots = slots;
     symbols->n_slots = n;
     for (i = 0; i < symbols->n; i++) {
-        slots[find_slot(symbols, symbols->list[i].name)] = (uint32_t)(i + 1);
+        slots[find_slot(symbols, symbols->list[i].graph, symbols->list[i].name)] = (uint32_t)(i + 1);
     }
     return VC_OK;
 }
 
-size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, const char *name)
+size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name)
 {
-    size_t slot = symbols->n_slots == 0 ? 0 : find_slot(symbols, name);
+    size_t slot = symbols->n_slots == 0 ? 0 : find_slot(symbols, graph, name);
 
     return symbols->n_slots == 0 || symbols->slots[slot] == 0 ? ONNX_NONE : symbols->slots[slot] - 1;
 }
 
-/* A new name, of n bytes and a NUL, which is copied into the arena. */
-static enum vc_status add(struct onnx_reader *r, const char *name, size_t n, size_t *symbol)
+/* A new symbol; the name is the arena's. */
+static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *name, size_t *symbol)
 {
     struct onnx_symbols *symbols = &r->self->symbols;
     enum vc_status status = VC_OK;
-    char *copy;
 
     if (symbols->n == MAX_SYMBOLS) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its graph has more than %zu names", MAX_SYMBOLS);
     }
     VC_TRY(grow_slots(r->ctx, symbols));
     VC_TRY(vc_onnx_grow(r->ctx, &symbols->list, &symbols->capacity, symbols->n, sizeof *symbols->list));
-    copy = vc_arena_alloc(r->ctx, &r->self->arena, n + 1);
-    VC_TRY_ALLOC(copy);
-    memcpy(copy, name, n + 1);
-    symbols->slots[find_slot(symbols, copy)] = (uint32_t)(symbols->n + 1);
-    symbols->list[symbols->n] =
-        (struct onnx_symbol){.name = copy, .tensor = ONNX_NONE, .cast = ONNX_NONE, .maker = ONNX_NONE};
+    symbols->slots[find_slot(symbols, graph, name)] = (uint32_t)(symbols->n + 1);
+    symbols->list[symbols->n] = (struct onnx_symbol){.name = name,
+                                                     .graph = graph,
+                                                     .next = ONNX_NONE,
+                                                     .outer = ONNX_NONE,
+                                                     .tensor = ONNX_NONE,
+                                                     .cast = ONNX_NONE,
+                                                     .maker = ONNX_NONE};
     *symbol = symbols->n++;
 out:
     return status;
+}
+
+/* The symbol of that name in the graph being read or in one around it, made where there is none. name: the arena's. */
+static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scope, const char *name, size_t *symbol)
+{
+    struct onnx_symbols *symbols = &r->self->symbols;
+    size_t any;
+    enum vc_status status = VC_OK;
+
+    *symbol = vc_onnx_symbol_find(symbols, scope->number, name);
+    if (*symbol != ONNX_NONE) {
+        return VC_OK;
+    }
+    VC_TRY(add(r, scope->number, name, symbol));
+    symbols->list[*symbol].next = scope->first_symbol;
+    scope->first_symbol = *symbol;
+    if (scope->number != ONNX_MAIN && vc_onnx_symbol_find(symbols, ONNX_ANY, name) == ONNX_NONE) {
+        VC_TRY(add(r, ONNX_ANY, name, &any));
+    }
+out:
+    return status;
+}
+
+/* What a graph inside a node says of a name that it does not make goes to the graph around it. */
+static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
+{
+    struct onnx_symbols *symbols = &r->self->symbols;
+    const struct onnx_symbol *from;
+    struct onnx_symbol *to;
+    size_t outer;
+    enum vc_status status;
+
+    VC_TRY(find_or_add(r, r->scope->around, symbols->list[inner].name, &outer));
+    symbols->list[inner].outer = outer;
+    from = &symbols->list[inner];
+    to = &symbols->list[outer];
+    to->n_uses += from->n_uses;
+    to->axes |= from->axes;
+    to->pinned |= from->pinned;
+    to->for_codes |= from->for_codes;
+    to->n_beside += from->n_beside;
+    to->beside = from->beside != NULL ? from->beside : to->beside;
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_symbols_close(struct onnx_reader *r)
+{
+    enum vc_status status = VC_OK;
+    size_t symbol;
+
+    for (symbol = r->scope->first_symbol; symbol != ONNX_NONE; symbol = r->self->symbols.list[symbol].next) {
+        if (!r->self->symbols.list[symbol].defined) {
+            VC_TRY(pass_on(r, symbol));
+        }
+    }
+out:
+    return status;
+}
+
+size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol)
+{
+    while (symbol != ONNX_NONE && symbols->list[symbol].outer != ONNX_NONE) {
+        symbol = symbols->list[symbol].outer;
+    }
+    return symbol;
 }
 
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what)
@@ -129,6 +199,9 @@ out:
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol)
 {
+    const struct onnx_symbols *symbols = &r->self->symbols;
+    size_t known;
+    char *copy;
     enum vc_status status;
 
     *symbol = ONNX_NONE;
@@ -136,10 +209,18 @@ enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field 
     if (field->data.n == 0) {
         return VC_OK;
     }
-    *symbol = vc_onnx_symbol_find(&r->self->symbols, r->name);
-    if (*symbol == ONNX_NONE) {
-        VC_TRY(add(r, r->name, (size_t)field->data.n, symbol));
+    *symbol = vc_onnx_symbol_find(symbols, r->scope->number, r->name);
+    if (*symbol != ONNX_NONE) {
+        return VC_OK;
     }
+    known = vc_onnx_symbol_find(symbols, ONNX_ANY, r->name);
+    if (known != ONNX_NONE) {
+        return find_or_add(r, r->scope, symbols->list[known].name, symbol);
+    }
+    copy = vc_arena_alloc(r->ctx, &r->self->arena, (size_t)field->data.n + 1);
+    VC_TRY_ALLOC(copy);
+    memcpy(copy, r->name, (size_t)field->data.n + 1);
+    VC_TRY(find_or_add(r, r->scope, copy, symbol));
 out:
     return status;
 }

@@ -126,6 +126,29 @@ static void put_op(struct onnx_builder *g, const char *op, const char *inputs, c
     pb_message(&g->graph, 1, &node);
 }
 
+void onnx_outer(struct onnx_builder *g, const char *op, const char *name, const char *inputs, const char *output,
+                const char *const *attributes, struct onnx_builder *graphs, size_t n)
+{
+    struct bytes node = {NULL, 0, 0};
+    size_t i;
+
+    pb_text(&node, 1, inputs);
+    pb_text(&node, 2, output);
+    if (name[0] != '\0') {
+        pb_text(&node, 3, name);
+    }
+    pb_text(&node, 4, op);
+    for (i = 0; i < n; i++) {
+        struct bytes a = {NULL, 0, 0};
+
+        pb_text(&a, 1, attributes[i]);
+        pb_message(&a, 6, &graphs[i].graph);
+        pb_int(&a, 20, 5);
+        pb_message(&node, 5, &a);
+    }
+    pb_message(&g->graph, 1, &node);
+}
+
 void onnx_op(struct onnx_builder *g, const char *op, const char *inputs, const char *output)
 {
     put_op(g, op, inputs, output, NULL);

@@ -379,6 +379,26 @@ static void onnx_product_seeds(void)
     save_onnx("constant", &g);
 }
 
+/* Branches with weights of the same names, a body with codes. */
+static void onnx_inner_seeds(void)
+{
+    static const char *const names[] = {"then_branch", "else_branch"};
+    struct onnx_builder g = {.ir = 8, .opset = 17};
+    struct onnx_builder inner[2] = {{.ir = 0}, {.ir = 0}};
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        onnx_op(&inner[i], "MatMul", "x w", i == 0 ? "a" : "b");
+        onnx_weights(&inner[i], "w", 2, 4);
+        onnx_info(&inner[i], 12, i == 0 ? "a" : "b");
+    }
+    onnx_outer(&g, "If", "n", "c", "i", names, inner, 2);
+    onnx_op_with(&inner[0], "DequantizeLinear", "w.int8 w.scale w.zero_point", "w", "axis", 0);
+    onnx_codes(&inner[0], false);
+    onnx_outer(&g, "Loop", "", "c", "j", names, inner, 1);
+    save_onnx("inner", &g);
+}
+
 static void onnx_seeds(void)
 {
     const uint64_t three[] = {3};
@@ -427,6 +447,7 @@ static void onnx_seeds(void)
     bytes_add(&g.model, "\xa3\x38\x08\1\xa4\x38", 6);
     save_onnx("inside", &g);
     onnx_product_seeds();
+    onnx_inner_seeds();
 }
 
 /* Every opcode, in pickles of both targets; those with tensors fit the storages of fuzz_torch.c. */

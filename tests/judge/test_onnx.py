@@ -394,25 +394,8 @@ class Onnx(Judge):
         self.assertEqual([i.name for i in out.graph.initializer],
                          [n + s for n in w for s in (".int8", ".scale")] + ["b1", "b2", "b3"])
 
-    def test_subgraphs(self):
-        """A weight that the branches of an If use; a weight of a branch itself is not touched."""
-        w = normal("w", (16, 16))
-        inner = normal("inner", (16, 16))
-        branch = [helper.make_graph([helper.make_node("MatMul", ["x", n], ["y_" + n])], "b_" + n, [],
-                                    [info("y_" + n, [None, 16])], i)
-                  for n, i in (("w", []), ("inner", [tensor("inner", inner)]))]
-        m = model([helper.make_node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])],
-                  [info("c", [], T.BOOL), info("x", [None, 16])], [info("y", [None, 16])], [tensor("w", w)])
-        before = run_model(self.save(m))
-        self.vc("quantize", "--int8", *SMALL, self.path("in.onnx"), "-o", self.path("out.onnx"))
-        values = self.check_int8(m, {"w": w}, {"w": 1})
-        self.same_values(m, values, "out.onnx")
-        self.near(run_model(self.path("out.onnx")), before, CLOSE)
-        out = onnx.load(self.path("out.onnx"))
-        self.assertEqual(out.graph.node[1], m.graph.node[0])
-
     def test_constants(self):
-        """Weights that exporters left in Constant nodes; those inside a branch or a function stay, and are told of."""
+        """Weights that exporters left in Constant nodes; those inside a branch of an old file stay, and are told of."""
         w, c = normal("w", (32, 32)), normal("c", (32, 32))
         for opset, ir in ((9, 3), (17, 8)):
             m = model([helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(c, "value")),
@@ -436,7 +419,7 @@ class Onnx(Judge):
         branch = helper.make_graph([helper.make_node("MatMul", ["x", "inner"], ["z"])], "b", [], [info("z", [5, 32])],
                                    [tensor("inner", c)])
         m = model([helper.make_node("If", ["t"], ["y"], then_branch=branch, else_branch=branch)],
-                  [info("t", [], T.BOOL), info("x", [5, 32])], [info("y", [5, 32])], [])
+                  [info("t", [], T.BOOL), info("x", [5, 32])], [info("y", [5, 32])], [], 9, 3)
         self.save(m)
         r = self.vc("quantize", "--int8", *SMALL, "--json", "-f", self.path("in.onnx"), "-o", self.path("out.onnx")).json()
         self.assertIn("inner graphs, or sparse, are carried over as they are: 2 with 8", r["note"])
