@@ -387,6 +387,47 @@ out:
     return status;
 }
 
+/* The first folder in the path of weights; 0 bytes: they lie in none, or are no weights. */
+static size_t folder_bytes(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    const char *base = strrchr(name, '/');
+
+    return slash != NULL && (ends_in(base, ".safetensors") || is_bin(base + 1)) ? (size_t)(slash - name) : 0;
+}
+
+/* A pipeline of diffusers has a model in each of several folders, which are models of their own with a layout each. To
+ * make something of the whole, or of a file beside them, would leave some of them behind. */
+static enum vc_status refuse_pipeline(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    const char *list = "";
+    const char *last = "";
+    bool pipeline = false;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < folder->n_carried; i++) {
+        pipeline = pipeline || strcmp(folder->carried[i].name, "model_index.json") == 0;
+    }
+    names_sort(&folder->left);
+    for (i = 0; pipeline && i < folder->left.n && strlen(list) < 400; i++) {
+        const char *name = folder->left.names[i];
+        size_t n = folder_bytes(name);
+
+        if (n != 0 && (strncmp(last, name, n) != 0 || last[n] != '/')) {
+            list = vc_arena_printf(ctx, &folder->arena, "%s%s%.*s", list, list[0] != '\0' ? ", " : "", (int)n, name);
+            VC_TRY_ALLOC(list);
+            last = name;
+        }
+    }
+    if (list[0] != '\0') {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is a pipeline of several models (model_index.json); give their folders one by one: %s", list);
+    }
+out:
+    return status;
+}
+
 /* The files of the model: those of the index, or the only one. */
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
@@ -395,6 +436,7 @@ static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
     if (folder->index != NULL && ends_in(folder->index, VC_BIN_INDEX_SUFFIX)) {
         return choose_bins(ctx, folder);
     }
+    VC_TRY(folder->index == NULL ? refuse_pipeline(ctx, folder) : VC_OK);
     VC_TRY(choose_index(ctx, folder, &folder->indices, VC_INDEX_NAME));
     if (folder->index != NULL) {
         VC_TRY(choose_by_index(ctx, folder));
