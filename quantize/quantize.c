@@ -8,6 +8,7 @@
 #include "passes/decode.h"
 #include "passes/nonfinite.h"
 #include "passes/select.h"
+#include "quantize/aim.h"
 #include "quantize/int8.h"
 #include "quantize/rest.h"
 #include "quantize/schemes.h"
@@ -20,6 +21,7 @@ struct quantize {
     struct vc_quantize_options options;
     const struct vc_scheme_row *scheme; /* of this plan */
     const struct vc_scheme_row *rest;   /* for what it leaves; NULL: that stays */
+    struct vc_aim aim;                  /* chooses what the scheme of this plan only selects the tensors for */
     uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
@@ -58,6 +60,12 @@ static bool is_quantized(const struct vc_desc *desc)
 {
     return desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
 }
+
+enum fate {
+    KEPT,
+    NO_CODES, /* kept, but only because loaders would not find codes */
+    WORK
+};
 
 /* What the user's rules say of the item; *glob is the rule's. */
 static enum vc_choice choice_of(const struct quantize *q, const struct vc_item *item, const char **glob)
@@ -119,38 +127,39 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
     return VC_OK;
 }
 
-/* Keeps tensors of which the output's loader would not find the codes. */
+/* Keeps tensors of which the output's loader would not find the codes; they may still be cast. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
-                                   bool *kept)
+                                   enum fate *fate)
 {
     const struct vc_dialect_request request = vc_scheme_request(q->scheme, &q->options, item->model);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(&item->desc), included);
     const char *reason = q->scheme->codes ? vc_dialect_reason(item->dialect, &request, &tensor) : NULL;
 
-    *kept = reason != NULL;
+    *fate = reason != NULL ? NO_CODES : WORK;
     return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
 }
 
 /* Whether the pass works on the item: what is possible, then the rules, then the defaults, then the loader. */
-static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
+static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, enum fate *fate)
 {
     const char *glob = NULL;
     enum vc_choice choice = choice_of(q, item, &glob);
+    bool kept = false;
     enum vc_status status;
 
-    VC_TRY(check_possible(ctx, q, item, kept));
-    if (*kept) {
+    *fate = KEPT;
+    VC_TRY(check_possible(ctx, q, item, &kept));
+    if (kept) {
         return VC_OK;
     }
     if (choice == VC_CHOICE_EXCLUDE) {
-        *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     if (choice == VC_CHOICE_DEFAULT) {
-        VC_TRY(check_default(ctx, q, item, kept));
+        VC_TRY(check_default(ctx, q, item, &kept));
     }
-    if (!*kept) {
-        VC_TRY(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, kept));
+    if (!kept) {
+        VC_TRY(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
     }
 out:
     return status;
@@ -169,7 +178,10 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     }
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
     request = vc_scheme_request(q->scheme, &q->options, plan->model);
-    return q->scheme->codes ? vc_dialect_check(ctx, plan->dialect, &request) : VC_OK;
+    if (q->scheme->codes && vc_dialect_check(ctx, plan->dialect, &request) != VC_OK) {
+        return ctx->status;
+    }
+    return q->aim.set ? vc_aim_list_ways(ctx, &q->aim, &q->options, plan) : VC_OK;
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -191,17 +203,6 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
     return refuse_again(ctx, "int8");
 }
 
-/* Makes floats of a quantized tensor, for the scheme. Before a cast, what is beyond f32 may become FLT_MAX: that does
- * not fit f16 and bf16 either, so the policy of the cast still decides. */
-static enum vc_status add_decoding(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item)
-{
-    if (!is_quantized(&item->desc)) {
-        return VC_OK;
-    }
-    return q->scheme->codes ? vc_decode_add(ctx, item, false)
-                            : vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false);
-}
-
 /* What the pass leaves: a part of the rest, unless a rule excludes it. */
 static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
 {
@@ -217,23 +218,35 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
     return vc_rest_add(ctx, item, q->rest, &q->options);
 }
 
+/* With an aim: what the item becomes is decided when all ways were tried on it. */
+static enum vc_status plan_trial(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool codes)
+{
+    const char *glob = NULL;
+    bool included = choice_of(q, item, &glob) == VC_CHOICE_INCLUDE;
+    enum vc_status status;
+
+    VC_TRY(vc_scheme_decode(ctx, q->scheme, item));
+    VC_TRY(vc_trial_add(ctx, item, &q->aim, codes, included));
+    VC_TRY(vc_trial_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK);
+out:
+    return status;
+}
+
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
-    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
     enum vc_status status = VC_OK;
-    bool kept = false;
+    enum fate fate = KEPT;
 
     VC_TRY(check_quantized(ctx, q, item));
-    VC_TRY(choose(ctx, q, item, &kept));
-    if (kept) {
+    VC_TRY(choose(ctx, q, item, &fate));
+    if (fate == KEPT || (fate == NO_CODES && !q->aim.set)) {
         return plan_rest(ctx, q, item);
     }
     if (vc_dtype_is_quantized(item->desc.dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc.dtype));
     }
-    VC_TRY(add_decoding(ctx, q, item));
-    VC_TRY(q->scheme->add(ctx, item, &q->options, weights));
+    VC_TRY(q->aim.set ? plan_trial(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
 out:
     return status;
 }
@@ -254,37 +267,62 @@ static void name_axis(struct quantize *q, const struct vc_model *model)
     }
 }
 
+static enum vc_status add_note(struct vc_ctx *ctx, struct quantize *q, const char *note)
+{
+    if (note != NULL) {
+        q->pass.note = q->pass.note == NULL ? note : vc_arena_printf(ctx, &q->arena, "%s; %s", q->pass.note, note);
+    }
+    return note != NULL && q->pass.note == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+static enum vc_status note_rest(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    const char *note = NULL;
+    enum vc_status status = vc_rest_note(ctx, &q->arena, plan, q->rest_bytes, &note);
+
+    return status == VC_OK ? add_note(ctx, q, note) : status;
+}
+
+/* What is chosen for one tensor depends on all others, or loaders need to know it of all. */
+static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *q, const struct vc_plan *plan)
+{
+    size_t i = 0;
+
+    while (i < plan->n_items && !plan->items[i].elsewhere) {
+        i++;
+    }
+    return i == plan->n_items
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s",
+                         vc_option(ctx, q->aim.file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db"), vc_option(ctx, "shard"));
+}
+
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
     const char *unmatched = NULL;
-    const char *rest = NULL;
     enum vc_status status = VC_OK;
 
     name_axis(q, plan->model);
     pass->note = NULL;
     VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
-    if (q->scheme->codes) {
-        VC_TRY(vc_rest_note(ctx, &q->arena, plan, q->rest_bytes, &rest));
+    VC_TRY(add_note(ctx, q, unmatched));
+    if (q->aim.set) {
+        plan->aim_bytes = q->aim.file_bytes;
+        return check_all_here(ctx, q, plan);
     }
-    pass->note = unmatched == NULL ? rest : unmatched;
-    if (unmatched != NULL && rest != NULL) {
-        pass->note = vc_arena_printf(ctx, &q->arena, "%s; %s", unmatched, rest);
-        VC_TRY_ALLOC(pass->note);
-    }
+    VC_TRY(q->scheme->codes ? note_rest(ctx, q, plan) : VC_OK);
 out:
     return status;
 }
 
 /* ---- the pass ---- */
 
-/* Under the policy "keep" every tensor was looked at: those with NaN or Inf stay as they are. */
-static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
+/* What a look found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. */
+static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     size_t i;
 
-    (void)pass;
-    (void)round;
     for (i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
         size_t k = vc_item_is_idle(item) ? item->n_steps : vc_item_look_step(item);
@@ -294,6 +332,23 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
         }
     }
     return VC_OK;
+}
+
+static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
+{
+    struct quantize *q = pass->self;
+    const char *note = NULL;
+    enum vc_status status = VC_OK;
+
+    (void)round;
+    VC_TRY(decide_policies(ctx, plan));
+    if (q->aim.set) {
+        VC_TRY(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
+        VC_TRY(add_note(ctx, q, note));
+        VC_TRY(note_rest(ctx, q, plan));
+    }
+out:
+    return status;
 }
 
 static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
@@ -375,11 +430,21 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const struct vc_quantize_options *o = &q->options;
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
+    const char *aim = !q->aim.set ? ""
+                      : q->aim.file_bytes == 0
+                          ? vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db)
+                          : vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);
+    const char *asymmetric;
+    const char *row_or_aim;
     const char *rest;
     size_t i;
 
-    add_entry(q, "scheme", row->name);
-    if (row->codes) {
+    add_entry(q, "scheme", q->aim.set ? "chosen" : row->name);
+    if (q->aim.set) {
+        add_entry(q, "aim", aim != NULL ? aim + strlen(" --aim-") : NULL);
+        add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
+        add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
+    } else if (row->codes) {
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
@@ -393,15 +458,17 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
     }
+    row_or_aim = q->aim.set ? aim + 1 : row->flag;
+    asymmetric = o->asymmetric ? " --asymmetric" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
-    if (rest == NULL) {
+    if (rest == NULL || aim == NULL) {
         return VC_E_NOMEM;
     }
-    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row->flag, rest);
-    q->full_command = !row->codes ? q->short_command
-                                  : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s", row->flag,
-                                                    granularity != NULL ? granularity : "",
-                                                    o->asymmetric ? " --asymmetric" : "", rest);
+    q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
+    q->full_command = !row->codes || q->aim.set
+                          ? q->short_command
+                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s", row->flag,
+                                            granularity != NULL ? granularity : "", asymmetric, rest);
     q->pass.command = q->full_command;
     for (i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {
@@ -415,11 +482,13 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quantize_options *options)
 {
     struct vc_quantize_options own;
+    struct vc_aim aim;
     struct quantize *q = NULL;
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &quantize_kind, options, &own));
+    VC_TRY(vc_aim_read(ctx, &own, &aim));
     VC_TRY(check_options(ctx, &own));
     if (vc_kernels_get(ctx) == NULL) { /* a device that cannot be had is said before anything else */
         return ctx->status;
@@ -429,6 +498,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->pass.ops = &quantize_ops;
     q->pass.self = q;
     q->options = own;
+    q->aim = aim;
     VC_TRY(vc_rest_choose(ctx, &own, &q->rest));
     q->options.rest = q->rest != NULL ? q->rest->flag + strlen("--") : NULL; /* the caller's may go */
     VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));

@@ -4,8 +4,34 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "passes/decode.h"
+
 static const struct vc_scheme_row *const rows[] = {&vc_scheme_int8, &vc_scheme_q8_0, &vc_scheme_f16, &vc_scheme_bf16};
 static const size_t n_rows = sizeof rows / sizeof rows[0];
+
+const struct vc_scheme_row *vc_scheme_row_at(size_t index)
+{
+    return index < n_rows ? rows[index] : NULL;
+}
+
+/* Before a cast, what is beyond f32 may become FLT_MAX: that does not fit f16 and bf16 either, so the policy of the
+ * cast still decides. */
+enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item)
+{
+    if (item->desc.quant == NULL && !vc_dtype_is_quantized(item->desc.dtype)) {
+        return VC_OK;
+    }
+    return row->codes ? vc_decode_add(ctx, item, false) : vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false);
+}
+
+enum vc_status vc_scheme_add(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item,
+                             const struct vc_quantize_options *options)
+{
+    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
+    enum vc_status status = vc_scheme_decode(ctx, row, item);
+
+    return status == VC_OK ? row->add(ctx, item, options, weights) : status;
+}
 
 const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target)
 {

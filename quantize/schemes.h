@@ -9,6 +9,12 @@
 
 #include "core/chain/pass.h"
 
+/* A way to share scales, of those that aims try. */
+struct vc_scheme_variant {
+    enum vc_granularity granularity;
+    uint64_t group_size; /* VC_GRANULARITY_GROUP */
+};
+
 struct vc_scheme_row {
     enum vc_target target; /* the option that asks for it */
     const char *name;      /* in recipes: "int8" */
@@ -16,12 +22,24 @@ struct vc_scheme_row {
     enum vc_dtype result;  /* the type of the values or codes: a tensor of that type is "... already" */
     bool codes;            /* with scales: granularity, axis and symmetry mean something */
     bool own_granularity;  /* ... but it has one of its own, which is not an option */
+    size_t n_variants;     /* with codes and without a granularity of its own */
+    const struct vc_scheme_variant *variants;
 
     /* Adds the step to an item of floats; `weights`: the type of the weights when the pass got them. The options live
      * as long as the step. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                           enum vc_dtype weights);
 };
+
+/* Row number `index` of the table; NULL behind the last. */
+const struct vc_scheme_row *vc_scheme_row_at(size_t index);
+
+/* Plans the row's step on the item, and before it what makes floats of a tensor that is quantized. */
+enum vc_status vc_scheme_add(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item,
+                             const struct vc_quantize_options *options);
+
+/* Adds only the steps that make floats of a quantized tensor; none where it is none. */
+enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item);
 
 /* The first row for that target: what is true of all of them (name, flag, codes). NULL: `quantize` makes no such
  * thing. */

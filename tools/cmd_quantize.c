@@ -38,6 +38,12 @@ static const struct opt target_opts[] = {
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+    {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
+     .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16, bf16 and nothing that has this "
+             "SQNR; reads all weights before, with --dry-run, too"},
+    {.name = "aim-bytes", .value = "SIZE", .kind = OPT_SIZE, .one_of = true, QUANTIZE(aim_bytes),
+     .help = "of these for every tensor, so that the file has at most SIZE and the sum of squared errors is the least; exit 1 "
+             "where it cannot be so small"},
 };
 
 static const struct opt scheme_opts[] = {
@@ -107,7 +113,8 @@ static const char *list_targets(char *all, size_t room)
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
-    bool int8 = options->target == VC_TARGET_INT8;
+    bool aim = options->target == VC_TARGET_CHOSEN;
+    bool int8 = options->target == VC_TARGET_INT8 || aim;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
 
     if (target_given(app) == NULL) {
@@ -119,6 +126,15 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         if (options_seen(&app->parsed, int8_only[i])) {
             return app_usage(app, "--%s works with --int8 only", int8_only[i]);
         }
+    }
+    if (aim && options_seen(&app->parsed, "granularity")) {
+        return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");
+    }
+    if (options_seen(&app->parsed, "aim-sqnr") && !(options->aim_sqnr_db > 0.0)) {
+        return app_usage(app, "--aim-sqnr: a number of dB above 0");
+    }
+    if (options_seen(&app->parsed, "aim-bytes") && options->aim_bytes == 0) {
+        return app_usage(app, "--aim-bytes: a file has more than 0 bytes");
     }
     if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
@@ -144,6 +160,9 @@ static int run_quantize(struct app *app, int n_args, char **args)
     convert_defaults(&cli.convert);
     vc_quantize_defaults(&cli.quantize);
     rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && (options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes"))) {
+        cli.quantize.target = VC_TARGET_CHOSEN;
+    }
     if (rc == GO_ON) {
         rc = check_target(app, &cli.quantize);
     }
@@ -152,14 +171,14 @@ static int run_quantize(struct app *app, int n_args, char **args)
     if (rc != GO_ON) {
         return rc;
     }
-    what.tag = target_given(app)->name;
-    what.more_tensors = cli.quantize.target == VC_TARGET_INT8;
+    what.tag = cli.quantize.target == VC_TARGET_CHOSEN ? "aim" : target_given(app)->name;
+    what.more_tensors = cli.quantize.target == VC_TARGET_INT8 || cli.quantize.target == VC_TARGET_CHOSEN;
     return convert_run(app, &cli.convert, &what);
 }
 
 const struct command command_quantize = {
     .name = "quantize",
-    .usage = "(--int8 | --fp16 | --bf16) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .usage = "(--int8 | --fp16 | --bf16 | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
             "Small, one-dimensional and integer tensors are kept bit for bit, and the report says why. Nothing is "

@@ -168,7 +168,14 @@ struct vc_plan {
     struct vc_item *items;
     size_t n_edits; /* of the model's configuration: vc_plan_edit */
     struct vc_edit *edits;
+    struct vc_job *job;
+    uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
+                           gate; 0: none did */
 };
+
+/* What the output would take with the steps that are planned now, for `decide`. Lays it out, which takes its time.
+ * VC_E_ARGUMENT where that is not known before the run (deflated, several outputs, none). */
+enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint64_t *bytes);
 
 /* What the pass changes about the model beside its weights: writers apply it to config.json, to the keys of GGUF, ...
  * or refuse. Edits of several passes join: `before` is what the pass before this one left, and so are the numbers of
@@ -206,7 +213,7 @@ struct vc_pass {
     const struct vc_pass_ops *ops;
     void *self;
     const char *command; /* "quantize --int8 --granularity channel": no paths */
-    const char *note;    /* for the report; NULL: none. Set by plan_end */
+    const char *note;    /* for the report; NULL: none. Set by plan_end or decide */
     const char *said;    /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;

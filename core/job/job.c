@@ -145,7 +145,7 @@ static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job
 
 /* What a file says of how it was made: the last pass, as if every pass had written a file of its own; without a pass
  * what the source says. */
-static void choose_recipe(struct vc_job *job)
+void vc_job_choose_recipe(struct vc_job *job)
 {
     const struct vc_pass *last = job->n_passes != 0 ? job->passes[job->n_passes - 1] : NULL;
 
@@ -197,7 +197,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     VC_TRY(vc_job_plan_items(ctx, job));
     VC_TRY(vc_job_check_held(ctx, job));
     VC_TRY(vc_job_list_outs(ctx, job));
-    choose_recipe(job);
+    vc_job_choose_recipe(job);
     VC_TRY(job->sink->ops->layout(ctx, job->sink, &job->outs, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
     if (size_only) {

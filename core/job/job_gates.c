@@ -5,7 +5,7 @@
 
 #include "core/job/job_state.h"
 
-#define MAX_GATES 2
+#define MAX_GATES 3
 
 enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
 {
@@ -21,6 +21,9 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
     }
     if (options->min_sqnr_db > 0.0) {
         gates[n++] = (struct vc_report_gate){"min_sqnr_db", options->min_sqnr_db, (double)NAN, false, false};
+    }
+    if (job->plan.aim_bytes != 0) {
+        gates[n++] = (struct vc_report_gate){"aim_bytes", (double)job->plan.aim_bytes, (double)NAN, false, false};
     }
     job->gates = gates;
     job->report.gates = gates;
@@ -51,10 +54,9 @@ static enum vc_status miss(struct vc_ctx *ctx, struct vc_job *job, const char *s
     return vc_fail(ctx, VC_E_GATE, "%s", sentence);
 }
 
-enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const char *id, uint64_t allowed)
 {
     const struct vc_report_output *largest = NULL;
-    uint64_t allowed = job->options.max_bytes;
     bool several = job->report.n_outputs > 1;
     bool known = true;
     size_t i;
@@ -68,15 +70,22 @@ enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
     if (largest == NULL || (!known && largest->file_bytes <= allowed)) {
         return VC_OK; /* no gate, or it is judged after the run */
     }
-    judge(job, "max_bytes", (double)largest->file_bytes, largest->file_bytes <= allowed);
+    judge(job, id, (double)largest->file_bytes, largest->file_bytes <= allowed);
     if (largest->file_bytes <= allowed) {
         return VC_OK;
     }
     return miss(ctx, job,
                 vc_arena_printf(ctx, &job->arena, "the output %s%s%llu bytes, %s allows %llu",
                                 several ? largest->path : "", several ? " has " : "has ",
-                                (unsigned long long)largest->file_bytes, vc_option(ctx, "max_bytes"),
+                                (unsigned long long)largest->file_bytes, vc_option(ctx, id),
                                 (unsigned long long)allowed));
+}
+
+enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = check_size(ctx, job, "max_bytes", job->options.max_bytes);
+
+    return status == VC_OK ? check_size(ctx, job, "aim_bytes", job->plan.aim_bytes) : status;
 }
 
 enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)

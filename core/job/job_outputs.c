@@ -143,6 +143,46 @@ void vc_job_written(struct vc_job *job)
     job->outputs[0].written = job->report.written;
 }
 
+/* Lists and lays out the outputs for another sink of the same kind, which then goes. */
+enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint64_t *bytes)
+{
+    struct vc_job *job = plan->job;
+    struct vc_write_options options = job->options;
+    struct vc_sink *own = job->sink;
+    struct vc_sink *sink = NULL;
+    enum vc_status status = VC_OK;
+
+    *bytes = 0;
+    if (job->report.n_outputs != 1 || vc_sink_is_null(own)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is about one file, and this run writes %s", vc_option(ctx, "aim_bytes"),
+                       job->report.n_outputs > 1 ? "several" : "none");
+    }
+    options.dry_run = true;
+    VC_TRY(vc_sink_create(ctx, job->model, &options, &sink));
+    job->sink = sink;
+    vc_job_settle_parts(job);
+    VC_TRY(vc_job_list_outs(ctx, job));
+    vc_job_choose_recipe(job);
+    VC_TRY(sink->ops->layout(ctx, sink, &job->outs, bytes));
+    if (*bytes == 0) {
+        status = vc_fail(ctx, VC_E_ARGUMENT,
+                         "%s needs to know what the output takes before it is written; deflated ones tell "
+                         "afterwards",
+                         vc_option(ctx, "aim_bytes"));
+    }
+out:
+    if (sink != NULL) {
+        sink->ops->free(ctx, sink);
+    }
+    vc_free(ctx, job->first_out);
+    vc_free(ctx, job->out_tensors);
+    job->first_out = NULL;
+    job->out_tensors = NULL;
+    job->outs = (struct vc_out_list){0};
+    job->sink = own;
+    return status;
+}
+
 /* ---- what cannot be held ---- */
 
 #define VC_NAMED_TENSORS 5

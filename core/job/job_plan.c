@@ -76,7 +76,7 @@ static bool is_part(const struct vc_quant *quant, size_t tensor)
  * tensors beside it that are no parts (its shape, say) where the output has another format: only the source's needs
  * them.
  * - Second names look like the first one's result. */
-static void settle_parts(struct vc_job *job)
+void vc_job_settle_parts(struct vc_job *job)
 {
     struct vc_item *items = job->plan.items;
     size_t i;
@@ -180,8 +180,8 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
 
 /* ---- passes ---- */
 
-/* Lets the pass plan one item. Second names and parts are left alone: settle_parts makes them follow the first name and
- * their tensor. */
+/* Lets the pass plan one item. Second names and parts are left alone: vc_job_settle_parts makes them follow the first
+ * name and their tensor. */
 static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass, size_t i)
 {
     const struct vc_tensor *t = &job->model->tensors[i];
@@ -215,7 +215,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
     if (pass->ops->plan_end != NULL) {
         VC_TRY(pass->ops->plan_end(ctx, pass, &job->plan));
     }
-    settle_parts(job);
+    vc_job_settle_parts(job);
     VC_TRY(look(ctx, job, pass));
 out:
     return status;
@@ -296,7 +296,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     enum vc_status status = VC_OK;
     size_t i;
 
-    *plan = (struct vc_plan){.model = job->model, .arena = &job->arena, .dialect = job->sink->dialect};
+    *plan = (struct vc_plan){.model = job->model, .arena = &job->arena, .dialect = job->sink->dialect, .job = job};
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
@@ -307,7 +307,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < job->n_passes; i++) {
         VC_TRY(plan_pass(ctx, job, job->passes[i]));
     }
-    settle_parts(job);
+    vc_job_settle_parts(job);
     for (i = 0; i < plan->n_items; i++) {
         VC_TRY(check_parts(ctx, &plan->items[i]));
         VC_TRY(plan_total(ctx, &plan->items[i]));

@@ -36,6 +36,11 @@ struct vc_job {
 /* Takes back all that planning made; passes stay. */
 void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job);
 
+/* ---- job.c ---- */
+
+/* Sets what the outputs say of how they were made. */
+void vc_job_choose_recipe(struct vc_job *job);
+
 /* ---- job_plan.c ---- */
 
 /* Makes the items, plans all passes with their looks at the data, and decides what tells the error of each chain. */
@@ -45,6 +50,8 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status);
 /* The item that decides about this one: itself, or the one that it is another name of. */
 const struct vc_item *vc_job_root(const struct vc_job *job, size_t index);
+/* After steps were planned or taken back: what follows for parts of the source and for second names. */
+void vc_job_settle_parts(struct vc_job *job);
 /* Why a tensor of that role is not worked on. */
 const char *vc_job_role_reason(enum vc_role role);
 

@@ -52,7 +52,8 @@ struct vc_dialect {
                          writer's question. False: they have to be dequantized first */
     /* The schemes whose codes it has a place for, "int8", with NULL at the end. NULL: those of every scheme. */
     const char *const *schemes;
-    bool rows_only; /* scales lie along axis 0, wherever the source has its output channels */
+    bool groups_depend; /* whether a scale per group fits depends on the file: aims do not try groups */
+    bool rows_only;     /* scales lie along axis 0, wherever the source has its output channels */
 
     /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.
      * ONNX has i8 codes and f32 scales as the plain dialect has, and gives them shapes of its own as it writes. */

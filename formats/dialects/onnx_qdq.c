@@ -27,6 +27,7 @@ static const char *const schemes[] = {"int8", NULL};
 
 const struct vc_dialect vc_dialect_onnx = {.name = "onnx",
                                            .schemes = schemes,
+                                           .groups_depend = true,
                                            .same_parts_as = &vc_dialect_plain,
                                            .keeps_type = onnx_keeps_type,
                                            .loader = {.program = "onnxruntime", .tried = "onnxruntime 1.31.1"}};

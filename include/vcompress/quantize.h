@@ -29,7 +29,8 @@ enum vc_target {
                          * tensors and what scales depend on vc_write_options.layout, too */
     VC_TARGET_F16 = 1,
     VC_TARGET_BF16 = 2,
-    VC_TARGET_F32 = 3 /* dequantize only */
+    VC_TARGET_F32 = 3,   /* dequantize only */
+    VC_TARGET_CHOSEN = 4 /* quantize only: for each tensor what the aim asks for */
 };
 
 /* One entry of the selection; the last rule whose glob matches a tensor's name decides. `*` matches any run of
@@ -62,6 +63,12 @@ struct vc_quantize_options {
     const char *rest; /* what becomes of f32 and f64 tensors that are not worked on and not excluded by a rule: "fp16",
                          "bf16"; NULL or "keep": nothing. Tensors that a format's loaders want in f32 (norms in GGUF)
                          stay */
+    /* Aims, with VC_TARGET_CHOSEN; one of them. All weights are read once or twice while the job is planned. Tried are
+     * int8 with a scale per tensor, per channel and per group of 128, 64 and 32 (in GGUF Q8_0), f16 and bf16, as far
+     * as the output's layout has a place for them; docs/numerics.md has the rules. */
+    double aim_sqnr_db; /* every tensor gets the smallest that has this SQNR, or stays as it is; 0: no such aim */
+    uint64_t aim_bytes; /* the choice with the least sum of squared errors in one output of at most that size; 0: no
+                           such aim. VC_E_GATE from vc_job_plan where even the smallest choice is larger */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

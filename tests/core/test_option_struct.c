@@ -397,6 +397,8 @@ static const struct {
     AT(vc_quantize_options, min_row, 72),
     AT(vc_quantize_options, requantize, 80),
     AT(vc_quantize_options, rest, 88),
+    AT(vc_quantize_options, aim_sqnr_db, 96),
+    AT(vc_quantize_options, aim_bytes, 104),
     AT(vc_dequantize_options, struct_size, 0),
     AT(vc_dequantize_options, target, 8),
     AT(vc_dequantize_options, source_dtype, 12),

@@ -128,8 +128,10 @@ enum work {
     WORK_FP16,
     WORK_DEFLATED,
     WORK_DEQUANTIZE,
-    WORK_CONVERT, /* to npz again, from deflated */
-    WORK_EMIT,    /* int8 to `output` and `second` */
+    WORK_CONVERT,  /* to npz again, from deflated */
+    WORK_EMIT,     /* int8 to `output` and `second` */
+    WORK_AIM_SQNR, /* and the rest */
+    WORK_AIM_BYTES,
     WORK_LOOK,
     N_WORK
 };
@@ -141,6 +143,8 @@ static const char *const work_names[] = {"int8 stored",
                                          "dequantize from deflated",
                                          "convert",
                                          "int8 to two files",
+                                         "an aim of 41 dB, the rest bf16",
+                                         "an aim of 1 GB",
                                          "stats, diff, report"};
 
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
@@ -165,6 +169,15 @@ static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work
     }
     if (work == WORK_FP16) {
         q.target = VC_TARGET_F16;
+    }
+    if (work == WORK_AIM_SQNR) {
+        q.target = VC_TARGET_CHOSEN;
+        q.aim_sqnr_db = 41.0;
+        q.rest = "bf16";
+    }
+    if (work == WORK_AIM_BYTES) {
+        q.target = VC_TARGET_CHOSEN;
+        q.aim_bytes = (uint64_t)1 << 30;
     }
     return vc_job_add_quantize(ctx, job, &q);
 }

@@ -1,0 +1,91 @@
+/* aim.c - options of an aim, and the ways that an output has a place for. See aim.h. */
+#include "quantize/aim.h"
+
+#include <math.h>
+
+enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *options, struct vc_aim *aim)
+{
+    bool by_error = options->aim_sqnr_db != 0.0;
+    bool by_size = options->aim_bytes != 0;
+    const char *field = by_error ? "aim_sqnr_db" : "aim_bytes";
+
+    *aim = (struct vc_aim){
+        .set = options->target == VC_TARGET_CHOSEN, .sqnr_db = options->aim_sqnr_db, .file_bytes = options->aim_bytes};
+    if (!aim->set && !by_error && !by_size) {
+        return VC_OK;
+    }
+    if (!aim->set) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses what each tensor becomes; a target cannot be given beside it",
+                       vc_option(ctx, field));
+    }
+    if (by_error == by_size) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s are two aims; one of them is needed",
+                       vc_option(ctx, "aim_sqnr_db"), vc_option(ctx, "aim_bytes"));
+    }
+    if (by_error && !(options->aim_sqnr_db > 0.0 && isfinite(options->aim_sqnr_db))) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a number of dB above 0", vc_option(ctx, field));
+    }
+    if (options->granularity_given) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses the granularity of each tensor; %s cannot be given beside it",
+                       vc_option(ctx, field), vc_option(ctx, "granularity"));
+    }
+    options->target = VC_TARGET_INT8;
+    options->granularity = VC_GRANULARITY_CHANNEL;
+    return VC_OK;
+}
+
+/* Adds the way, unless the dialect has no place for it. */
+static enum vc_status add_way(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
+                              const struct vc_quantize_options *options, const struct vc_plan *plan)
+{
+    const struct vc_dialect_request request = vc_scheme_request(row, options, plan->model);
+    bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
+    enum vc_status status;
+
+    if (row->codes && group && plan->dialect != NULL && plan->dialect->groups_depend) {
+        return VC_OK;
+    }
+    status = row->codes ? vc_dialect_check(ctx, plan->dialect, &request) : VC_OK;
+    if (status == VC_E_ARGUMENT) {
+        vc_clear_error(ctx);
+        return VC_OK;
+    }
+    if (status == VC_OK && aim->n_ways == VC_AIM_WAYS) {
+        return vc_fail(ctx, VC_E_INTERNAL, "more than %d ways to quantize", VC_AIM_WAYS);
+    }
+    if (status == VC_OK) {
+        aim->ways[aim->n_ways++] = (struct vc_aim_way){row, *options};
+    }
+    return status;
+}
+
+enum vc_status vc_aim_list_ways(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
+                                const struct vc_plan *plan)
+{
+    const struct vc_scheme_row *row;
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t k;
+
+    aim->n_ways = 0;
+    for (i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+        struct vc_quantize_options own = *options;
+        bool choice = row->codes && !row->own_granularity;
+
+        own.target = row->target;
+        own.overflow = VC_OVERFLOW_ERROR; /* a tensor that a cast has no room for gets another way */
+        if (row->codes && vc_scheme_choose(&own, plan->dialect) != row) {
+            continue;
+        }
+        own.granularity_given = choice;
+        for (k = 0; k < (choice ? row->n_variants : 1); k++) {
+            own.granularity = choice ? row->variants[k].granularity : VC_GRANULARITY_CHANNEL;
+            own.group_size = choice ? row->variants[k].group_size : 0;
+            if (own.granularity == VC_GRANULARITY_CHANNEL || own.axis == VC_AXIS_OUTPUT || own.axis == 0) {
+                VC_TRY(add_way(ctx, aim, row, &own, plan));
+            }
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,466 @@
+/* aim_choose.c - from what the trials found to a way for every tensor.
+ *
+ * An error: of the ways that reach it the one with the fewest bytes; a tensor that none reaches stays as it is.
+ *
+ * A size: the sum of squared errors over all tensors is to be as small as the file allows. Every tensor begins as it
+ * is. Then steps to smaller ways are taken, those first that add the least error per byte, until the file is small
+ * enough. The last one may make it much smaller than it has to be, so it is also tried without that one:
+ *
+ *     error |*  int8/tensor                 of the ways of a tensor those on the lower hull are steps;
+ *           |  *  int8/channel              what lies above it (x) is only used to fill what is left at the end
+ *           |     x   *  f16
+ *           +---------------- * as it is
+ *                        bytes
+ *
+ * The file's own overhead (headers, names of scales) is measured by laying the output out, and taken off the size. All
+ * comparisons have an order for equal values, so the same input gives the same choice. */
+#include "quantize/aim.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/job/totals.h"
+
+#define KEEP   UINT32_MAX /* in place of the number of a way */
+#define ROUNDS 8          /* of choosing, laying out and choosing again */
+
+/* A way of one tensor that no other way of it beats in both, or the tensor as it is. */
+struct point {
+    uint32_t way;
+    uint64_t bytes;
+    double error; /* sum of squares */
+    double sqnr_db;
+};
+
+struct tensor {
+    size_t item;
+    size_t first, n; /* its points, from the smallest to the tensor as it is */
+    size_t chosen;   /* of its points */
+    size_t barred;   /* no step leads below this one */
+    size_t applied;  /* of which it has the steps; SIZE_MAX: none yet */
+    double sum_x2;
+};
+
+/* A step from one point of a tensor to a smaller one, both on its hull. */
+struct edge {
+    size_t tensor, to;
+    double error;   /* more */
+    uint64_t bytes; /* fewer */
+};
+
+struct choosing {
+    struct vc_ctx *ctx;
+    const struct vc_aim *aim;
+    struct vc_plan *plan;
+    size_t n, n_points, n_edges;
+    struct tensor *tensors;
+    struct point *points;
+    struct edge *edges;
+    size_t *best; /* chosen points of the best choice that fits; behind them as many of choose_by_size */
+    const char *why;
+};
+
+/* ---- what the trials found ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct point *x = a;
+    const struct point *y = b;
+
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? -1 : 1;
+    }
+    if (x->error != y->error) {
+        return x->error < y->error ? -1 : 1;
+    }
+    return x->way < y->way ? -1 : x->way > y->way;
+}
+
+/* The points of a tensor: sorted, without those that are no smaller and no more exact than another. */
+static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *trial)
+{
+    struct point *points = c->points + c->n_points;
+    uint64_t bytes_kept;
+    size_t n_results;
+    const struct vc_aim_result *results = vc_trial_results(trial, &n_results, &bytes_kept);
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < n_results; i++) {
+        if (!results[i].refused) {
+            points[n++] = (struct point){results[i].way, results[i].bytes, results[i].sum_e2,
+                                         vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
+            t->sum_x2 = fmax(t->sum_x2, results[i].sum_x2); /* but for f64 they are the same */
+        }
+    }
+    points[n++] = (struct point){KEEP, bytes_kept, 0.0, (double)INFINITY};
+    qsort(points, n, sizeof *points, by_bytes);
+    t->first = c->n_points;
+    for (i = 0; i < n; i++) {
+        if (t->n == 0 || points[i].error < points[t->n - 1].error) {
+            points[t->n++] = points[i];
+        }
+    }
+    t->chosen = t->n - 1;
+    t->applied = SIZE_MAX;
+    c->n_points += t->n;
+}
+
+static enum vc_status list_tensors(struct choosing *c)
+{
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < c->plan->n_items; i++) {
+        n += vc_trial_of(&c->plan->items[i]) != NULL;
+    }
+    c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors);
+    VC_TRY_ALLOC(c->tensors);
+    c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_ways + 1), sizeof *c->points);
+    VC_TRY_ALLOC(c->points);
+    c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * n, sizeof *c->best);
+    VC_TRY_ALLOC(c->best);
+    for (i = 0; i < c->plan->n_items; i++) {
+        const struct vc_step *trial = vc_trial_of(&c->plan->items[i]);
+
+        if (trial != NULL) {
+            c->tensors[c->n].item = i;
+            list_points(c, &c->tensors[c->n++], trial);
+        }
+    }
+out:
+    return status;
+}
+
+static const struct point *chosen(const struct choosing *c, const struct tensor *t)
+{
+    return &c->points[t->first + t->chosen];
+}
+
+/* ---- steps in place of trials ---- */
+
+static enum vc_status apply_one(struct choosing *c, struct tensor *t)
+{
+    struct vc_item *item = &c->plan->items[t->item];
+    const struct point *point = chosen(c, t);
+    const struct vc_aim_way *way;
+    size_t k;
+
+    if (t->applied == t->chosen) {
+        return VC_OK;
+    }
+    t->applied = t->chosen;
+    vc_item_undo(c->ctx, item);
+    if (point->way == KEEP) {
+        return vc_item_keep(c->ctx, item, "%s", c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
+    }
+    way = &c->aim->ways[point->way];
+    if (vc_scheme_add(c->ctx, way->row, item, &way->options) != VC_OK) {
+        return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
+    }
+    for (k = item->pass_first; k < item->n_steps; k++) {
+        item->steps[k]->look = false; /* the trial looked already */
+    }
+    item->steps[item->n_steps - 1]->why = c->why;
+    return VC_OK;
+}
+
+static enum vc_status apply(struct choosing *c)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        VC_TRY(apply_one(c, &c->tensors[i]));
+    }
+out:
+    return status;
+}
+
+static uint64_t total_bytes(const struct choosing *c)
+{
+    uint64_t bytes = 0;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        bytes += chosen(c, &c->tensors[i])->bytes;
+    }
+    return bytes;
+}
+
+static double total_error(const struct choosing *c)
+{
+    double error = 0.0;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        error += chosen(c, &c->tensors[i])->error;
+    }
+    return error;
+}
+
+/* ---- an error ---- */
+
+/* Points come from the smallest on, and the last one has no error. */
+static void choose_by_error(struct choosing *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        struct tensor *t = &c->tensors[i];
+
+        t->chosen = 0;
+        while (chosen(c, t)->sqnr_db < c->aim->sqnr_db) {
+            t->chosen++;
+        }
+    }
+}
+
+/* ---- a size ---- */
+
+static int by_price(const void *a, const void *b)
+{
+    const struct edge *x = a;
+    const struct edge *y = b;
+    double p = x->error / (double)x->bytes;
+    double q = y->error / (double)y->bytes;
+
+    if (p != q) {
+        return p < q ? -1 : 1;
+    }
+    if (x->tensor != y->tensor) {
+        return x->tensor < y->tensor ? -1 : 1;
+    }
+    return x->to > y->to ? -1 : x->to < y->to; /* of one tensor the larger first */
+}
+
+/* The steps of every tensor along its hull, the cheapest first. From each point the next one is that with the least
+ * error per byte, so prices rise along a tensor, and sorted edges of it are in their order. */
+static enum vc_status list_edges(struct choosing *c)
+{
+    size_t i;
+
+    c->edges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_points, sizeof *c->edges);
+    if (c->edges == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < c->n; i++) {
+        const struct tensor *t = &c->tensors[i];
+        const struct point *points = c->points + t->first;
+        size_t at = t->n - 1;
+
+        while (at > 0) {
+            struct edge least = {0};
+            size_t to;
+
+            for (to = at; to-- > 0;) {
+                struct edge edge = {i, to, points[to].error - points[at].error, points[at].bytes - points[to].bytes};
+
+                if (least.bytes == 0 ||
+                    edge.error / (double)edge.bytes <= least.error / (double)least.bytes) { /* equal: the farther */
+                    least = edge;
+                }
+            }
+            c->edges[c->n_edges++] = least;
+            at = least.to;
+        }
+    }
+    qsort(c->edges, c->n_edges, sizeof *c->edges, by_price);
+    return VC_OK;
+}
+
+/* Takes steps, the cheapest first, until the tensors take at most `room` bytes together, or as far as it goes; then
+ * goes back where the last one left room for it, the dearest first. No step leads a tensor below the point that it is
+ * barred from. Returns the last step that was taken; n_edges: none. */
+static size_t take_steps(struct choosing *c, uint64_t room)
+{
+    size_t last = c->n_edges;
+    uint64_t bytes;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        c->tensors[i].chosen = c->tensors[i].n - 1;
+    }
+    bytes = total_bytes(c);
+    for (i = 0; i < c->n_edges && bytes > room; i++) {
+        struct tensor *t = &c->tensors[c->edges[i].tensor];
+
+        if (c->edges[i].to >= t->barred) {
+            t->chosen = c->edges[i].to;
+            bytes -= c->edges[i].bytes;
+            last = i;
+        }
+    }
+    while (i-- > 0 && bytes <= room) {
+        struct tensor *t = &c->tensors[c->edges[i].tensor];
+        uint64_t from = chosen(c, t)->bytes;
+
+        while (t->chosen + 1 < t->n && c->points[t->first + t->chosen + 1].bytes - from <= room - bytes) {
+            t->chosen++;
+        }
+        bytes += chosen(c, t)->bytes - from;
+    }
+    return last;
+}
+
+/* The best that is found without the last steps of one choice after the other, while each is better than before. */
+static void choose_by_size(struct choosing *c, uint64_t room)
+{
+    double best = (double)INFINITY;
+    size_t *points = c->best + c->n; /* of the best choice of this call */
+    size_t last = c->n_edges;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        c->tensors[i].barred = 0;
+    }
+    do {
+        double error;
+
+        if (last != c->n_edges) {
+            c->tensors[c->edges[last].tensor].barred = c->edges[last].to + 1;
+        }
+        last = take_steps(c, room);
+        error = total_error(c);
+        if (best < (double)INFINITY && (total_bytes(c) > room || !(error < best))) {
+            break;
+        }
+        best = error;
+        for (i = 0; i < c->n; i++) {
+            points[i] = c->tensors[i].chosen;
+        }
+    } while (last != c->n_edges && total_bytes(c) <= room);
+    for (i = 0; i < c->n; i++) {
+        c->tensors[i].chosen = points[i];
+    }
+}
+
+static void remember(struct choosing *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        c->best[i] = c->tensors[i].chosen;
+    }
+}
+
+/* The smallest file there can be comes first: it tells what the file has beside the tensors, and is what is left where
+ * nothing fits. */
+static enum vc_status choose_for_file(struct choosing *c)
+{
+    uint64_t limit = c->aim->file_bytes;
+    double best_error = (double)INFINITY;
+    uint64_t room = 0;
+    enum vc_status status = VC_OK;
+    size_t round;
+    size_t i;
+
+    VC_TRY(list_edges(c));
+    for (round = 0; round < ROUNDS; round++) {
+        uint64_t file = 0;
+        uint64_t bytes;
+        uint64_t beside;
+        uint64_t next;
+
+        choose_by_size(c, room);
+        VC_TRY(apply(c));
+        VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &file));
+        bytes = total_bytes(c);
+        beside = file > bytes ? file - bytes : 0;
+        if (round == 0) {
+            remember(c);
+        }
+        if (file <= limit && total_error(c) < best_error) {
+            best_error = total_error(c);
+            remember(c);
+        }
+        next = limit > beside ? limit - beside : 0;
+        if (file > limit && next >= room) { /* what the file has beside them grew: that much less */
+            next = room > file - limit ? room - (file - limit) : 0;
+        }
+        if (next == room || (round == 0 && file > limit)) {
+            break;
+        }
+        room = next;
+    }
+    for (i = 0; i < c->n; i++) {
+        c->tensors[i].chosen = c->best[i];
+    }
+    VC_TRY(apply(c));
+out:
+    return status;
+}
+
+/* ---- all of it ---- */
+
+/* "the smallest that has 40 dB: int8/channel 30, f16 2, as they are 1; SQNR over these 42.1 dB" */
+static enum vc_status describe(const struct choosing *c, struct vc_arena *arena, const char **note)
+{
+    size_t counts[VC_AIM_WAYS] = {0};
+    const char *labels[VC_AIM_WAYS] = {NULL};
+    const char *text = "";
+    double x2 = 0.0;
+    size_t kept = 0;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        const struct tensor *t = &c->tensors[i];
+        const struct vc_item *item = &c->plan->items[t->item];
+        uint32_t way = chosen(c, t)->way;
+
+        x2 += t->sum_x2;
+        kept += way == KEEP;
+        if (way != KEEP) {
+            counts[way]++;
+            labels[way] = item->steps[item->n_steps - 1]->scheme;
+        }
+    }
+    for (i = 0; i < c->aim->n_ways && text != NULL; i++) {
+        if (counts[i] != 0) {
+            text =
+                vc_arena_printf(c->ctx, arena, "%s%s%s %zu", text, text[0] == '\0' ? "" : ", ", labels[i], counts[i]);
+        }
+    }
+    if (kept != 0 && text != NULL) {
+        text = vc_arena_printf(c->ctx, arena, "%s%sas they are %zu", text, text[0] == '\0' ? "" : ", ", kept);
+    }
+    if (text == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (c->n == 0) {
+        text = "no tensor that it could be chosen for";
+    }
+    *note = total_error(c) > 0.0 ? vc_arena_printf(c->ctx, arena, "%s: %s; SQNR over these %.1f dB", c->why, text,
+                                                   vc_sqnr_db(x2, total_error(c)))
+                                 : vc_arena_printf(c->ctx, arena, "%s: %s", c->why, text);
+    return *note == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struct vc_plan *plan, struct vc_arena *arena,
+                             const char **note)
+{
+    struct choosing c = {.ctx = ctx, .aim = aim, .plan = plan};
+    enum vc_status status = VC_OK;
+
+    c.why = aim->file_bytes != 0
+                ? vc_arena_printf(ctx, plan->arena, "for a file of %llu bytes", (unsigned long long)aim->file_bytes)
+                : vc_arena_printf(ctx, plan->arena, "the smallest that has %g dB", aim->sqnr_db);
+    VC_TRY_ALLOC(c.why);
+    VC_TRY(list_tensors(&c));
+    if (aim->file_bytes != 0) {
+        VC_TRY(choose_for_file(&c));
+    } else {
+        choose_by_error(&c);
+        VC_TRY(apply(&c));
+    }
+    VC_TRY(describe(&c, arena, note));
+out:
+    vc_free(ctx, c.tensors);
+    vc_free(ctx, c.points);
+    vc_free(ctx, c.edges);
+    vc_free(ctx, c.best);
+    return status;
+}

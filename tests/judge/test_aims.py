@@ -1,0 +1,201 @@
+"""test_aims.py - --aim-sqnr and --aim-bytes choose, per tensor, what the errors of the definitions say.
+
+NumPy makes every way of every tensor, with its bytes and its error. For --aim-sqnr the smallest that reaches the aim has to
+be the one in the report; for --aim-bytes the file has to fit, and its error has to be near that of the best of all choices.
+"""
+import itertools
+import json
+import os
+import unittest
+
+from judge_support import Judge, main, np, run, sha
+import definition as d
+import weights
+
+GROUPS = (128, 64, 32)
+
+
+def sums(x, y):
+    x, y = np.asarray(x, "f8"), np.asarray(y, "f8")
+    return float((x * x).sum()), float(((x - y) ** 2).sum())
+
+
+def ways(x):
+    """{scheme: (bytes, sum x^2, sum e^2)} of an f32 array, and "kept"."""
+    found = {"kept": (4 * x.size, sums(x, x)[0], 0.0)}
+    for granularity, group in [("tensor", 0), ("channel", 0)] + [("group", g) for g in GROUPS]:
+        q, s, _, _ = d.int8(x, granularity, 0, group)
+        label = "int8/" + (granularity if group == 0 else "group:%d" % group)
+        found[label] = (q.size + 4 * s.size,) + sums(x, d.int8_value(q, s, None, granularity, group))
+    for target in "f16", "bf16":
+        found[target] = (2 * x.size,) + sums(x, d.cast_value(d.cast(x, target), target).reshape(x.shape))
+    return found
+
+
+def sqnr(way):
+    return np.inf if way[2] == 0 else 10 * np.log10(way[1] / way[2])
+
+
+def model():
+    rng = np.random.default_rng(3)
+    plain = rng.standard_normal((96, 256)).astype("f4")
+    return {"plain": plain,
+            "rows": (plain * np.exp(rng.standard_normal((96, 1)))).astype("f4"),
+            "spikes": np.where(rng.random((64, 512)) < 0.002, np.float32(40), rng.standard_normal((64, 512))).astype("f4"),
+            "heavy": (rng.standard_t(2, (128, 384)) * 0.02).astype("f4"),
+            "halves": rng.standard_normal((64, 64)).astype("f2").astype("f4"),
+            "norm.weight": rng.standard_normal(256).astype("f4")}
+
+
+def chosen(report):
+    return {t["name"]: t["scheme"] or "kept" for t in report["tensors"]}
+
+
+class Aims(Judge):
+    def setUp(self):
+        super().setUp()
+        self.x = model()
+        np.savez(self.path("in.npz"), **self.x)
+        self.ways = {n: ways(a) for n, a in self.x.items() if a.ndim == 2}
+
+    def quantize(self, *options, out="out.npz"):
+        return self.vc("quantize", *options, "--json", "--force", self.path("in.npz"), "-o", self.path(out)).json()
+
+    def test_sqnr(self):
+        for db in (20, 30, 33.5, 40, 43, 47, 52, 60, 75, 140):
+            report = self.quantize("--aim-sqnr", str(db), "--min-sqnr", str(db))
+            found = chosen(report)
+            for n, all_ways in self.ways.items():
+                able = [(w[0], w[2], label) for label, w in all_ways.items() if sqnr(w) >= db]
+                self.assertEqual(found[n], min(able)[2], "%s, %g dB: %s" % (n, db, able))
+            self.assertEqual(found["norm.weight"], "kept")
+            for t in report["tensors"]:
+                if t["measured"] is not None:
+                    way = self.ways[t["name"]][t["scheme"]]
+                    self.assertEqual(t["bytes_after"], way[0])
+                    self.close(t["measured"]["sum_e2"], way[2], t["name"], 1e-6)
+                    self.assertEqual(t["reason"], "the smallest that has %g dB" % db)
+                elif t["name"] in self.ways:
+                    self.assertEqual(t["reason"], "nothing smaller reaches the aim")
+            self.assertIn("the smallest that has %g dB: " % db, report["note"])
+            dry = self.vc("quantize", "--aim-sqnr", str(db), "--json", "-n", self.path("in.npz")).json()
+            self.assertEqual(chosen(dry), found)
+
+    def test_bytes(self):
+        names = list(self.ways)
+        smallest = None
+        kept = sum(a.nbytes for a in self.x.values())
+        for size in (100000, 141000, 144000, 147000, 150000, 158000, 170000, 185000, 200000, 225000, 260000, 300000, 340000,
+                     390000, 600000):
+            r = run("quantize", "--aim-bytes", str(size), "--json", "--force", self.path("in.npz"), "-o", self.path("o.npz"))
+            report = json.loads(r.out)
+            found = chosen(report)
+            if r.code == 1:
+                self.assertEqual({found[n] for n in names}, {"int8/tensor"})
+                self.assertFalse(report["gates"]["met"])
+                self.assertIn("--aim-bytes allows %d" % size, report["gates"]["missed"])
+                self.assertEqual(report["gates"]["each"][0]["id"], "aim_bytes")
+                self.assertGreater(report["output"]["file_bytes"], size)
+                self.assertFalse(os.path.exists(self.path("o.npz")))
+                smallest = report["output"]["file_bytes"]
+                continue
+            self.assertEqual((r.code, r.err), (0, ""))
+            self.assertLessEqual(os.path.getsize(self.path("o.npz")), size)
+            error = sum(self.ways[n][found[n]][2] for n in names)
+            room = size - os.path.getsize(self.path("o.npz")) + sum(self.ways[n][found[n]][0] for n in names)
+            best = min((sum(self.ways[n][w][2] for n, w in zip(names, some)) for some in
+                        itertools.product(*self.ways.values())
+                        if sum(self.ways[n][w][0] for n, w in zip(names, some)) <= room), default=None)
+            total = sum(w["kept"][1] for w in self.ways.values())
+            off = 0 if error == best else 10 * np.log10(error / best) if best else np.inf
+            print("%d bytes: %s, %.2f dB, %.2f dB from the best" % (
+                size, found, 10 * np.log10(total / error) if error else np.inf, off))
+            self.assertLess(off, 1.0, found)
+            if size > kept + 5000:
+                self.assertEqual(error, 0)
+        self.assertIsNotNone(smallest)
+        # Exactly as large as the smallest there is, and a byte less.
+        self.quantize("--aim-bytes", str(smallest))
+        self.assertEqual(run("quantize", "--aim-bytes", str(smallest - 1), "-f", self.path("in.npz"), "-o",
+                             self.path("no.npz")).code, 1)
+
+    def test_threads(self):
+        big = {"a": weights.normal("a", (700, 1000)).astype("f4"), "b": weights.normal("b", (3, 300000)).astype("f4"),
+               "c/kernel": weights.normal("c", (500, 600)).astype("f4")}
+        np.savez_compressed(self.path("in.npz"), **big)
+        for aim in (["--aim-sqnr", "41"], ["--aim-bytes", "2500000"]):
+            seen = set()
+            for options in (["--threads", "1"], ["--threads", "5"], ["--cpu-mask", "ref"], ["--max-memory", "24MiB"]):
+                report = self.quantize(*aim, *options)
+                seen.add((sha(self.path("out.npz")), report["note"], str(chosen(report))))
+            self.assertEqual(len(seen), 1, seen)
+
+    def test_rules(self):
+        """What is excluded stays, the rest is the rest, other types take part as far as they get smaller."""
+        self.x["half"] = weights.normal("half", (64, 100)).astype("f2")
+        self.x["double"] = weights.normal("double", (64, 100)).astype("f8")
+        np.savez(self.path("in.npz"), **self.x)
+        found = chosen(self.quantize("--aim-sqnr", "60", "--exclude", "rows", "--rest", "bf16"))
+        self.assertEqual([found[n] for n in ("rows", "norm.weight", "plain", "half", "double")],
+                         ["kept", "bf16", "f16", "kept", "f16"])
+        found = chosen(self.quantize("--aim-sqnr", "38", "--include", "norm*"))
+        self.assertNotEqual(found["norm.weight"], "kept")
+        self.assertTrue(found["half"].startswith("int8"))
+
+    def test_no_place(self):
+        """A cast that a value does not fit is no way; NaN is decided by its policy."""
+        self.x["plain"] *= np.float32(30000)
+        np.savez(self.path("in.npz"), **self.x)
+        self.assertEqual(chosen(self.quantize("--aim-sqnr", "90"))["plain"], "kept")
+        self.assertEqual(chosen(self.quantize("--aim-sqnr", "52"))["plain"], "bf16")
+        self.x["plain"][3, 4] = np.nan
+        np.savez(self.path("in.npz"), **self.x)
+        why = self.refuse(3, "quantize", "--aim-sqnr", "40", "-f", self.path("in.npz"), "-o", self.path("out.npz"))
+        self.assertIn("plain: 1 of 24576 values are not finite, the first is NaN at [3, 4]", why)
+        report = self.quantize("--aim-sqnr", "40", "--nonfinite", "keep")
+        self.assertEqual(chosen(report)["plain"], "kept")
+        self.assertEqual({t["name"]: t["reason"] for t in report["tensors"]}["plain"], "1 values not finite")
+        self.assertTrue(chosen(self.quantize("--aim-sqnr", "40", "--nonfinite", "zero"))["plain"].startswith("int8"))
+
+    def test_layouts(self):
+        """Only what the output has a place for."""
+        w = weights.normal("w", (128, 256)).astype("f4")
+        np.savez(self.path("in.npz"), **{"a.weight": w, "embed.weight": w, "short.weight": w[:, :200].copy()})
+        self.vc("convert", self.path("in.npz"), "-o", self.path("in.safetensors"))
+        for db, rows, short in ((38, "int8/channel", "int8/channel"), (44.5, "int8/group:64", "f16"), (50, "f16", "f16")):
+            found = chosen(self.vc("quantize", "--aim-sqnr", str(db), "--layout", "compressed-tensors", "--json", "-f",
+                                   self.path("in.safetensors"), "-o", self.path("o.safetensors")).json())
+            self.assertEqual(found, {"a.weight": rows, "short.weight": short, "embed.weight": "f16"})
+        found = chosen(self.vc("quantize", "--aim-sqnr", "30", "--json", self.path("in.npz"), "-o",
+                               self.path("o.gguf")).json())
+        self.assertEqual(found, {"a.weight": "q8_0", "embed.weight": "q8_0", "short.weight": "f16"})
+
+    def test_again(self):
+        """Quantized input takes part with --requantize, measured from what its codes stand for."""
+        self.quantize("--aim-sqnr", "43", out="once.npz")
+        os.replace(self.path("once.npz"), self.path("in.npz"))
+        self.refuse(3, "quantize", "--aim-sqnr", "30", self.path("in.npz"), "-o", self.path("o.npz"))
+        before = os.path.getsize(self.path("in.npz"))
+        report = self.quantize("--aim-sqnr", "30", "--requantize")
+        self.assertLess(os.path.getsize(self.path("out.npz")), before)
+        for t in report["tensors"]:
+            if t["measured"] is not None:
+                self.assertGreaterEqual(t["measured"]["sqnr_db"] or np.inf, 30)
+
+    def test_usage(self):
+        for options, said in ((["--int8", "--aim-sqnr", "40"], "--int8"),
+                              (["--aim-sqnr", "40", "--aim-bytes", "5"], "--aim-bytes"),
+                              (["--aim-sqnr", "40", "--granularity", "tensor"], "leave out --granularity"),
+                              (["--aim-sqnr", "0"], "above 0"), (["--aim-sqnr", "-3"], "--aim-sqnr"),
+                              (["--aim-bytes", "0"], "--aim-bytes")):
+            self.assertIn(said, self.refuse(2, "quantize", *options, self.path("in.npz")), options)
+        why = self.refuse(2, "quantize", "--aim-bytes", "100000", "--deflate", self.path("in.npz"), "-o", self.path("o.npz"))
+        self.assertIn("--aim-bytes needs to know what the output takes", why)
+        why = self.refuse(2, "quantize", "--aim-bytes", "100000", self.path("in.npz"), "-o", self.path("o.npz"), "--emit",
+                          self.path("o.safetensors"))
+        self.assertIn("--aim-bytes is about one file, and this run writes several", why)
+        self.no_strays("in.npz")
+
+
+if __name__ == "__main__":
+    main()
