@@ -484,6 +484,12 @@ static bool is_one_of_several(const char *path)
     return vc_numbered_name_parse(slash != NULL ? slash + 1 : path, NULL, &name) && name.count > 1;
 }
 
+/* Before a stream is copied: how it begins has to be something that can be read, whatever its length. */
+static enum vc_status look_at_stream(struct vc_ctx *ctx, const unsigned char *head, size_t n)
+{
+    return vc_zip_probe(head, n) || find_format(head, n, INT64_MAX) != NULL ? VC_OK : refuse(ctx, head, n);
+}
+
 /* The file belongs to the model once the format's reader has it. */
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
@@ -492,7 +498,8 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     bool zip = false;
     enum vc_status status;
 
-    VC_TRY(vc_infile_open(ctx, model->path, &file));
+    VC_TRY(strcmp(model->path, "-") == 0 ? vc_infile_open_stdin(ctx, look_at_stream, &file)
+                                         : vc_infile_open(ctx, model->path, &file));
     VC_TRY(look(ctx, file, model->path, &format, &zip));
     model->file_bytes = file->size_bytes;
     model->input = file;

@@ -44,7 +44,7 @@ struct vc_format {
     const struct vc_loader *loader; /* of such files; NULL: that of the dialect */
 };
 
-#define VC_PROBE_BYTES 512
+#define VC_PROBE_BYTES VC_HEAD_BYTES
 
 extern const struct vc_format vc_format_npy;
 extern const struct vc_format vc_format_npz;

@@ -10,6 +10,14 @@
 
 #define MAX_THREADS 256
 
+/* The limit that holds until the program sets one: what is free later does not change it. */
+static void set_default_memory(struct vc_shared *shared)
+{
+    shared->max_memory = vc_default_max_memory();
+    shared->default_memory = true;
+    vc_pool_set_limit(shared->pool, shared->max_memory);
+}
+
 static enum vc_status shared_create(struct vc_shared **out)
 {
     struct vc_shared *shared = calloc(1, sizeof *shared);
@@ -22,6 +30,7 @@ static enum vc_status shared_create(struct vc_shared **out)
         free(shared);
         return VC_E_NOMEM;
     }
+    set_default_memory(shared);
     shared->cpu_level = vc_cpu_best();
     memcpy(shared->device, "auto", sizeof "auto");
     atomic_init(&shared->cancelled, 0);
@@ -103,14 +112,19 @@ unsigned vc_ctx_threads(const struct vc_ctx *ctx)
 
 enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes)
 {
+    if (bytes == 0) {
+        set_default_memory(ctx->shared);
+        return VC_OK;
+    }
     ctx->shared->max_memory = bytes;
+    ctx->shared->default_memory = false;
     vc_pool_set_limit(ctx->shared->pool, bytes);
     return VC_OK;
 }
 
 uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx)
 {
-    return ctx->shared->max_memory != 0 ? ctx->shared->max_memory : vc_default_max_memory();
+    return ctx->shared->max_memory;
 }
 
 enum vc_status vc_ctx_set_cpu_mask(struct vc_ctx *ctx, const char *level)

@@ -31,7 +31,8 @@ enum vc_cpu_level {
 struct vc_shared {
     struct vc_pool *pool;
     unsigned n_threads;          /* 0: all */
-    uint64_t max_memory;         /* 0: default */
+    uint64_t max_memory;         /* of the pool, and of what else is planned with it */
+    bool default_memory;         /* a quarter of what was free: the program has set none */
     enum vc_cpu_level cpu_level; /* highest one allowed and present */
     char device[32];             /* "auto", "cpu", "cuda", "cuda:N" */
     void (*progress)(void *user, const struct vc_progress *progress);

@@ -132,6 +132,13 @@ static struct block *new_block(struct vc_pool *pool, size_t size)
     return block;
 }
 
+size_t vc_pool_block_bytes(size_t size)
+{
+    return size < VC_POOL_REUSE_MIN || size > SIZE_MAX - VC_POOL_REUSE_MIN
+               ? size
+               : (size + VC_POOL_REUSE_MIN - 1) & ~(VC_POOL_REUSE_MIN - 1);
+}
+
 void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size)
 {
     struct block *block = NULL;
@@ -140,7 +147,7 @@ void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size)
         if (size > SIZE_MAX - VC_POOL_REUSE_MIN) {
             return NULL;
         }
-        size = (size + VC_POOL_REUSE_MIN - 1) & ~(VC_POOL_REUSE_MIN - 1);
+        size = vc_pool_block_bytes(size);
     }
     (void)pthread_mutex_lock(&pool->mutex);
     if (!injected_failure(pool)) {
@@ -253,9 +260,10 @@ void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
     if (p == NULL) {
         uint64_t limit = vc_pool_limit(pool);
 
-        if (limit != 0 && size + vc_pool_in_use(pool) > limit) {
-            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s within %s of %llu bytes", size,
-                          tag_names[tag], vc_option(ctx, "max_memory"), (unsigned long long)limit);
+        if (limit != 0 && vc_pool_block_bytes(size) > limit - vc_min_u64(limit, vc_pool_in_use(pool))) {
+            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s within %s of %llu bytes%s", size,
+                          tag_names[tag], vc_option(ctx, "max_memory"), (unsigned long long)limit,
+                          ctx->shared->default_memory ? ", a quarter of what was free" : "");
         } else {
             (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s: out of memory", size, tag_names[tag]);
         }

@@ -37,6 +37,9 @@ void vc_pool_destroy(struct vc_pool *pool);
 void *vc_pool_alloc(struct vc_pool *pool, enum vc_tag tag, size_t size);
 void vc_pool_free(struct vc_pool *pool, void *p); /* accepts NULL */
 
+/* What a block of that size takes from the limit: large ones are rounded up. */
+size_t vc_pool_block_bytes(size_t size);
+
 void vc_pool_set_limit(struct vc_pool *pool, uint64_t bytes);
 uint64_t vc_pool_limit(const struct vc_pool *pool);
 uint64_t vc_pool_in_use(const struct vc_pool *pool);

@@ -109,8 +109,16 @@ static size_t worker_room(struct vc_run_state *rs)
     }
     rs->piece_bytes = max_size(rs->room.in, rs->room.out);
     rs->packet_bytes = writes ? vc_sink_pack_bound(exec->sink, rs->piece_bytes) : 0;
-    return vc_room_total(&rs->room) + vc_room_total(&rs->before) + vc_room_total(&rs->after) +
-           VC_PACKETS * rs->packet_bytes;
+    return vc_pool_block_bytes(vc_room_total(&rs->room)) + vc_pool_block_bytes(vc_room_total(&rs->before)) +
+           vc_pool_block_bytes(vc_room_total(&rs->after)) + vc_pool_block_bytes(VC_PACKETS * rs->packet_bytes);
+}
+
+/* Tables of a run: the place of each item in the order, its record, and what sorting the compressed ones takes. */
+static uint64_t table_bytes(const struct vc_exec *exec)
+{
+    return vc_pool_block_bytes(exec->n_items * sizeof(struct vc_live *)) +
+           vc_pool_block_bytes(exec->n_items * sizeof(size_t)) +
+           vc_pool_block_bytes(exec->n_items * sizeof(struct order_entry));
 }
 
 enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigned *n_workers)
@@ -118,11 +126,13 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
     struct vc_run_state rs = {.exec = exec};
     uint64_t each = worker_room(&rs);
     uint64_t limit = vc_ctx_max_memory(ctx);
-    uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + (exec->sink != NULL ? exec->sink->memory_bytes : 0);
+    uint64_t fixed = vc_pool_in_use(ctx->shared->pool) + table_bytes(exec) +
+                     (exec->sink != NULL ? vc_pool_block_bytes(exec->sink->memory_bytes) : 0);
     uint64_t fit;
 
-    /* 64 KiB for what is not counted one by one: blocks are rounded up, and a worker's item has a record. */
-    each += rs.stream_bytes + rs.state_bytes + ((uint64_t)64 << 10);
+    /* A block for what is not counted one by one (a worker's item has a record), and one for each of the three blocks
+     * of a stream, which are rounded up. */
+    each += rs.stream_bytes + rs.state_bytes + VC_POOL_REUSE_MIN + (rs.stream_bytes != 0 ? 3 * VC_POOL_REUSE_MIN : 0);
     fixed += rs.state_bytes; /* one item more than workers may be in work: the next begins while one ends */
     if (fixed + each > limit) {
         return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
@@ -434,13 +444,14 @@ enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, c
                         .fn = fn,
                         .user = user,
                         .failed = SIZE_MAX};
-    uint64_t one = n_buffers * (uint64_t)vc_room_total(room) + ((uint64_t)1 << 20);
-    uint64_t fit = vc_ctx_max_memory(ctx) / one;
+    uint64_t one = n_buffers * (uint64_t)vc_pool_block_bytes(vc_room_total(room)) + ((uint64_t)1 << 20);
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t used = vc_pool_in_use(ctx->shared->pool);
+    uint64_t fit = (limit - vc_min_u64(used, limit)) / one;
 
     if (fit == 0) {
         return vc_fail(ctx, VC_E_NOMEM, "this needs at least %llu bytes of memory, %s allows %llu",
-                       (unsigned long long)one, vc_option(ctx, "max_memory"),
-                       (unsigned long long)vc_ctx_max_memory(ctx));
+                       (unsigned long long)(used + one), vc_option(ctx, "max_memory"), (unsigned long long)limit);
     }
     if (pthread_mutex_init(&each.mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");

@@ -3,6 +3,7 @@
  * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text; it keeps its
  * own memory, which is freed before these functions return. */
 #include "formats/dialects/manifest_internal.h"
+#include "formats/io/json_walk.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -401,21 +402,18 @@ out:
 
 enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model)
 {
-    json_error_t error;
     json_t *root = NULL;
     json_t *tensors;
+    uint64_t counted = 0;
     const char *schema;
     enum vc_status status = VC_OK;
 
     if (n > VC_MANIFEST_MAX_BYTES) {
         return vc_fail(ctx, VC_E_FORMAT, "has %zu bytes, more than the %zu that are allowed", n, VC_MANIFEST_MAX_BYTES);
     }
-    root = json_loadb(json, n, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for its %zu bytes of JSON", n);
-    }
-    if (root == NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, "is no valid JSON: line %d: %s", error.line, error.text);
+    status = vc_json_tree_load(ctx, json, n, &root, &counted);
+    if (status != VC_OK) {
+        return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON") : status;
     }
     schema = json_string_value(json_object_get(root, "schema"));
     tensors = json_object_get(root, "tensors");
@@ -429,6 +427,6 @@ enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n,
     } else if ((status = keep_recipe(ctx, json_object_get(root, "options"), model)) == VC_OK) {
         status = apply_tensors(ctx, tensors, model);
     }
-    json_decref(root);
+    vc_json_tree_free(ctx, root, counted);
     return status;
 }

@@ -73,28 +73,45 @@ static enum vc_status write_all(struct vc_ctx *ctx, int fd, const unsigned char 
     return VC_OK;
 }
 
-/* A pipe cannot be read by range, so all of it goes to a temporary file first. */
-static enum vc_status copy_stdin(struct vc_ctx *ctx, int to)
+/* Reads until there are n bytes, or the end: *got tells. */
+static enum vc_status read_stdin(struct vc_ctx *ctx, unsigned char *buffer, size_t n, size_t *got)
+{
+    enum vc_status status = VC_OK;
+
+    *got = 0;
+    while (*got < n) {
+        ssize_t piece = read(STDIN_FILENO, buffer + *got, n - *got);
+
+        VC_TRY(vc_check_cancelled(ctx));
+        if (piece < 0 && errno == EINTR) {
+            continue;
+        }
+        if (piece < 0) {
+            return vc_fail_errno(ctx, errno, "cannot read");
+        }
+        if (piece == 0) {
+            break;
+        }
+        *got += (size_t)piece;
+    }
+out:
+    return status;
+}
+
+/* A pipe cannot be read by range, so all of it goes to a temporary file first; but not what nobody can read, which may
+ * have no end (/dev/zero). */
+static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, vc_head_fn *look)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
+    size_t n = 0;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(buffer);
-    for (;;) {
-        ssize_t got = read(STDIN_FILENO, buffer, VC_COPY_BYTES);
-
-        VC_TRY(vc_check_cancelled(ctx));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            status = vc_fail_errno(ctx, errno, "cannot read");
-            goto out;
-        }
-        if (got == 0) {
-            break;
-        }
-        VC_TRY(write_all(ctx, to, buffer, (size_t)got));
+    VC_TRY(read_stdin(ctx, buffer, VC_HEAD_BYTES, &n));
+    VC_TRY(n == VC_HEAD_BYTES ? look(ctx, buffer, n) : VC_OK);
+    while (n != 0) {
+        VC_TRY(write_all(ctx, to, buffer, n));
+        VC_TRY(read_stdin(ctx, buffer, VC_COPY_BYTES, &n));
     }
 out:
     vc_free(ctx, buffer);
@@ -102,7 +119,7 @@ out:
 }
 
 /* Standard input that is a file, from its start, needs no copy. */
-static enum vc_status open_stdin(struct vc_ctx *ctx, int *fd)
+static enum vc_status open_stdin(struct vc_ctx *ctx, vc_head_fn *look, int *fd)
 {
     struct stat st;
     enum vc_status status;
@@ -121,7 +138,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, int *fd)
     if (*fd < 0) {
         return VC_E_IO;
     }
-    status = copy_stdin(ctx, *fd);
+    status = copy_stdin(ctx, *fd, look);
     if (status != VC_OK) {
         close(*fd);
         *fd = -1;
@@ -145,25 +162,13 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
     return VC_OK;
 }
 
-/* O_NONBLOCK keeps the open of a pipe without a writer from waiting for ever; check_kind refuses the pipe then. */
-enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
+/* The open file becomes an input, or is closed. */
+static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct vc_infile **out)
 {
     struct vc_infile *file = NULL;
     struct stat st;
     enum vc_status status = VC_OK;
-    int fd = -1;
 
-    *out = NULL;
-    if (strcmp(path, "-") == 0) {
-        VC_TRY(open_stdin(ctx, &fd));
-    } else {
-        /* O_NONBLOCK: a pipe without a writer is refused, not waited for. It means nothing for files. */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0) {
-            status = vc_fail_errno(ctx, errno, "cannot open");
-            goto out;
-        }
-    }
     if (fstat(fd, &st) != 0) {
         status = vc_fail_errno(ctx, errno, "cannot read its size");
         goto out;
@@ -183,9 +188,28 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
     *out = file;
     return VC_OK;
 out:
-    if (fd >= 0) {
-        close(fd);
-    }
+    close(fd);
+    return status;
+}
+
+/* O_NONBLOCK keeps the open of a pipe without a writer from waiting for ever; check_kind refuses the pipe then. */
+enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    *out = NULL;
+    return fd < 0 ? vc_fail_errno(ctx, errno, "cannot open") : adopt(ctx, fd, path, out);
+}
+
+enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, vc_head_fn *look, struct vc_infile **out)
+{
+    int fd = -1;
+    enum vc_status status;
+
+    *out = NULL;
+    VC_TRY(open_stdin(ctx, look, &fd));
+    VC_TRY(adopt(ctx, fd, "-", out));
+out:
     return status;
 }
 

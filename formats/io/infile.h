@@ -17,8 +17,15 @@ struct vc_infile {
     const char *path; /* borrowed from the model */
 };
 
-/* "-" copies standard input into an unnamed file in $TMPDIR. Refuses folders, devices and empty files. */
+#define VC_HEAD_BYTES 512 /* of a file tell what it is */
+
+/* Looks at the first VC_HEAD_BYTES of a stream that has more. What it refuses is not read any further. */
+typedef enum vc_status vc_head_fn(struct vc_ctx *ctx, const unsigned char *head, size_t n);
+
+/* Refuses folders, devices and empty files. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out);
+/* Standard input. What is no file is copied into an unnamed one in $TMPDIR, after `look` has seen how it begins. */
+enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, vc_head_fn *look, struct vc_infile **out);
 /* Opens a file that another one, `by`, speaks of (a shard of an index): VC_E_FORMAT when it is not there. */
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);

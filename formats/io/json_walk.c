@@ -19,10 +19,17 @@
 #define VC_ELEMENT_BYTES ((uint64_t)64)
 #define VC_SMALL_TREE    ((uint64_t)64 << 10) /* not worth counting */
 
+/* What a tree of n bytes of text may take: names and numbers take some 15 times their text, empty objects 100 times. */
+#define VC_FREE_TREE   ((uint64_t)16 << 20)
+#define VC_TREE_A_BYTE ((uint64_t)24)
+
+#define VC_JSON_LEVELS ((size_t)1000) /* Python's json, which most programs read with, has as many */
+
 /* What counting brackets tells of one member. */
 struct scan {
     size_t end; /* the comma, or n */
     uint64_t tree_bytes;
+    size_t deep_at; /* the bracket that is one level too deep, where the scan ended; 0: none */
     bool minus_zero;
 };
 
@@ -60,7 +67,10 @@ static struct scan find_end(const char *text, size_t n, size_t at)
             break;
         }
         if (c == '{' || c == '[') {
-            depth++;
+            if (++depth > VC_JSON_LEVELS) {
+                scan.deep_at = at;
+                break;
+            }
             scan.tree_bytes += VC_BRACKET_BYTES;
         } else if (c == '}' || c == ']') {
             depth--;
@@ -109,15 +119,29 @@ static void drop_member(struct vc_ctx *ctx, struct json_walk *walk)
     walk->counted = 0;
 }
 
-/* A tree of that size is about to be made from the text at `at`: it is charged to the pool, or refused. jansson
+/* A text of more levels than anybody writes, which jansson would refuse after it has made most of the tree. */
+static enum vc_status refuse_levels(struct vc_ctx *ctx, const struct scan *scan)
+{
+    return scan->deep_at == 0 ? VC_OK
+                              : vc_fail(ctx, VC_E_FORMAT, "byte %zu: nested too deep, more than %zu levels",
+                                        scan->deep_at, VC_JSON_LEVELS);
+}
+
+/* A tree of that size is about to be made from n bytes at `at`: it is charged to the pool, or refused. jansson
  * allocates by itself, so the size is estimated before. */
-static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, uint64_t bytes, uint64_t *counted)
+static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
     uint64_t limit;
 
     if (bytes <= VC_SMALL_TREE) {
         return VC_OK;
+    }
+    if (bytes > VC_FREE_TREE + VC_TREE_A_BYTE * n) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "byte %zu: %zu bytes of little but brackets and commas, which would take about %" PRIu64
+                       " bytes of memory",
+                       at, n, bytes);
     }
     limit = vc_ctx_max_memory(ctx);
     if (bytes > limit - vc_min_u64(used, limit)) {
@@ -152,10 +176,11 @@ enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n,
     while (at < n) {
         struct scan scan = find_end(text, n, at);
 
+        VC_TRY(refuse_levels(ctx, &scan));
         bytes += scan.tree_bytes;
         at = scan.end;
     }
-    VC_TRY(count_tree(ctx, 0, bytes, counted));
+    VC_TRY(count_tree(ctx, 0, n, bytes, counted));
     *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (*root == NULL) {
         status = refuse(ctx, 0, &error);
@@ -204,7 +229,8 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
         return VC_OK;
     }
     scan = find_end(walk->text, walk->n, start);
-    VC_TRY(count_tree(ctx, start, scan.tree_bytes, &walk->counted));
+    VC_TRY(refuse_levels(ctx, &scan));
+    VC_TRY(count_tree(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
     VC_TRY(parse(ctx, walk, scan.end));
     walk->minus_zero = walk->minus_zero || scan.minus_zero;
     walk->at = scan.end;

@@ -1,6 +1,9 @@
 /* json_walk.h - the members of a large JSON object one after the other, each a tree of its own: jansson checks every
  * byte as if it had the text whole, but never more than one member is in memory as a tree.
  *
+ * Texts of more than 1,000 levels are refused, and those whose tree would be far larger than honest ones: lists of
+ * millions of empty objects.
+ *
  * Names that occur twice are noticed within a member only; the caller has to look at its own. What a tree takes is
  * counted in the pool. */
 #ifndef VC_FORMATS_JSON_WALK_H

@@ -203,6 +203,26 @@ static enum vc_status check_other_name(struct vc_ctx *ctx, const struct vc_zip_e
     return VC_OK;
 }
 
+/* A zip64 field with more in it than the marks ask for: some readers look at it nevertheless, in the order size, size
+ * in the file, offset. What it says has to be what the record says. */
+static enum vc_status check_unasked(struct vc_ctx *ctx, const struct vc_zip_extra *extra,
+                                    const struct vc_zip_entry *entry)
+{
+    const uint64_t values[] = {entry->size_bytes, entry->packed_bytes, entry->local_offset};
+    size_t i;
+
+    for (i = 0; i < 3 && extra->n >= 8 * (i + 1); i++) {
+        uint64_t value = vc_le64(extra->data + 8 * i);
+
+        if (value != values[i]) {
+            return vc_fail(ctx, VC_E_FORMAT,
+                           "zip64 extra field and record disagree: %" PRIu64 " and %" PRIu64 " bytes or offset", value,
+                           values[i]);
+        }
+    }
+    return VC_OK;
+}
+
 /* Sizes and offset that did not fit into the record: they are in the field in this order, only those that have the
  * mark. */
 static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extra, struct vc_zip_entry *entry,
@@ -228,7 +248,8 @@ static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extr
     if (has_disk && vc_le32(extra->data + at) != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "zip64 extra field: the archive is split over several files");
     }
-    return VC_OK;
+    at += has_disk ? 4 : 0;
+    return at < extra->n ? check_unasked(ctx, extra, entry) : VC_OK;
 }
 
 /* The extra field of a record. has_disk: the number of the member's disk is in the zip64 field. */

@@ -23,6 +23,20 @@ static enum vc_status push_text(struct pickle_machine *m, enum vc_pickle_kind ki
     VC_TRY(vc_pickle_take_counted(m, width, &text));
     VC_TRY(vc_pickle_push_new(m, kind, &node));
     node->u.text = text;
+    if (VC_UNLIKELY(text.n > PICKLE_LONG)) {
+        vc_pickle_share(m, node);
+    }
+out:
+    return status;
+}
+
+/* Bytes that can be changed, and so are no keys. */
+static enum vc_status push_bytearray(struct pickle_machine *m)
+{
+    enum vc_status status;
+
+    VC_TRY(push_text(m, VC_PICKLE_BYTES, 8));
+    m->stack[m->depth - 1]->unhashable = true;
 out:
     return status;
 }
@@ -41,6 +55,7 @@ static enum vc_status push_long(struct pickle_machine *m, size_t width)
     if (text.n > 8) {
         VC_TRY(vc_pickle_push_new(m, VC_PICKLE_LONG, &node));
         node->u.text = text;
+        vc_pickle_share(m, node);
         return VC_OK;
     }
     if (text.n > 0 && (text.p[text.n - 1] & 0x80) != 0) {
@@ -140,6 +155,7 @@ static enum vc_status duplicate(struct pickle_machine *m)
     enum vc_status status;
 
     VC_TRY(vc_pickle_need(m, 1));
+    vc_pickle_share(m, m->stack[m->depth - 1]);
     VC_TRY(vc_pickle_push(m, m->stack[m->depth - 1]));
 out:
     return status;
@@ -231,8 +247,9 @@ static enum vc_status step_new(struct pickle_machine *m, unsigned char op)
     case 0x8d: /* BINUNICODE8 */
         return push_text(m, VC_PICKLE_STRING, 8);
     case 0x8e: /* BINBYTES8 */
-    case 0x96: /* BYTEARRAY8 */
         return push_text(m, VC_PICKLE_BYTES, 8);
+    case 0x96: /* BYTEARRAY8 */
+        return push_bytearray(m);
     case 0x8f: /* EMPTY_SET */
         return push_empty(m, VC_PICKLE_SET);
     case 0x90: /* ADDITEMS */

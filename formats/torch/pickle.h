@@ -14,8 +14,9 @@
  * walks has to count, and to mark where it is (`busy`). The tree points into the bytes it was made from, which must
  * outlive it.
  *
- * Memory is bounded by the number of bytes: an opcode makes at most one node, and puts at most one item into another.
- */
+ * Memory is bounded by the number of bytes: an opcode makes at most one node, and puts at most one item into another;
+ * and what all nodes take is bounded by vc_pickle_max_tree, which leaves room for every pickle that was not made to
+ * need much. */
 #ifndef VC_FORMATS_PICKLE_H
 #define VC_FORMATS_PICKLE_H
 
@@ -23,7 +24,8 @@
 
 #define VC_PICKLE_MAX_BYTES  ((size_t)256 << 20)
 #define VC_PICKLE_MAX_STACK  ((size_t)16 << 20)
-#define VC_PICKLE_MAX_GLOBAL ((size_t)1000) /* bytes of the module's name, and of the other one */
+#define VC_PICKLE_MAX_MARKS  ((size_t)65536) /* that are open at once: levels of containers */
+#define VC_PICKLE_MAX_GLOBAL ((size_t)1000)  /* bytes of the module's name, and of the other one */
 
 /* What a node is; behind each the member of `u` that it uses. */
 enum vc_pickle_kind {
@@ -68,10 +70,15 @@ struct vc_pickle_object {
 struct vc_pickle_node {
     unsigned char kind; /* enum vc_pickle_kind */
     bool frozen;
-    bool pairs : 1;   /* items of a call came as keys and values */
-    bool mixed : 1;   /* ... both as pairs and alone: their meaning is not known */
-    bool busy : 1;    /* free for walks; false after parsing */
-    uint32_t n_items; /* fewer than the pickle has bytes */
+    bool pairs : 1;    /* items of a call came as keys and values */
+    bool mixed : 1;    /* ... both as pairs and alone: their meaning is not known */
+    bool busy : 1;     /* free for walks; false after parsing */
+    bool shared : 1;   /* the pickle has it in more than one place, by its memo; or it is a long text */
+    bool utf8 : 1;     /* of a string that is shared: it is UTF-8 */
+    bool searched : 1; /* free for walks, as the next one; false after parsing */
+    bool walked : 1;
+    bool unhashable : 1; /* Python takes it neither as a key nor into a set; of a global: what it makes */
+    uint32_t n_items;    /* fewer than the pickle has bytes */
     union {
         int64_t integer;
         double real;
@@ -97,10 +104,17 @@ struct vc_pickle {
     struct vc_pickle_node *root;
     struct vc_pickle_node *persids; /* the last one */
     size_t n_persids;
-    size_t n_bytes; /* up to and with the opcode that ends it */
+    size_t n_shared; /* nodes with that flag */
+    size_t n_bytes;  /* up to and with the opcode that ends it */
     size_t n_opcodes;
     unsigned protocol;
 };
+
+/* What the tree of a pickle of n bytes may take. Lists of small numbers take most in honest ones: 8 bytes a byte. */
+static inline size_t vc_pickle_max_tree(size_t n)
+{
+    return ((size_t)16 << 20) + 12 * n;
+}
 
 /* Parses the pickle that data begins with. *cut (may be NULL): it does not end within n bytes, which is an error as
  * well. On failure nothing is left. VC_E_FORMAT, VC_E_UNSUPPORTED (protocols 0, 1 and above 5; out-of-band buffers). */
@@ -122,6 +136,10 @@ struct vc_pickle_node *vc_pickle_item(const struct vc_pickle_node *node, size_t 
 /* The state that an object was given; NULL: none, or no object. */
 struct vc_pickle_node *vc_pickle_state(const struct vc_pickle_node *node);
 
+/* Python takes it neither as a key nor into a set: lists, dicts, and tuples of such. */
+bool vc_pickle_is_unhashable(const struct vc_pickle_node *node);
+/* The text of a string is UTF-8; quick where it is shared. */
+bool vc_pickle_is_utf8(const struct vc_pickle_node *string);
 bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text);
 /* It is the string; the global of that module ("builtins" is "__builtin__" too) and name. NULL is nothing. */
 bool vc_pickle_is_string(const struct vc_pickle_node *node, const char *text);

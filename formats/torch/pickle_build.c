@@ -18,6 +18,19 @@ out:
     return status;
 }
 
+/* Of the n topmost values each `step`th from the first on is about to become a key, or an item of a set. */
+static enum vc_status check_hashable(struct pickle_machine *m, size_t n, size_t step)
+{
+    size_t i;
+
+    for (i = 0; i < n; i += step) {
+        if (vc_pickle_is_unhashable(m->stack[m->depth - n + i])) {
+            return vc_pickle_damaged(m, "a key, or an item of a set, that Python cannot hash");
+        }
+    }
+    return VC_OK;
+}
+
 /* FROZENSET. It never takes items later, which `frozen` says. */
 enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
 {
@@ -27,9 +40,11 @@ enum vc_status vc_pickle_frozen_set(struct pickle_machine *m)
 
     VC_TRY(vc_pickle_pop_mark(m, &n));
     VC_TRY(vc_pickle_make(m, VC_PICKLE_SET, &node));
+    VC_TRY(check_hashable(m, n, 1));
     VC_TRY(vc_pickle_add_items(m, node, n));
     VC_TRY(vc_pickle_push(m, node));
     node->frozen = true;
+    node->unhashable = false;
 out:
     return status;
 }
@@ -55,6 +70,9 @@ enum vc_status vc_pickle_extend(struct pickle_machine *m, size_t n, bool pairs, 
     }
     if (pairs && n % 2 != 0) {
         return vc_pickle_damaged(m, "a dict is given an odd number of keys and values");
+    }
+    if ((pairs || set) && node->unhashable) { /* of a call: it is one of Python's own dicts or sets */
+        VC_TRY(check_hashable(m, n, pairs ? 2 : 1));
     }
     if (n != 0 && node->kind == VC_PICKLE_CALL) {
         node->mixed |= node->n_items != 0 && node->pairs != pairs;
@@ -100,10 +118,35 @@ static enum vc_status adopt_pairs(struct pickle_machine *m, struct vc_pickle_nod
         VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 0)));
         VC_TRY(vc_pickle_push(m, vc_pickle_item(pair, 1)));
     }
+    VC_TRY(check_hashable(m, 2 * (size_t)list->n_items, 2));
     node->pairs = true;
     VC_TRY(vc_pickle_add_items(m, node, 2 * (size_t)list->n_items));
 out:
     return status;
+}
+
+/* Protocol 2 makes a set from a list. */
+static enum vc_status check_set(struct pickle_machine *m, const struct vc_pickle_node *node)
+{
+    const struct vc_pickle_node *list = vc_pickle_item(node->u.call.args, 0);
+    struct vc_pickle_iter iter;
+    const struct vc_pickle_node *item;
+
+    if (list == NULL || list->kind != VC_PICKLE_LIST ||
+        !vc_pickle_is_global(node->u.call.function, "builtins", "set")) {
+        return VC_OK;
+    }
+    if (list->n_items > m->n - m->n_adopted) {
+        return vc_pickle_damaged(m, "more items are put into sets than there are bytes");
+    }
+    m->n_adopted += list->n_items;
+    iter = vc_pickle_iterate(list);
+    while ((item = vc_pickle_next(&iter)) != NULL) {
+        if (vc_pickle_is_unhashable(item)) {
+            return vc_pickle_damaged(m, "an item of a set that Python cannot hash");
+        }
+    }
+    return VC_OK;
 }
 
 /* Function and arguments on top of the stack become a call. n_args 2: named arguments are there, too. */
@@ -124,9 +167,11 @@ enum vc_status vc_pickle_call(struct pickle_machine *m, size_t n_args)
     VC_TRY(vc_pickle_make(m, VC_PICKLE_CALL, &node));
     node->u.call.function = top[0];
     node->u.call.args = top[1];
+    node->unhashable = top[0]->kind == VC_PICKLE_GLOBAL && top[0]->unhashable;
     top[0] = node;
     m->depth--;
-    VC_TRY(adopt_pairs(m, node));
+    VC_TRY(node->unhashable ? adopt_pairs(m, node) : VC_OK);
+    VC_TRY(node->unhashable ? check_set(m, node) : VC_OK);
 out:
     return status;
 }
@@ -166,6 +211,23 @@ out:
     return status;
 }
 
+/* The global makes one of the objects of Python's own that are no keys. */
+static bool makes_unhashable(const struct vc_pickle_node *global)
+{
+    static const char *const known[][2] = {{"collections", "OrderedDict"}, {"collections", "defaultdict"},
+                                           {"collections", "Counter"},     {"builtins", "dict"},
+                                           {"builtins", "list"},           {"builtins", "set"},
+                                           {"builtins", "bytearray"}};
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (vc_pickle_is_global(global, known[i][0], known[i][1])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* GLOBAL: two lines, module and name. */
 enum vc_status vc_pickle_push_global(struct pickle_machine *m)
 {
@@ -179,6 +241,7 @@ enum vc_status vc_pickle_push_global(struct pickle_machine *m)
     VC_TRY(vc_pickle_push_new(m, VC_PICKLE_GLOBAL, &node));
     node->u.global.module = module;
     node->u.global.name = name;
+    node->unhashable = makes_unhashable(node);
 out:
     return status;
 }
@@ -201,6 +264,7 @@ enum vc_status vc_pickle_stack_global(struct pickle_machine *m)
     VC_TRY(vc_pickle_make(m, VC_PICKLE_GLOBAL, &node));
     node->u.global.module = top[0]->u.text;
     node->u.global.name = top[1]->u.text;
+    node->unhashable = makes_unhashable(node);
     top[0] = node;
     m->depth--;
 out:

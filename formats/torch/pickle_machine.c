@@ -121,6 +121,9 @@ enum vc_status vc_pickle_push_mark(struct pickle_machine *m)
     void *marks = m->marks;
     enum vc_status status;
 
+    if (m->n_marks == VC_PICKLE_MAX_MARKS) {
+        return vc_pickle_damaged(m, "more than 65536 marks are open");
+    }
     VC_TRY(grow(m, &marks, &m->marks_room, m->n_marks + 1, sizeof *m->marks));
     m->marks = marks;
     m->marks[m->n_marks++] = m->depth;
@@ -138,16 +141,17 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
     return VC_OK;
 }
 
-/* Slots are numbered by the pickle. None can be above its number of bytes, since each is set by an opcode. */
+/* Slots are numbered by the pickle, one after the other as they are set; a tool may have taken some away. None can be
+ * above the number of bytes before it, since each was set by an opcode. */
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 {
     void *memo = m->memo;
     enum vc_status status;
 
     VC_TRY(vc_pickle_need(m, 1));
-    if (slot >= m->n) {
-        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " in a pickle of %zu bytes",
-                       m->op_at, slot, m->n);
+    if (slot >= m->at) {
+        return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " behind %zu bytes", m->op_at, slot,
+                       m->at);
     }
     VC_TRY(grow(m, &memo, &m->memo_room, (size_t)slot + 1, sizeof *m->memo));
     m->memo = memo;
@@ -162,5 +166,6 @@ enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)
     if (slot >= m->memo_room || m->memo[slot] == NULL) {
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
     }
+    vc_pickle_share(m, m->memo[slot]);
     return vc_pickle_push(m, m->memo[slot]);
 }

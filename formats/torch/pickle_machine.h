@@ -12,7 +12,8 @@ struct vc_pickle_run {
     struct vc_pickle_node *nodes[];
 };
 
-#define PICKLE_RECENT 512 /* a power of two */
+#define PICKLE_RECENT 512          /* a power of two */
+#define PICKLE_LONG   ((size_t)64) /* bytes of a text that is treated as shared */
 
 /* The machine while it runs: opcodes take values from the stack and put values on it; marks remember depths of the
  * stack; the memo keeps values that occur again. */
@@ -31,6 +32,7 @@ struct pickle_machine {
     struct vc_pickle_node *recent[PICKLE_RECENT]; /* numbers, by a hash: sizes and strides are few different ones */
     struct vc_pickle_node *none, *empty_tuple;    /* NULL: not met yet */
     size_t n_adopted;                             /* pairs that became items of an OrderedDict of Python 2 */
+    size_t tree_bytes;                            /* of nodes and items */
     bool cut, stopped;
 };
 
@@ -51,9 +53,13 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n);
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot);
 /* What is in the slot, onto the stack. */
 enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot);
+/* The node has a second place, or is long enough that nobody should copy it twice. */
+void vc_pickle_share(struct pickle_machine *m, struct vc_pickle_node *node);
 
 /* ---- pickle_node.c ---- */
 
+/* Room in the tree, which may become no larger than vc_pickle_max_tree. */
+void *vc_pickle_room(struct pickle_machine *m, size_t n);
 /* All zeros but its kind, which is no tuple. */
 enum vc_status vc_pickle_make(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out);
 enum vc_status vc_pickle_push_new(struct pickle_machine *m, enum vc_pickle_kind kind, struct vc_pickle_node **out);

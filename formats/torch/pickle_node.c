@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "formats/torch/pickle_machine.h"
 
 /* ---- making ---- */
@@ -38,18 +39,32 @@ static size_t node_bytes(enum vc_pickle_kind kind)
     return UP_TO(persid);
 }
 
+void *vc_pickle_room(struct pickle_machine *m, size_t n)
+{
+    m->tree_bytes += n;
+    if (VC_UNLIKELY(m->tree_bytes > vc_pickle_max_tree(m->n))) {
+        (void)vc_fail(m->ctx, VC_E_UNSUPPORTED,
+                      "pickle, byte %zu: its values take more than %zu bytes of memory, far more than %zu bytes of a "
+                      "checkpoint's",
+                      m->op_at, vc_pickle_max_tree(m->n), m->n);
+        return NULL;
+    }
+    return vc_arena_alloc(m->ctx, &m->out->arena, n);
+}
+
 /* A node of zeros with n_more bytes behind it. */
 static enum vc_status make(struct pickle_machine *m, enum vc_pickle_kind kind, size_t n_more,
                            struct vc_pickle_node **out)
 {
     size_t n = node_bytes(kind) + n_more;
-    struct vc_pickle_node *node = vc_arena_alloc(m->ctx, &m->out->arena, n);
+    struct vc_pickle_node *node = vc_pickle_room(m, n);
 
     if (node == NULL) {
-        return VC_E_NOMEM;
+        return m->ctx->status;
     }
     memset(node, 0, n);
     node->kind = (unsigned char)kind;
+    node->unhashable = kind == VC_PICKLE_LIST || kind == VC_PICKLE_DICT || kind == VC_PICKLE_SET;
     *out = node;
     return VC_OK;
 }
@@ -105,8 +120,13 @@ enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
         node->n_items = (uint32_t)n;
     }
     if (n != 0) {
+        size_t i;
+
         m->depth -= n;
         memcpy(node->u.tuple, m->stack + m->depth, n * sizeof *node->u.tuple);
+        for (i = 0; i < n; i++) {
+            node->unhashable |= vc_pickle_is_unhashable(node->u.tuple[i]);
+        }
     } else {
         m->empty_tuple = node;
     }
@@ -121,9 +141,9 @@ static enum vc_status need_object(struct pickle_machine *m, struct vc_pickle_nod
     struct vc_pickle_object *object;
 
     if (call->u.call.object == NULL) {
-        object = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *object);
+        object = vc_pickle_room(m, sizeof *object);
         if (object == NULL) {
-            return VC_E_NOMEM;
+            return m->ctx->status;
         }
         memset(object, 0, sizeof *object);
         call->u.call.object = object;
@@ -155,8 +175,10 @@ enum vc_status vc_pickle_add_items(struct pickle_machine *m, struct vc_pickle_no
         VC_TRY(need_object(m, node));
         runs = &node->u.call.object->items;
     }
-    run = vc_arena_alloc(m->ctx, &m->out->arena, sizeof *run + n * sizeof *run->nodes);
-    VC_TRY_ALLOC(run);
+    run = vc_pickle_room(m, sizeof *run + n * sizeof *run->nodes);
+    if (run == NULL) {
+        return m->ctx->status;
+    }
     run->next = NULL;
     run->n = n;
     m->depth -= n;
@@ -235,6 +257,26 @@ struct vc_pickle_node *vc_pickle_state(const struct vc_pickle_node *node)
 bool vc_pickle_bytes_are(const struct vc_pickle_bytes *bytes, const char *text)
 {
     return bytes->n == strlen(text) && memcmp(bytes->p, text, bytes->n) == 0;
+}
+
+/* Looked at once, since a text of some bytes may be in a million places. */
+void vc_pickle_share(struct pickle_machine *m, struct vc_pickle_node *node)
+{
+    if (!node->shared) {
+        node->shared = true;
+        node->utf8 = node->kind == VC_PICKLE_STRING && vc_utf8_valid(node->u.text.p, node->u.text.n);
+        m->out->n_shared++;
+    }
+}
+
+bool vc_pickle_is_utf8(const struct vc_pickle_node *string)
+{
+    return string->shared ? string->utf8 : vc_utf8_valid(string->u.text.p, string->u.text.n);
+}
+
+bool vc_pickle_is_unhashable(const struct vc_pickle_node *node)
+{
+    return node->unhashable && node->kind != VC_PICKLE_GLOBAL;
 }
 
 bool vc_pickle_is_string(const struct vc_pickle_node *node, const char *text)

@@ -13,6 +13,10 @@
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
 
+/* Bytes that a deflated pickle may be larger than it is in the file: so many in all, and so many per byte. */
+#define FREE_PICKLE ((uint64_t)8 << 20)
+#define MAX_RATIO   ((uint64_t)16)
+
 /* The entry is called root (n_root bytes) and name. */
 static bool is_member(const struct vc_zip_entry *entry, const char *root, size_t n_root, const char *name)
 {
@@ -155,12 +159,44 @@ static enum vc_status visit_nothing(struct vc_ctx *ctx, void *user, size_t entry
     return VC_OK;
 }
 
+/* Pickles of checkpoints deflate to a fourth, or a sixth. A small file must not become a large one. */
+static enum vc_status check_pickle_ratio(struct vc_ctx *ctx, const struct torch *self)
+{
+    const struct vc_zip_entry *entry = find_member(self, TORCH_PICKLE);
+    uint64_t packed = entry == NULL ? 0 : vc_min_u64(entry->packed_bytes, VC_PICKLE_MAX_BYTES);
+
+    if (entry != NULL && entry->size_bytes > FREE_PICKLE + MAX_RATIO * packed) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "member '%s': %" PRIu64 " bytes deflated to %" PRIu64 ", which no checkpoint's values do",
+                       entry->name, entry->size_bytes, entry->packed_bytes);
+    }
+    return VC_OK;
+}
+
+/* torch.load() takes apart every persistent id, and raises where it is no ('storage', class, key, location, size). */
+static enum vc_status check_persistent_ids(struct vc_ctx *ctx, const struct torch *self)
+{
+    const struct vc_pickle_node *node;
+
+    for (node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
+        const struct vc_pickle_node *id = node->u.persid.id;
+
+        if (id->kind != VC_PICKLE_TUPLE || id->n_items != 5 || !vc_pickle_is_string(vc_pickle_item(id, 0), "storage")) {
+            return vc_fail(ctx, VC_E_FORMAT,
+                           TORCH_PICKLE " of a PyTorch archive: a persistent id that is no ('storage', class, key, "
+                                        "location, size)");
+        }
+    }
+    return VC_OK;
+}
+
 /* Reads and parses data.pkl, which has to end where the pickle does. */
 static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
     enum vc_status status;
 
+    VC_TRY(check_pickle_ratio(ctx, self));
     VC_TRY(vc_torch_read_member(ctx, self, TORCH_PICKLE, VC_PICKLE_MAX_BYTES, &self->text, &n));
     if (vc_pickle_parse(ctx, self->text, n, &self->pickle, NULL) != VC_OK) {
         return vc_context(ctx, TORCH_PICKLE " of a PyTorch archive");
@@ -169,6 +205,7 @@ static enum vc_status read_pickle(struct vc_ctx *ctx, struct torch *self)
         VC_TRY(vc_fail(ctx, VC_E_FORMAT, TORCH_PICKLE " of a PyTorch archive: %zu bytes after its end",
                        n - self->pickle.n_bytes));
     }
+    VC_TRY(check_persistent_ids(ctx, self));
 out:
     return status;
 }

@@ -45,7 +45,7 @@ enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, con
         vc_text_add_bytes(path, ".", 1);
     }
     if (key != NULL && key->kind == VC_PICKLE_STRING) {
-        if (!vc_utf8_valid(key->u.text.p, key->u.text.n)) {
+        if (!vc_pickle_is_utf8(key)) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: a key that is no UTF-8", path->n == 0 ? "top" : path->data);
         }
         if (key->u.text.n > MAX_NAME || path->n + key->u.text.n > MAX_NAME) {
@@ -60,6 +60,12 @@ enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, con
         vc_text_add(path, "%s%zu", key == NULL ? "" : "#", position);
     }
     return path->status;
+}
+
+/* Long keys are copied each time. */
+uint64_t vc_torch_key_steps(const struct vc_pickle_node *key)
+{
+    return key != NULL && key->kind == VC_PICKLE_STRING ? key->u.text.n / 256 : 0;
 }
 
 void vc_torch_path_leave(struct vc_text *path, size_t n)
@@ -108,19 +114,25 @@ struct search {
     const struct torch *self;
     uint64_t steps;
     unsigned depth;
+    size_t n_turned_back; /* containers that were not entered, though something may be in them */
 };
 
-/* *found: a tensor is somewhere below the node. Containers on the way are marked, so that one inside itself is not
- * entered again. */
+/* *found: a tensor is somewhere below the node. Containers on the way are marked (`busy`), so that one inside itself is
+ * not entered again; shared ones that hold nothing are searched once (`searched`). */
 static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, bool *found)
 {
+    size_t n_before = s->n_turned_back;
     struct vc_pickle_iter iter;
     struct vc_pickle_node *item;
     enum vc_status status;
 
     VC_TRY(vc_torch_step(s->ctx, s->self, &s->steps));
     *found = vc_torch_is_tensor(node);
-    if (*found || !vc_torch_is_container(node) || node->busy || s->depth == TORCH_MAX_DEPTH) {
+    if (*found || !vc_torch_is_container(node) || node->searched) {
+        return VC_OK;
+    }
+    if (node->busy || s->depth == TORCH_MAX_DEPTH) {
+        s->n_turned_back++;
         return VC_OK;
     }
     node->busy = true;
@@ -134,6 +146,7 @@ static enum vc_status has_tensor(struct search *s, struct vc_pickle_node *node, 
     }
     s->depth--;
     node->busy = false;
+    node->searched = node->shared && !*found && s->n_turned_back == n_before;
 out:
     return status;
 }

@@ -19,6 +19,8 @@ enum vc_status vc_torch_step(struct vc_ctx *ctx, const struct torch *self, uint6
  * back to n bytes. */
 enum vc_status vc_torch_path_enter(struct vc_ctx *ctx, struct vc_text *path, const struct vc_pickle_node *key,
                                    size_t position);
+/* The steps that this counts for, beside the one of the value. */
+uint64_t vc_torch_key_steps(const struct vc_pickle_node *key);
 void vc_torch_path_leave(struct vc_text *path, size_t n);
 
 /* By the key at the top; `usual` for keys that say nothing. */

@@ -126,22 +126,38 @@ void vc_torch_emit_bytes(struct torch_emit *e, const struct vc_pickle_bytes *byt
 
 /* ---- names with a memo ---- */
 
-/* True when the memo has it already; else the caller writes it and calls `memoize`. */
+/* BINGET or LONG_BINGET. */
+void vc_torch_emit_get(struct torch_emit *e, unsigned slot)
+{
+    if (slot <= 256) {
+        vc_torch_emit_byte(e, 'h');
+        vc_torch_emit_byte(e, slot - 1);
+    } else {
+        vc_torch_emit_byte(e, 'j');
+        vc_torch_emit_le32(e, slot - 1);
+    }
+}
+
+/* BINPUT or LONG_BINPUT, into the next slot. Slots are counted from 1 on here, so that 0 means "not there". */
+unsigned vc_torch_emit_put(struct torch_emit *e)
+{
+    if (e->n_memo < 256) {
+        vc_torch_emit_byte(e, 'q');
+        vc_torch_emit_byte(e, e->n_memo);
+    } else {
+        vc_torch_emit_byte(e, 'r');
+        vc_torch_emit_le32(e, e->n_memo);
+    }
+    return ++e->n_memo;
+}
+
+/* True when the memo has it already; else the caller writes it and calls vc_torch_emit_put. */
 static bool from_memo(struct torch_emit *e, unsigned slot)
 {
     if (slot != 0) {
-        vc_torch_emit_byte(e, 'h');
-        vc_torch_emit_byte(e, slot - 1);
+        vc_torch_emit_get(e, slot);
     }
     return slot != 0;
-}
-
-/* Into the next slot of the memo; returns the slot + 1, so that 0 means "not there". */
-static unsigned memoize(struct torch_emit *e)
-{
-    vc_torch_emit_byte(e, 'q');
-    vc_torch_emit_byte(e, e->n_memo);
-    return ++e->n_memo;
 }
 
 void vc_torch_emit_word(struct torch_emit *e, enum torch_word word)
@@ -164,7 +180,7 @@ void vc_torch_emit_word(struct torch_emit *e, enum torch_word word)
     } else {
         vc_torch_emit_global(e, globals[word][0], globals[word][1]);
     }
-    e->words[word] = memoize(e);
+    e->words[word] = vc_torch_emit_put(e);
 }
 
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e)
@@ -181,7 +197,7 @@ static void emit_torch_name(struct torch_emit *e, const char *name, unsigned *sl
 {
     if (!from_memo(e, *slot)) {
         vc_torch_emit_global(e, "torch", name);
-        *slot = memoize(e);
+        *slot = vc_torch_emit_put(e);
     }
 }
 

@@ -50,6 +50,10 @@ void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *
 void vc_torch_emit_word(struct torch_emit *e, enum torch_word word);
 void vc_torch_emit_new_ordered_dict(struct torch_emit *e);
 
+/* The value that was written last goes into the memo: returns its slot + 1. And that value again. */
+unsigned vc_torch_emit_put(struct torch_emit *e);
+void vc_torch_emit_get(struct torch_emit *e, unsigned slot);
+
 /* The tensor in storage number `key`, which it fills. */
 void vc_torch_emit_tensor(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
                           size_t key, bool parameter, bool requires_grad);

@@ -218,6 +218,7 @@ enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *m
     VC_TRY(pickle->status);
     VC_TRY(note->status);
 out:
+    vc_free(ctx, w.memo);
     vc_free(ctx, w.main_out);
     vc_text_release(&w.path);
     vc_text_release(&w.left);

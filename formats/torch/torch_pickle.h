@@ -7,6 +7,12 @@
 #define TORCH_MAX_LEFT 5    /* names of what is left out */
 #define TORCH_BATCH    1000 /* items per opcode, as Python has it */
 
+/* A value that is shared in the source's tree, and its slot in the memo of the output. */
+struct torch_memo {
+    const struct vc_pickle_node *node; /* NULL: free */
+    unsigned slot;                     /* 0: it is written anew at each place */
+};
+
 /* The state of writing one data.pkl. */
 struct torch_writer {
     struct vc_ctx *ctx;
@@ -23,7 +29,9 @@ struct torch_writer {
     size_t n_left;
     uint64_t steps;
     unsigned depth;
-    bool flat; /* there is no place for a scale */
+    bool flat;               /* there is no place for a scale */
+    struct torch_memo *memo; /* a hash table of the shared values that were written */
+    size_t memo_room;        /* a power of two, more than there are shared values */
 };
 
 /* ---- torch_pickle.c ---- */

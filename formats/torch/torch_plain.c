@@ -54,7 +54,7 @@ bool vc_torch_is_atom(const struct vc_pickle_node *node)
     case VC_PICKLE_LONG:
         return node->u.text.n < 256;
     case VC_PICKLE_STRING:
-        return vc_utf8_valid(node->u.text.p, node->u.text.n);
+        return vc_pickle_is_utf8(node);
     case VC_PICKLE_GLOBAL:
         return vc_pickle_bytes_are(&node->u.global.module, "torch") &&
                vc_torch_dtype_by_name(&node->u.global.name) != NULL;

@@ -14,6 +14,11 @@
 #include "formats/torch/torch_choose.h"
 #include "formats/torch/torch_pickle.h"
 
+/* Bytes that an output's pickle may have: in all, per byte of the input's, per output tensor. */
+#define FREE_OUTPUT  ((uint64_t)16 << 20)
+#define MAX_GROWTH   ((uint64_t)32)
+#define BYTES_AN_OUT ((uint64_t)1024)
+
 static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node);
 
 /* Below the dict that was chosen, names of tensors are without the way to it. Returns what the caller puts back into
@@ -199,6 +204,7 @@ static enum vc_status write_pairs(struct torch_writer *w, const struct vc_pickle
         struct vc_pickle_node *value = vc_pickle_next(&iter);
         size_t before;
 
+        w->steps += vc_torch_key_steps(key);
         VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, i++));
         before = names_from(w, value);
         VC_TRY(is_dropped(w) ? VC_OK : write_pair(w, key, value));
@@ -353,13 +359,59 @@ out:
     return status;
 }
 
-/* Any value that can_write accepted. */
-static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node)
-{
-    enum vc_status status;
+/* ---- shared values ---- */
 
-    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps));
-    VC_TRY(w->e.to->status);
+/* The place of a shared value in the table: its own, or the free one that it would get. */
+static struct torch_memo *find_memo(const struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    size_t at = (size_t)(((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u) >> 32) & (w->memo_room - 1);
+
+    while (w->memo[at].node != NULL && w->memo[at].node != node) {
+        at = (at + 1) & (w->memo_room - 1);
+    }
+    return &w->memo[at];
+}
+
+/* The value is the same wherever it is written, and longer than a reference to it. What tensors are in is different at
+ * each path. */
+static bool is_worth_memo(struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    switch ((enum vc_pickle_kind)node->kind) {
+    case VC_PICKLE_LONG:
+    case VC_PICKLE_STRING:
+    case VC_PICKLE_BYTES:
+    case VC_PICKLE_GLOBAL:
+        return true;
+    case VC_PICKLE_TUPLE:
+        return node->n_items != 0 && is_plain(w, node);
+    case VC_PICKLE_LIST:
+    case VC_PICKLE_DICT:
+    case VC_PICKLE_SET:
+    case VC_PICKLE_CALL:
+        return is_plain(w, node);
+    default:
+        return false;
+    }
+}
+
+/* Room for all values that the source shares; most files have a few. */
+static enum vc_status make_memo(struct torch_writer *w)
+{
+    w->memo_room = 16;
+    while (w->memo_room < 2 * w->source->pickle.n_shared) {
+        w->memo_room *= 2;
+    }
+    w->memo = vc_calloc_array(w->ctx, VC_TAG_NAMES, w->memo_room, sizeof *w->memo);
+    return w->memo != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* ---- any value ---- */
+
+/* A value that nothing is in, or a container. */
+static enum vc_status write_new(struct torch_writer *w, struct vc_pickle_node *node)
+{
+    enum vc_status status = VC_OK;
+
     switch ((enum vc_pickle_kind)node->kind) {
     case VC_PICKLE_NONE:
         vc_torch_emit_byte(&w->e, 'N');
@@ -391,6 +443,43 @@ static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node 
         w->depth--;
         break;
     }
+    return status;
+}
+
+/* Shared dicts with tensors are written at each of their places, and with them what else they hold. An output far
+ * larger than the input's pickle and its tensors can account for is refused. */
+static enum vc_status check_length(const struct torch_writer *w)
+{
+    uint64_t most = FREE_OUTPUT + MAX_GROWTH * (uint64_t)w->source->pickle.n_bytes + BYTES_AN_OUT * w->outs->n;
+
+    if (w->e.to->n > most) {
+        return vc_fail(w->ctx, VC_E_UNSUPPORTED,
+                       "its values contain each other so often that its pickle of %zu bytes would be written as more "
+                       "than %" PRIu64,
+                       w->source->pickle.n_bytes, most);
+    }
+    return VC_OK;
+}
+
+/* Any value that can_write accepted. What the source has in several places is written once, and taken from the memo in
+ * the others: lists stay the same list, and a long text stays one. */
+static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node)
+{
+    struct torch_memo *known = node->shared ? find_memo(w, node) : NULL;
+    bool memo = known != NULL && known->node == NULL && is_worth_memo(w, node);
+    enum vc_status status;
+
+    VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps));
+    VC_TRY(w->e.to->status);
+    VC_TRY(check_length(w));
+    if (known != NULL && known->slot != 0) {
+        vc_torch_emit_get(&w->e, known->slot);
+        return VC_OK;
+    }
+    VC_TRY(write_new(w, node));
+    if (known != NULL) { /* others may have come into the table in between */
+        *find_memo(w, node) = (struct torch_memo){node, memo ? vc_torch_emit_put(&w->e) : 0};
+    }
 out:
     return status;
 }
@@ -399,8 +488,9 @@ out:
 enum vc_status vc_torch_write_tree(struct torch_writer *w)
 {
     struct vc_pickle_node *root = w->source->pickle.root;
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
+    VC_TRY(make_memo(w));
     if (can_write(w, root)) {
         VC_TRY(write_value(w, root));
     } else {

@@ -19,6 +19,12 @@
 #define MAX_PARTS ((size_t)1000)
 #define MAX_ARGS  ((uint64_t)10000) /* values that are looked at of what an object is made from */
 
+/* Tensors and names that a pickle may have, whatever its size, and by its bytes. */
+#define FREE_TENSORS      ((uint64_t)10000)
+#define BYTES_A_TENSOR    ((uint64_t)8)
+#define FREE_NAMES        ((uint64_t)4 << 20)
+#define NAME_BYTES_A_BYTE ((uint64_t)16)
+
 /* Where the walk is, and what it has seen. */
 struct walk {
     struct vc_ctx *ctx;
@@ -30,7 +36,9 @@ struct walk {
     unsigned depth;
     uint64_t steps;
     size_t found_room, parts_room;
-    bool modules; /* met one */
+    uint64_t name_bytes;  /* of all that was found */
+    bool modules;         /* met one */
+    size_t n_turned_back; /* objects inside themselves, which were not entered again */
 };
 
 static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node);
@@ -59,6 +67,24 @@ static enum vc_status grow(struct vc_ctx *ctx, void **items, size_t n, size_t *r
     return VC_OK;
 }
 
+/* A value that many dicts share is found in each of them: there may be somewhat more tensors, and longer names, than
+ * the pickle has room for. A tensor takes 25 bytes of it, mostly 150; and names are there once, without what is before
+ * them.
+ */
+static enum vc_status check_found(struct walk *w)
+{
+    uint64_t n_bytes = w->self->pickle.n_bytes;
+
+    w->name_bytes += w->path.n;
+    if (w->self->n_found >= FREE_TENSORS + n_bytes / BYTES_A_TENSOR ||
+        w->name_bytes > FREE_NAMES + NAME_BYTES_A_BYTE * n_bytes) {
+        return vc_fail(w->ctx, VC_E_UNSUPPORTED,
+                       "its values contain each other so often that %zu bytes would name more than %zu tensors",
+                       w->self->pickle.n_bytes, w->self->n_found);
+    }
+    return VC_OK;
+}
+
 /* A tensor at the path, or one that cannot be read (refusal says why). */
 static enum vc_status add_found(struct walk *w, const struct torch_tensor *tensor, const char *refusal)
 {
@@ -67,6 +93,7 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
     const char *name = w->path.n == 0 ? "tensor" : w->path.data; /* torch.save(tensor) has no name for it */
     enum vc_status status;
 
+    VC_TRY(check_found(w));
     VC_TRY(grow(w->ctx, &found, self->n_found, &w->found_room, sizeof *self->found));
     self->found = found;
     name = vc_arena_copy(w->ctx, &self->arena, name, strlen(name));
@@ -112,6 +139,7 @@ static enum vc_status walk_at(struct walk *w, const struct vc_pickle_node *key, 
     size_t n = w->path.n;
     enum vc_status status;
 
+    w->steps += vc_torch_key_steps(key);
     VC_TRY(vc_torch_path_enter(w->ctx, &w->path, key, position));
     VC_TRY(walk_node(w, value));
 out:
@@ -234,6 +262,35 @@ static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
     return node->kind == VC_PICKLE_CALL ? walk_object(w, node) : walk_sequence(w, node);
 }
 
+/* A container is entered. One that is in many places and turned out to hold no tensor is not entered again. */
+static enum vc_status walk_container(struct walk *w, struct vc_pickle_node *node)
+{
+    size_t n_found = w->self->n_found;
+    size_t n_turned_back = w->n_turned_back;
+    enum vc_status status;
+
+    if (node->walked) {
+        return VC_OK;
+    }
+    if (node->busy) {
+        /* Objects may well refer to each other. */
+        w->n_turned_back++;
+        return node->kind == VC_PICKLE_CALL && !vc_pickle_is_mapping(node)
+                   ? VC_OK
+                   : vc_fail(w->ctx, VC_E_UNSUPPORTED, "%s: contains itself", w->path.n == 0 ? "top" : w->path.data);
+    }
+    if (w->depth == TORCH_MAX_DEPTH) {
+        return vc_fail(w->ctx, VC_E_UNSUPPORTED, "%.200s...: more than %d levels", w->path.data, TORCH_MAX_DEPTH);
+    }
+    node->busy = true;
+    w->depth++;
+    status = walk_inside(w, node);
+    w->depth--;
+    node->busy = false;
+    node->walked = node->shared && w->self->n_found == n_found && w->n_turned_back == n_turned_back;
+    return status;
+}
+
 /* Any value: a tensor is listed, a container entered, anything else is left alone. With findings, a tensor whose
  * description is damaged becomes one of them. */
 static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
@@ -260,20 +317,7 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
     if (node->kind != VC_PICKLE_CALL && (node->kind < VC_PICKLE_TUPLE || node->kind > VC_PICKLE_DICT)) {
         return VC_OK;
     }
-    if (node->busy) {
-        /* Objects may well refer to each other. */
-        return node->kind == VC_PICKLE_CALL && !vc_pickle_is_mapping(node)
-                   ? VC_OK
-                   : vc_fail(w->ctx, VC_E_UNSUPPORTED, "%s: contains itself", w->path.n == 0 ? "top" : w->path.data);
-    }
-    if (w->depth == TORCH_MAX_DEPTH) {
-        return vc_fail(w->ctx, VC_E_UNSUPPORTED, "%.200s...: more than %d levels", w->path.data, TORCH_MAX_DEPTH);
-    }
-    node->busy = true;
-    w->depth++;
-    status = walk_inside(w, node);
-    w->depth--;
-    node->busy = false;
+    status = walk_container(w, node);
 out:
     return status;
 }

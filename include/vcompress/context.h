@@ -33,7 +33,11 @@ VC_API const char *vc_ctx_message(const struct vc_ctx *ctx);
 VC_API enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads);
 VC_API unsigned vc_ctx_threads(const struct vc_ctx *ctx);
 
-/* Upper bound in bytes for all memory the library takes; 0 = a quarter of the memory free at that moment. */
+/* Upper bound in bytes for all memory that the library takes with this context, its models and jobs together. What
+ * would need more fails with VC_E_NOMEM, and nothing else is harmed; a larger limit may be set then. 0 = a quarter of
+ * the memory that is free now (64 MiB at least), which is also what a new context has: it is looked at once, then, and
+ * does not change with what is free later. Not counted: the code, threads' stacks, and what jansson and the codecs take
+ * for a moment. */
 VC_API enum vc_status vc_ctx_set_max_memory(struct vc_ctx *ctx, uint64_t bytes);
 VC_API uint64_t vc_ctx_max_memory(const struct vc_ctx *ctx);
 

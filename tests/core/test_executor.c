@@ -505,6 +505,43 @@ static void memory_limit_sets_workers(void **state)
     vc_ctx_free(ctx);
 }
 
+static enum vc_status nothing(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    (void)ctx;
+    (void)index;
+    (void)buffers;
+    ++*(atomic_uint *)user;
+    return VC_OK;
+}
+
+/* What is in use already counts, for runs and for work that is one piece per tensor. */
+static void memory_in_use_counts(void **state)
+{
+    const struct vc_room room = {.in = 1000};
+    atomic_uint n_done = 0;
+    struct vc_ctx *ctx;
+    unsigned n = 0;
+    struct run r;
+    void *other;
+
+    (void)state;
+    assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, 4), VC_OK);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
+    run_init(ctx, &r, 0, false);
+    assert_int_equal(vc_exec_each(ctx, 3, NULL, &room, 2, nothing, &n_done), VC_OK);
+    assert_int_equal(n_done, 3);
+    other = vc_alloc(ctx, VC_TAG_MISC, ((size_t)8 << 20) - 100000);
+    assert_non_null(other);
+    assert_int_equal(vc_exec_each(ctx, 3, NULL, &room, 2, nothing, &n_done), VC_E_NOMEM);
+    assert_non_null(strstr(vc_ctx_message(ctx), "this needs at least"));
+    assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_E_NOMEM);
+    vc_free(ctx, other);
+    assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_OK);
+    run_release(ctx, &r);
+    vc_ctx_free(ctx);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     uint64_t n;
@@ -540,6 +577,7 @@ int main(void)
         cmocka_unit_test(giving_up_in_pack_ends_later_waits),
         cmocka_unit_test(cancelling_ends_the_run),
         cmocka_unit_test(memory_limit_sets_workers),
+        cmocka_unit_test(memory_in_use_counts),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

@@ -145,6 +145,25 @@ static void test_option_names(void **unused)
     assert_string_equal(vc_option(&worker, "max_memory"), "max_memory");
 }
 
+/* A new context has a limit, which holds for allocations; 0 gives it back. */
+static void test_default_limit(void **unused)
+{
+    uint64_t most = vc_ctx_max_memory(ctx);
+
+    (void)unused;
+    assert_true(most >= (uint64_t)64 << 20);
+    assert_int_equal(vc_pool_limit(ctx->shared->pool), most);
+    assert_int_equal(vc_ctx_max_memory(ctx), most); /* not looked at again */
+    assert_null(vc_alloc(ctx, VC_TAG_MISC, (size_t)most + 1));
+    assert_non_null(strstr(vc_ctx_message(ctx), "within max_memory of "));
+    assert_non_null(strstr(vc_ctx_message(ctx), ", a quarter of what was free"));
+    assert_int_equal(vc_ctx_set_max_memory(ctx, 4096), VC_OK);
+    assert_int_equal(vc_pool_limit(ctx->shared->pool), 4096);
+    assert_int_equal(vc_ctx_set_max_memory(ctx, 0), VC_OK);
+    assert_true(vc_ctx_max_memory(ctx) >= (uint64_t)64 << 20);
+    assert_int_equal(vc_pool_limit(ctx->shared->pool), vc_ctx_max_memory(ctx));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +173,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_memory, make, unmake),
         cmocka_unit_test_setup_teardown(test_finding_of_a_long_name, make, unmake),
         cmocka_unit_test_setup_teardown(test_option_names, make, unmake),
+        cmocka_unit_test_setup_teardown(test_default_limit, make, unmake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,22 @@ static int pipe_with(const void *data, size_t n)
     return ends[0];
 }
 
+/* A stream without an end that is no checkpoint: nobody reads more than its first bytes, and the rest is still in it.
+ */
+static void with_endless_stdin(void)
+{
+    char data[4096];
+    int fd;
+    int copy;
+
+    memset(data, 1, sizeof data);
+    fd = pipe_with(data, sizeof data);
+    copy = dup(fd);
+    with_stdin(fd, VC_E_FORMAT, "standard input: is no checkpoint");
+    assert_int_equal(read(copy, data, sizeof data), sizeof data - VC_HEAD_BYTES);
+    close(copy);
+}
+
 static void test_stdin(void **state)
 {
     struct zip_builder z;
@@ -91,6 +107,8 @@ static void test_stdin(void **state)
     with_stdin(pipe_with(z.out.p, z.out.n - 1), VC_E_FORMAT, "standard input: zip");
     with_stdin(pipe_with("", 0), VC_E_FORMAT, "standard input: is empty");
     with_stdin(open("/tmp", O_RDONLY), VC_E_UNSUPPORTED, "folder");
+    with_stdin(open("/dev/zero", O_RDONLY), VC_E_FORMAT, "standard input: starts with 512 zero bytes");
+    with_endless_stdin();
 
     fd = walk_file_open(z.out.p, z.out.n, path, sizeof path);
     with_stdin(open(path, O_RDONLY), VC_OK, ""); /* used as it is */

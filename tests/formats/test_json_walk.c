@@ -183,13 +183,60 @@ static void test_memory(void **state)
     test_ctx_done(ctx);
 }
 
+/* n times `piece` inside {"a":[...]}. */
+static char *repeated(const char *piece, size_t n, size_t *length)
+{
+    size_t k = strlen(piece);
+    char *text = malloc(n * k + 16);
+    size_t i;
+
+    memcpy(text, "{\"a\":[", 6);
+    for (i = 0; i < n; i++) {
+        memcpy(text + 6 + i * k, piece, k);
+    }
+    memcpy(text + 6 + n * k, "0]}", 3);
+    *length = 6 + n * k + 3;
+    return text;
+}
+
+static void expect_refused(const char *piece, size_t count, const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct json_walk walk;
+    uint64_t counted;
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+    char *text = repeated(piece, count, &n);
+
+    vc_json_walk_begin(&walk, text, n);
+    assert_int_equal(vc_json_walk_next(ctx, &walk, &name, &value), VC_E_FORMAT);
+    assert_non_null(strstr(vc_ctx_message(ctx), needle));
+    vc_json_walk_end(ctx, &walk);
+    assert_int_equal(vc_json_tree_load(ctx, text, n, &value, &counted), VC_E_FORMAT);
+    assert_non_null(strstr(vc_ctx_message(ctx), needle));
+    assert_null(value);
+    free(text);
+    test_ctx_done(ctx);
+}
+
+/* By levels, and by what the tree would take: whatever the length, nothing is made of such a text. */
+static void test_bounded(void **state)
+{
+    (void)state;
+    expect_refused("[", 998, "']' expected"); /* the thousandth level is fine, but nothing closes it */
+    expect_refused("[", 999, "byte 1004: nested too deep, more than 1000 levels");
+    expect_refused("[", 3000000, "nested too deep");
+    expect_refused("{\"a\":", 3000000, "nested too deep");
+    expect_refused("{},", 1000000, "little but brackets");
+    expect_refused("[[],[]],", 1000000, "little but brackets");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_minus_zero),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_damage),  cmocka_unit_test(test_minus_zero),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,9 +271,85 @@ static void test_bomb(void **state)
     bad_bytes(b, "more pairs are made items of OrderedDicts than there are bytes");
 }
 
+/* What Python refuses as a key or in a set: lists, dicts, sets, bytearrays, and tuples with such in them. */
+static void test_unhashable(void **state)
+{
+    (void)state;
+    BAD("}]Ns", "Python cannot hash");
+    BAD("}(K\1N}Nu", "Python cannot hash");
+    BAD("}]\x85\x85Ns", "Python cannot hash");
+    BAD("}\x8fNs", "Python cannot hash");
+    BAD("}\x96\0\0\0\0\0\0\0\0Ns", "Python cannot hash");
+    BAD("}ccollections\nOrderedDict\n)RNs", "Python cannot hash");
+    BAD("ccollections\nOrderedDict\n)R]Ns", "Python cannot hash");
+    BAD("ccollections\nOrderedDict\n](]]aNae\x85R", "Python cannot hash");
+    BAD("c__builtin__\nset\n](]e\x85R", "Python cannot hash");
+    BAD("\x8f(]\x90", "Python cannot hash");
+    BAD("(}\x91", "Python cannot hash");
+    expect_kind(PICKLE("}(N\x91Ns"), VC_PICKLE_DICT, 2);    /* a frozen set */
+    expect_kind(PICKLE("}ca\nb\n)RNs"), VC_PICKLE_DICT, 2); /* an object of any class, by default */
+    expect_kind(PICKLE("ca\nb\n)R]Ns"), VC_PICKLE_CALL, 2); /* what the class makes of it is not known */
+    expect_kind(PICKLE("}K\1K\2\x86]s"), VC_PICKLE_DICT, 2);
+}
+
+/* What no checkpoint has: marks that nothing closes, towers of tuples, slots of the memo that are far away. Each is
+ * refused before it takes much. */
+static void expect_flood(const char *what, size_t n, const char *needle, uint64_t most_bytes)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = {NULL, 0, 0};
+    struct vc_pickle pickle;
+    size_t i;
+
+    pk_start(&b);
+    pk_raw(&b, "N");
+    for (i = 0; i < n; i++) {
+        pk_raw(&b, what);
+    }
+    pk_raw(&b, ".");
+    assert_int_not_equal(vc_pickle_parse(ctx, b.p, b.n, &pickle, NULL), VC_OK);
+    if (strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", vc_ctx_message(ctx), needle);
+    }
+    if (vc_ctx_peak_bytes(ctx) > most_bytes) {
+        fail_msg("%s: %zu bytes took %llu", needle, b.n, (unsigned long long)vc_ctx_peak_bytes(ctx));
+    }
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
+static void test_floods(void **state)
+{
+    (void)state;
+    expect_flood("(", 1000000, "more than 65536 marks", (uint64_t)2 << 20);
+    expect_flood("\x85", 2000000, "far more than", (uint64_t)44 << 20);
+    expect_flood("r\xff\xff\x0f", 1, "memo slot", (uint64_t)1 << 20);
+    expect_flood("}", 2000000, "far more than", (uint64_t)92 << 20);
+    expect_flood("\x88", 3000000, "one value on the stack", (uint64_t)66 << 20);
+}
+
+/* A value that is taken from the memo, or doubled, is known to be in more than one place. */
+static void test_shared(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = PICKLE("(U\1aq\0h\0h\0U\1b2t");
+    struct vc_pickle pickle;
+    const struct vc_pickle_node *root = good(ctx, &b, &pickle);
+
+    (void)state;
+    assert_int_equal(root->n_items, 5);
+    assert_int_equal(pickle.n_shared, 2);
+    assert_false(root->shared);
+    assert_true(vc_pickle_item(root, 0)->shared && vc_pickle_item(root, 3)->shared);
+    vc_pickle_release(ctx, &pickle);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
 static struct bytes sample(void)
 {
-    static const char tail[] = "K\1\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19q\7G\x3f\xf8\0\0\0\0\0\0h\7]h\7a}u.";
+    static const char tail[] =
+        "K\1\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19q\7G\x3f\xf8\0\0\0\0\0\0h\7N]h\7aK\2}u.";
     struct bytes b = {NULL, 0, 0};
     unsigned i;
 
@@ -346,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_values),      cmocka_unit_test(test_float),  cmocka_unit_test(test_containers),
         cmocka_unit_test(test_wrong),       cmocka_unit_test(test_cycles), cmocka_unit_test(test_cuts_and_flips),
         cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),  cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_unhashable),  cmocka_unit_test(test_floods), cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

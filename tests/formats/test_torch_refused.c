@@ -204,18 +204,52 @@ static void make_modules(struct bytes *b)
     pk_raw(b, "e");
 }
 
+/* A persistent id of six, beside a tensor that is fine. */
+static void make_id_of_six(struct bytes *b)
+{
+    pk_raw(b, "}(");
+    entry(b, "w", "FloatStorage", "0", 12, "12", "1");
+    pk_string(b, "s");
+    pk_raw(b, "(");
+    pk_string(b, "storage");
+    pk_global(b, "torch", "FloatStorage");
+    pk_raw(b, "U\0010U\3cpuK\014NtQu");
+}
+
+static void make_id_of_text(struct bytes *b)
+{
+    pk_raw(b, "}(");
+    entry(b, "w", "FloatStorage", "0", 12, "12", "1");
+    pk_raw(b, "K\1U\0010Qu");
+}
+
+static void make_list_key(struct bytes *b)
+{
+    pk_raw(b, "}]");
+    pk_tensor(b, "FloatStorage", "0", 12, 0, "12", "1");
+    pk_raw(b, "s");
+}
+
 static void test_bad_trees(void **state)
 {
     static const struct {
         void (*make)(struct bytes *b);
         const char *needle;
     } cases[] = {
-        {make_twice, "'w' occurs twice"},     {make_self, "contains itself"},
-        {make_doubling, "so often"},          {make_deep, "more than 200 levels"},
-        {make_nothing, "without any tensor"}, {make_two_ways, "storage '0' is described in two ways"},
-        {make_not_utf8, "no UTF-8"},          {make_missing, "no member 'archive/data/17'"},
-        {make_key_path, "is no plain name"},  {make_objects, "so often"},
+        {make_twice, "'w' occurs twice"},
+        {make_self, "contains itself"},
+        {make_doubling, "so often"},
+        {make_deep, "more than 200 levels"},
+        {make_nothing, "without any tensor"},
+        {make_two_ways, "storage '0' is described in two ways"},
+        {make_not_utf8, "no UTF-8"},
+        {make_missing, "no member 'archive/data/17'"},
+        {make_key_path, "is no plain name"},
+        {make_objects, "so often"},
         {make_modules, "so often"},
+        {make_id_of_six, "a persistent id that is no"},
+        {make_id_of_text, "a persistent id that is no"},
+        {make_list_key, "Python cannot hash"},
     };
     static const size_t sizes[] = {48};
     size_t i;

@@ -313,6 +313,26 @@ static void test_changes(void **state)
 
 /* ------------------------------------------------------------------------------------------------ larger damage */
 
+/* "a.npy" of 176 bytes, with a zip64 field in the directory that no mark asks for. needle NULL: it can be read. */
+static void expect_unasked64(uint64_t size, uint64_t packed, const char *needle)
+{
+    unsigned char field[20] = {1, 0, 16, 0};
+    struct member_options o = {.central_extra = field, .n_central_extra = sizeof field};
+    struct zip_builder z;
+
+    memset(&z, 0, sizeof z);
+    vc_put_le64(field + 4, size);
+    vc_put_le64(field + 12, packed);
+    zip_add_bytes(&z, "a.npy", npy_matrix(3, 4), &o);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    if (needle == NULL) {
+        expect_good("zip64, not asked for", z.out.p, z.out.n);
+    } else {
+        expect_bad("zip64, not asked for", z.out.p, z.out.n, needle);
+    }
+    zip_release(&z);
+}
+
 static void test_extra_fields(void **state)
 {
     static const unsigned char two64[] = {1, 0, 0, 0, 1, 0, 0, 0};
@@ -329,6 +349,9 @@ static void test_extra_fields(void **state)
     zip_simple(&z, &o);
     expect_bad("two local zip64 extras", z.out.p, z.out.n, "two zip64");
     zip_release(&z);
+    expect_unasked64(176, 176, NULL);
+    expect_unasked64(5, 5, "zip64 extra field and record disagree: 5 and 176");
+    expect_unasked64(176, 5, "zip64 extra field and record disagree: 5 and 176");
     o = (struct member_options){.central_extra = stray, .n_central_extra = sizeof stray};
     zip_simple(&z, &o);
     expect_bad("stray byte in extra", z.out.p, z.out.n, "stray");

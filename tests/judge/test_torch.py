@@ -211,6 +211,18 @@ class Torch(Judge):
             self.assertNotIn("args", out)
             network().load_state_dict(out["model_state_dict"])
 
+    def test_same_values(self):
+        """What is the same object in several places stays so, and a text in 10,000 of them is written once."""
+        inner, text, words = {"a": [1, 2]}, "text" * 5000, ["word %d" % i for i in range(600)]
+        value = {"w": torch.ones(3, 4), "x": [inner, inner, (inner, text)], "m": [inner["a"], inner], "o": {text: 1},
+                 "t": [text] * 10000, "words": words + words}
+        out = self.through(value, weights_only=not OLD)
+        self.assertEqual({k: out[k] for k in value if k != "w"}, {k: value[k] for k in value if k != "w"})
+        self.assertIs(out["x"][0], out["x"][1])
+        self.assertIs(out["x"][0], out["x"][2][0])
+        self.assertIs(out["m"][0], out["x"][0]["a"])
+        self.assertLess(len(read_bytes(self.path("out.pt"))), len(read_bytes(self.path("in.pt"))) + 4096)
+
     def test_drop(self):
         torch.save(training(), self.path("in.pt"))
         self.vc("convert", "--drop", "optimizer", self.path("in.pt"), "-o", self.path("a.pt"))
