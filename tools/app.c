@@ -168,8 +168,10 @@ int app_usage(struct app *app, const char *format, ...)
     char text[LINE_BYTES];
     va_list args;
 
+    size_t n = app->where == NULL ? 0 : (size_t)snprintf(text, sizeof(text), "%s: ", app->where);
+
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
+    (void)vsnprintf(text + n, sizeof(text) - n, format, args);
     va_end(args);
     print_line(app, text);
     json_failure(app, VC_E_ARGUMENT, text);

@@ -61,6 +61,7 @@ struct app {
     const char *output;  /* the other file that a sentence may be about; NULL: none */
     char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
     char *own_names;     /* owned; of further outputs */
+    const char *where;   /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
     bool written;        /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed;  /* it was, when we started */
     bool said;           /* a line was printed on stderr: there is never a second one */

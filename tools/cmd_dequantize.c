@@ -1,6 +1,6 @@
 /* cmd_dequantize.c - vcompress dequantize: quantized weights back to a float type. */
 #include "tools/commands.h"
-#include "tools/convert.h"
+#include "tools/passes.h"
 
 struct dequantize_cli {
     struct convert_options convert; /* first: the shared options */
@@ -38,24 +38,33 @@ static const char *tag_of(const struct vc_dequantize_options *options)
     return options->target == VC_TARGET_F16 ? "fp16" : options->target == VC_TARGET_BF16 ? "bf16" : "f32";
 }
 
-static enum vc_status add_dequantize(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+static void begin(void *cli)
 {
-    return vc_job_add_dequantize(ctx, job, options);
+    vc_dequantize_defaults(&((struct dequantize_cli *)cli)->dequantize);
 }
+
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    struct dequantize_cli *own = cli;
+
+    (void)app;
+    own->dequantize.rules = own->convert.rules;
+    own->dequantize.n_rules = own->convert.n_rules;
+    what->tag = tag_of(&own->dequantize);
+    return GO_ON;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const void *cli)
+{
+    return vc_job_add_dequantize(ctx, job, &((const struct dequantize_cli *)cli)->dequantize);
+}
+
+const struct pass_row pass_dequantize = {
+    .command = &command_dequantize, .size = sizeof(struct dequantize_cli), .begin = begin, .ready = ready, .add = add};
 
 static int run_dequantize(struct app *app, int n_args, char **args)
 {
-    struct dequantize_cli cli = {.convert = {.n_rules = 0}};
-    struct conversion what = {.add = add_dequantize, .user = &cli.dequantize};
-    int rc;
-
-    convert_defaults(&cli.convert);
-    vc_dequantize_defaults(&cli.dequantize);
-    rc = app_parse(app, n_args, args, &cli);
-    cli.dequantize.rules = cli.convert.rules;
-    cli.dequantize.n_rules = cli.convert.n_rules;
-    what.tag = tag_of(&cli.dequantize);
-    return rc == GO_ON ? convert_run(app, &cli.convert, &what) : rc;
+    return pass_run(app, &pass_dequantize, n_args, args);
 }
 
 const struct command command_dequantize = {

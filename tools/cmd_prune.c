@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
-#include "tools/convert.h"
+#include "tools/passes.h"
 
 #define MAX_SETS 64
 
@@ -79,34 +79,50 @@ static const struct opt_group *const groups[] = {
     &group_prune, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
 };
 
-static enum vc_status add_prune(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+static void begin(void *cli)
 {
-    return vc_job_add_prune(ctx, job, options);
+    vc_prune_defaults(&((struct prune_cli *)cli)->prune);
 }
+
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    struct prune_cli *own = cli;
+
+    own->prune.rules = own->convert.rules;
+    own->prune.n_rules = own->convert.n_rules;
+    own->prune.sets = own->sets;
+    own->prune.n_sets = own->n_sets;
+    what->tag = "pruned";
+    if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
+        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, or --pattern 2:4");
+    }
+    return GO_ON;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const void *cli)
+{
+    return vc_job_add_prune(ctx, job, &((const struct prune_cli *)cli)->prune);
+}
+
+static void end(void *cli)
+{
+    struct prune_cli *own = cli;
+
+    for (size_t i = 0; i < own->n_sets; i++) {
+        free(own->globs[i]);
+    }
+}
+
+const struct pass_row pass_prune = {.command = &command_prune,
+                                    .size = sizeof(struct prune_cli),
+                                    .begin = begin,
+                                    .ready = ready,
+                                    .add = add,
+                                    .end = end};
 
 static int run_prune(struct app *app, int n_args, char **args)
 {
-    struct prune_cli cli = {.convert = {.n_rules = 0}};
-    const struct conversion what = {.tag = "pruned", .add = add_prune, .user = &cli.prune};
-    int rc;
-
-    convert_defaults(&cli.convert);
-    vc_prune_defaults(&cli.prune);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && cli.prune.sparsity == NULL && cli.n_sets == 0 && cli.prune.pattern != VC_PATTERN_N_OF_M) {
-        rc = app_usage(app, "nothing says how much to prune: --sparsity 0.5, or --pattern 2:4");
-    }
-    cli.prune.rules = cli.convert.rules;
-    cli.prune.n_rules = cli.convert.n_rules;
-    cli.prune.sets = cli.sets;
-    cli.prune.n_sets = cli.n_sets;
-    if (rc == GO_ON) {
-        rc = convert_run(app, &cli.convert, &what);
-    }
-    for (size_t i = 0; i < cli.n_sets; i++) {
-        free(cli.globs[i]);
-    }
-    return rc;
+    return pass_run(app, &pass_prune, n_args, args);
 }
 
 const struct command command_prune = {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
-#include "tools/convert.h"
+#include "tools/passes.h"
 
 struct quantize_cli {
     struct convert_options convert; /* first: the shared options */
@@ -146,34 +146,39 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     return GO_ON;
 }
 
-static enum vc_status add_quantize(struct vc_ctx *ctx, struct vc_job *job, const void *options)
+static void begin(void *cli)
 {
-    return vc_job_add_quantize(ctx, job, options);
+    vc_quantize_defaults(&((struct quantize_cli *)cli)->quantize);
 }
+
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    struct quantize_cli *own = cli;
+    bool aim = options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes");
+    int rc;
+
+    own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.target;
+    own->quantize.rules = own->convert.rules;
+    own->quantize.n_rules = own->convert.n_rules;
+    rc = check_target(app, &own->quantize);
+    if (rc == GO_ON) {
+        what->tag = aim ? "aim" : target_given(app)->name;
+        what->more_tensors = aim || own->quantize.target == VC_TARGET_INT8;
+    }
+    return rc;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const void *cli)
+{
+    return vc_job_add_quantize(ctx, job, &((const struct quantize_cli *)cli)->quantize);
+}
+
+const struct pass_row pass_quantize = {
+    .command = &command_quantize, .size = sizeof(struct quantize_cli), .begin = begin, .ready = ready, .add = add};
 
 static int run_quantize(struct app *app, int n_args, char **args)
 {
-    struct quantize_cli cli = {.convert = {.n_rules = 0}};
-    struct conversion what = {.add = add_quantize, .user = &cli.quantize};
-    int rc;
-
-    convert_defaults(&cli.convert);
-    vc_quantize_defaults(&cli.quantize);
-    rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && (options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes"))) {
-        cli.quantize.target = VC_TARGET_CHOSEN;
-    }
-    if (rc == GO_ON) {
-        rc = check_target(app, &cli.quantize);
-    }
-    cli.quantize.rules = cli.convert.rules;
-    cli.quantize.n_rules = cli.convert.n_rules;
-    if (rc != GO_ON) {
-        return rc;
-    }
-    what.tag = cli.quantize.target == VC_TARGET_CHOSEN ? "aim" : target_given(app)->name;
-    what.more_tensors = cli.quantize.target == VC_TARGET_INT8 || cli.quantize.target == VC_TARGET_CHOSEN;
-    return convert_run(app, &cli.convert, &what);
+    return pass_run(app, &pass_quantize, n_args, args);
 }
 
 const struct command command_quantize = {

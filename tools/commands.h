@@ -6,6 +6,7 @@
 
 extern const struct command command_quantize;
 extern const struct command command_prune;
+extern const struct command command_run;
 extern const struct command command_dequantize;
 extern const struct command command_convert;
 extern const struct command command_index;

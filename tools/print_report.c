@@ -26,6 +26,9 @@ static void kind_of(const struct vc_report_row *row, char *buf, size_t n)
     size_t k = (size_t)snprintf(buf, n, "%d %d %d %s", (int)row->action, (int)row->dtype_before, (int)row->dtype_after,
                                 row->scheme);
 
+    for (size_t i = 0; i + 1 < row->n_steps && k < n; i++) {
+        k += (size_t)snprintf(buf + k, n - k, " %s", row->steps[i].scheme);
+    }
     for (unsigned i = 0; i < row->n_dims && k < n; i++) {
         k += (size_t)snprintf(buf + k, n - k, ",%llu", (unsigned long long)row->shape[i]);
     }
@@ -120,13 +123,30 @@ static void add_figures(struct table *table, const struct view *view, const stru
 
 #define TYPE_BYTES (CELL_BYTES * 2)
 
-/* "f32 -> int8/channel" */
+/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel" */
 static char *fmt_type(char *buf, const struct out *out, const struct vc_report_row *row)
 {
-    const char *scheme = row->scheme[0] != '\0' ? row->scheme : vc_dtype_name(row->dtype_after);
+    size_t n = (size_t)snprintf(buf, TYPE_BYTES, "%s", vc_dtype_name(row->dtype_before));
 
-    snprintf(buf, TYPE_BYTES, "%s %s %.60s", vc_dtype_name(row->dtype_before), out_arrow(out), scheme);
+    for (size_t i = 0; i + 1 < row->n_steps && n < TYPE_BYTES; i++) {
+        n += (size_t)snprintf(buf + n, TYPE_BYTES - n, " %s %.40s", out_arrow(out), row->steps[i].scheme);
+    }
+    if (n < TYPE_BYTES) {
+        snprintf(buf + n, TYPE_BYTES - n, " %s %.60s", out_arrow(out),
+                 row->scheme[0] != '\0' ? row->scheme : vc_dtype_name(row->dtype_after));
+    }
     return buf;
+}
+
+/* What earlier passes did is the same. */
+static bool same_steps(const struct vc_report_row *a, const struct vc_report_row *b)
+{
+    bool same = a->n_steps == b->n_steps && strcmp(a->scheme, b->scheme) == 0;
+
+    for (size_t i = 0; same && i < a->n_steps; i++) {
+        same = strcmp(a->steps[i].scheme, b->steps[i].scheme) == 0;
+    }
+    return same;
 }
 
 static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
@@ -241,7 +261,7 @@ static bool drop_type(const struct out *out, const struct groups *groups, const 
 
         longest = lines[i].shown && width > longest ? width : longest;
         if (row->dtype_before != first->dtype_before || row->dtype_after != first->dtype_after ||
-            strcmp(row->scheme, first->scheme) != 0) {
+            !same_steps(row, first)) {
             return false;
         }
     }

@@ -89,16 +89,15 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
     return VC_OK;
 }
 
-/* What the weights were before the last pass that changed them. */
-static enum vc_dtype source_dtype(const struct vc_item *item, const struct vc_item *root)
+/* What the weights were in the file that the last pass would have read, had every pass written one. */
+static enum vc_dtype source_dtype(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
 {
+    const struct vc_pass *last = job->n_passes != 0 ? job->passes[job->n_passes - 1] : NULL;
     const struct vc_desc *before = &item->first;
-    size_t k;
+    size_t k = 0;
 
-    for (k = 1; k < root->n_steps; k++) {
-        if (root->steps[k]->pass != root->steps[k - 1]->pass) {
-            before = &root->steps[k]->in;
-        }
+    while (k < root->n_steps && root->steps[k]->pass != last) {
+        before = &root->steps[k++]->out;
     }
     return before->quant != NULL ? before->quant->source_dtype : before->dtype;
 }
@@ -123,7 +122,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .role = VC_PART_CODES,
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
-                                  .source_dtype = source_dtype(item, root)};
+                                  .source_dtype = source_dtype(job, item, root)};
 }
 
 /* The way in which another worker's codes become values, without parts. */

@@ -1,0 +1,37 @@
+/* passes.h - the commands that are passes (quantize, prune, ...), as rows: a command of its own runs one of them, `run`
+ * several in one job. */
+#ifndef VC_TOOLS_PASSES_H
+#define VC_TOOLS_PASSES_H
+
+#include "tools/convert.h"
+
+struct pass_row {
+    const struct command *command; /* its name and its options */
+    size_t size;                   /* of the command's structure, which begins with a struct convert_options */
+
+    void (*begin)(void *cli); /* sets what holds without an option; convert_defaults was called, the rest is zero */
+    /* After the options in app->parsed were parsed into it: refuses what does not go together, fills what->tag and
+     * what->more_tensors. GO_ON or a status. */
+    int (*ready)(struct app *app, void *cli, struct conversion *what);
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const void *cli); /* adds the pass */
+    void (*end)(void *cli);                                                         /* frees; may be NULL */
+};
+
+/* NULL behind the last. */
+extern const struct pass_row *const pass_rows[];
+
+/* The row of that name; NULL: there is no such pass. */
+const struct pass_row *pass_find(const char *name);
+
+/* What convert_defaults and row->begin leave; free ends it with row->end. NULL: no memory. */
+void *pass_options_create(const struct pass_row *row);
+void pass_options_free(const struct pass_row *row, void *cli);
+
+/* A whole command that runs this pass alone. Returns the exit status. */
+int pass_run(struct app *app, const struct pass_row *row, int n_args, char **args);
+
+extern const struct pass_row pass_quantize;
+extern const struct pass_row pass_prune;
+extern const struct pass_row pass_dequantize;
+
+#endif
