@@ -30,6 +30,8 @@
 #include "formats/io/zip_read.h"
 #include "formats/safetensors/safetensors.h"
 
+#define VC_NAMED_ODD 4 /* files that a note names */
+
 static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
                                                   &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
@@ -549,6 +551,23 @@ static enum vc_status note_other_bin(struct vc_ctx *ctx, struct vc_model *model)
                                            "the safetensors files are read, not the weights in %.100s", bin);
 }
 
+/* For inspect and reports. With findings they are findings already. */
+static enum vc_status note_odd(struct vc_ctx *ctx, const struct vc_infolder *folder, struct vc_model *model)
+{
+    size_t n = vc_infolder_odd_count(folder);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < n && i < VC_NAMED_ODD && !vc_collecting(ctx); i++) {
+        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", vc_infolder_odd(folder, i)));
+    }
+    if (n > i && !vc_collecting(ctx)) {
+        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "and %zu more such files", n - i));
+    }
+out:
+    return status;
+}
+
 /* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
@@ -567,6 +586,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         status = vc_safetensors_open_folder(ctx, model);
         status = status == VC_OK ? note_other_bin(ctx, model) : status;
     }
+    status = status == VC_OK ? note_odd(ctx, folder, model) : status;
     if (status != VC_OK) {
         VC_TRY(survive(ctx, model, status));
     }
@@ -603,6 +623,25 @@ static void set_layout(struct vc_model *model)
     model->layout = vc_dialect_layout(model->dialect, &model->loader);
 }
 
+/* struct vc_model.check_unchanged. A file beside the one that was given, or in a folder, is named. */
+static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
+    for (i = 0; i < model->n_inputs; i++) {
+        const struct vc_infile *file = model->inputs[i];
+        const char *slash = file != NULL ? strrchr(file->path, '/') : NULL;
+
+        if (file != NULL && vc_infile_check(ctx, file) != VC_OK) {
+            return vc_context(ctx, "%s", slash != NULL ? slash + 1 : file->path);
+        }
+    }
+out:
+    return status;
+}
+
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
 static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
                                                  sizeof open_defaults};
@@ -628,6 +667,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
         vc_model_name_axes(model);
     }
     set_layout(model);
+    model->check_unchanged = check_unchanged;
     *out = model;
     return VC_OK;
 out:

@@ -272,8 +272,8 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &room, 2, one_pair, &job);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s, %s", a->path, b->path);
-        goto out;
     }
+    VC_TRY(vc_model_unchanged(ctx, b, vc_model_unchanged(ctx, a, status)));
     owned->diff.rows = owned->rows;
     sum_up(&owned->diff);
     *out = &owned->diff;

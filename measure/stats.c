@@ -120,6 +120,7 @@ enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, 
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", model->path);
     }
+    status = vc_model_unchanged(ctx, model, status);
 out:
     vc_free(ctx, order);
     return status;

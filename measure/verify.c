@@ -200,10 +200,12 @@ enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_v
         VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256: nettle was not there when it was made"));
     }
     VC_TRY(open_both(ctx, v, path));
-    if (check(ctx, v) != VC_OK) {
-        status = vc_context(ctx, "%s", path);
-        goto out;
+    status = check(ctx, v);
+    if (status != VC_OK) {
+        (void)vc_context(ctx, "%s", path);
     }
+    status = vc_model_unchanged(ctx, v->model, status); /* what was found is of no file that there is */
+    VC_TRY(v->source != NULL ? vc_model_unchanged(ctx, v->source, status) : status);
     fill_result(v);
     *out = &v->result;
     return VC_OK;

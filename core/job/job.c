@@ -246,6 +246,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         if (status != VC_OK && status != VC_E_GATE) {
             (void)vc_context(ctx, "%s", job->model->path);
         }
+        status = vc_model_unchanged(ctx, job->model, status); /* passes may have looked at values */
     }
     if (status != VC_OK && status != VC_E_GATE) { /* a missed gate has a report */
         vc_job_reset(ctx, job);
@@ -304,6 +305,7 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
     vc_job_output_sizes(job, file_bytes);
     VC_TRY(vc_job_check_size(ctx, job));
     VC_TRY(vc_check_cancelled(ctx));
+    VC_TRY(vc_model_unchanged(ctx, job->model, VC_OK));
     VC_TRY(job->sink->ops->commit(ctx, job->sink));
     vc_job_written(job);
 out:
@@ -330,7 +332,7 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     if (status != VC_OK && status != VC_E_GATE) {
         (void)vc_context(ctx, "%s", job->model->path);
     }
-    return status;
+    return status != VC_OK ? vc_model_unchanged(ctx, job->model, status) : VC_OK;
 }
 
 enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job)

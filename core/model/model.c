@@ -233,6 +233,22 @@ out:
     return status;
 }
 
+enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status)
+{
+    char before[VC_MESSAGE_BYTES];
+    enum vc_status changed;
+
+    if (model->check_unchanged == NULL || (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED)) {
+        return status;
+    }
+    (void)snprintf(before, sizeof before, "%s", status != VC_OK ? ctx->message : "");
+    changed = model->check_unchanged(ctx, model);
+    if (changed != VC_OK) {
+        return vc_context(ctx, "%s", strcmp(model->path, "-") == 0 ? "standard input" : model->path);
+    }
+    return status == VC_OK ? VC_OK : vc_fail(ctx, status, "%s", before);
+}
+
 /* A compressed tensor is always read to its end, so that its checksum is verified. */
 enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes)

@@ -109,6 +109,9 @@ struct vc_model {
      * own. */
     const struct vc_family *family;
     bool conv1d; /* weights of that name (names.h) are [in, out], as the model's configuration says */
+    /* Every input is as it was when it was opened; VC_E_FORMAT names the one that is not. Set by vc_model_open; NULL:
+     * nothing can change. Called by vc_model_unchanged alone. */
+    enum vc_status (*check_unchanged)(struct vc_ctx *ctx, const struct vc_model *model);
 
     /* The reader's own; none of them is the rule. */
     const struct vc_part *parts;
@@ -124,6 +127,12 @@ struct vc_model {
 /* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)
     VC_PRINTF(4, 5);
+
+/* For whoever has read values, once the last one is there and before anything is made of them. `status` is what reading
+ * gave. VC_E_FORMAT where an input was changed meanwhile, also in place of a failure about its content: that it was
+ * changed says more than that it looks damaged. Other failures are returned as they are, their sentence too. To be
+ * called last: the sentence names the file and needs no context. */
+enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status);
 
 /* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */
 void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor);

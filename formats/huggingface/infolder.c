@@ -1,11 +1,13 @@
-/* infolder.c - see infolder.h. Symbolic links are followed (caches are made of them); names never lead out of the
- * folder. */
+/* infolder.c - see infolder.h. Symbolic links to files are followed (caches are made of them). What goes along has to
+ * lie in the folder, or in the cache that it is part of (formats/io/links.h); shards are looked into before they are
+ * taken for what they say they are, and may lie anywhere. */
 #define _GNU_SOURCE /* DT_*, strcasestr */
 #include "formats/huggingface/infolder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +18,7 @@
 #include "core/base/findings.h"
 #include "formats/huggingface/families.h"
 #include "formats/huggingface/weight_index.h"
+#include "formats/io/links.h"
 #include "formats/io/numbered_name.h"
 
 #define VC_FOLDER_MAX_FILES 100000
@@ -38,6 +41,7 @@ struct vc_infolder {
     const char *out_index;          /* as in an output */
     struct vc_family family;
     struct names out_shards;
+    struct names odd; /* "config.json: is a link that leads nowhere": would go along, and cannot */
     size_t n_carried, carried_capacity;
     struct vc_carried *carried;
 };
@@ -92,7 +96,8 @@ static int compare_carried(const void *a, const void *b)
     return strcmp(((const struct vc_carried *)a)->name, ((const struct vc_carried *)b)->name);
 }
 
-static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, uint64_t size_bytes)
+static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,
+                                  const struct stat *st)
 {
     const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
     enum vc_status status = VC_OK;
@@ -110,7 +115,7 @@ static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder
         folder->carried = grown;
         folder->carried_capacity = capacity;
     }
-    folder->carried[folder->n_carried++] = (struct vc_carried){copy, size_bytes};
+    folder->carried[folder->n_carried++] = (struct vc_carried){copy, (uint64_t)st->st_size, st->st_mtim};
 out:
     return status;
 }
@@ -150,9 +155,27 @@ static bool is_bin(const char *name)
     return false;
 }
 
-static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
-                              const struct stat *st)
+/* Why a file cannot go along; NULL: it can. `error`: of stat, 0 where st holds what it found. */
+static const char *why_odd(const struct vc_infolder *folder, const char *name, bool is_link, int error,
+                           const struct stat *st)
 {
+    if (error != 0) {
+        return error == ENOENT || error == ELOOP || error == ENOTDIR ? "is a link that leads nowhere"
+                                                                     : "is a link that cannot be followed";
+    }
+    if (!S_ISREG(st->st_mode)) {
+        return S_ISFIFO(st->st_mode) ? "is a pipe" : S_ISSOCK(st->st_mode) ? "is a socket" : "is a device";
+    }
+    return is_link && !vc_links_stay(folder->path, name) ? "is a link that leads out of the folder" : NULL;
+}
+
+/* What is called like weights or an index is one, whatever it is: opening it says what is wrong with it. */
+static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
+                              bool is_link, int error, const struct stat *st)
+{
+    const char *why;
+    const char *sentence;
+
     if (depth == 0 && ends_in(name, ".safetensors")) {
         return names_add(ctx, folder, &folder->weights, name);
     }
@@ -165,10 +188,15 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
     if (depth == 0 && ends_in(name, VC_BIN_INDEX_SUFFIX)) {
         return names_add(ctx, folder, &folder->bin_indices, name);
     }
-    if (ends_in(name, ".safetensors") || is_other_weights(name) || st->st_size < 0) {
+    if (ends_in(name, ".safetensors") || is_other_weights(name)) {
         return names_add(ctx, folder, &folder->left, name);
     }
-    return carried_add(ctx, folder, name, (uint64_t)st->st_size);
+    why = why_odd(folder, name, is_link, error, st);
+    if (why == NULL) {
+        return carried_add(ctx, folder, name, st);
+    }
+    sentence = vc_arena_printf(ctx, &folder->arena, "%s: %s", name, why);
+    return sentence == NULL ? VC_E_NOMEM : names_add(ctx, folder, &folder->odd, sentence);
 }
 
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
@@ -184,21 +212,21 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
     struct stat st;
     struct stat link;
     enum vc_status status = VC_OK;
+    int error;
 
     VC_TRY_ALLOC(whole);
-    if (name[0] == '.' || fstatat(fd, name, &link, AT_SYMLINK_NOFOLLOW) != 0 || fstatat(fd, name, &st, 0) != 0) {
-        return VC_OK;
+    if (name[0] == '.' || fstatat(fd, name, &link, AT_SYMLINK_NOFOLLOW) != 0) {
+        return VC_OK; /* hidden, or removed a moment ago */
     }
-    if (S_ISDIR(st.st_mode)) {
+    error = fstatat(fd, name, &st, 0) == 0 ? 0 : errno;
+    if (error == 0 && S_ISDIR(st.st_mode)) {
         if (depth < VC_FOLDER_MAX_DEPTH && !S_ISLNK(link.st_mode)) {
             return scan_level(ctx, folder, fd, name, whole, depth + 1);
         }
         slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
         return slashed == NULL ? VC_E_NOMEM : names_add(ctx, folder, &folder->left, slashed);
     }
-    if (S_ISREG(st.st_mode)) {
-        VC_TRY(sort_in(ctx, folder, whole, depth, &st));
-    }
+    VC_TRY(sort_in(ctx, folder, whole, depth, S_ISLNK(link.st_mode), error, &st));
 out:
     return status;
 }
@@ -220,7 +248,8 @@ static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder,
     }
     while ((entry = readdir(dir)) != NULL) {
         VC_TRY(scan_entry(ctx, folder, dirfd(dir), entry->d_name, slashed, depth));
-        if (folder->n_carried + folder->left.n + folder->weights.n + folder->bins.n > VC_FOLDER_MAX_FILES) {
+        if (folder->n_carried + folder->left.n + folder->odd.n + folder->weights.n + folder->bins.n >
+            VC_FOLDER_MAX_FILES) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder of more than %d files", VC_FOLDER_MAX_FILES));
         }
     }
@@ -243,6 +272,7 @@ static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 
     VC_TRY(vc_infolder_open(ctx, folder, folder->index, &file));
     VC_TRY(vc_weight_index_read(ctx, file, &folder->map));
+    VC_TRY(vc_infile_check(ctx, file));
     for (i = 0; i < folder->map.n_files; i++) {
         VC_TRY(names_add(ctx, folder, &folder->shards, folder->map.files[i]));
     }
@@ -491,6 +521,7 @@ out:
 static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status = VC_OK;
+    const char *name;
     size_t n = 0;
     size_t i;
 
@@ -524,6 +555,15 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     }
     folder->n_carried = n;
     names_sort(&folder->left);
+    names_sort(&folder->odd);
+    for (i = 0; i < folder->odd.n; i++) {
+        const char *sentence = folder->odd.names[i];
+        const char *why = strrchr(sentence, ':'); /* none of them has another one */
+
+        name = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)(why - sentence), sentence);
+        VC_TRY_ALLOC(name);
+        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "link", name, "%s", why + 2));
+    }
     if (n > 1) {
         qsort(folder->carried, n, sizeof *folder->carried, compare_carried);
     }
@@ -606,6 +646,7 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
     vc_free(ctx, folder->weights.names);
     vc_free(ctx, folder->indices.names);
     vc_free(ctx, folder->left.names);
+    vc_free(ctx, folder->odd.names);
     vc_free(ctx, folder->shards.names);
     vc_free(ctx, folder->bins.names);
     vc_free(ctx, folder->bin_indices.names);
@@ -689,6 +730,52 @@ size_t vc_infolder_carried_count(const struct vc_infolder *folder)
 const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, size_t index)
 {
     return &folder->carried[index];
+}
+
+enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,
+                                        const struct vc_carried *carried, struct vc_infile **out)
+{
+    const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
+    struct stat st;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(path);
+    if (stat(path, &st) != 0) {
+        return vc_fail_errno(ctx, errno, "cannot open");
+    }
+    if ((uint64_t)st.st_size != carried->size_bytes || st.st_mtim.tv_sec != carried->modified.tv_sec ||
+        st.st_mtim.tv_nsec != carried->modified.tv_nsec) {
+        return vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
+    }
+    VC_TRY(carried->size_bytes != 0 ? vc_infile_open(ctx, path, out) : VC_OK);
+out:
+    return status;
+}
+
+size_t vc_infolder_odd_count(const struct vc_infolder *folder)
+{
+    return folder->odd.n;
+}
+
+const char *vc_infolder_odd(const struct vc_infolder *folder, size_t index)
+{
+    return folder->odd.names[index];
+}
+
+enum vc_status vc_infolder_check_whole(struct vc_ctx *ctx, const struct vc_infolder *folder)
+{
+    char more[64] = "";
+    size_t n = folder->odd.n;
+
+    if (n == 0) {
+        return VC_OK;
+    }
+    if (n > 2) {
+        (void)snprintf(more, sizeof more, "; and %zu more", n - 2);
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s%s%s%s; what goes along with the weights has to be there as files",
+                   folder->odd.names[0], n > 1 ? "; " : "", n > 1 ? folder->odd.names[1] : "", more);
 }
 
 size_t vc_infolder_left_count(const struct vc_infolder *folder)

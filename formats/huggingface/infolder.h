@@ -22,6 +22,7 @@ struct vc_infolder;
 struct vc_carried {
     const char *name; /* may have folders in it */
     uint64_t size_bytes;
+    struct timespec modified; /* with the size: as it was when the folder was looked through */
 };
 
 /* True for a folder and for the name of an index: what vc_infolder_scan takes. */
@@ -64,5 +65,16 @@ size_t vc_infolder_carried_count(const struct vc_infolder *folder);
 const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, size_t index);
 size_t vc_infolder_left_count(const struct vc_infolder *folder);
 const char *vc_infolder_left(const struct vc_infolder *folder, size_t index);
+
+/* Opens it; *out NULL: it is empty. VC_E_FORMAT where it is not as it was when the folder was looked through. */
+enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,
+                                        const struct vc_carried *carried, struct vc_infile **out);
+
+/* What would go along and cannot: links that lead nowhere or out of the folder, pipes, sockets, devices. Each is a
+ * sentence, sorted by name. */
+size_t vc_infolder_odd_count(const struct vc_infolder *folder);
+const char *vc_infolder_odd(const struct vc_infolder *folder, size_t index);
+/* VC_E_UNSUPPORTED where there are any: for whoever makes a folder of this one. */
+enum vc_status vc_infolder_check_whole(struct vc_ctx *ctx, const struct vc_infolder *folder);
 
 #endif

@@ -162,10 +162,28 @@ static enum vc_status check_kind(struct vc_ctx *ctx, const struct stat *st)
     return VC_OK;
 }
 
+enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st, const char *path,
+                               struct vc_infile **out)
+{
+    struct vc_infile *file = vc_alloc(ctx, VC_TAG_MISC, sizeof *file);
+
+    *out = file;
+    if (file == NULL) {
+        (void)close(fd);
+        return VC_E_NOMEM;
+    }
+    *file = (struct vc_infile){.fd = fd,
+                               .size_bytes = (uint64_t)st->st_size,
+                               .device = st->st_dev,
+                               .inode = st->st_ino,
+                               .modified = st->st_mtim,
+                               .path = path};
+    return VC_OK;
+}
+
 /* The open file becomes an input, or is closed. */
 static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct vc_infile **out)
 {
-    struct vc_infile *file = NULL;
     struct stat st;
     enum vc_status status = VC_OK;
 
@@ -174,19 +192,12 @@ static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct
         goto out;
     }
     VC_TRY(check_kind(ctx, &st));
-    file = vc_alloc(ctx, VC_TAG_MISC, sizeof *file);
-    VC_TRY_ALLOC(file);
-    file->fd = fd;
-    file->size_bytes = (uint64_t)st.st_size;
-    file->device = st.st_dev;
-    file->inode = st.st_ino;
-    file->path = path;
-    if (strcmp(path, "-") != 0 && vc_descriptors_are_few(fd)) {
+    status = vc_infile_adopt(ctx, fd, &st, path, out);
+    if (status == VC_OK && strcmp(path, "-") != 0 && vc_descriptors_are_few(fd)) {
         (void)close(fd);
-        file->fd = -1;
+        (*out)->fd = -1;
     }
-    *out = file;
-    return VC_OK;
+    return status;
 out:
     close(fd);
     return status;
@@ -248,6 +259,27 @@ static void release_fd(const struct vc_infile *file, int fd)
     if (fd != file->fd) {
         (void)close(fd);
     }
+}
+
+/* Of the open file: what its name stands for by now does not matter, but where it is opened again, and a copy of
+ * standard input has no other writer. */
+enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
+{
+    struct stat st;
+    enum vc_status status = VC_OK;
+    int fd = take_fd(ctx, file);
+
+    if (fd < 0) {
+        return ctx->status;
+    }
+    if (fstat(fd, &st) != 0) {
+        status = vc_fail_errno(ctx, errno, "cannot read its size");
+    } else if ((uint64_t)st.st_size != file->size_bytes || st.st_mtim.tv_sec != file->modified.tv_sec ||
+               st.st_mtim.tv_nsec != file->modified.tv_nsec) {
+        status = vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
+    }
+    release_fd(file, fd);
+    return status;
 }
 
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out)

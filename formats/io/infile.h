@@ -14,7 +14,8 @@ struct vc_infile {
     uint64_t size_bytes;
     dev_t device; /* with inode: to know the input again whatever it is called */
     ino_t inode;
-    const char *path; /* borrowed from the model */
+    struct timespec modified; /* with size_bytes: to see that it is still as it was when it was opened */
+    const char *path;         /* borrowed from the model */
 };
 
 #define VC_HEAD_BYTES 512 /* of a file tell what it is */
@@ -28,7 +29,13 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
 enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, vc_head_fn *look, struct vc_infile **out);
 /* Opens a file that another one, `by`, speaks of (a shard of an index): VC_E_FORMAT when it is not there. */
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
+/* An open descriptor of a regular file becomes an input; it is closed after a failure, too. */
+enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st, const char *path,
+                               struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
+/* The file is as it was when it was opened: VC_E_FORMAT when its size or the time of its last change is another. To be
+ * called once all of it has been read. */
+enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file);
 /* Exactly n bytes from `offset` on. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
 

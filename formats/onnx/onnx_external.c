@@ -4,8 +4,8 @@
  *     data_location: 1
  *
  * The location is a path inside the model's folder, and nothing else: what a stranger's model names must not make the
- * program read other files of its user. Links are followed, as they are for shards: a model cannot bring any, caches
- * consist of them. Called by onnx_tensor.c. */
+ * program read other files of its user. Links that archives and repositories can bring are followed inside the folder
+ * and the cache that it is part of (formats/io/links.h). Called by onnx_tensor.c. */
 #define _GNU_SOURCE /* O_PATH */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
+#include "formats/io/links.h"
 #include "formats/onnx/onnx.h"
 
 #define MAX_EXTERNALS ((size_t)512) /* files open at a time */
@@ -98,12 +99,20 @@ out:
 
 /* ---- files ---- */
 
+/* The path of the model's folder. */
+static const char *folder_path(const struct onnx_reader *r)
+{
+    const char *slash = strrchr(r->path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - r->path);
+
+    return vc_arena_printf(r->ctx, &r->self->arena, "%.*s", slash == NULL || n == 0 ? 1 : (int)n,
+                           slash == NULL ? "." : r->path);
+}
+
 /* Opened at the first tensor that needs it; locations are relative to it. */
 static enum vc_status open_model_folder(struct onnx_reader *r)
 {
-    const char *slash = strrchr(r->path, '/');
-    size_t n = slash == NULL ? 0 : (size_t)(slash - r->path) + 1;
-    char *name;
+    const char *name;
 
     if (r->folder >= 0) {
         return VC_OK;
@@ -112,14 +121,11 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
                        "has its values in another file, which cannot be found from standard input");
     }
-    name = vc_alloc(r->ctx, VC_TAG_NAMES, n + 2);
+    name = folder_path(r);
     if (name == NULL) {
         return VC_E_NOMEM;
     }
-    memcpy(name, r->path, n);
-    memcpy(name + n, n == 0 ? "." : "", n == 0 ? 2 : 1);
     r->folder = open(name, FOLDER_FLAGS);
-    vc_free(r->ctx, name);
     return r->folder >= 0 ? VC_OK : vc_fail_errno(r->ctx, errno, "cannot open the folder of the model");
 }
 
@@ -164,27 +170,29 @@ static enum vc_status check_file(const struct onnx_reader *r, const char *locati
 /* Opens it relative to the model's folder. O_NONBLOCK: a pipe is refused, not waited for. */
 static enum vc_status open_external(struct onnx_reader *r, const char *location, struct vc_infile **out)
 {
-    struct vc_infile *file = vc_alloc(r->ctx, VC_TAG_MISC, sizeof *file);
+    const char *folder = folder_path(r);
+    const char *path = folder != NULL ? vc_arena_printf(r->ctx, &r->self->arena, "%s/%s", folder, location) : NULL;
     enum vc_status status = VC_OK;
     struct stat st;
     int fd = -1;
 
-    VC_TRY_ALLOC(file);
+    VC_TRY_ALLOC(path);
     fd = openat(r->folder, location, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0) {
         VC_TRY(vc_fail_errno(r->ctx, errno, "has its values in '%.200s', which cannot be opened", location));
     }
     VC_TRY(check_file(r, location, &st));
-    *file = (struct vc_infile){
-        .fd = fd, .size_bytes = (uint64_t)st.st_size, .device = st.st_dev, .inode = st.st_ino, .path = r->path};
-    *out = file;
-    fd = -1;
-    file = NULL;
+    if (!vc_links_stay(folder, location)) {
+        VC_TRY(vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       "has its values in '%.200s', a link that leads out of the model's folder; put the file itself "
+                       "there",
+                       location));
+    }
+    return vc_infile_adopt(r->ctx, fd, &st, path, out);
 out:
     if (fd >= 0) {
         (void)close(fd);
     }
-    vc_free(r->ctx, file);
     return status;
 }
 

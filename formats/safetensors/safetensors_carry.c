@@ -26,22 +26,24 @@ static const struct vc_carried *find_config(const struct vc_infolder *from)
 }
 
 /* Appends the whole of a small file to the text. */
-static enum vc_status read_text(struct vc_ctx *ctx, struct vc_infolder *from, const char *name, struct vc_text *text)
+static enum vc_status read_text(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_carried *carried,
+                                struct vc_text *text)
 {
     struct vc_infile *file = NULL;
     char *data = NULL;
     enum vc_status status;
 
-    VC_TRY(vc_infolder_open(ctx, from, name, &file));
+    VC_TRY(vc_infolder_open_carried(ctx, from, carried, &file));
     data = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
     VC_TRY_ALLOC(data);
     VC_TRY(vc_infile_read(ctx, file, 0, data, (size_t)file->size_bytes));
+    VC_TRY(vc_infile_check(ctx, file));
     vc_text_add_bytes(text, data, (size_t)file->size_bytes);
     status = text->status;
 out:
     vc_free(ctx, data);
     vc_infile_close(ctx, file);
-    return status;
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
 }
 
 enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
@@ -53,7 +55,7 @@ enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolde
     *unties = false;
     vc_text_init(&text, ctx);
     if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
-        VC_TRY(read_text(ctx, from, config->name, &text));
+        VC_TRY(read_text(ctx, from, config, &text));
         *unties = vc_hf_config_unties(text.data, text.n);
     }
 out:
@@ -74,7 +76,7 @@ static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change 
         !vc_hf_rewrite_needed(change)) {
         return VC_OK;
     }
-    VC_TRY(read_text(ctx, to->from, config->name, &old));
+    VC_TRY(read_text(ctx, to->from, config, &old));
     VC_TRY(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
 out:
     vc_text_release(&old);
@@ -164,7 +166,7 @@ out:
     return status;
 }
 
-/* One file of the source's folder, byte for byte. An empty one is not opened. */
+/* One file of the source's folder, byte for byte. */
 static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_carried *carried,
                                 struct vc_outfolder *folder, char *buffer)
 {
@@ -174,9 +176,10 @@ static enum vc_status copy_file(struct vc_ctx *ctx, struct vc_infolder *from, co
 
     VC_TRY(vc_outfolder_add(ctx, folder, carried->name, &to));
     VC_TRY(vc_outfile_begin(ctx, to));
-    if (carried->size_bytes != 0) {
-        VC_TRY(vc_infolder_open(ctx, from, carried->name, &in));
+    VC_TRY(vc_infolder_open_carried(ctx, from, carried, &in));
+    if (in != NULL) {
         VC_TRY(copy_bytes(ctx, in, to, buffer));
+        VC_TRY(vc_infile_check(ctx, in));
     }
     VC_TRY(vc_outfolder_keep(ctx, folder, to));
 out:

@@ -436,11 +436,15 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
 {
     bool from_folder = self->model->folder != NULL;
     size_t n_files = self->source != NULL || from_folder ? self->model->n_shards : 1;
+    enum vc_status status;
 
     self->max_shard_bytes = options->max_shard_bytes;
     self->share = options->n_shards != 0;
     self->carrying = from_folder && options->shard <= 1;
-    return vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder);
+    VC_TRY(vc_outfolder_choose(ctx, options, ".safetensors", from_folder, n_files, &self->in_folder));
+    VC_TRY(from_folder && self->in_folder ? vc_infolder_check_whole(ctx, self->model->folder) : VC_OK);
+out:
+    return status;
 }
 
 static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *model,

@@ -143,6 +143,46 @@ static void test_truncated_while_open(void **state)
     test_ctx_done(ctx);
 }
 
+/* The same bytes again, and a time that differs by a nanosecond. */
+static void test_changed_while_open(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_infile *file = NULL;
+    struct timespec times[2];
+    struct stat st;
+    struct zip_builder z;
+    char path[512];
+    int fd;
+
+    (void)state;
+    zip_simple(&z, NULL);
+    fd = walk_file_open(z.out.p, z.out.n, path, sizeof path);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(vc_infile_open(ctx, path, &file), VC_OK);
+    assert_int_equal(vc_infile_check(ctx, file), VC_OK);
+    times[0] = st.st_atim;
+    times[1] = st.st_mtim;
+    times[1].tv_nsec += times[1].tv_nsec == 999999999 ? -1 : 1;
+    assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(vc_infile_check(ctx, file), VC_E_FORMAT);
+    expect_says(ctx, "was changed while it was read");
+    times[1] = st.st_mtim;
+    times[1].tv_sec++;
+    assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(vc_infile_check(ctx, file), VC_E_FORMAT);
+    times[1] = st.st_mtim;
+    assert_int_equal(ftruncate(fd, st.st_size + 1), 0);
+    assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(vc_infile_check(ctx, file), VC_E_FORMAT);
+    assert_int_equal(ftruncate(fd, st.st_size), 0);
+    assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(vc_infile_check(ctx, file), VC_OK);
+    vc_infile_close(ctx, file);
+    walk_file_close(fd, path);
+    zip_release(&z);
+    test_ctx_done(ctx);
+}
+
 static void test_tempfile(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -208,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_files, scratch_make, scratch_clear),
         cmocka_unit_test(test_stdin),
         cmocka_unit_test(test_truncated_while_open),
+        cmocka_unit_test(test_changed_while_open),
         cmocka_unit_test(test_tempfile),
         cmocka_unit_test_setup_teardown(test_few_descriptors, scratch_make, scratch_clear),
     };

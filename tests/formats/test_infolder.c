@@ -204,6 +204,68 @@ static void test_links(void **state)
     assert_int_equal(rmdir(in_folder("a.safetensors")), 0);
 }
 
+/* Writes a folder of this one; expects these words of the sentence, and nothing written; "": that it works. */
+static void expect_written(const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_int8();
+    char to[300];
+    enum vc_status status;
+
+    task.quantize.requantize = true;
+    snprintf(to, sizeof to, "%s.out", scratch_folder());
+    status = run_task(ctx, scratch_folder(), to, &task);
+    if ((status == VC_OK) != (needle[0] == '\0') || strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("%s, \"%s\": expected \"%s\"", vc_status_name(status), vc_ctx_message(ctx), needle);
+    }
+    assert_int_equal(exists(to), status == VC_OK);
+    remove_path(to);
+    vc_ctx_free(ctx);
+}
+
+/* What goes along is never dropped without a word: links that lead nowhere or elsewhere, pipes, sockets, devices. */
+static void test_odd_companions(void **state)
+{
+    static const char *const targets[][2] = {{"gone", "config.json: is a link that leads nowhere"},
+                                             {"config.json", "config.json: is a link that leads nowhere"},
+                                             {"/etc/passwd", "config.json: is a link that leads out of the folder"},
+                                             {"/dev/null", "config.json: is a device"}};
+    struct vc_verification *found = NULL;
+    struct vc_ctx *ctx;
+    size_t i;
+
+    (void)state;
+    write_text(FOLDER_INDEX, FOLDER_MAPPED);
+    for (i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        assert_int_equal(symlink(targets[i][0], in_folder("config.json")), 0);
+        expect_written(targets[i][1]);
+        expect_status(VC_OK, "");
+        ctx = test_ctx();
+        assert_int_equal(vc_verify(ctx, scratch_folder(), NULL, &found), VC_OK);
+        assert_true(found->n_errors >= 1);
+        assert_string_equal(found->findings[0].id, "link");
+        assert_string_equal(found->findings[0].tensor, "config.json");
+        assert_string_equal(found->findings[0].sentence, targets[i][1] + strlen("config.json: "));
+        vc_verification_free(found);
+        test_ctx_done(ctx);
+        assert_int_equal(unlink(in_folder("config.json")), 0);
+    }
+    assert_int_equal(mkfifo(in_folder("tokenizer.json"), 0600), 0);
+    expect_written("tokenizer.json: is a pipe; what goes along");
+    write_text("real", FOLDER_CONFIG);
+    assert_int_equal(symlink("real", in_folder("config.json")), 0); /* in the folder */
+    expect_written("tokenizer.json: is a pipe; what goes along");
+    assert_int_equal(symlink("gone", in_folder("z")), 0);
+    expect_written("tokenizer.json: is a pipe; z: is a link that leads nowhere; what goes along");
+    assert_int_equal(symlink("gone", in_folder("y")), 0);
+    expect_written("is a pipe; y: is a link that leads nowhere; and 1 more; what goes along");
+    assert_int_equal(unlink(in_folder("tokenizer.json")), 0);
+    assert_int_equal(unlink(in_folder("y")), 0);
+    assert_int_equal(unlink(in_folder("z")), 0);
+    assert_int_equal(symlink("gone", in_folder("pytorch_model.bin")), 0); /* never goes along */
+    expect_written("");
+}
+
 /* The n-th allocation fails, for every n, in reading the folder and writing another one. */
 static void test_allocations(void **state)
 {
@@ -242,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_config, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_cuts_and_flips, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_links, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_odd_companions, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_allocations, set_up, scratch_clear),
     };
 

@@ -191,7 +191,11 @@ static void test_confined(void **state)
     onnx_elsewhere(&g, "w", 2, 2, "./w.bin", "0", "15");
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, "w: has 15 bytes in './w.bin', but its shape and type need 16");
-    for (i = 0; i < sizeof good / sizeof good[0]; i++) { /* names are restricted, links are not */
+    assert_int_equal(symlink("/etc/passwd", in_folder("out.bin")), 0);
+    expect_location("out.bin", "w: has its values in 'out.bin', a link that leads out of the model's folder");
+    assert_int_equal(symlink("/etc", in_folder("out")), 0);
+    expect_location("out/passwd", "a link that leads out of the model's folder");
+    for (i = 0; i < sizeof good / sizeof good[0]; i++) { /* links inside the folder are followed */
         onnx_elsewhere(&g, "w", 2, 2, good[i], "0", "16");
         save_own("good.onnx", onnx_finish(&g));
         must_convert("good.onnx", "out.onnx", COPY);

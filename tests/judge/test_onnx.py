@@ -684,16 +684,20 @@ class Onnx(Judge):
         os.mkdir(self.path("sub"))
         self.external(m, location="sub/weights.bin")
         self.vc("quantize", "--int8", *SMALL, "-q", self.path("in.onnx"), "-o", self.path("plain.onnx"))
-        for place in ("blobs", "snapshot/onnx/sub", "other"):
+        for place in ("blobs", "snapshots/4f1c/onnx/sub", "snapshots/4f1c/weights", "other"):
             os.makedirs(self.path(place))
         os.rename(self.path("in.onnx"), self.path("blobs/1"))
         os.rename(self.path("sub/weights.bin"), self.path("blobs/2"))
-        os.symlink("../../blobs/1", self.path("snapshot/onnx/in.onnx"))
-        os.symlink("../../../blobs/2", self.path("snapshot/onnx/sub/weights.bin"))
+        os.symlink("../../../blobs/1", self.path("snapshots/4f1c/onnx/in.onnx"))
+        os.symlink("../../../../blobs/2", self.path("snapshots/4f1c/onnx/sub/weights.bin"))
+        os.symlink("../../blobs/1", self.path("snapshots/4f1c/in.onnx"))
+        os.symlink("../../../blobs/2", self.path("snapshots/4f1c/weights/weights.bin"))
+        os.symlink("weights", self.path("snapshots/4f1c/sub"))
         os.symlink(self.path("blobs/1"), self.path("other/in.onnx"))
-        os.symlink("../snapshot/onnx/sub", self.path("other/sub"))
+        os.symlink("../snapshots/4f1c/onnx/sub", self.path("other/sub"))
         was = sha(self.path("blobs/2"))
-        for place in ("snapshot/onnx", "other"):
+        self.assertIn("leads out of the model's folder", self.refuse(3, "inspect", self.path("other/in.onnx")))
+        for place in ("snapshots/4f1c/onnx", "snapshots/4f1c"):
             self.vc("quantize", "--int8", *SMALL, "-q", "-f", self.path(place + "/in.onnx"), "-o", self.path("links.onnx"))
             self.assertEqual(read_bytes(self.path("links.onnx")),
                              read_bytes(self.path("plain.onnx")).replace(b"plain.onnx", b"links.onnx"))
@@ -701,12 +705,14 @@ class Onnx(Judge):
             said = self.refuse(2, "quantize", "--int8", "-f", self.path(place + "/in.onnx"), "-o", self.path("blobs/2"))
             self.assertIn("input itself", said)
         self.assertEqual(sha(self.path("blobs/2")), was)
-        os.remove(self.path("snapshot/onnx/sub/weights.bin"))
+        os.remove(self.path("snapshots/4f1c/onnx/sub/weights.bin"))
+        write_bytes(self.path("private"), bytes(1 << 20))
         for target, code, said in (("../in.onnx", 3, "in the model itself"), ("weights.bin", 4, "cannot be opened"),
-                                   ("..", 3, "no file"), ("gone", 4, "cannot be opened"), ("/dev/zero", 3, "no file")):
-            os.symlink(target, self.path("snapshot/onnx/sub/weights.bin"))
-            self.assertIn(said, self.refuse(code, "inspect", self.path("snapshot/onnx/in.onnx")), target)
-            os.remove(self.path("snapshot/onnx/sub/weights.bin"))
+                                   ("..", 3, "no file"), ("gone", 4, "cannot be opened"), ("/dev/zero", 3, "no file"), ("../../../../private", 3, "leads out"),
+                                   (self.path("private"), 3, "leads out")):
+            os.symlink(target, self.path("snapshots/4f1c/onnx/sub/weights.bin"))
+            self.assertIn(said, self.refuse(code, "inspect", self.path("snapshots/4f1c/onnx/in.onnx")), target)
+            os.remove(self.path("snapshots/4f1c/onnx/sub/weights.bin"))
 
     def test_external_is_not_replaced(self):
         """Neither the input's data nor a file that is there already, whatever the names."""
