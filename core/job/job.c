@@ -308,6 +308,7 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY(vc_model_unchanged(ctx, job->model, VC_OK));
     VC_TRY(job->sink->ops->commit(ctx, job->sink));
     vc_job_written(job);
+    vc_job_report_written(ctx, job);
 out:
     return status;
 }

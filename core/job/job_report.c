@@ -234,11 +234,11 @@ static const char *unchanged(const struct vc_job *job)
     return same ? "no weight was changed; the reasons are with the tensors" : NULL;
 }
 
-/* What the input's reader, the passes and the outputs want to be known. One place is left for a note of the run. */
+/* What the input's reader, the passes and the outputs want to be known. Places are left for notes of the run. */
 static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
-    size_t most = model->n_facts + job->n_passes + job->report.n_outputs + 2;
+    size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 2;
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -416,4 +416,19 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
     }
     vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
     return add_late_note(ctx, job);
+}
+
+/* A note that there is no memory for is left out: the files are there. */
+void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->report.n_outputs; i++) {
+        const char *before = job->report.note;
+
+        if (add_note(ctx, job, "left", vc_sink_of_output(job->sink, i)->late_note) != VC_OK) {
+            job->report.note = before;
+            vc_clear_error(ctx);
+        }
+    }
 }

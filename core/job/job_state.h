@@ -85,5 +85,7 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 /* Puts what was measured into rows and totals. */
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job);
+/* The outputs have their names: notes what they say of that. Cannot fail any more. */
+void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job);
 
 #endif

@@ -81,6 +81,7 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     sink->note = self->files.note != NULL ? self->files.note : sink->note;
     if (!self->share) {
         VC_TRY(add_files(ctx, self));
+        VC_TRY(self->folder != NULL ? vc_outfolder_check_old(ctx, self->folder) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
     VC_TRY(self->folder != NULL ? vc_outfolder_need(ctx, self->folder, *file_bytes)
@@ -202,8 +203,14 @@ out:
 static enum vc_status gguf_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
+    enum vc_status status;
 
-    return self->folder != NULL ? vc_outfolder_commit(ctx, self->folder) : vc_outfile_commit(ctx, self->file);
+    if (self->folder == NULL) {
+        return vc_outfile_commit(ctx, self->file);
+    }
+    status = vc_outfolder_commit(ctx, self->folder);
+    sink->late_note = vc_outfolder_note(self->folder);
+    return status;
 }
 
 /* vc_sink_ops.free: also removes what was not committed. */

@@ -66,17 +66,25 @@ static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder
     return hidden->fd >= 0 ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot use its temporary folder", folder->path);
 }
 
-/* Removes what it still holds under its temporary name. */
-static void unhide(int parent, struct vc_outfolder_hidden *hidden)
+/* The temporary name is not ours any more. */
+static void leave(struct vc_outfolder_hidden *hidden)
 {
     if (hidden->fd >= 0) {
         (void)close(hidden->fd);
     }
     if (hidden->slot >= 0) {
-        vc_temporary_remove_tree(parent, vc_temporary_name(hidden->slot));
         vc_temporary_forget(hidden->slot);
     }
     *hidden = (struct vc_outfolder_hidden){-1, -1};
+}
+
+/* Removes what it still holds under its temporary name. */
+static void unhide(int parent, struct vc_outfolder_hidden *hidden)
+{
+    if (hidden->slot >= 0) {
+        vc_temporary_remove_tree(parent, vc_temporary_name(hidden->slot));
+    }
+    leave(hidden);
 }
 
 /* ---- files ---- */
@@ -151,13 +159,18 @@ enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder,
 
     *out = NULL;
     VC_TRY_ALLOC(member);
+    VC_TRY(vc_outfolder_expect(ctx, folder, name));
     *folder->last = member;
     folder->last = &member->next;
     member->name = vc_strdup(ctx, VC_TAG_NAMES, name);
     VC_TRY_ALLOC(member->name);
     VC_TRY(make_member(ctx, folder, member));
     *out = member->file;
+    return VC_OK;
 out:
+    if (member != NULL && folder->last != &member->next) {
+        vc_free(ctx, member);
+    }
     return status;
 }
 
@@ -319,7 +332,7 @@ out:
 
 /* The old folder steps aside under another temporary name and comes back if the new one cannot take its place. For file
  * systems that cannot exchange names; 0 or an errno. */
-static int step_aside(const struct vc_outfolder *folder, const char *name)
+static int step_aside(struct vc_outfolder *folder, const char *name)
 {
     int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_EMPTY);
     const char *aside;
@@ -335,14 +348,14 @@ static int step_aside(const struct vc_outfolder *folder, const char *name)
         error = errno;
         (void)renameat(folder->parent, aside, folder->parent, folder->base);
     } else {
-        vc_temporary_remove_tree(folder->parent, aside);
+        vc_outfolder_remove_old(folder, aside);
     }
     vc_temporary_forget(slot);
     return error;
 }
 
 /* The finished folder gets its name; what was there before has the temporary one then. 0 or an errno. */
-static int swap_in(const struct vc_outfolder *folder, const char *name)
+static int swap_in(struct vc_outfolder *folder, const char *name)
 {
     struct stat st;
     bool plain = vc_outfile_no_exchange();
@@ -380,18 +393,22 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
     VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
     VC_TRY(fill(ctx, folder));
     VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */
+    VC_TRY(vc_outfolder_check_old(ctx, folder));
     /* From here on the old folder may have this name for a moment: a signal handler must not empty that. */
     vc_temporary_set_kind(folder->hidden.slot, VC_TEMPORARY_EMPTY);
     error = swap_in(folder, vc_temporary_name(folder->hidden.slot));
     if (error != 0) {
         VC_TRY(vc_fail_errno(ctx, error, "%s: cannot be given its name", folder->path));
     }
+    /* The hidden name is free now, or that of the old folder, in which something may have appeared meanwhile. */
+    vc_outfolder_remove_old(folder, vc_temporary_name(folder->hidden.slot));
+    leave(&folder->hidden);
     if ((vc_outfile_injected() || fsync(folder->parent) != 0) && errno != EINVAL && errno != EROFS) {
         status =
             vc_fail_errno(ctx, errno, "%s: is complete, but its folder cannot be brought to the disk", folder->path);
     }
 out:
-    unhide(folder->parent, &folder->hidden); /* the old folder, or the new one that is not wanted, if any */
+    unhide(folder->parent, &folder->hidden); /* a new folder that is not wanted */
     return status;
 }
 
@@ -416,6 +433,11 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 out:
     return status;
+}
+
+const char *vc_outfolder_note(const struct vc_outfolder *folder)
+{
+    return folder->note[0] != '\0' ? folder->note : NULL;
 }
 
 /* Files first: what waits in a hidden folder is removed from it before the folder is closed. */
@@ -444,6 +466,8 @@ void vc_outfolder_free(struct vc_ctx *ctx, struct vc_outfolder *folder)
     if (folder->parent >= 0) {
         (void)close(folder->parent);
     }
+    vc_free(ctx, folder->names);
+    vc_arena_release(ctx, &folder->arena);
     vc_free(ctx, folder->parent_name);
     vc_free(ctx, folder->path);
     vc_free(ctx, folder);

@@ -29,10 +29,18 @@ enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_opt
 
 /* Refuses an empty name, a file, a link, the folder of the input, one that it lies in or that lies in it, a folder that
  * exists (unless `force`, and then only if it is empty or holds files that we write folders of, and is no Git
- * repository), a folder for it that does not exist. Shared: the folder may exist; it is made with the first file that
- * is added, and stays whatever happens, because other workers may be using it. Nothing is created yet. */
+ * repository; vc_outfolder_check_old looks closer), a folder for it that does not exist. Shared: the folder may exist;
+ * it is made with the first file that is added, and stays whatever happens, because other workers may be using it.
+ * Nothing is created yet. */
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out);
+
+/* A file of that name will be added later; its name may have folders in it. */
+enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name);
+
+/* All files have been added or are expected: refuses an older folder in which something lies that no run for this
+ * output can have written, and names it. Not for shared folders, in which files are replaced one by one. */
+enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *folder);
 
 /* Another file, which stays the folder's. `name` may have folders in it; it is copied. */
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
@@ -50,8 +58,11 @@ enum vc_status vc_outfolder_check(struct vc_ctx *ctx, const struct vc_outfolder 
 
 enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes);
 
-/* Every file has been synced or kept. */
+/* Every file has been synced or kept. What was checked before is checked again. */
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder);
+
+/* After commit: what of the older folder could not be removed, for the report; NULL: nothing. */
+const char *vc_outfolder_note(const struct vc_outfolder *folder);
 
 void vc_outfolder_free(struct vc_ctx *ctx,
                        struct vc_outfolder *folder); /* accepts NULL; removes what was not committed */

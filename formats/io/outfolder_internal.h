@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "core/base/arena.h"
 #include "formats/io/outfolder.h"
 
 /* A hidden folder beside, or in, an output: finished files wait in it for their names. */
@@ -41,10 +42,18 @@ struct vc_outfolder {
     struct vc_outfolder_place *places; /* shared */
     struct vc_outfolder_member *members;
     struct vc_outfolder_member **last;
+    struct vc_arena arena; /* of the names */
+    const char **names;    /* that this run writes, members and others */
+    size_t n_names, names_capacity;
+    bool sorted;
+    char note[512]; /* what is left of the older output; "": nothing */
 };
 
 /* Splits the path, opens the parent and checks the place. */
 enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *folder);
+
+/* Removes the folder of that name in the parent: what vc_outfolder_check_old would let pass. What stays is noted. */
+void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name);
 
 /* What lies at the output's place may be replaced, and the input is not touched by that. */
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder);

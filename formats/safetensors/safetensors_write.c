@@ -163,6 +163,21 @@ static enum vc_status check_loader(struct vc_ctx *ctx, const struct safetensors_
                          self->refusal, vc_option(ctx, "layout"));
 }
 
+/* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
+static enum vc_status check_old(struct vc_ctx *ctx, struct safetensors_sink *self)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(vc_outfolder_expect(ctx, self->folder, source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME));
+    for (i = 0; self->carrying && i < vc_infolder_carried_count(self->carry.from); i++) {
+        VC_TRY(vc_outfolder_expect(ctx, self->folder, vc_infolder_carried(self->carry.from, i)->name));
+    }
+    VC_TRY(vc_outfolder_check_old(ctx, self->folder));
+out:
+    return status;
+}
+
 /* vc_sink_ops.layout: names, types and places of all tensors, the headers, config.json. Nothing is written yet, so
  * everything that can be refused is refused here. */
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
@@ -185,6 +200,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     VC_TRY(plan_carry(ctx, sink, outs));
     if (!self->share) {
         VC_TRY(add_files(ctx, self));
+        VC_TRY(self->folder != NULL ? check_old(ctx, self) : VC_OK);
     }
     *file_bytes = file_bytes_of(self);
     VC_TRY(need(ctx, self));
@@ -366,11 +382,14 @@ out:
 static enum vc_status safetensors_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct safetensors_sink *self = sink->self;
+    enum vc_status status;
 
-    if (self->folder != NULL) {
-        return vc_outfolder_commit(ctx, self->folder);
+    if (self->folder == NULL) {
+        return vc_outfile_commit(ctx, self->file);
     }
-    return vc_outfile_commit(ctx, self->file);
+    status = vc_outfolder_commit(ctx, self->folder);
+    sink->late_note = vc_outfolder_note(self->folder);
+    return status;
 }
 
 static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)

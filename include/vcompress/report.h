@@ -119,7 +119,7 @@ struct vc_report_gate {
 /* Something the user should know. */
 struct vc_report_note {
     const char *id;   /* who has noticed: "input" (its reader), "pass", "unchanged" (no weight was), "output" (its
-                         writer), "values" (while they were read) */
+                         writer), "values" (while they were read), "left" (what lies beside it) */
     const char *text; /* a sentence */
 };
 

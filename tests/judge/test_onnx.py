@@ -706,10 +706,8 @@ class Onnx(Judge):
             self.assertIn("input itself", said)
         self.assertEqual(sha(self.path("blobs/2")), was)
         os.remove(self.path("snapshots/4f1c/onnx/sub/weights.bin"))
-        write_bytes(self.path("private"), bytes(1 << 20))
         for target, code, said in (("../in.onnx", 3, "in the model itself"), ("weights.bin", 4, "cannot be opened"),
-                                   ("..", 3, "no file"), ("gone", 4, "cannot be opened"), ("/dev/zero", 3, "no file"), ("../../../../private", 3, "leads out"),
-                                   (self.path("private"), 3, "leads out")):
+                                   ("..", 3, "no file"), ("gone", 4, "cannot be opened"), ("/dev/zero", 3, "no file"), ("/etc/passwd", 3, "leads out")):
             os.symlink(target, self.path("snapshots/4f1c/onnx/sub/weights.bin"))
             self.assertIn(said, self.refuse(code, "inspect", self.path("snapshots/4f1c/onnx/in.onnx")), target)
             os.remove(self.path("snapshots/4f1c/onnx/sub/weights.bin"))

@@ -97,8 +97,13 @@ class Shards(Judge):
         for source in (folder, self.path("one.safetensors")):
             if source != folder:
                 self.vc("convert", "-q", folder, "-o", source)
-            self.vc("quantize", "--int8", "--layout", "plain", "-q", source, "-o", self.path("a"), "--max-shard-size",
-                    "50KB", "--force")
+                said = self.refuse(2, "quantize", "--int8", source, "-o", self.path("a"), "--max-shard-size", "50KB", "--force")
+                self.assertIn("holds 1_Pooling/, empty.txt, which no run", said)  # of another source
+                shutil.rmtree(self.path("a"))
+                shutil.rmtree(self.path("b"))
+            for _ in range(2):  # an older output of its own is replaced
+                self.vc("quantize", "--int8", "--layout", "plain", "-q", source, "-o", self.path("a"), "--max-shard-size",
+                        "50KB", "--force")
             tensors, where = self.read(self.path("a"))
             sizes = {}
             for t, (_, _, data) in tensors.items():

@@ -1,0 +1,404 @@
+/* outfolder_old.c - what lies in a folder that is to be replaced: only what an earlier run of the output can have
+ * written goes.
+ *
+ *     out/model-00003-of-00008.safetensors      weights of one pattern, here of a run with other sizes
+ *     out/config.json, out/1_Pooling/x.json     what this run writes, too
+ *     out/tokenizer.model                       what goes along with models, by its name
+ *     out/notes.txt, out/other/, a link         foreign: the folder is not replaced
+ *
+ * The same rules decide when the old folder is removed, entry by entry: what appears in it at the last moment stays,
+ * and so does the folder, under its temporary name. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/glob.h"
+#include "formats/io/numbered_name.h"
+#include "formats/io/outfile_internal.h"
+#include "formats/io/outfolder_internal.h"
+
+#define VC_NAMED_FOREIGN 3
+#define VC_INDEX_TAIL    ".index.json"
+
+/* A name of weights, or of their index: "model", ".safetensors", 8 for model-00003-of-00008.safetensors. */
+struct weights_name {
+    const char *prefix; /* not terminated */
+    size_t n_prefix;
+    const char *extension;
+    unsigned long count; /* 0: no number in it */
+};
+
+/* What the weights of one folder have in common, without those that this run writes, too. */
+struct pattern {
+    bool own; /* some are called as those of this run are */
+    bool several;
+    char first[NAME_MAX + 1]; /* an example of the names */
+    unsigned long count;
+};
+
+struct walk {
+    const struct vc_outfolder *folder;
+    bool remove;
+    size_t n_foreign;
+    char foreign[VC_NAMED_FOREIGN][96];
+    size_t n_stayed; /* that could not be removed */
+    int error;       /* a folder that cannot be looked into */
+};
+
+/* ---- names ---- */
+
+static bool parse_weights(const char *name, struct weights_name *out)
+{
+    static const char *const extensions[] = {".safetensors", ".gguf"};
+    struct vc_numbered_name numbered;
+    size_t n = strlen(name);
+    size_t i;
+
+    if (n > sizeof VC_INDEX_TAIL - 1 && strcmp(name + n - (sizeof VC_INDEX_TAIL - 1), VC_INDEX_TAIL) == 0) {
+        n -= sizeof VC_INDEX_TAIL - 1;
+    }
+    for (i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
+        size_t k = strlen(extensions[i]);
+
+        if (name[n] == '\0' && vc_numbered_name_parse(name, extensions[i], &numbered)) {
+            *out = (struct weights_name){name, numbered.n_prefix, extensions[i], numbered.count};
+            return true;
+        }
+        if (n > k && strncmp(name + n - k, extensions[i], k) == 0) {
+            *out = (struct weights_name){name, n - k, extensions[i], 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool same_pattern(const struct weights_name *a, const struct weights_name *b)
+{
+    return a->n_prefix == b->n_prefix && strncmp(a->prefix, b->prefix, a->n_prefix) == 0 &&
+           strcmp(a->extension, b->extension) == 0;
+}
+
+/* The first name of this run that is not less than the text. */
+static size_t lower_bound(const struct vc_outfolder *folder, const char *text)
+{
+    size_t low = 0;
+    size_t high = folder->n_names;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(folder->names[middle], text) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_written(const struct vc_outfolder *folder, const char *path)
+{
+    size_t at = lower_bound(folder, path);
+
+    return at < folder->n_names && strcmp(folder->names[at], path) == 0;
+}
+
+/* This run writes something into that folder; path ends in '/'. */
+static bool is_entered(const struct vc_outfolder *folder, const char *path)
+{
+    size_t at = lower_bound(folder, path);
+
+    return at < folder->n_names && strncmp(folder->names[at], path, strlen(path)) == 0;
+}
+
+/* This run writes weights of that name, with another number in it or none. n: bytes of the path before the name. */
+static bool is_own_pattern(const struct vc_outfolder *folder, const char *path, size_t n,
+                           const struct weights_name *name)
+{
+    char begin[PATH_MAX];
+    struct weights_name other;
+    size_t at;
+
+    (void)snprintf(begin, sizeof begin, "%.*s", (int)(n + name->n_prefix), path);
+    for (at = lower_bound(folder, begin); at < folder->n_names; at++) {
+        const char *written = folder->names[at];
+
+        if (strncmp(written, begin, n + name->n_prefix) != 0) {
+            break;
+        }
+        if (parse_weights(written + n, &other) && same_pattern(&other, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names of files that go along with models everywhere: an earlier run from another source can have written them. */
+static bool goes_along(const char *name)
+{
+    static const char *const globs[] = {"*config.json",
+                                        "tokenizer*.json",
+                                        "tokenizer*.model",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "vocab*.json",
+                                        "vocab*.txt",
+                                        "merges.txt",
+                                        "spiece.model",
+                                        "sentencepiece*.model",
+                                        "*.spm",
+                                        "chat_template.*",
+                                        "normalizer.json",
+                                        "modules.json",
+                                        "model_index.json",
+                                        "params.json",
+                                        "LICENSE*",
+                                        "NOTICE*"};
+    size_t i;
+
+    for (i = 0; i < sizeof globs / sizeof globs[0]; i++) {
+        if (vc_glob_match(globs[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one folder ---- */
+
+/* Adds the weights of a name that this run does not write to what is known of the others. */
+static void join_pattern(struct pattern *pattern, const char *name, const struct weights_name *weights)
+{
+    struct weights_name first;
+
+    if (pattern->first[0] == '\0') {
+        (void)snprintf(pattern->first, sizeof pattern->first, "%s", name);
+    }
+    (void)parse_weights(pattern->first, &first);
+    pattern->several = pattern->several || !same_pattern(&first, weights) ||
+                       (weights->count != 0 && pattern->count != 0 && weights->count != pattern->count);
+    pattern->count = weights->count != 0 ? weights->count : pattern->count;
+}
+
+/* Which of the weights in a folder belong together: those called as this run calls its own, or those of the only other
+ * pattern. path: of the folder, n bytes, with a '/' behind it if there are any. */
+static void find_pattern(const struct walk *walk, DIR *dir, char path[PATH_MAX], size_t n, struct pattern *pattern)
+{
+    struct weights_name weights;
+    struct dirent *entry;
+    int round;
+
+    *pattern = (struct pattern){.count = 0};
+    for (round = 0; round < 2; round++) {
+        rewinddir(dir);
+        while ((entry = readdir(dir)) != NULL) {
+            bool own;
+
+            if (!parse_weights(entry->d_name, &weights) || n + strlen(entry->d_name) >= PATH_MAX) {
+                continue;
+            }
+            memcpy(path + n, entry->d_name, strlen(entry->d_name) + 1);
+            own = is_own_pattern(walk->folder, path, n, &weights);
+            if (round == 0) {
+                pattern->own = pattern->own || own;
+            } else if (own == pattern->own && !is_written(walk->folder, path)) {
+                join_pattern(pattern, entry->d_name, &weights);
+            }
+        }
+    }
+    rewinddir(dir);
+    path[n] = '\0';
+}
+
+/* A file of the folder can be one of an earlier run. Weights of another name are expected at the top only. */
+static bool is_ours(const struct walk *walk, const char *path, size_t n, const struct pattern *pattern)
+{
+    struct weights_name weights;
+
+    if (is_written(walk->folder, path)) {
+        return true;
+    }
+    if (parse_weights(path + n, &weights)) {
+        return !pattern->several && (pattern->own || n == 0) &&
+               is_own_pattern(walk->folder, path, n, &weights) == pattern->own;
+    }
+    return goes_along(path + n);
+}
+
+static void note_foreign(struct walk *walk, const char *path, const char *tail)
+{
+    if (walk->n_foreign < VC_NAMED_FOREIGN) {
+        (void)snprintf(walk->foreign[walk->n_foreign], sizeof walk->foreign[0], "%.80s%s", path, tail);
+    }
+    walk->n_foreign++;
+}
+
+static void walk_folder(struct walk *walk, int parent, const char *name, char path[PATH_MAX], size_t n);
+
+/* path: with the entry's name behind n bytes. */
+static void walk_entry(struct walk *walk, int fd, const char *name, char path[PATH_MAX], size_t n,
+                       const struct pattern *pattern)
+{
+    struct stat st;
+    size_t n_path = strlen(path);
+
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return; /* removed meanwhile */
+    }
+    if (S_ISDIR(st.st_mode) && n_path + 2 < PATH_MAX) {
+        memcpy(path + n_path, "/", 2);
+        if (is_entered(walk->folder, path)) {
+            walk_folder(walk, fd, name, path, n_path + 1);
+        } else {
+            note_foreign(walk, path, "");
+        }
+        path[n_path] = '\0';
+        return;
+    }
+    if (!S_ISREG(st.st_mode) || !is_ours(walk, path, n, pattern)) {
+        note_foreign(walk, path, S_ISLNK(st.st_mode) ? " (a link)" : "");
+        return;
+    }
+    if (walk->remove && (vc_outfile_injected() || unlinkat(fd, name, 0) != 0)) {
+        walk->n_stayed++;
+    }
+}
+
+/* path: of the folder, n bytes, with a '/' behind it if there are any. With `remove` the folder goes, too, once it is
+ * empty. */
+static void walk_folder(struct walk *walk, int parent, const char *name, char path[PATH_MAX], size_t n)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct pattern pattern;
+    struct dirent *entry;
+
+    if (dir == NULL) {
+        walk->error = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return;
+    }
+    find_pattern(walk, dir, path, n, &pattern);
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        if (n + strlen(entry->d_name) >= PATH_MAX) {
+            note_foreign(walk, entry->d_name, "");
+            continue;
+        }
+        memcpy(path + n, entry->d_name, strlen(entry->d_name) + 1);
+        walk_entry(walk, dirfd(dir), entry->d_name, path, n, &pattern);
+        path[n] = '\0';
+    }
+    (void)closedir(dir);
+    if (walk->remove && (vc_outfile_injected() || unlinkat(parent, name, AT_REMOVEDIR) != 0)) {
+        walk->n_stayed++;
+    }
+}
+
+/* ---- the whole ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void sort_names(struct vc_outfolder *folder)
+{
+    if (!folder->sorted && folder->n_names > 1) {
+        qsort(folder->names, folder->n_names, sizeof *folder->names, compare_names);
+    }
+    folder->sorted = true;
+}
+
+enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
+{
+    const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    if (folder->n_names == folder->names_capacity) {
+        size_t capacity = folder->names_capacity == 0 ? 16 : 2 * folder->names_capacity;
+        const char **grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
+
+        VC_TRY_ALLOC(grown);
+        if (folder->n_names != 0) {
+            memcpy(grown, folder->names, folder->n_names * sizeof *grown);
+        }
+        vc_free(ctx, folder->names);
+        folder->names = grown;
+        folder->names_capacity = capacity;
+    }
+    folder->names[folder->n_names++] = copy;
+    folder->sorted = false;
+out:
+    return status;
+}
+
+/* Names in the sentence are in the order of the folder, so the first ones may differ from run to run: they are sorted.
+ */
+static enum vc_status refuse_foreign(struct vc_ctx *ctx, const struct walk *walk)
+{
+    const struct vc_outfolder *folder = walk->folder;
+    const char *names[VC_NAMED_FOREIGN] = {"", "", ""};
+    char more[48] = "";
+    size_t n = walk->n_foreign < VC_NAMED_FOREIGN ? walk->n_foreign : VC_NAMED_FOREIGN;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        names[i] = walk->foreign[i];
+    }
+    qsort(names, n, sizeof *names, compare_names);
+    if (walk->n_foreign > n) {
+        (void)snprintf(more, sizeof more, " and %zu more", walk->n_foreign - n);
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT,
+                   "%s: holds %s%s%s%s%s%s, which no run for this output has written; %s replaces an older output only",
+                   folder->path, names[0], n > 1 ? ", " : "", names[1], n > 2 ? ", " : "", names[2], more,
+                   vc_option(ctx, "force"));
+}
+
+enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *folder)
+{
+    struct walk walk = {.folder = folder};
+    struct stat st;
+    char path[PATH_MAX] = "";
+
+    if (folder->shared || !folder->force || fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return VC_OK;
+    }
+    sort_names(folder);
+    walk_folder(&walk, folder->parent, folder->base, path, 0);
+    if (walk.error != 0) {
+        return vc_fail_errno(ctx, walk.error, "%s: cannot look into this folder", folder->path);
+    }
+    return walk.n_foreign != 0 ? refuse_foreign(ctx, &walk) : VC_OK;
+}
+
+void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name)
+{
+    struct walk walk = {.folder = folder, .remove = true};
+    struct stat st;
+    char path[PATH_MAX] = "";
+
+    if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return; /* there was none */
+    }
+    walk_folder(&walk, folder->parent, name, path, 0);
+    if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        (void)snprintf(folder->note, sizeof folder->note,
+                       "of the older output not all could be removed: the rest is %.200s/%s", folder->parent_name,
+                       name);
+    }
+}
