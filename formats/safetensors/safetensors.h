@@ -52,6 +52,7 @@ struct safetensors_shard {
     bool lost;                      /* only while findings are collected: not all of its entries are known */
     char *manifest;                 /* our own entry; NULL if there is none. Freed once it has been applied */
     char *names;                    /* our list of second names; NULL if there is none */
+    char *job;                      /* which job made the file; NULL if it does not say */
 };
 
 /* `self` of a model that was read from safetensors. */
@@ -68,6 +69,10 @@ struct safetensors {
  * and its metadata. While findings are collected, what is wrong is left out. */
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self,
                                           struct safetensors_shard *shard);
+
+/* All shards were made by one job, or none says what made it. VC_E_UNSUPPORTED names two that were not, and how their
+ * jobs differ. */
+enum vc_status vc_safetensors_check_job(struct vc_ctx *ctx, const struct safetensors *self);
 
 /* Opens the shards that the index of model->folder names, or its only file, as one model. */
 enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *model);

@@ -199,7 +199,7 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
         }
         first = plan->outs->tensors[out->alias_of].name;
         if (strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0 &&
-            strcmp(out->name, VC_SAFETENSORS_NAMES) != 0) {
+            strcmp(out->name, VC_SAFETENSORS_NAMES) != 0 && strcmp(out->name, VC_SAFETENSORS_JOB) != 0) {
             vc_text_add(text, ",");
             add_name(text, out->name, first);
         }
@@ -246,7 +246,23 @@ static bool keeps_division(const struct safetensors_plan *plan, const struct saf
     return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
 }
 
-/* The metadata of one file: what the source says, then the manifest and second names. */
+/* Of a file of several: which job made them. */
+static enum vc_status add_job(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct vc_text *text)
+{
+    struct vc_text job;
+    enum vc_status status;
+
+    vc_text_init(&job, ctx);
+    vc_safetensors_job_text(plan->outs, plan->layout, &job);
+    VC_TRY(job.status);
+    vc_text_add(text, ",\"" VC_SAFETENSORS_JOB "\":");
+    vc_text_add_json_string(text, job.data);
+out:
+    vc_text_release(&job);
+    return status;
+}
+
+/* The metadata of one file: what the source says, then second names, the manifest and the job. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    const struct safetensors_files *to, size_t file, const struct vc_text *joined)
 {
@@ -261,6 +277,7 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
     }
     VC_TRY(add_aliases(ctx, plan, to, file, text));
     VC_TRY(add_manifest(ctx, plan, to, file, text));
+    VC_TRY(plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0 ? add_job(ctx, plan, text) : VC_OK);
     vc_text_add(text, "}");
     status = text->status;
 out:

@@ -34,6 +34,7 @@ struct safetensors_plan {
     const struct safetensors *source; /* NULL: the model is of another format */
     const struct safetensors_records *records;
     const char *prefix; /* of the names of new files: "model" */
+    const char *layout; /* name of the sink's dialect */
     bool in_folder;
     uint64_t max_shard_bytes;
 };
@@ -42,5 +43,8 @@ struct safetensors_plan {
 enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                          struct safetensors_files *out);
 void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files);
+
+/* What a file of several says of the job that made them all. */
+void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, struct vc_text *text);
 
 #endif

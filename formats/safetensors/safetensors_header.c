@@ -257,12 +257,13 @@ static enum vc_status note_header(const struct parsing *p, const char *id, enum 
     return vc_collect(p->ctx, status, id, p->shard->name);
 }
 
-/* The strings of __metadata__: our manifest and list of second names are kept apart, all others become notes. */
+/* The strings of __metadata__: our own ones are kept apart, all others become notes. */
 static enum vc_status read_metadata(struct parsing *p, json_t *json)
 {
     enum vc_status status = VC_OK;
     const char *key;
     json_t *value;
+    char **own;
 
     if (json_is_null(json)) {
         return VC_OK; /* as the reference reader takes it */
@@ -279,9 +280,11 @@ static enum vc_status read_metadata(struct parsing *p, json_t *json)
             VC_TRY(note_header(p, "metadata", status));
             continue;
         }
-        if (strcmp(key, VC_MANIFEST_NAME) == 0 || strcmp(key, VC_SAFETENSORS_NAMES) == 0) {
-            char **own = strcmp(key, VC_MANIFEST_NAME) == 0 ? &p->shard->manifest : &p->shard->names;
-
+        own = strcmp(key, VC_MANIFEST_NAME) == 0       ? &p->shard->manifest
+              : strcmp(key, VC_SAFETENSORS_NAMES) == 0 ? &p->shard->names
+              : strcmp(key, VC_SAFETENSORS_JOB) == 0   ? &p->shard->job
+                                                       : NULL;
+        if (own != NULL) {
             *own = vc_strdup(p->ctx, VC_TAG_IO, json_string_value(value));
             VC_TRY_ALLOC(*own);
             continue;

@@ -9,6 +9,8 @@
 
 /* A note whose text is JSON: {"second name": "name", ...}. */
 #define VC_SAFETENSORS_NAMES "vcompress.names"
+/* A note that says which job made the file (safetensors_job.c). It is of the file alone and never copied. */
+#define VC_SAFETENSORS_JOB "vcompress.job"
 
 struct safetensors_note {
     const char *key, *value;

@@ -234,6 +234,7 @@ static void safetensors_close(struct vc_model *model)
         vc_arena_release(ctx, &shard->arena);
         vc_free(ctx, shard->manifest);
         vc_free(ctx, shard->names);
+        vc_free(ctx, shard->job);
         vc_free(ctx, shard->name);
     }
     vc_free(ctx, self->shards);

@@ -189,6 +189,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
                                     .source = self->source,
                                     .records = &self->records,
                                     .prefix = make_prefix(ctx, self),
+                                    .layout = sink->dialect->name,
                                     .in_folder = self->in_folder,
                                     .max_shard_bytes = self->max_shard_bytes};
     enum vc_status status = VC_OK;

@@ -1,0 +1,113 @@
+/* safetensors_job.c - which job made a shard: an entry of its metadata, so that files of two jobs are not taken for one
+ * checkpoint.
+ *
+ *     "vcompress.job": "scheme=int8; granularity=channel; ...; layout=plain; tensors=291 5be0...41"
+ *
+ * It says the options of the job, and stands for the names and shapes of all tensors of the checkpoint, those of other
+ * workers, too: not for values, paths or times. So every worker, one run for all, and passes one after the other
+ * through files write the same. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/base/findings.h"
+#include "formats/safetensors/safetensors.h"
+#include "formats/safetensors/safetensors_files.h"
+
+#define VC_BETWEEN "; "
+
+/* A digest of one tensor. Those of all tensors are added up, so that their order does not matter. */
+static uint64_t hash_tensor(const struct vc_out_tensor *tensor, uint64_t seed)
+{
+    uint64_t h = seed;
+    const char *c;
+    unsigned d;
+
+    for (c = tensor->name; *c != '\0'; c++) {
+        h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
+    for (d = 0; d < tensor->n_dims; d++) {
+        h = (h ^ (tensor->shape[d] + 1)) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    h = (h ^ (h >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return h ^ (h >> 31);
+}
+
+static void add_tensors(const struct vc_out_tensor *tensors, size_t n, uint64_t sums[2], uint64_t *count)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (tensors[i].role == VC_PART_CODES) {
+            sums[0] += hash_tensor(&tensors[i], UINT64_C(0xcbf29ce484222325));
+            sums[1] += hash_tensor(&tensors[i], UINT64_C(0x84222325cbf29ce4));
+            ++*count;
+        }
+    }
+}
+
+void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, struct vc_text *text)
+{
+    uint64_t sums[2] = {0, 0};
+    uint64_t count = 0;
+    size_t i;
+
+    for (i = 0; i < outs->n_recipe; i++) {
+        vc_text_add(text, "%s=%s" VC_BETWEEN, outs->recipe[i].key, outs->recipe[i].value);
+    }
+    add_tensors(outs->tensors, outs->n, sums, &count);
+    add_tensors(outs->elsewhere, outs->n_elsewhere, sums, &count);
+    vc_text_add(text, "layout=%s" VC_BETWEEN "tensors=%" PRIu64 " %016" PRIx64 "%016" PRIx64, layout, count, sums[0],
+                sums[1]);
+}
+
+/* The first part in which two such texts differ: its length; *part points to it in `text`. */
+static size_t find_part(const char *text, const char *other, const char **part)
+{
+    const char *end;
+    size_t at = 0;
+    size_t i;
+
+    for (i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
+        if (strncmp(text + i, VC_BETWEEN, 2) == 0) {
+            at = i + 2;
+        }
+    }
+    *part = text + (at <= strlen(text) ? at : 0);
+    end = strstr(*part, VC_BETWEEN);
+    return end != NULL ? (size_t)(end - *part) : strlen(*part);
+}
+
+static enum vc_status refuse(struct vc_ctx *ctx, const struct safetensors_shard *a, const struct safetensors_shard *b)
+{
+    const char *part_a;
+    const char *part_b;
+    size_t n_a;
+    size_t n_b;
+
+    if (a->job == NULL || b->job == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: does not say which job made it, as %s does: they are not of one job",
+                       a->job == NULL ? a->name : b->name, a->job == NULL ? b->name : a->name);
+    }
+    n_a = find_part(a->job, b->job, &part_a);
+    n_b = find_part(b->job, a->job, &part_b);
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: was made with %.*s, %s with %.*s: they are not of one job", b->name,
+                   (int)(n_b < 200 ? n_b : 200), part_b, a->name, (int)(n_a < 200 ? n_a : 200), part_a);
+}
+
+enum vc_status vc_safetensors_check_job(struct vc_ctx *ctx, const struct safetensors *self)
+{
+    const struct safetensors_shard *first = &self->shards[0];
+    size_t i;
+
+    for (i = 1; i < self->n_shards; i++) {
+        const struct safetensors_shard *shard = &self->shards[i];
+
+        if ((first->job == NULL) != (shard->job == NULL) ||
+            (first->job != NULL && strcmp(first->job, shard->job) != 0)) {
+            return refuse(ctx, first, shard);
+        }
+    }
+    return VC_OK;
+}
