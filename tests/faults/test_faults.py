@@ -65,7 +65,7 @@ class Faults(unittest.TestCase):
         write_npz(cls.large, [(1024, 1024)] * 12 + [(3, 300001)])
         cls.expected = {}
         for path in (cls.small, cls.large):
-            out = path + ".reference"
+            out = path + ".reference.npz"
             done = subprocess.run([PROGRAM, "quantize", "--int8", path, "-o", out], capture_output=True)
             if done.returncode != 0:
                 raise AssertionError("the undisturbed run fails: %r" % done.stderr)
