@@ -102,6 +102,7 @@ static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
     if (self->share) { /* makes the folder, so only once nothing else is wrong */
         VC_TRY(add_files(ctx, self));
     }
+    vc_outfolder_sweep(self->folder);
     for (i = 0; i < self->files.n; i++) {
         VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
                                     : vc_outfile_begin(ctx, self->files.files[i].file));

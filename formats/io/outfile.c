@@ -16,6 +16,7 @@
 #include "core/base/checked.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"
+#include "formats/io/remains.h"
 #include "formats/io/temporary.h"
 
 #define VC_STDOUT_COPY_BYTES ((size_t)256 << 10)
@@ -133,13 +134,15 @@ static struct vc_outfile *make_file(struct vc_ctx *ctx, const char *path)
 }
 
 /* The folder is the outfolder's, and has been looked at by it. */
-enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out)
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *output, const char *shown,
+                                    struct vc_outfile **out)
 {
     *out = make_file(ctx, shown);
     if (*out == NULL) {
         return VC_E_NOMEM;
     }
     (*out)->folder = folder;
+    (*out)->output = output;
     (*out)->folder_borrowed = true;
     return VC_OK;
 }
@@ -221,15 +224,20 @@ static bool begin_named(struct vc_outfile *file)
     int tries;
 
     for (tries = 0; tries < 100; tries++) {
-        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE);
+        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE, file->output);
         if (file->temporary < 0) {
             return false;
         }
         file->fd = vc_outfile_injected() ? -1
                                          : openat(file->folder, vc_temporary_name(file->temporary),
                                                   O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-        if (file->fd >= 0) {
+        if (file->fd >= 0 && vc_temporary_hold(file->fd)) {
             return true;
+        }
+        if (file->fd >= 0) {
+            (void)close(file->fd);
+            file->fd = -1;
+            errno = EEXIST;
         }
         temporary_drop(file, false); /* not ours */
         if (errno != EEXIST) {
@@ -250,7 +258,12 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
         if (file->fd < 0) {
             return vc_context(ctx, "standard output");
         }
-    } else if (!begin_unnamed(file) && !begin_named(file)) {
+        return check_room(ctx, file);
+    }
+    if (file->base != NULL) { /* not of a folder that is made as a whole, which looks itself */
+        vc_remains_sweep(file->folder, file->output, NULL, NULL);
+    }
+    if (!begin_unnamed(file) && !begin_named(file)) {
         return vc_fail_errno(ctx, errno, "%s: cannot create a file in its folder", file->path);
     }
     return check_room(ctx, file);
@@ -313,8 +326,8 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     return status;
 }
 
-/* An unnamed file needs a descriptor until it has its name; it is a second one (link_fd), so that the first can be
- * closed and its errors seen. */
+/* An unnamed file needs a descriptor until it has its name, and a named one is held by it; it is a second one
+ * (link_fd), so that the first can be closed and its errors seen. */
 enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     struct stat st;
@@ -334,7 +347,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     if (vc_outfile_injected() || fsync(fd) != 0) {
         return vc_fail_errno(ctx, errno, "%s: cannot be brought to the disk", file->path);
     }
-    if (file->unnamed) {
+    if (file->held_in < 0) { /* the folder that it waits in is held as a whole */
         file->link_fd = vc_outfile_injected() ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (file->link_fd < 0) {
             return vc_fail_errno(ctx, errno, "%s: cannot be finished", file->path);
@@ -376,8 +389,9 @@ static int link_temporary(struct vc_outfile *file)
     int error = EEXIST;
     int tries;
 
+    (void)vc_temporary_hold(file->link_fd); /* before there is a name that others see */
     for (tries = 0; error == EEXIST && tries < 100; tries++) {
-        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE);
+        file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE, file->output);
         if (file->temporary < 0) {
             return errno;
         }

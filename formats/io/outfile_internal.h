@@ -16,6 +16,7 @@ struct vc_outfile {
 
     char *target;         /* with links resolved */
     const char *base;     /* the last part of target */
+    const char *output;   /* name of what the file is for, in names of temporary files: base, or that of a folder */
     int folder;           /* -1 for standard output */
     bool folder_borrowed; /* of a folder that is made as a whole (outfolder.c) */
     bool folder_syncable; /* false: it may be entered, but not opened for reading */
@@ -34,8 +35,10 @@ struct vc_outfile {
 
 /* A file of a folder that is made as a whole: it comes into being without a name (or under a temporary one) in
  * `folder`, which stays the caller's, and place gives it its name, after sync. From then on it needs no descriptor, and
- * commit is not called. `shown` is for sentences. */
-enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *shown, struct vc_outfile **out);
+ * commit is not called. `shown` is for sentences; `output`, which stays the caller's, for the
+ * names of temporary files. */
+enum vc_status vc_outfile_create_at(struct vc_ctx *ctx, int folder, const char *output, const char *shown,
+                                    struct vc_outfile **out);
 enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name);
 
 /* After sync, for a file that commit will name later: it waits in `folder` as "<number>" and needs no descriptor of its

@@ -178,6 +178,7 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
     VC_TRY_ALLOC(file->target);
     VC_TRY(resolve_links(ctx, file));
     file->base = base_of(file->target);
+    file->output = file->base;
     if (file->base[0] == '\0') {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file", file->path);
     }

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/checked.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
+#include "formats/io/remains.h"
 #include "formats/io/temporary.h"
 
 /* Only looks; the hidden folder is made when the first file is kept, or at commit. */
@@ -42,30 +44,6 @@ out:
 
 /* ---- hidden folders ---- */
 
-/* Makes it, unless it is there. */
-static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder, int parent,
-                           struct vc_outfolder_hidden *hidden)
-{
-    enum vc_status status;
-
-    if (hidden->slot >= 0) {
-        return VC_OK;
-    }
-    hidden->slot = vc_temporary_take(parent, VC_TEMPORARY_TREE);
-    if (hidden->slot < 0) {
-        return vc_fail_errno(ctx, errno, "%s: cannot be made", folder->path);
-    }
-    if (vc_outfile_injected() || mkdirat(parent, vc_temporary_name(hidden->slot), 0777) != 0) {
-        status =
-            vc_fail_errno(ctx, errno, "%s: cannot make a folder %s it", folder->path, folder->shared ? "in" : "beside");
-        vc_temporary_forget(hidden->slot);
-        hidden->slot = -1;
-        return status;
-    }
-    hidden->fd = openat(parent, vc_temporary_name(hidden->slot), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return hidden->fd >= 0 ? VC_OK : vc_fail_errno(ctx, errno, "%s: cannot use its temporary folder", folder->path);
-}
-
 /* The temporary name is not ours any more. */
 static void leave(struct vc_outfolder_hidden *hidden)
 {
@@ -78,6 +56,45 @@ static void leave(struct vc_outfolder_hidden *hidden)
     *hidden = (struct vc_outfolder_hidden){-1, -1};
 }
 
+/* Makes a folder under a new temporary name and holds it. 0, or an errno: EEXIST where the name, or the folder, was
+ * lost to somebody else. */
+static int make_hidden(const struct vc_outfolder *folder, int parent, struct vc_outfolder_hidden *hidden)
+{
+    int error = 0;
+
+    hidden->slot = vc_temporary_take(parent, VC_TEMPORARY_TREE, folder->base);
+    if (hidden->slot < 0) {
+        return errno;
+    }
+    if (vc_outfile_injected() || mkdirat(parent, vc_temporary_name(hidden->slot), 0777) != 0) {
+        error = errno;
+    } else {
+        hidden->fd = openat(parent, vc_temporary_name(hidden->slot), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (hidden->fd >= 0 && vc_temporary_hold(hidden->fd)) {
+            return 0;
+        }
+        error = hidden->fd >= 0 ? EEXIST : errno;
+        (void)unlinkat(parent, vc_temporary_name(hidden->slot), AT_REMOVEDIR);
+    }
+    leave(hidden);
+    return error;
+}
+
+/* Makes it, unless it is there. */
+static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder, int parent,
+                           struct vc_outfolder_hidden *hidden)
+{
+    int error = EEXIST;
+    int tries;
+
+    for (tries = 0; hidden->slot < 0 && error == EEXIST && tries < 100; tries++) {
+        error = make_hidden(folder, parent, hidden);
+    }
+    return hidden->slot >= 0 ? VC_OK
+                             : vc_fail_errno(ctx, error, "%s: cannot make a folder %s it", folder->path,
+                                             folder->shared ? "in" : "beside");
+}
+
 /* Removes what it still holds under its temporary name. */
 static void unhide(int parent, struct vc_outfolder_hidden *hidden)
 {
@@ -85,6 +102,47 @@ static void unhide(int parent, struct vc_outfolder_hidden *hidden)
         vc_temporary_remove_tree(parent, vc_temporary_name(hidden->slot));
     }
     leave(hidden);
+}
+
+/* vc_remains_fn. What workers left in a shared folder: files under numbers. Nothing else is removed. */
+struct held {
+    int fd;
+};
+
+static void remove_held(void *user, const char *name, bool aside)
+{
+    const struct held *held = user;
+
+    if (!aside) {
+        vc_outfolder_remove_numbered(held->fd, name);
+        (void)unlinkat(held->fd, name, AT_REMOVEDIR);
+    }
+}
+
+/* The same beside a folder: one that was to become the output, or an older output. That which stepped aside goes only
+ * where another has its place. */
+static void remove_left(void *user, const char *name, bool aside)
+{
+    struct vc_outfolder *folder = user;
+    struct stat st;
+
+    if (aside && fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        (void)snprintf(folder->note, sizeof folder->note,
+                       "a run was killed while it replaced an older output, which is still there: %.*s%s",
+                       (int)(folder->base - folder->path), folder->path, name);
+        return;
+    }
+    if (!aside) {
+        vc_outfolder_remove_numbered(folder->parent, name);
+    }
+    vc_outfolder_remove_old(folder, name);
+}
+
+void vc_outfolder_sweep(struct vc_outfolder *folder)
+{
+    if (folder != NULL && !folder->shared) {
+        vc_remains_sweep(folder->parent, folder->base, remove_left, folder);
+    }
 }
 
 /* ---- files ---- */
@@ -113,6 +171,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
         *place = (struct vc_outfolder_place){
             .fd = file->folder, .device = st.st_dev, .inode = st.st_ino, .hidden = {-1, -1}, .next = folder->places};
         folder->places = place;
+        vc_remains_sweep(place->fd, folder->base, remove_held, &(struct held){place->fd});
     }
     file->folder = place->fd;
     file->folder_borrowed = true;
@@ -132,7 +191,7 @@ static enum vc_status make_member(struct vc_ctx *ctx, struct vc_outfolder *folde
     VC_TRY_ALLOC(shown);
     (void)snprintf(shown, n, "%s/%s", folder->path, member->name);
     if (!folder->shared) {
-        VC_TRY(vc_outfile_create_at(ctx, folder->parent, shown, &member->file));
+        VC_TRY(vc_outfile_create_at(ctx, folder->parent, folder->base, shown, &member->file));
         goto out;
     }
     for (slash = shown + strlen(folder->path); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -334,7 +393,7 @@ out:
  * systems that cannot exchange names; 0 or an errno. */
 static int step_aside(struct vc_outfolder *folder, const char *name)
 {
-    int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_EMPTY);
+    int slot = vc_temporary_take(folder->parent, VC_TEMPORARY_ASIDE, folder->base);
     const char *aside;
     int error = 0;
 
@@ -388,12 +447,18 @@ static int swap_in(struct vc_outfolder *folder, const char *name)
 static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
+    int old = -1;
     int error;
 
     VC_TRY(hide(ctx, folder, folder->parent, &folder->hidden));
     VC_TRY(fill(ctx, folder));
     VC_TRY(vc_outfolder_check_place(ctx, folder)); /* what has appeared there meanwhile */
     VC_TRY(vc_outfolder_check_old(ctx, folder));
+    /* Held, so that no other run takes it for a remain while it has a temporary name. */
+    old = openat(folder->parent, folder->base, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (old >= 0) {
+        (void)flock(old, LOCK_EX | LOCK_NB);
+    }
     /* From here on the old folder may have this name for a moment: a signal handler must not empty that. */
     vc_temporary_set_kind(folder->hidden.slot, VC_TEMPORARY_EMPTY);
     error = swap_in(folder, vc_temporary_name(folder->hidden.slot));
@@ -409,6 +474,9 @@ static enum vc_status make_whole(struct vc_ctx *ctx, struct vc_outfolder *folder
     }
 out:
     unhide(folder->parent, &folder->hidden); /* a new folder that is not wanted */
+    if (old >= 0) {
+        (void)close(old);
+    }
     return status;
 }
 

@@ -42,6 +42,10 @@ enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *fold
  * output can have written, and names it. Not for shared folders, in which files are replaced one by one. */
 enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *folder);
 
+/* Once all files have been added or are expected, and before the first is begun: removes what killed runs for this
+ * output have left beside it. */
+void vc_outfolder_sweep(struct vc_outfolder *folder);
+
 /* Another file, which stays the folder's. `name` may have folders in it; it is copied. */
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out);
@@ -61,7 +65,7 @@ enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *
 /* Every file has been synced or kept. What was checked before is checked again. */
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder);
 
-/* After commit: what of the older folder could not be removed, for the report; NULL: nothing. */
+/* After commit: what of the older folder, or of what killed runs left, could not be removed; NULL: nothing. */
 const char *vc_outfolder_note(const struct vc_outfolder *folder);
 
 void vc_outfolder_free(struct vc_ctx *ctx,

@@ -55,6 +55,9 @@ enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *fol
 /* Removes the folder of that name in the parent: what vc_outfolder_check_old would let pass. What stays is noted. */
 void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name);
 
+/* Removes the files of that folder that have numbers for names: a run that was killed was still writing them. */
+void vc_outfolder_remove_numbered(int parent, const char *name);
+
 /* What lies at the output's place may be replaced, and the input is not touched by that. */
 enum vc_status vc_outfolder_check_place(struct vc_ctx *ctx, const struct vc_outfolder *folder);
 

@@ -307,6 +307,24 @@ static void walk_folder(struct walk *walk, int parent, const char *name, char pa
     }
 }
 
+void vc_outfolder_remove_numbered(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[strspn(entry->d_name, "0123456789")] == '\0') {
+            (void)unlinkat(fd, entry->d_name, 0);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 /* ---- the whole ---- */
 
 static int compare_names(const void *a, const void *b)
@@ -395,10 +413,11 @@ void vc_outfolder_remove_old(struct vc_outfolder *folder, const char *name)
     if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return; /* there was none */
     }
+    sort_names(folder);
     walk_folder(&walk, folder->parent, name, path, 0);
     if (fstatat(folder->parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         (void)snprintf(folder->note, sizeof folder->note,
-                       "of the older output not all could be removed: the rest is %.200s/%s", folder->parent_name,
-                       name);
+                       "not all of an older output could be removed: the rest is %.*s%s",
+                       (int)(folder->base - folder->path), folder->path, name);
     }
 }

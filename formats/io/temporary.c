@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +25,8 @@
 #define VC_TEMPORARIES     1024
 #define VC_TEMPORARY_BYTES 32
 #define VC_TREE_MAX_DEPTH  32
+#define VC_NAME_BEGIN      ".vcompress-"
+#define VC_NAME_DIGITS     8 /* of the digest, and of the rest */
 
 /* An entry as getdents64 gives it: inode (8 bytes), offset (8), length of the entry (2), type (1), name, NUL. */
 #define VC_ENTRY_LENGTH_AT 16
@@ -37,11 +41,44 @@ static struct {
     char name[VC_TEMPORARY_BYTES];
 } temporaries[VC_TEMPORARIES];
 
+/* The older output that has stepped aside may be the only one: its digest is another. */
+static uint32_t digest(const char *output, enum vc_temporary_kind kind)
+{
+    uint32_t h = kind == VC_TEMPORARY_ASIDE ? 0x811c9dc5U : 0x01000193U;
+
+    for (; *output != '\0'; output++) {
+        h = (h ^ (unsigned char)*output) * 16777619U;
+    }
+    return h ^ (h >> 15);
+}
+
+bool vc_temporary_is(const char *name, enum vc_temporary_kind kind, const char *output)
+{
+    char begin[VC_TEMPORARY_BYTES];
+    size_t n = (size_t)snprintf(begin, sizeof begin, VC_NAME_BEGIN "%08" PRIx32, digest(output, kind));
+
+    return strncmp(name, begin, n) == 0 && strlen(name) == n + VC_NAME_DIGITS &&
+           strspn(name + n, "0123456789abcdef") == VC_NAME_DIGITS;
+}
+
+bool vc_temporary_hold(int fd)
+{
+    struct stat st;
+
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            return true;
+        }
+    }
+    return fstat(fd, &st) != 0 || st.st_nlink != 0;
+}
+
 /* Finds a free slot without a lock: a signal handler may read the table at any moment. */
-int vc_temporary_take(int folder, enum vc_temporary_kind kind)
+int vc_temporary_take(int folder, enum vc_temporary_kind kind, const char *output)
 {
     static atomic_uint serial;
     struct timespec t;
+    uint32_t random;
     int expected;
     int i;
 
@@ -58,9 +95,10 @@ int vc_temporary_take(int folder, enum vc_temporary_kind kind)
     (void)clock_gettime(CLOCK_REALTIME, &t);
     temporaries[i].folder = folder;
     atomic_store(&temporaries[i].kind, (int)kind);
-    (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, ".vcompress-%08" PRIx32 "%08" PRIx32,
-                   (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec,
-                   (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u);
+    random = (uint32_t)t.tv_nsec * 2654435761u ^ (uint32_t)t.tv_sec;
+    random ^= (uint32_t)getpid() * 2246822519u + atomic_fetch_add(&serial, 1) * 3266489917u;
+    (void)snprintf(temporaries[i].name, VC_TEMPORARY_BYTES, VC_NAME_BEGIN "%08" PRIx32 "%08" PRIx32,
+                   digest(output, kind), random);
     atomic_store(&temporaries[i].state, VC_SLOT_USED);
     return i;
 }
@@ -145,6 +183,7 @@ void vc_outfile_remove_temporaries(void)
             (void)unlinkat(temporaries[i].folder, temporaries[i].name, 0);
             break;
         case VC_TEMPORARY_EMPTY:
+        case VC_TEMPORARY_ASIDE:
             (void)unlinkat(temporaries[i].folder, temporaries[i].name, AT_REMOVEDIR);
             break;
         case VC_TEMPORARY_TREE:

@@ -221,6 +221,7 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
         VC_TRY(add_files(ctx, self));
         VC_TRY(self->carrying ? vc_safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
+    vc_outfolder_sweep(self->folder);
     for (i = 0; i < self->files.n; i++) {
         VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
                                     : vc_outfile_begin(ctx, self->files.files[i].file));

@@ -2,9 +2,12 @@
 
 The program is stopped (SIGSTOP) as soon as it has the file open, the file is changed where its size stays the same,
 and the program goes on. Values, checksums and sizes may be right then; only the time of the last change tells.
+
+And folders, whose runs are killed: what they leave is removed by the next one.
 """
 import json
 import os
+import random
 import signal
 import struct
 import sys
@@ -12,7 +15,7 @@ import time
 import unittest
 
 from test_faults import Faults as Base
-from test_faults import PROGRAM, npy
+from test_faults import PROGRAM, digest, npy
 
 TENSORS = 6
 ROWS, COLUMNS = 1024, 1024
@@ -158,6 +161,31 @@ class Changed(Base):
         self.save("in/config.json", b'{"model_type": "llama"}')
         self.save("in/tokenizer.json", b"{}")
         return os.path.join(self.dir, "in")
+
+    def test_killed_folders(self):
+        """SIGKILL at random moments: the old folder or the new one is there, whole; a later run removes what was left."""
+        folder, out = self.folder(), os.path.join(self.out_dir, "f")
+        args = ("quantize", "--int8", "--force", "-q", folder, "-o", out)
+        start = time.monotonic()
+        self.assertEqual(self.run_it(*args), (0, ""))
+        seconds = time.monotonic() - start
+
+        def tree():
+            return {n: digest(os.path.join(out, n)) for n in sorted(os.listdir(out))}
+        whole = tree()
+        r = random.Random(11)
+        hits = 0
+        for _ in range(40):
+            p = self.start(*args)
+            time.sleep(seconds * (0.6 + 0.6 * r.random()))
+            p.kill()
+            p.communicate()
+            hits += p.returncode != 0
+            self.assertEqual(tree(), whole)
+        self.assertGreater(hits, 5)
+        self.assertEqual(self.run_it(*args), (0, ""))
+        self.assertEqual(os.listdir(self.out_dir), ["f"])
+        self.assertEqual(tree(), whole)
 
     def test_folder(self):
         """A shard; and what goes along, which is read again at the end."""
