@@ -41,7 +41,8 @@ const struct command command_index = {
     .text =
         "Reads the headers of every safetensors file in FOLDER and writes model.safetensors.index.json, replacing the "
         "one that is there. The last step after workers with --shard have done their files; a file that is missing "
-        "(by the numbers in the names of the others) a tensor that occurs twice, or files that were not made by one job are refused.\n"
+        "(by the numbers in the names of the others), a tensor that occurs twice, or files that were not made by one "
+        "job are refused.\n"
         "  for i in 1 2 3; do\n"
         "      vcompress quantize --int8 --shard $i/3 model -o model.int8 &\n"
         "  done; wait\n"

@@ -49,11 +49,27 @@ static enum vc_status has_adapter(struct vc_ctx *ctx, const char *path, bool *is
     return VC_OK;
 }
 
+/* *lost: there is a config.json, but as a link that leads nowhere. */
+static enum vc_status has_lost_config(struct vc_ctx *ctx, const char *path, bool *lost)
+{
+    char *config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
+    struct stat st;
+
+    *lost = false;
+    if (config == NULL) {
+        return VC_E_NOMEM;
+    }
+    *lost = stat(config, &st) != 0 && lstat(config, &st) == 0;
+    vc_free(ctx, config);
+    return VC_OK;
+}
+
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out)
 {
     char *text = NULL;
     size_t n = 0;
     bool is_adapter = false;
+    bool is_lost = false;
     enum vc_status status;
 
     *out = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
@@ -65,6 +81,11 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
         look_at_config(text, n, to_folder, out);
+        goto out;
+    }
+    VC_TRY(has_lost_config(ctx, path, &is_lost));
+    if (is_lost) {
+        out->refusal = "its config.json is a link that leads nowhere, so nothing says which program loads it";
     }
 out:
     vc_free(ctx, text);

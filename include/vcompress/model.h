@@ -227,7 +227,7 @@ struct vc_index_summary {
 /* Writes the index of a folder of safetensors files, in place of the one that is there: which tensor lies in which
  * file. It is called model.safetensors.index.json, or as the files are: x-00001-of-00003.safetensors makes
  * x.safetensors.index.json. Reads headers only. VC_E_FORMAT when a tensor occurs twice, VC_E_UNSUPPORTED when by the
- * numbers in their names (-00001-of-00003) files are missing. */
+ * numbers in their names (-00001-of-00003) files are missing, or files say that they were made by different jobs. */
 VC_API enum vc_status vc_index_write(struct vc_ctx *ctx, const char *folder, struct vc_index_summary *out);
 
 #ifdef __cplusplus
