@@ -10,13 +10,6 @@
 
 #include <string.h>
 
-unsigned vc_prune_input_axis(const struct vc_item *item)
-{
-    unsigned output = item->model->tensors[item->source].channel_axis;
-
-    return output == 0 ? 1 : output == item->desc.n_dims - 1 ? output - 1 : 0;
-}
-
 /* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. */
 static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, const void *values, size_t n,
                               uint8_t *mask)
@@ -151,7 +144,7 @@ static const struct vc_step_ops n_of_m_ops = {.look = vc_policy_look,
 enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                              const char *scheme)
 {
-    unsigned axis = vc_prune_input_axis(item);
+    unsigned axis = vc_input_axis(item->model->tensors[item->source].channel_axis, item->desc.n_dims);
     struct vc_prune_state *s;
     struct vc_step *step;
     enum vc_status status;
@@ -160,6 +153,8 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
     unsigned d;
 
     VC_TRY(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
+    step->keep = options->keep;
+    step->group = options->group;
     s->n_len = step->in.shape[axis];
     s->n_inner = 1;
     for (d = axis + 1; d < step->in.n_dims; d++) {

@@ -64,9 +64,6 @@ void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type);
 void vc_magnitude_settled(struct vc_step *step);
 void vc_blocks_settled(struct vc_step *step);
 
-/* The axis of the input channels: beside that of the output channels. */
-unsigned vc_prune_input_axis(const struct vc_item *item);
-
 /* ---- prune_tile.c ---- */
 
 /* Scratch that vc_prune_values, vc_prune_apply and bins take together, beside what a step wants for itself. */

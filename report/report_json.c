@@ -174,7 +174,8 @@ static void write_change(struct vc_json *json, const char *key, uint64_t before,
     vc_json_end(json, '}');
 }
 
-static void write_sizes(struct vc_json *json, const struct vc_report_totals *totals)
+static void write_sizes(struct vc_json *json, const struct vc_report_totals *totals,
+                        const struct vc_report_pruning *pruning)
 {
     vc_json_line(json);
     vc_json_begin(json, "file", '{', true);
@@ -188,12 +189,42 @@ static void write_sizes(struct vc_json *json, const struct vc_report_totals *tot
     vc_json_uint(json, "before", totals->host_before);
     vc_json_uint(json, "native", totals->device_native);
     vc_json_uint(json, "dequantized", totals->device_dequantized);
+    if (pruning != NULL && pruning->n_sparse_2_4 != 0) {
+        vc_json_uint(json, "sparse_2_4", pruning->device_sparse_2_4);
+    } else {
+        vc_json_null(json, "sparse_2_4");
+    }
     vc_json_end(json, '}');
     write_change(json, "optimizer", totals->optimizer_before, totals->optimizer_after, false);
     write_change(json, "other", totals->other_before, totals->other_after, false);
     vc_json_line(json);
     vc_json_uint(json, "scale_bytes", totals->scale_bytes);
     vc_json_real(json, "bits_per_weight", totals->bits_per_weight);
+}
+
+/* "pruning": {"tensors": 2, "weights": 1000, "zeros": {"before": 0, "after": 500}, ...}, or null. */
+static void write_pruning(struct vc_json *json, const struct vc_report_pruning *pruning)
+{
+    if (pruning == NULL) {
+        vc_json_null(json, "pruning");
+        return;
+    }
+    vc_json_begin(json, "pruning", '{', true);
+    vc_json_uint(json, "tensors", pruning->n_tensors);
+    vc_json_uint(json, "weights", pruning->n_weights);
+    if (pruning->measured) {
+        vc_json_begin(json, "zeros", '{', true);
+        vc_json_uint(json, "before", pruning->zeros_before);
+        vc_json_uint(json, "after", pruning->zeros_after);
+        vc_json_end(json, '}');
+    } else {
+        vc_json_null(json, "zeros");
+    }
+    vc_json_real(json, "sparsity", pruning->measured ? pruning->sparsity : (double)NAN);
+    vc_json_real(json, "model_sparsity", pruning->measured ? pruning->model_sparsity : (double)NAN);
+    vc_json_known(json, "mask_and_values_bytes", pruning->mask_and_values);
+    vc_json_uint(json, "sparse_2_4_tensors", pruning->n_sparse_2_4);
+    vc_json_end(json, '}');
 }
 
 static void write_totals(struct vc_json *json, const struct vc_report *report)
@@ -209,11 +240,13 @@ static void write_totals(struct vc_json *json, const struct vc_report *report)
     vc_json_uint(json, "dropped", totals->n_dropped);
     vc_json_uint(json, "tied", totals->n_tied);
     vc_json_uint(json, "parameters", totals->n_params);
-    write_sizes(json, totals);
+    write_sizes(json, totals, report->pruning);
     vc_json_line(json);
     vc_json_real(json, "sqnr_db", totals->measured ? totals->sqnr_db : (double)NAN);
     vc_json_bool(json, "exact", totals->measured && isinf(totals->sqnr_db));
     write_string(json, "worst_tensor", worst != NULL ? worst->name : NULL);
+    vc_json_line(json);
+    write_pruning(json, report->pruning);
     vc_json_end(json, '}');
 }
 

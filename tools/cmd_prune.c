@@ -76,7 +76,7 @@ static const struct opt prune_opts[] = {
 
 static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_prune, &group_select, &group_write, &group_run, &group_json, &group_report, &group_help,
+    &group_prune, &group_select, &group_write_pruned, &group_run, &group_json, &group_report, &group_help,
 };
 
 static void begin(void *cli)

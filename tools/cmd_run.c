@@ -60,7 +60,7 @@ static const struct opt pass_opts[] = {
 };
 static const struct opt_group group_pass = {"Passes", pass_opts, 1, 0};
 static const struct opt_group *const groups[] = {
-    &group_pass, &group_write, &group_run, &group_json, &group_report, &group_help,
+    &group_pass, &group_write_pruned, &group_run, &group_json, &group_report, &group_help,
 };
 
 /* ---- lines ---- */
@@ -80,8 +80,8 @@ static const struct opt_group *group_of(const struct command *command, const str
 
 static bool belongs_to_run(const struct opt_group *group)
 {
-    return group == &group_write || group == &group_run || group == &group_json || group == &group_report ||
-           group == &group_help;
+    return group == &group_write || group == &group_write_pruned || group == &group_run || group == &group_json ||
+           group == &group_report || group == &group_help;
 }
 
 /* The words of a line as a pass. `where` begins the sentences: "recipe.txt:3". app->command and app->parsed are those

@@ -78,6 +78,20 @@ static bool take_drop(void *group, const char *value)
     return word >= 0;
 }
 
+/* "0.5" or "50%": above 0, at most 1 */
+static bool take_expected(void *group, const char *value)
+{
+    double *share = &((struct convert_options *)group)->write.expect_sparsity;
+    char *end;
+
+    *share = strtod(value, &end);
+    if (end != value && strcmp(end, "%") == 0) {
+        *share /= 100.0;
+        end++;
+    }
+    return end != value && *end == '\0' && *share > 0.0 && *share <= 1.0;
+}
+
 #define WRITE(member) OPT_FIELD(struct convert_options, write.member)
 
 /* clang-format off */
@@ -124,13 +138,18 @@ static const struct opt write_opts[] = {
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
+     .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
+     .help = "gate: write nothing and exit 1 when fewer of the pruned weights are zero in the output than pruning each "
+             "tensor to this share makes"},
 };
 #define N_WRITE_OPTS (sizeof(write_opts) / sizeof(write_opts[0]))
 /* clang-format on */
 
 const struct opt_group group_select = {"Selection", select_opts, 2, 0};
-const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS, 0};
-const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --min-sqnr */
+const struct opt_group group_write_pruned = {"Output", write_opts, N_WRITE_OPTS, 0};
+const struct opt_group group_write = {"Output", write_opts, N_WRITE_OPTS - 1, 0}; /* all but --expect-sparsity ... */
+const struct opt_group group_copy = {"Output", write_opts, N_WRITE_OPTS - 2, 0};  /* ... and --min-sqnr */
 
 void convert_defaults(struct convert_options *options)
 {

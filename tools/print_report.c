@@ -99,6 +99,7 @@ static void print_input(const struct out *out, const struct vc_report *report)
 struct view {
     const struct out *out;
     bool measured, verbose;
+    bool zeros;    /* something was pruned: the share of zeros is shown without -v, too */
     bool one_type; /* every line has the same type and room is short: it is said once, above the table */
 };
 
@@ -116,7 +117,11 @@ static void add_figures(struct table *table, const struct view *view, const stru
     }
     if (view->measured && view->verbose) {
         table_add(table, INK_NONE, line->measured ? fmt_real(buf, line->max_abs_error) : "");
+    }
+    if (view->measured && (view->verbose || view->zeros)) {
         table_add(table, INK_NONE, line->measured ? fmt_percent(buf, (double)line->zeros, (double)line->elems) : "");
+    }
+    if (view->measured && view->verbose) {
         table_add(table, line->clipped != 0 ? INK_WARN : INK_NONE, line->measured ? fmt_count(buf, line->clipped) : "");
     }
 }
@@ -165,17 +170,28 @@ static void add_line(struct table *table, const struct view *view, const struct 
 
 static void begin_table(struct table *table, const struct view *view)
 {
-    static const char *const titles[] = {"tensor", "shape", "type",      "size",  "",       "",
-                                         "ratio",  "SQNR",  "max error", "zeros", "clipped"};
-    static const char *const aligns[2][3] = {{"lllrarr", "lllrarrr", "lllrarrrrrr"},
-                                             {"llrarr", "llrarrr", "llrarrrrrr"}};
-    size_t n = !view->measured ? 7 : view->verbose ? 11 : 8;
+    static const char *const titles[] = {"tensor", "shape", "type", "size", "", "", "ratio"};
+    static const char *const aligns[2][4] = {{"lllrarr", "lllrarrr", "lllrarrrr", "lllrarrrrrr"},
+                                             {"llrarr", "llrarrr", "llrarrrr", "llrarrrrrr"}};
+    size_t n = sizeof(titles) / sizeof(titles[0]);
 
-    table_init(table, aligns[view->one_type][!view->measured ? 0 : view->verbose ? 2 : 1]);
+    table_init(table, aligns[view->one_type][!view->measured ? 0 : view->verbose ? 3 : view->zeros ? 2 : 1]);
     for (size_t i = 0; i < n; i++) {
         if (i != 2 || !view->one_type) {
             table_add(table, INK_DIM, titles[i]);
         }
+    }
+    if (view->measured) {
+        table_add(table, INK_DIM, "SQNR");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_DIM, "max error");
+    }
+    if (view->measured && (view->verbose || view->zeros)) {
+        table_add(table, INK_DIM, "zeros");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_DIM, "clipped");
     }
 }
 
@@ -231,6 +247,8 @@ static void add_rest(struct table *table, const struct view *view, const struct 
             rest.before += lines[i].before;
             rest.after += lines[i].after;
             rest.measured = rest.measured || lines[i].measured;
+            rest.zeros += lines[i].zeros;
+            rest.elems += lines[i].elems;
             rest.sqnr_db = lines[i].sqnr_db < rest.sqnr_db ? lines[i].sqnr_db : rest.sqnr_db;
         }
     }
@@ -268,10 +286,11 @@ static bool drop_type(const struct out *out, const struct groups *groups, const 
     return longest + FIGURES_WIDTH > (size_t)out->width;
 }
 
-static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst, bool measured)
+static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst,
+                        const struct view *as)
 {
     const struct out *out = &app->out;
-    struct view view = {.out = out, .measured = measured, .verbose = app->common.verbose > 0};
+    struct view view = *as;
     struct table table;
     char type[TYPE_BYTES];
 
@@ -301,11 +320,10 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
 
 static bool print_changed(struct app *app, const struct vc_report *report)
 {
-    bool verbose = app->common.verbose > 0;
+    struct view view = {.out = &app->out, .verbose = app->common.verbose > 0, .zeros = report->pruning != NULL};
     struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
     struct groups groups;
     size_t worst = NO_GROUP;
-    bool measured = false;
     bool ok = lines != NULL;
 
     groups_init(&groups);
@@ -318,16 +336,16 @@ static bool print_changed(struct app *app, const struct vc_report *report)
             continue;
         }
         kind_of(row, kind, sizeof(kind));
-        g = groups_add(&groups, i, row->name, kind, verbose);
+        g = groups_add(&groups, i, row->name, kind, view.verbose);
         if (g == NO_GROUP) {
             ok = false;
             break;
         }
         add_row(&lines[g], row);
-        measured = measured || row->measured;
+        view.measured = view.measured || row->measured;
         worst = i == report->totals.worst ? g : worst;
     }
-    ok = ok && print_lines(app, &groups, lines, worst, measured);
+    ok = ok && print_lines(app, &groups, lines, worst, &view);
     groups_release(&groups);
     free(lines);
     return ok;
@@ -472,12 +490,22 @@ static void add_total(struct table *table, const struct out *out, const char *la
     table_add(table, INK_NONE, note);
 }
 
+/* Pruned weights are in the output, which does not make zeros small. */
+static bool zeros_stored(const struct vc_report *report)
+{
+    return report->pruning != NULL && report->totals.file_after >= report->totals.host_after;
+}
+
 /* The line of one output; which one is said where there are several. */
 static void add_file(struct table *table, const struct out *out, const struct vc_report *report, size_t index)
 {
     const struct vc_report_output *output = &report->outputs[index];
     const char *label = index == 0 ? "file" : "";
-    const char *name = report->n_outputs > 1 ? output->path : "";
+    const char *name = report->n_outputs > 1   ? output->path
+                       : !zeros_stored(report) ? ""
+                       : strcmp(output->format, "npz") == 0
+                           ? "zeros take their full size when stored; --deflate makes them small"
+                           : "zeros take their full size in this format";
     char before[CELL_BYTES];
 
     if (output->file_bytes != 0) {
@@ -495,6 +523,7 @@ static void add_file(struct table *table, const struct out *out, const struct vc
 static bool print_totals(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
+    const struct vc_report_pruning *pruning = report->pruning;
     struct table table;
     char note[CELL_BYTES * 2];
     char db[CELL_BYTES];
@@ -507,11 +536,18 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
              totals->measured ? fmt_db(db, totals->sqnr_db) : "");
     add_total(&table, out, "host", totals->host_before, totals->host_after, totals->n_params > 0 ? note : "");
     if (totals->device_native == totals->device_dequantized) {
-        add_total(&table, out, "device", totals->host_before, totals->device_native, "");
+        add_total(&table, out, "device", totals->host_before, totals->device_native,
+                  pruning != NULL ? "with dense kernels: zeros save nothing" : "");
     } else {
         add_total(&table, out, "device", totals->host_before, totals->device_native,
                   "with kernels that compute on the codes");
         add_total(&table, out, "", totals->host_before, totals->device_dequantized, "with a loader that dequantizes");
+    }
+    if (pruning != NULL && pruning->n_sparse_2_4 > 0) {
+        snprintf(note, sizeof(note), "with kernels for 2:4 sparsity (TensorRT, cuSPARSELt): %s layer%s qualif%s",
+                 fmt_count(db, pruning->n_sparse_2_4), plural(pruning->n_sparse_2_4),
+                 pruning->n_sparse_2_4 == 1 ? "ies" : "y");
+        add_total(&table, out, "", totals->host_before, pruning->device_sparse_2_4, note);
     }
     if (totals->optimizer_before > 0) {
         add_total(&table, out, "optimizer", totals->optimizer_before, totals->optimizer_after,
@@ -523,6 +559,25 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     }
     fputc('\n', out->to);
     return table_print(&table, out, false);
+}
+
+/* How many zeros there are, and what their places and the other values take at least when nothing but zeros is
+ * compressed. */
+static void print_zeros(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_pruning *pruning = report->pruning;
+    char n[CELL_BYTES];
+    char all[CELL_BYTES];
+
+    if (pruning == NULL || !pruning->measured) {
+        return;
+    }
+    fprintf(out->to, "  zeros: %s of %s pruned weights (%.2f %%", fmt_count(n, pruning->zeros_after),
+            fmt_count(all, pruning->n_weights), 100.0 * pruning->sparsity);
+    fprintf(out->to, "; %s before), %.2f %% of all weights\n", fmt_count(n, pruning->zeros_before),
+            100.0 * pruning->model_sparsity);
+    fprintf(out->to, "  mask and values: %s, of the mask its entropy, of the other values all bits\n",
+            fmt_size(n, out, pruning->mask_and_values));
 }
 
 static void print_facts(const struct out *out, const struct vc_report *report)
@@ -634,6 +689,7 @@ bool print_report(struct app *app, const struct vc_report *report)
         !print_totals(&app->out, report)) {
         return false;
     }
+    print_zeros(&app->out, report);
     print_facts(&app->out, report);
     print_layouts(&app->out, report);
     print_notes(&app->out, report);

@@ -123,6 +123,7 @@ struct vc_step {
     size_t n_made; /* parts that it makes: vc_step_add_part */
     enum vc_action action;
     const char *scheme;   /* for the report, "int8/channel" */
+    unsigned keep, group; /* at most `keep` of `group` values along the input channels are not zero; 0: no pattern */
     const char *why;      /* for the report: why this scheme or these scales, a few words; NULL: nothing to say */
     bool look;            /* sees the data in the next round of planning; whoever decides clears or keeps it */
     bool look_elsewhere;  /* ... also where another worker writes the tensor: what is decided is about all tensors */

@@ -209,6 +209,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     VC_TRY(vc_exec_workers(ctx, &exec, &n_workers));
     job->report.threads = n_workers;
     VC_TRY(vc_job_check_size(ctx, job));
+    VC_TRY(vc_job_check_sparsity(ctx, job));
 out:
     return status;
 }
@@ -301,6 +302,7 @@ static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
     }
     VC_TRY(vc_job_report_results(ctx, job));
     VC_TRY(vc_job_check_quality(ctx, job));
+    VC_TRY(vc_job_check_sparsity(ctx, job));
     VC_TRY(job->sink->ops->finish(ctx, job->sink, &file_bytes));
     vc_job_output_sizes(job, file_bytes);
     VC_TRY(vc_job_check_size(ctx, job));

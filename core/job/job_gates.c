@@ -5,7 +5,7 @@
 
 #include "core/job/job_state.h"
 
-#define MAX_GATES 3
+#define MAX_GATES 4
 
 enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
 {
@@ -24,6 +24,9 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
     }
     if (job->plan.aim_bytes != 0) {
         gates[n++] = (struct vc_report_gate){"aim_bytes", (double)job->plan.aim_bytes, (double)NAN, false, false};
+    }
+    if (options->expect_sparsity > 0.0) {
+        gates[n++] = (struct vc_report_gate){"expect_sparsity", options->expect_sparsity, (double)NAN, false, false};
     }
     job->gates = gates;
     job->report.gates = gates;
@@ -109,4 +112,45 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
     return miss(ctx, job,
                 vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst->name,
                                 worst->sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
+}
+
+/* The zeros that pruning each tensor to that share makes. */
+static uint64_t expected_zeros(const struct vc_job *job, double share)
+{
+    uint64_t sum = 0;
+    size_t i;
+
+    for (i = 0; i < job->report.n_rows; i++) {
+        if (vc_job_is_pruned(&job->plan.items[job->row_item[i]])) {
+            sum += (uint64_t)floor(share * (double)job->rows[i].n_elems);
+        }
+    }
+    return sum;
+}
+
+enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_report_pruning *p = job->report.pruning;
+    double limit = job->options.expect_sparsity;
+    uint64_t wanted;
+
+    if (!(limit > 0.0) || (p != NULL && !p->measured)) {
+        return VC_OK; /* no gate, or it is judged after the run */
+    }
+    if (p == NULL) {
+        judge(job, "expect_sparsity", 0.0, false);
+        return miss(ctx, job,
+                    vc_arena_printf(ctx, &job->arena, "no tensor is pruned, %s asks for %g %% zeros",
+                                    vc_option(ctx, "expect_sparsity"), 100.0 * limit));
+    }
+    wanted = expected_zeros(job, limit);
+    judge(job, "expect_sparsity", p->sparsity, p->zeros_after >= wanted);
+    if (p->zeros_after >= wanted) {
+        return VC_OK;
+    }
+    return miss(
+        ctx, job,
+        vc_arena_printf(ctx, &job->arena, "%llu of the %llu pruned weights are zero (%.2f %%), %s asks for %g %%: %llu",
+                        (unsigned long long)p->zeros_after, (unsigned long long)p->n_weights, 100.0 * p->sparsity,
+                        vc_option(ctx, "expect_sparsity"), 100.0 * limit, (unsigned long long)wanted));
 }

@@ -272,22 +272,25 @@ static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item
     return VC_OK;
 }
 
-/* Refuses a gate on errors where the error of a tensor cannot be told: it would pass whatever the error is. */
+/* Refuses a gate on errors, or on zeros, where those of a tensor cannot be told: it would pass whatever they are. */
 static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
 {
+    bool errors = job->options.min_sqnr_db > 0.0;
+    bool zeros = job->options.expect_sparsity > 0.0 && vc_job_is_pruned(item);
     bool lossy = false;
     size_t k;
 
     for (k = 0; k < item->n_steps; k++) {
         lossy = lossy || item->steps[k]->lossy;
     }
-    if (!(job->options.min_sqnr_db > 0.0) || !lossy || item->total_step != SIZE_MAX || item->compare != NULL) {
+    if ((!errors && !zeros) || !lossy || item->total_step != SIZE_MAX || item->compare != NULL) {
         return VC_OK;
     }
     return vc_fail(ctx, VC_E_ARGUMENT,
-                   "%s: a pass changes its values before another changes its shape, so its error cannot be told, which "
+                   "%s: a pass changes its values before another changes its shape, so its %s cannot be told, which "
                    "%s asks for",
-                   job->model->tensors[item->source].name, vc_option(ctx, "min_sqnr_db"));
+                   job->model->tensors[item->source].name, errors ? "error" : "zeros",
+                   vc_option(ctx, errors ? "min_sqnr_db" : "expect_sparsity"));
 }
 
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)

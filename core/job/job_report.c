@@ -355,6 +355,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->device = "cpu";
     report->totals.file_before = source_file_bytes(job);
     vc_totals_compute(job->rows, report->n_rows, &report->totals);
+    VC_TRY(vc_job_report_pruning(ctx, job));
     VC_TRY(list_notes(ctx, job));
 out:
     return status;
@@ -415,6 +416,7 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
         fill_steps(&job->plan.items[job->row_item[i]], result, row);
     }
     vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
+    vc_job_report_zeros(job);
     return add_late_note(ctx, job);
 }
 

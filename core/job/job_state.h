@@ -1,5 +1,6 @@
 /* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_outs.c (output
- * tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows) and job_apply.c (one tensor in memory).
+ * tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows), job_pruning.c (zeros) and job_apply.c
+ * (one tensor in memory).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
@@ -26,9 +27,10 @@ struct vc_job {
     struct vc_out_tensor *out_tensors;
     size_t *first_out; /* per item: its main tensor in out_tensors; its parts follow */
     struct vc_report_row *rows;
-    size_t *row_item;             /* item of each row */
-    struct vc_report_gate *gates; /* in the arena; report.gates */
-    struct vc_report_note *notes; /* in the arena; report.notes, with room for those of the run */
+    size_t *row_item;                  /* item of each row */
+    struct vc_report_gate *gates;      /* in the arena; report.gates */
+    struct vc_report_pruning *pruning; /* in the arena; report.pruning */
+    struct vc_report_note *notes;      /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };
@@ -78,6 +80,8 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job);
  * run. VC_E_GATE: report.gate_missed has the sentence. */
 enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job);
+/* The gate on zeros: when planned, whether there is anything pruned at all; after the run, how many there are. */
+enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_report.c ---- */
 
@@ -87,5 +91,13 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job);
 /* The outputs have their names: notes what they say of that. Cannot fail any more. */
 void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job);
+
+/* ---- job_pruning.c ---- */
+
+/* report.pruning: makes it where a tensor is pruned, after the rows and totals; puts what was measured into it. */
+enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job);
+void vc_job_report_zeros(struct vc_job *job);
+/* Whether a pass prunes the item. */
+bool vc_job_is_pruned(const struct vc_item *item);
 
 #endif

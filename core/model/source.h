@@ -151,6 +151,12 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
  * format knows better. */
 void vc_model_name_axes(struct vc_model *model);
 
+/* The axis of the input channels of a weight whose output channels are on that axis: the one beside it. */
+static inline unsigned vc_input_axis(unsigned output, unsigned n_dims)
+{
+    return output == 0 ? 1 : output == n_dims - 1 ? output - 1 : 0;
+}
+
 /* n_bytes from `offset` of either kind of tensor: the slow general way, used for small reads (opens a stream and skips
  * where needed). */
 enum vc_status vc_source_read_any(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,

@@ -54,6 +54,8 @@ struct vc_write_options {
     double min_sqnr_db;       /* gate: every changed tensor reaches this; 0 = none */
     const char *format; /* of the one output: a name of vc_format_name; NULL: what the name of each output says, else
                            that of the input */
+    double expect_sparsity; /* gate: the pruned tensors together have at least the zeros that so large a share of each
+                               makes, rounded down per tensor; 0 = none, at most 1 */
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

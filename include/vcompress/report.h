@@ -110,7 +110,7 @@ struct vc_report_output {
 
 /* A limit that the caller set for the outputs. Missed ones leave nothing written. */
 struct vc_report_gate {
-    const char *id;      /* of the option: "max_bytes", "min_sqnr_db" */
+    const char *id;      /* of the option: "max_bytes", "min_sqnr_db", "expect_sparsity" */
     double limit, value; /* value: the largest output, the worst tensor. NAN: nothing was measured, or not yet;
                             INFINITY: an SQNR without an error */
     bool judged, passed; /* judged: what it asks for is known, which for errors is after the run */
@@ -128,6 +128,26 @@ struct vc_report_file {
     const char *path;
     uint64_t size_bytes;
     char sha256[65]; /* of the whole file, as digits */
+};
+
+/* What pruning reached, and what it saves. Zeros are counted in the values of the output, after all passes. */
+struct vc_report_pruning {
+    size_t n_tensors;   /* that a pass pruned */
+    uint64_t n_weights; /* their elements */
+    /* Device bytes of the whole model (as device_native) with kernels for 2:4 sparsity, which store the kept half of
+     * the values and 2 bits for the place of each: of tensors that were pruned 2:4 and qualify (f16, bf16 or int8,
+     * output channels a multiple of 8, input channels of 16). Conditional: the runtime decides. */
+    uint64_t device_sparse_2_4;
+    size_t n_sparse_2_4; /* tensors that qualify */
+
+    bool measured; /* of all these tensors: the fields below are valid, after a run */
+    uint64_t zeros_before, zeros_after;
+    double sparsity;       /* zeros_after / n_weights */
+    double model_sparsity; /* zeros_after / totals.n_params: at least that share, zeros of other tensors not counted */
+    /* Bytes of all values of the output, where a pruned tensor takes the entropy of its mask (H(zeros / elements) bits
+     * per element) and its other values as they are: what to measure a deflated file by. Compression of the values
+     * themselves may still beat it. */
+    uint64_t mask_and_values;
 };
 
 struct vc_report {
@@ -157,6 +177,7 @@ struct vc_report {
     const struct vc_report_note *notes;
     size_t n_files; /* 0 unless vc_job_digest was called */
     const struct vc_report_file *files;
+    const struct vc_report_pruning *pruning; /* NULL: no tensor is pruned */
 };
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is

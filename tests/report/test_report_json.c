@@ -116,6 +116,36 @@ static void test_rows(void **state)
     vc_text_free(text);
 }
 
+static void test_pruning(void **state)
+{
+    struct vc_ctx *ctx = *state;
+    struct vc_report report = report_of(NULL, 0);
+    struct vc_report_pruning pruning = {.n_tensors = 2, .n_weights = 1000, .device_sparse_2_4 = 700};
+    char *text = text_of(ctx, &report);
+
+    has(text, "\"sparse_2_4\": null}");
+    has(text, "\"pruning\": null");
+    vc_text_free(text);
+    report.pruning = &pruning;
+    text = text_of(ctx, &report);
+    has(text, "\"sparse_2_4\": null}");
+    has(text, "\"pruning\": {\"tensors\": 2, \"weights\": 1000, \"zeros\": null, \"sparsity\": null, "
+              "\"model_sparsity\": null, \"mask_and_values_bytes\": null, \"sparse_2_4_tensors\": 0}");
+    vc_text_free(text);
+    pruning.n_sparse_2_4 = 1;
+    pruning.measured = true;
+    pruning.zeros_before = 3;
+    pruning.zeros_after = 500;
+    pruning.sparsity = 0.5;
+    pruning.model_sparsity = 0.25;
+    pruning.mask_and_values = 2125;
+    text = text_of(ctx, &report);
+    has(text, "\"sparse_2_4\": 700}");
+    has(text, "\"zeros\": {\"before\": 3, \"after\": 500}, \"sparsity\": 0.5, \"model_sparsity\": 0.25, "
+              "\"mask_and_values_bytes\": 2125, \"sparse_2_4_tensors\": 1}");
+    vc_text_free(text);
+}
+
 static void test_gates_and_notes(void **state)
 {
     struct vc_ctx *ctx = *state;
@@ -177,6 +207,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_is_null, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_layout, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_pruning, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gates_and_notes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_out_of_memory, set_up, tear_down),
     };
