@@ -1,6 +1,6 @@
 /* prune.c - the pass behind `vcompress prune`: checks the options, chooses the tensors and gives reasons for the
- * others, finds the thresholds from what the steps counted, writes the recipe. The steps are in magnitude.c, n_of_m.c
- * and blocks.c. */
+ * others, finds the thresholds from what the steps counted, writes the recipe. The steps are in magnitude.c, n_of_m.c,
+ * blocks.c and given.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "core/model/names.h"
 #include "passes/decode.h"
 #include "passes/select.h"
+#include "prune/given.h"
 #include "prune/prune_pass.h"
 
 static const struct vc_prune_options prune_defaults = {.keep = 2, .group = 4, .block_rows = 4, .block_cols = 4};
@@ -62,7 +63,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
     if (desc->n_elems == 0) {
         return vc_item_keep(ctx, item, "empty");
     }
-    if (p->options.pattern != VC_PATTERN_NONE && desc->n_dims < 2) {
+    if ((p->options.pattern == VC_PATTERN_N_OF_M || p->options.pattern == VC_PATTERN_BLOCK) && desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
     }
     *kept = false;
@@ -94,9 +95,10 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p
     return VC_OK;
 }
 
-/* Whether the pass works on the item: what is possible, then the rules, then the defaults. A rule of `sets` asks for a
- * tensor as --include does. */
-static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
+/* Whether the pass works on the item: what is possible, then the rules, then the defaults. A rule of `sets`, or a mask,
+ * asks for a tensor as --include does. *mask: its number in options.mask. */
+static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t *mask,
+                             bool *kept)
 {
     const char *name = item->model->tensors[item->source].name;
     const char *glob = NULL;
@@ -113,6 +115,11 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+    }
+    if (p->options.pattern == VC_PATTERN_GIVEN) {
+        VC_TRY(vc_given_find(ctx, p->options.mask, item, mask));
+        *kept = *mask == VC_NO_TENSOR;
+        return *kept ? vc_item_keep(ctx, item, "no mask") : VC_OK;
     }
     if (p->options.pattern != VC_PATTERN_N_OF_M && !sparsity_of(p, name, &sparsity, &own)) {
         *kept = true;
@@ -136,6 +143,9 @@ static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, str
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_arena_printf(ctx, item->arena, "%u:%u", o->keep, o->group);
     }
+    if (o->pattern == VC_PATTERN_GIVEN) {
+        return "mask";
+    }
     if (o->pattern == VC_PATTERN_BLOCK) {
         return vc_arena_printf(ctx, item->arena, "%g%%/%ux%u", percent, o->block_rows, o->block_cols);
     }
@@ -156,6 +166,9 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
     struct vc_prune *p = pass->self;
 
     vc_free(ctx, p->shared);
+    if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
+        return ctx->status;
+    }
     p->n_shared = 0;
     p->shared = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items, sizeof *p->shared);
     return p->shared == NULL ? VC_E_NOMEM : VC_OK;
@@ -168,10 +181,11 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_fraction sparsity = {0, 1};
     enum vc_status status = VC_OK;
     const char *scheme;
+    size_t mask = VC_NO_TENSOR;
     bool kept = false;
     bool own = false;
 
-    VC_TRY(choose(ctx, p, item, &kept));
+    VC_TRY(choose(ctx, p, item, &mask, &kept));
     if (kept) {
         return VC_OK;
     }
@@ -185,6 +199,9 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     scheme = scheme_text(ctx, p, item, sparsity);
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);
+    }
+    if (o->pattern == VC_PATTERN_GIVEN) {
+        return vc_given_add(ctx, item, o, mask, scheme);
     }
     if (o->scope == VC_PRUNE_GLOBAL && !own) {
         p->shared[p->n_shared++] = item->source;

@@ -175,7 +175,7 @@ out:
     return status;
 }
 
-/* N of M looks for NaN and Inf only; steps with keys look until these are known. */
+/* N of M and given masks look for NaN and Inf only; steps with keys look until these are known. */
 enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     struct vc_prune *p = pass->self;
@@ -185,9 +185,9 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
     if (round == 0) {
         VC_TRY(drop_kept(ctx, p, plan));
     }
-    if (p->options.pattern == VC_PATTERN_N_OF_M) {
+    if (vc_prune_says_itself(&p->options)) {
         for (i = 0; i < plan->n_items; i++) {
-            if (!vc_item_is_idle(&plan->items[i])) {
+            if (vc_item_looks(&plan->items[i])) {
                 last_step(&plan->items[i])->look = false;
             }
         }

@@ -28,11 +28,27 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u says already how many weights go",
                            vc_option(ctx, o->sparsity != NULL ? "sparsity" : "sets"), o->keep, o->group);
         }
+        if (o->mask != NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u says already which weights go", vc_option(ctx, "mask"),
+                           o->keep, o->group);
+        }
         if (o->scope == VC_PRUNE_GLOBAL) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: %u:%u compares weights in their groups only",
                            vc_option(ctx, "scope"), o->keep, o->group);
         }
         return VC_OK;
+    }
+    if ((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
+    }
+    if (o->pattern == VC_PATTERN_GIVEN) {
+        return !wanted && o->scope != VC_PRUNE_GLOBAL
+                   ? VC_OK
+                   : vc_fail(ctx, VC_E_ARGUMENT, "%s: %s says already which weights go",
+                             vc_option(ctx, o->sparsity != NULL ? "sparsity"
+                                            : o->n_sets != 0    ? "sets"
+                                                                : "scope"),
+                             vc_option(ctx, "mask"));
     }
     if (o->pattern == VC_PATTERN_BLOCK &&
         (o->block_rows < 1 || o->block_cols < 1 || o->block_rows > MAX_BLOCK || o->block_cols > MAX_BLOCK)) {
@@ -48,7 +64,7 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     const struct vc_prune_options *o = &p->options;
     enum vc_status status = VC_OK;
 
-    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_BLOCK) {
+    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_GIVEN) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such scope or pattern");
     }
     if (o->nonfinite != VC_NONFINITE_ERROR && o->nonfinite != VC_NONFINITE_KEEP) {
@@ -105,7 +121,8 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
         return vc_arena_printf(ctx, &p->arena, "%u:%u", o->keep, o->group);
     }
     return o->pattern == VC_PATTERN_BLOCK ? vc_arena_printf(ctx, &p->arena, "block:%ux%u", o->block_rows, o->block_cols)
-                                          : "none";
+           : o->pattern == VC_PATTERN_GIVEN ? "given"
+                                            : "none";
 }
 
 /* "a*=0.8,b*=0" for the recipe; "" without. */
@@ -149,9 +166,10 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     }
     p->pass.recipe = p->recipe;
     p->pass.command =
-        n_of_m ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
-               : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
-                                 global ? " --scope global" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
-                                 o->pattern == VC_PATTERN_BLOCK ? pattern : "");
+        o->mask != NULL ? "prune --mask"
+        : n_of_m        ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
+                 : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
+                                   global ? " --scope global" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
+                                   o->pattern == VC_PATTERN_BLOCK ? pattern : "");
     return p->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -5,6 +5,12 @@
 
 #include "prune/prune_steps.h"
 
+/* The pattern says which weights go: no share is given. */
+static inline bool vc_prune_says_itself(const struct vc_prune_options *options)
+{
+    return options->pattern == VC_PATTERN_N_OF_M || options->pattern == VC_PATTERN_GIVEN;
+}
+
 #define VC_PRUNE_RECIPE 8
 
 /* A rule of options.sets, parsed. */

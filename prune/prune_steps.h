@@ -34,6 +34,7 @@ struct vc_prune_state {
     struct vc_bands bands;   /* groups of rows that end inside of tiles */
     uint8_t *mask;           /* of all elements, or of all blocks; between begin and end */
     uint8_t *ties;           /* of all blocks: those that equal the threshold */
+    size_t given;            /* the mask's number in options->mask */
     uint64_t n_len, n_inner; /* N of M: elements along the input axis, and apart from each other */
 };
 

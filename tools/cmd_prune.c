@@ -13,6 +13,8 @@ struct prune_cli {
     struct vc_sparsity_rule sets[MAX_SETS];
     char *globs[MAX_SETS]; /* their texts */
     size_t n_sets;
+    const char *mask; /* --mask */
+    struct vc_model *masks;
 };
 
 /* "2:4" or "block:4x4" */
@@ -60,6 +62,9 @@ static const struct opt prune_opts[] = {
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
              "take); block:RxC removes whole blocks of R rows and C columns"},
+    {.name = "mask", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
+     .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
+             "mask are kept"},
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
      .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
              "match wins"},
@@ -93,15 +98,30 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->prune.sets = own->sets;
     own->prune.n_sets = own->n_sets;
     what->tag = "pruned";
+    if (own->mask != NULL) {
+        if (own->prune.pattern != VC_PATTERN_NONE) {
+            return app_usage(app, "--mask conflicts with --pattern: choose one");
+        }
+        own->prune.pattern = VC_PATTERN_GIVEN;
+        return GO_ON;
+    }
     if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
-        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, or --pattern 2:4");
+        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, or --mask FILE");
     }
     return GO_ON;
 }
 
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const void *cli)
+/* Opens the masks for the first input; they serve all. */
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
 {
-    return vc_job_add_prune(ctx, job, &((const struct prune_cli *)cli)->prune);
+    struct prune_cli *own = cli;
+    enum vc_status status = VC_OK;
+
+    if (own->mask != NULL && own->masks == NULL) {
+        status = vc_model_open(ctx, own->mask, NULL, &own->masks);
+    }
+    own->prune.mask = own->masks;
+    return status == VC_OK ? vc_job_add_prune(ctx, job, &own->prune) : status;
 }
 
 static void end(void *cli)
@@ -111,6 +131,7 @@ static void end(void *cli)
     for (size_t i = 0; i < own->n_sets; i++) {
         free(own->globs[i]);
     }
+    vc_model_close(own->masks);
 }
 
 const struct pass_row pass_prune = {.command = &command_prune,
@@ -127,7 +148,7 @@ static int run_prune(struct app *app, int n_args, char **args)
 
 const struct command command_prune = {
     .name = "prune",
-    .usage = "(--sparsity SHARE | --pattern N:M) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .usage = "(--sparsity SHARE | --pattern N:M | --mask FILE) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "set the smallest weights to zero",
     .text =
         "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "

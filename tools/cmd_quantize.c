@@ -168,7 +168,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return rc;
 }
 
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const void *cli)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
 {
     return vc_job_add_quantize(ctx, job, &((const struct quantize_cli *)cli)->quantize);
 }

@@ -206,7 +206,7 @@ out:
 /* ---- the command ---- */
 
 /* A struct conversion's add: all passes in their order. */
-static enum vc_status add_chain(struct vc_ctx *ctx, struct vc_job *job, const void *user)
+static enum vc_status add_chain(struct vc_ctx *ctx, struct vc_job *job, void *user)
 {
     const struct chain *chain = user;
     enum vc_status status = VC_OK;

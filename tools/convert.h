@@ -38,9 +38,9 @@ struct conversion {
     /* In the name of an output that nobody named, <stem>.<tag>.<extension> beside the input: "int8". "": the command
      * goes by the names of its outputs, or by --format, and makes <stem>.<extension>. */
     const char *tag;
-    bool more_tensors;                                                               /* the output has scales, too */
-    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const void *user); /* its pass; NULL: none */
-    const void *user;
+    bool more_tensors;                                                         /* the output has scales, too */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, void *user); /* its pass; NULL: none */
+    void *user;
 };
 
 /* After app_parse: does it to every INPUT. Returns the exit status. */

@@ -21,7 +21,8 @@ enum vc_prune_scope {
 enum vc_prune_pattern {
     VC_PATTERN_NONE = 0,   /* any weight may go */
     VC_PATTERN_N_OF_M = 1, /* of every `group` weights in a row, along the input channels, the `keep` largest stay */
-    VC_PATTERN_BLOCK = 2   /* whole blocks of block_rows x block_cols, by their sums of squares */
+    VC_PATTERN_BLOCK = 2,  /* whole blocks of block_rows x block_cols, by their sums of squares */
+    VC_PATTERN_GIVEN = 3   /* what `mask` says; only tensors with a mask are pruned */
 };
 
 /* A sparsity of their own for the tensors whose names match; the last rule that matches decides. */
@@ -47,6 +48,7 @@ struct vc_prune_options {
     uint64_t min_elems;          /* tensors with fewer elements are kept */
     enum vc_nonfinite nonfinite; /* error or keep */
     bool dequantize;             /* quantized weights become floats first; else they are refused */
+    const struct vc_model *mask; /* VC_PATTERN_GIVEN: a file with masks (docs/formats.md), which outlives the job */
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);

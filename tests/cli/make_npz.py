@@ -30,7 +30,7 @@ def values(dtype, shape, kind):
             x *= 2.0 ** (i // shape[-1] % 16 - 8)
         out.append(int(x * 100) if dtype[0] in "iu" else x)
     if dtype == "V2" or dtype[0] == "u":
-        out = [abs(int(x * 100)) for x in out]
+        out = [abs(int(x * 100)) % (256 if dtype == "u1" else 65536) for x in out]
     if kind in ("nan", "inf", "big"):
         out[3] = {"nan": float("nan"), "inf": float("inf"), "big": 70000.0}[kind]
     elif kind.startswith("+"):

@@ -148,6 +148,49 @@ class Prune(Judge):
                     got = self.prune(arrays, "--pattern", "block:%dx%d" % (rows, cols), "--sparsity", share)
                     self.expect(got, {name: blocks(a, rows, cols, share) for name, a in arrays.items()})
 
+    def masks(self, arrays, rng, share=0.5):
+        return {name: rng.random(a.shape) < share for name, a in arrays.items()}
+
+    def packed(self, masks):
+        return {name + ".mask": np.packbits(m, bitorder="little") for name, m in masks.items()}
+
+    def test_given_masks(self):
+        """Every form of a mask, stored and deflated; tiles that end inside of bytes."""
+        rng = np.random.default_rng(12)
+        arrays = {"a": some(rng, (900, 701), "f2"), "b": some(rng, (33,), "f4"), "c": some(rng, (3, 300001), "f8"),
+                  "conv": some(rng, (7, 3, 3, 3), "f4"), "kept": some(rng, (5, 5), "f4")}
+        masks = self.masks({n: a for n, a in arrays.items() if n != "kept"}, rng)
+        want = {n: np.where(masks[n], a, 0).astype(a.dtype) if n in masks else a for n, a in arrays.items()}
+        forms = {"packed": self.packed(masks), "bool": {n + ".mask": m for n, m in masks.items()},
+                 "u8": {n: m.astype("u1") for n, m in masks.items()},
+                 "columns first": {n + ".mask": np.asfortranarray(m) for n, m in masks.items()}}
+        for what, given in forms.items():
+            for save in (np.savez, np.savez_compressed):
+                with self.subTest(what=what, save=save.__name__):
+                    save(self.path("m.npz"), **given)
+                    self.expect(self.prune(arrays, "--mask", self.path("m.npz")), want)
+        self.vc("convert", self.path("m.npz"), "-o", self.path("m.safetensors"))
+        self.expect(self.prune(arrays, "--mask", self.path("m.safetensors")), want)
+
+    def test_damaged_masks(self):
+        a = {"a": np.ones((3, 3), "f4")}
+        np.savez(self.path("in.npz"), **a)
+        mask = np.packbits(np.ones(9, bool), bitorder="little")
+        for what, given, words in (("behind", mask | 0x80, "bits behind that of weight 8"), ("value", np.full((3, 3), 3, "u1"), "element 0 is 3"),
+                                   ("shape", np.ones((3, 4), bool), "a mask has the shape"), ("type", np.ones((3, 3), "f4"), "a mask is bool or u8")):
+            np.savez(self.path("m.npz"), **{"a.mask": given})
+            said = self.refuse(3, "prune", "--mask", self.path("m.npz"), self.path("in.npz"), "-o", self.path("no.npz"))
+            self.assertIn(words, said)
+        np.savez_compressed(self.path("m.npz"), **{"a.mask": np.arange(20000).reshape(200, 100) % 2 == 1})
+        np.savez(self.path("in.npz"), a=np.ones((200, 100), "f4"))
+        with open(self.path("m.npz"), "rb") as f:
+            whole = f.read()
+        for at in (45, 60, 80):
+            with open(self.path("m.npz"), "wb") as f:
+                f.write(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
+            said = self.refuse(3, "prune", "--mask", self.path("m.npz"), self.path("in.npz"), "-o", self.path("no.npz"))
+            self.assertIn("m.npz", said)
+
     def test_same_bytes(self):
         rng = np.random.default_rng(11)
         np.savez(self.path("in.npz"), a=some(rng, (900, 700), "f2"), b=some(rng, (800, 900), "f4", 1, 8))

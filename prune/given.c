@@ -1,0 +1,220 @@
+/* given.c - the step that sets to zero what a mask from a file says, and how masks are found in that file.
+ *
+ *     fc.weight.mask  u8 [1024]       a bit per weight in C order, the lowest bit of a byte first, 1 = kept
+ *     fc.weight.mask  bool [64, 128]  or u8 with 0 and 1: the shape of the weight
+ *     fc.weight       bool [64, 128]  the same under the weight's own name
+ *
+ * The mask of a tensor is read before its first tile and takes a bit per weight in memory. */
+#include "prune/given.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/chain/walk.h"
+
+#define SUFFIX      ".mask"
+#define CHUNK_BYTES ((size_t)1 << 16) /* read at once; a multiple of 8 */
+
+/* ---- finding masks ---- */
+
+static bool is_mask_type(const struct vc_tensor *t)
+{
+    return t->quant == NULL && (t->dtype == VC_DTYPE_BOOL || t->dtype == VC_DTYPE_U8);
+}
+
+static bool has_shape(const struct vc_tensor *t, unsigned n_dims, const uint64_t *shape)
+{
+    return t->n_dims == n_dims && (n_dims == 0 || memcmp(t->shape, shape, n_dims * sizeof *shape) == 0);
+}
+
+static bool is_packed(const struct vc_tensor *t, uint64_t n_elems)
+{
+    uint64_t n_bytes = vc_ceil_div_u64(n_elems, 8);
+
+    return t->dtype == VC_DTYPE_U8 && has_shape(t, 1, &n_bytes);
+}
+
+/* A name without ".mask" at its end: its length. 0: it does not end so. */
+static size_t stem_of(const char *name)
+{
+    size_t n = strlen(name);
+    size_t end = sizeof SUFFIX - 1;
+
+    return n > end && strcmp(name + n - end, SUFFIX) == 0 ? n - end : 0;
+}
+
+enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_item *item, size_t *mask)
+{
+    const char *name = item->model->tensors[item->source].name;
+    char *long_name = vc_arena_printf(ctx, item->arena, "%s" SUFFIX, name);
+    const struct vc_desc *desc = &item->desc;
+    const struct vc_tensor *t;
+
+    if (long_name == NULL) {
+        return VC_E_NOMEM;
+    }
+    *mask = vc_model_find(masks, long_name);
+    if (*mask == VC_NO_TENSOR) {
+        *mask = vc_model_find(masks, name);
+        if (*mask == VC_NO_TENSOR || !is_mask_type(&masks->tensors[*mask])) { /* weights lie beside masks */
+            *mask = VC_NO_TENSOR;
+            return VC_OK;
+        }
+    }
+    t = &masks->tensors[*mask];
+    if (!is_mask_type(t)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: %s is %s; a mask is bool or u8", masks->path, t->name,
+                       t->quant != NULL ? "quantized" : vc_dtype_name(t->dtype));
+    }
+    if (!has_shape(t, desc->n_dims, desc->shape) && !is_packed(t, desc->n_elems)) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "%s: %s has %llu elements of %s in %u dimensions; a mask has the shape of its weight, or is u8 "
+                       "[%llu], a bit for each of the %llu weights",
+                       masks->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype), t->n_dims,
+                       (unsigned long long)vc_ceil_div_u64(desc->n_elems, 8), (unsigned long long)desc->n_elems);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_model *model)
+{
+    size_t n_masks = 0;
+    size_t i;
+
+    for (i = 0; i < masks->n_tensors; i++) {
+        const struct vc_tensor *t = &masks->tensors[i];
+        size_t stem = stem_of(t->name);
+        char *name;
+        size_t of;
+
+        if (stem == 0 && !is_mask_type(t)) {
+            continue;
+        }
+        of = vc_model_find(model, t->name);
+        if (of == VC_NO_TENSOR && stem != 0) {
+            name = vc_strdup(ctx, VC_TAG_NAMES, t->name);
+            if (name == NULL) {
+                return VC_E_NOMEM;
+            }
+            name[stem] = '\0';
+            of = vc_model_find(model, name);
+            vc_free(ctx, name);
+        }
+        if (of == VC_NO_TENSOR) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: %s is the mask of a tensor that is not there", masks->path, t->name);
+        }
+        if (model->tensors[of].alias_of != VC_NO_TENSOR) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: %s belongs to a second name of %s; the mask goes by that name",
+                           masks->path, t->name, model->tensors[model->tensors[of].alias_of].name);
+        }
+        n_masks++;
+    }
+    return n_masks != 0 ? VC_OK
+                        : vc_fail(ctx, VC_E_FORMAT, "%s: has no masks: bool or u8, named as the weight with " SUFFIX,
+                                  masks->path);
+}
+
+/* ---- the step ---- */
+
+/* Adds n elements of a mask in the weight's shape to the bits, which are 0 there. */
+static enum vc_status pack(struct vc_ctx *ctx, const struct vc_tensor *t, const uint8_t *bytes, uint64_t first,
+                           size_t n, uint8_t *bits)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (bytes[i] > 1) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: element %llu is %u; a mask has 0 and 1", t->name,
+                           (unsigned long long)(first + i), bytes[i]);
+        }
+        bits[(first + i) / 8] |= (uint8_t)(bytes[i] << (first + i) % 8);
+    }
+    return VC_OK;
+}
+
+/* Reads the mask of n weights. */
+static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks, size_t index, uint64_t n,
+                                uint8_t *bits)
+{
+    const struct vc_tensor *t = &masks->tensors[index];
+    bool packed = is_packed(t, n);
+    uint8_t *chunk = packed ? NULL : vc_alloc(ctx, VC_TAG_SCRATCH, CHUNK_BYTES);
+    struct vc_walk walk = {0};
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    if (!packed) {
+        VC_TRY_ALLOC(chunk);
+    }
+    VC_TRY(vc_walk_start(ctx, masks, index, &walk));
+    for (at = 0; at < t->n_elems; at += CHUNK_BYTES) {
+        size_t n_bytes = (size_t)vc_min_u64(CHUNK_BYTES, t->n_elems - at);
+
+        VC_TRY(vc_walk_read(ctx, &walk, packed ? bits + at : chunk, n_bytes));
+        if (!packed) {
+            VC_TRY(pack(ctx, t, chunk, at, n_bytes, bits));
+        }
+    }
+    VC_TRY(vc_walk_finish(ctx, &walk));
+    if (packed && n % 8 != 0 && bits[n / 8] >> n % 8 != 0) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: has bits behind that of weight %llu, the last one", t->name,
+                         (unsigned long long)(n - 1));
+    }
+out:
+    vc_walk_stop(ctx, &walk);
+    vc_free(ctx, chunk);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", masks->path);
+}
+
+static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_prune_state *s = step->state;
+
+    (void)item;
+    s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(step->in.n_elems, 8), 1);
+    return s->mask == NULL ? VC_E_NOMEM : read_mask(ctx, s->options->mask, s->given, step->in.n_elems, s->mask);
+}
+
+static void given_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    vc_free(ctx, s->mask);
+    s->mask = NULL;
+}
+
+static enum vc_status given_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    struct vc_prune_state *s = step->state;
+
+    (void)item;
+    if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
+        return vc_prune_refuse(ctx);
+    }
+    return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, scratch, out);
+}
+
+static const struct vc_step_ops given_ops = {.look = vc_policy_look,
+                                             .explain = vc_policy_explain,
+                                             .begin = given_begin,
+                                             .apply = given_apply,
+                                             .end = given_end,
+                                             .forget = vc_prune_forget};
+
+enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                            size_t mask, const char *scheme)
+{
+    struct vc_prune_state *s;
+    struct vc_step *step;
+    enum vc_status status;
+
+    VC_TRY(vc_prune_add_step(ctx, item, &given_ops, options, scheme, &s, &step));
+    s->given = mask;
+    step->state_bytes = (size_t)vc_ceil_div_u64(step->in.n_elems, 8) + CHUNK_BYTES;
+    step->scratch_bytes = vc_prune_scratch(step, 0);
+    vc_item_replan(item);
+out:
+    return status;
+}
