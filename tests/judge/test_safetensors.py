@@ -238,11 +238,12 @@ class Safetensors(Judge):
         self.same_bits(np.load(self.path("single.npy")), d.cast(np.ascontiguousarray(a.astype("<f4")), "f16"))
 
     def test_names(self):
-        """The default name keeps the extension; other names and pipes keep the format."""
+        """The default name keeps the extension; pipes keep the format; other names need --format."""
         arrays = {"w": weights.normal("w", (64, 64)).astype("f4")}
         st_arrays(self.path("m.safetensors"), arrays)
         self.vc("quantize", "--int8", self.path("m.safetensors"))
-        self.vc("quantize", "--int8", self.path("m.safetensors"), "-o", self.path("other.dat"))
+        self.vc("quantize", "--int8", "--format", "safetensors", self.path("m.safetensors"), "-o",
+                self.path("other.dat"))
         piped = run("quantize", "--int8", "-", "-o", "-", stdin=read_bytes(self.path("m.safetensors")))
         self.assertEqual(piped.code, 0, piped.err)
         self.assertEqual(sha(self.path("m.int8.safetensors")), sha(self.path("other.dat")))
