@@ -95,6 +95,55 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p
     return VC_OK;
 }
 
+/* The tensor `name` with another end, "conv1.weight_mask" for "conv1.weight_orig"; VC_NO_TENSOR: `name` does not end in
+ * `end`, or there is none. */
+static enum vc_status find_other_half(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
+                                      const char *end, const char *other, size_t *found)
+{
+    size_t n = strlen(name);
+    char *text;
+
+    *found = VC_NO_TENSOR;
+    if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0) {
+        return VC_OK;
+    }
+    text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
+    if (text == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(text, name, n - strlen(end));
+    memcpy(text + n - strlen(end), other, strlen(other) + 1);
+    *found = vc_model_find(model, text);
+    vc_free(ctx, text);
+    return VC_OK;
+}
+
+/* Pairs that torch.nn.utils.prune leaves until its masks are made permanent: the weight is orig * mask, so what becomes
+ * of one half alone is no pruned weight. The first half is refused, the other one kept. */
+static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool *kept)
+{
+    const struct vc_model *model = item->model;
+    const char *name = model->tensors[item->source].name;
+    enum vc_status status;
+    size_t other;
+
+    VC_TRY(find_other_half(ctx, model, name, "_orig", "_mask", &other));
+    if (other != VC_NO_TENSOR) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "is pruned by torch.nn.utils.prune, with the mask %s; make that permanent with its function remove "
+            "before the model is saved (%s keeps the tensor as it is)",
+            model->tensors[other].name, vc_option(ctx, "include=false"));
+    }
+    VC_TRY(find_other_half(ctx, model, name, "_mask", "_orig", &other));
+    if (other != VC_NO_TENSOR) {
+        *kept = true;
+        return vc_item_keep(ctx, item, "the mask of another tensor");
+    }
+out:
+    return status;
+}
+
 /* Whether the pass works on the item: what is possible, then the rules, then the defaults. A rule of `sets`, or a mask,
  * asks for a tensor as --include does. *mask: its number in options.mask. */
 static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t *mask,
@@ -127,6 +176,9 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     }
     if (choice == VC_CHOICE_DEFAULT && (p->options.pattern == VC_PATTERN_N_OF_M || !own)) {
         VC_TRY(check_default(ctx, p, item, kept));
+    }
+    if (!*kept) {
+        VC_TRY(check_pair(ctx, item, kept));
     }
 out:
     return status;
