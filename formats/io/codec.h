@@ -36,7 +36,7 @@ size_t vc_inflate_bytes(void); /* memory one takes, about */
 
 /* Deflate in independent pieces that concatenate to one stream: every piece but the last ends with a sync flush. All
  * memory is the caller's: `work` has room for vc_deflate_work_bytes() and is aligned to VC_POOL_ALIGN. */
-enum vc_strategy { VC_STRATEGY_HUFFMAN, VC_STRATEGY_RLE, VC_STRATEGY_LEVEL, VC_STRATEGY_ISAL };
+enum vc_strategy { VC_STRATEGY_HUFFMAN, VC_STRATEGY_RLE, VC_STRATEGY_LEVEL, VC_STRATEGY_ZEROS, VC_STRATEGY_ISAL };
 
 size_t vc_deflate_bound(size_t n);
 size_t vc_deflate_work_bytes(void);

@@ -1,7 +1,10 @@
 """test_prune.py - which weights `prune` sets to zero, bit for bit, with NumPy as the judge: any weight by tensor and over
 all tensors, N:M, blocks; ties, zeros, denormals, every float type, tiles that end inside of groups."""
+import json
 import math
 import unittest
+import zipfile
+import zlib
 from fractions import Fraction
 
 from judge_support import Judge, main, np
@@ -213,6 +216,45 @@ class Prune(Judge):
             got = self.prune({"a": a, "b": np.ones((100, 100), "f4")}, *options, "--nonfinite", "keep")
             self.same_bits(got["a"], a, "kept")
             self.assertEqual(int((got["b"] == 0).sum()), 5000 if "block:4x4" not in options else 312 * 16)
+
+    def test_deflated_size(self):
+        rng = np.random.default_rng(11)
+        arrays = {t: some(rng, (1024, 640), t, 0.02) for t in ("f4", "f2")}
+        arrays["ties"] = some(rng, (512, 512), "f4", 1, 1)
+        arrays["conv"] = some(rng, (64, 32, 3, 3), "f4", 0.05)
+        for deflate in ("auto", "zlib"):
+            self.prune(arrays, "--sparsity", "0.9", "--deflate=" + deflate)
+            got = best = 0
+            with zipfile.ZipFile(self.path("out.npz")) as z:
+                for info in z.infolist():
+                    got += info.compress_size
+                    best += min(self.level_9(z.read(info), strategy) for strategy in range(4))
+            self.assertLessEqual(got, best * 1.001 + 16 * len(arrays), deflate)
+
+    @staticmethod
+    def level_9(data, strategy):
+        z = zlib.compressobj(9, zlib.DEFLATED, -15, 8, strategy)
+        return len(z.compress(data)) + len(z.flush())
+
+    def test_report(self):
+        rng = np.random.default_rng(12)
+        arrays = {"a": some(rng, (64, 96), "f4"), "b": some(rng, (30, 20), "f2", 1, 4), "c": some(rng, (500,), "f4")}
+        arrays["a"][:, 5] = 0
+        out = self.prune(arrays, "--sparsity", "0.7", "--json=" + self.path("report"))
+        with open(self.path("report"), encoding="utf-8") as f:
+            got = json.load(f)["totals"]["pruning"]
+        zeros = sum(int((out[n] == 0).sum()) for n in "ab")
+        weights = sum(arrays[n].size for n in "ab")
+        self.assertEqual(got["zeros"], {"before": sum(int((arrays[n] == 0).sum()) for n in "ab"), "after": zeros})
+        self.assertEqual((got["tensors"], got["weights"]), (2, weights))
+        self.assertAlmostEqual(got["sparsity"], zeros / weights, 5)
+        self.assertAlmostEqual(got["model_sparsity"], zeros / (weights + 500), 5)
+        least = arrays["c"].nbytes
+        for n in "ab":
+            share = float((out[n] == 0).mean())
+            entropy = -share * math.log2(share) - (1 - share) * math.log2(1 - share)
+            least += math.ceil(out[n].size * entropy / 8 + (1 - share) * out[n].nbytes)
+        self.assertLessEqual(abs(got["mask_and_values_bytes"] - least), 2)
 
 
 if __name__ == "__main__":
