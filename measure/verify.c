@@ -163,6 +163,9 @@ static enum vc_status check(struct vc_ctx *ctx, struct verify *v)
         VC_TRY(vc_verify_data(ctx, v));
         VC_TRY(find_late_note(ctx, v->model));
     }
+    if (v->options.pattern != NULL) {
+        VC_TRY(vc_verify_pattern(ctx, v));
+    }
     if (v->source != NULL) {
         VC_TRY(vc_verify_against(ctx, v));
     }

@@ -74,12 +74,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
 static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = &item->desc;
-    const struct vc_tensor *t = &item->model->tensors[item->source];
-    const char *skip = t->kept_as != NULL              ? t->kept_as
-                       : vc_default_skip(t->name)      ? vc_default_skip(t->name)
-                       : vc_name_is_embedding(t->name) ? "embedding"
-                       : vc_name_is_head(t->name)      ? "output head"
-                                                       : NULL;
+    const char *skip = vc_prune_skip(&item->model->tensors[item->source]);
 
     *kept = true;
     if (desc->n_dims < 2) {

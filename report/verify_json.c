@@ -106,6 +106,7 @@ enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *
     vc_json_bool(&json, "fine", v->n_errors == 0 && (!strict || v->n_warnings == 0));
     write_findings(&json, v);
     write_against(&json, v);
+    vc_json_uint(&json, "pattern_weights", v->n_pattern);
     vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < v->n_rows; i++) {
         write_row(&json, &v->rows[i]);

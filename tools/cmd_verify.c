@@ -32,6 +32,9 @@ static const struct opt verify_opts[] = {
              "the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
      .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
+    {.name = "pattern", .value = "N:M", .kind = OPT_TEXT, VERIFY(pattern),
+     .help = "every weight that prune would choose has at most N values of M along the input channels that are not zero, "
+             "such as 2:4; reads these weights"},
     {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
      .help = "warnings count for the exit status as well"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
@@ -171,6 +174,9 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
     print_digests(out, v);
     if (v->against[0] != '\0') {
         print_figures(out, v);
+    }
+    if (v->n_pattern != 0) {
+        fprintf(out->to, "  %s weight%s checked for the pattern\n", fmt_count(n, v->n_pattern), plural(v->n_pattern));
     }
     if (v->n_errors + v->n_warnings == 0) {
         fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),

@@ -53,6 +53,8 @@ struct vc_verify_options {
     bool sha256;           /* ... and a digest of each tensor; VC_E_UNSUPPORTED where it was not built in */
     double min_sqnr_db;    /* with `against`: below it a tensor is an error; 0 = none */
     enum vc_dtype void_as; /* as in vc_open_options, for both files */
+    const char *pattern; /* "2:4": an error where a weight that prune would choose by itself has more than 2 values of 4
+                            along its input channels that are not zero; reads these weights. NULL: any */
 };
 
 VC_API void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size);
@@ -83,9 +85,10 @@ struct vc_verification {
 
     const char *against; /* path; "" if there was none */
     size_t n_compared, n_identical;
-    bool measured;  /* some tensor differs and has figures; the fields below are valid */
-    double sqnr_db; /* over all tensors that differ */
-    size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when all are identical */
+    bool measured;    /* some tensor differs and has figures; the fields below are valid */
+    double sqnr_db;   /* over all tensors that differ */
+    size_t worst;     /* row with the lowest SQNR; VC_NO_TENSOR when all are identical */
+    size_t n_pattern; /* weights that were checked for options.pattern; those that lack it are findings */
 };
 
 /* Checks the file at `path`. What is found is no failure: VC_OK, and the caller looks at n_errors. That holds for a

@@ -1,0 +1,182 @@
+/* verify_pattern.c - whether weights have an N:M pattern: at most N of every M values along the input channels are not
+ * zero. Looks at the tensors that prune would choose by itself, decoded, each front to back.
+ *
+ *     2:4, [out, in]        0.1 0 0 0.3 | 0 0.2 0 0 | ...            fine
+ *                           0.1 0 0.2 0.3 | ...                      3 of 4: a finding */
+#include <stdio.h>
+
+#include "measure/values.h"
+#include "measure/verify_parts.h"
+#include "passes/select.h"
+
+#define MAX_GROUP 256u /* as prune has it */
+
+/* What a worker saw of one tensor. */
+struct seen {
+    char *error; /* the pool's; why it cannot be read */
+    bool checked;
+    uint64_t n_groups, n_bad;
+    uint64_t first_bad; /* flat index of the last element of the first group that has too many */
+    unsigned most;      /* values of a group that are not zero */
+};
+
+struct pattern_job {
+    struct verify *v;
+    unsigned keep, group;
+    struct seen *seen;
+};
+
+/* Where the groups of a tensor lie, and how many values of those that are open are not zero. */
+struct groups {
+    uint64_t len, inner; /* elements along the input axis; elements behind each other apart */
+    uint16_t *count;     /* `inner` of them */
+};
+
+/* "2:4" */
+static enum vc_status parse_pattern(struct vc_ctx *ctx, const char *text, struct pattern_job *job)
+{
+    int end = 0;
+
+    if (sscanf(text, "%4u:%4u%n", &job->keep, &job->group, &end) == 2 && text[end] == '\0' && job->group >= 2 &&
+        job->group <= MAX_GROUP && job->keep >= 1 && job->keep < job->group) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' is no pattern: N:M with N from 1 to M - 1, M up to %u",
+                   vc_option(ctx, "pattern"), text, MAX_GROUP);
+}
+
+static bool is_zero(const void *data, bool is_f64, uint64_t i)
+{
+    return is_f64 ? ((const double *)data)[i] == 0.0 : ((const float *)data)[i] == 0.0F;
+}
+
+static void count_tile(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
+                       const void *data, bool is_f64, struct seen *seen)
+{
+    uint64_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint64_t at = tile->first + i;
+        uint64_t along = at / g->inner % g->len;
+        uint16_t *count = &g->count[at % g->inner];
+
+        *count = (uint16_t)((along % job->group == 0 ? 0 : *count) + !is_zero(data, is_f64, i));
+        if (along % job->group != job->group - 1 && along != g->len - 1) {
+            continue;
+        }
+        seen->n_groups++;
+        if (*count > job->keep) {
+            seen->first_bad = seen->n_bad++ == 0 ? at : seen->first_bad;
+        }
+        seen->most = *count > seen->most ? *count : seen->most;
+    }
+}
+
+static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, const struct vc_tensor *t,
+                           struct vc_values *values, struct vc_buffers *buffers, struct seen *seen)
+{
+    unsigned axis = vc_input_axis(t->channel_axis, t->n_dims);
+    bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
+    struct groups g = {.len = t->shape[axis], .inner = 1};
+    struct vc_fetch fetch = {0};
+    enum vc_status status = VC_OK;
+    unsigned d;
+
+    for (d = axis + 1; d < t->n_dims; d++) {
+        g.inner *= t->shape[d];
+    }
+    VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    g.count = vc_calloc_array(ctx, VC_TAG_SCRATCH, g.inner, sizeof *g.count);
+    VC_TRY_ALLOC(g.count);
+    for (;;) {
+        struct vc_tile_result result;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        count_tile(job, &g, &tile, result.data, is_f64, seen);
+    }
+    seen->checked = true;
+out:
+    vc_fetch_close(ctx, &fetch);
+    vc_free(ctx, g.count);
+    return status;
+}
+
+static bool is_chosen(const struct vc_tensor *t)
+{
+    return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
+           t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && vc_prune_skip(t) == NULL;
+}
+
+static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
+{
+    const struct pattern_job *job = user;
+    const struct vc_tensor *t = &job->v->model->tensors[index];
+    struct vc_values values = {0};
+    enum vc_status status;
+
+    if (!is_chosen(t)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_values_init(ctx, job->v->model, index, &values));
+    if (values.item.desc.dtype == VC_DTYPE_F32 || values.item.desc.dtype == VC_DTYPE_F64) {
+        VC_TRY(walk(ctx, job, t, &values, buffers, &job->seen[index]));
+    }
+out:
+    vc_values_release(ctx, &values);
+    return vc_verify_take(ctx, status, &job->seen[index].error);
+}
+
+static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job *job, size_t index)
+{
+    const struct seen *seen = &job->seen[index];
+    const char *name = job->v->model->tensors[index].name;
+
+    if (seen->error != NULL) {
+        return vc_find(ctx, VC_SEVERITY_ERROR, "pattern", name, "cannot be read: %s", seen->error);
+    }
+    job->v->result.n_pattern += seen->checked;
+    return seen->n_bad == 0
+               ? VC_OK
+               : vc_find(ctx, VC_SEVERITY_ERROR, "pattern", name,
+                         "is not %u:%u: %llu of %llu groups of input channels have more than %u values that are not "
+                         "zero, up to %u; the first ends at element %llu",
+                         job->keep, job->group, (unsigned long long)seen->n_bad, (unsigned long long)seen->n_groups,
+                         job->keep, seen->most, (unsigned long long)seen->first_bad);
+}
+
+enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
+{
+    struct pattern_job job = {.v = v};
+    struct vc_room room = {0};
+    size_t n = v->model->n_tensors;
+    size_t *order = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(parse_pattern(ctx, v->options.pattern, &job));
+    job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
+    VC_TRY_ALLOC(job.seen);
+    VC_TRY(vc_values_order(ctx, v->model, &order));
+    vc_values_room(v->model, 2, &room);
+    VC_TRY(vc_exec_each(ctx, n, order, &room, 1, one_tensor, &job));
+    for (i = 0; i < n; i++) {
+        VC_TRY(report_tensor(ctx, &job, i));
+    }
+    if (v->result.n_pattern == 0) {
+        VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "pattern", NULL,
+                       "no tensor is one that prune would choose, so nothing has the pattern %u:%u", job.keep,
+                       job.group));
+    }
+out:
+    for (i = 0; job.seen != NULL && i < n; i++) {
+        vc_free(ctx, job.seen[i].error);
+    }
+    vc_free(ctx, job.seen);
+    vc_free(ctx, order);
+    return status;
+}
