@@ -45,7 +45,7 @@ static bool needs_made_parts(const struct vc_desc *desc)
 {
     size_t i = 0;
 
-    while (i < desc->n_parts && desc->parts[i].maker == NULL) {
+    while (i < desc->n_parts && (desc->parts[i].maker == NULL || desc->parts[i].apart)) {
         i++;
     }
     return i < desc->n_parts;

@@ -101,6 +101,11 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
         o->sparsity = vc_arena_printf(ctx, &p->arena, "%s", o->sparsity);
         VC_TRY_ALLOC(o->sparsity);
     }
+    if (o->mask_path != NULL) {
+        o->mask_path = vc_arena_printf(ctx, &p->arena, "%s", o->mask_path);
+        VC_TRY_ALLOC(o->mask_path);
+        p->pass.mask_path = o->mask_path;
+    }
     p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
     VC_TRY_ALLOC(p->sets);
     for (i = 0; i < o->n_sets; i++) {

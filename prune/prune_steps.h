@@ -12,6 +12,7 @@
 #include "prune/bands.h"
 #include "prune/fraction.h"
 #include "prune/keys.h"
+#include "prune/mask_part.h"
 
 /* What the keys of a tensor are made of. */
 enum vc_key_type {
@@ -31,11 +32,12 @@ struct vc_prune_state {
                             may go */
     uint64_t n_tiles;
 
-    struct vc_bands bands;   /* groups of rows that end inside of tiles */
-    uint8_t *mask;           /* of all elements, or of all blocks; between begin and end */
-    uint8_t *ties;           /* of all blocks: those that equal the threshold */
-    size_t given;            /* the mask's number in options->mask */
-    uint64_t n_len, n_inner; /* N of M: elements along the input axis, and apart from each other */
+    struct vc_bands bands;    /* groups of rows that end inside of tiles */
+    uint8_t *mask;            /* of all elements, or of all blocks; between begin and end */
+    uint8_t *ties;            /* of all blocks: those that equal the threshold */
+    struct vc_mask_part part; /* the mask as an output, where one is wanted */
+    size_t given;             /* the mask's number in options->mask */
+    uint64_t n_len, n_inner;  /* N of M: elements along the input axis, and apart from each other */
 };
 
 /* The state of a new step on item->desc, plain floats: added with its policy, the flags of `ops` and the report's words

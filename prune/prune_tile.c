@@ -23,7 +23,7 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 {
     size_t widened = is_short(step->in.dtype) ? tile_elems(step) * sizeof(float) : 0;
 
-    return aligned(own) + aligned(widened) + 128;
+    return aligned(own) + aligned(widened) + (step->n_made != 0 ? aligned(VC_MASK_PART_SCRATCH) : 0) + 128;
 }
 
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
@@ -55,9 +55,15 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     const struct vc_kernels *k = vc_kernels_get(ctx);
     size_t r = tile->n_rows;
     size_t c = tile->row_len;
+    struct vc_prune_state *s = step->state;
     enum vc_status status = VC_OK;
     const void *values;
 
+    if (s->part.made) {
+        VC_TRY(
+            vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, (uint8_t *)scratch, &out->parts[0]));
+        scratch += aligned(VC_MASK_PART_SCRATCH);
+    }
     if (step->in.dtype == VC_DTYPE_F64) {
         VC_KERNEL_TRY(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
     } else if (step->in.dtype == VC_DTYPE_F32) {
@@ -124,7 +130,7 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
     (*step)->scheme = scheme;
     (*step)->lossy = true;
     *state = s;
-    return VC_OK;
+    return options->mask_path == NULL ? VC_OK : vc_mask_part_add(ctx, item, *step, &s->part, s->n_tiles);
 }
 
 void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)
@@ -133,5 +139,6 @@ void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)
 
     vc_keys_release(ctx, &s->keys);
     vc_bands_release(ctx, &s->bands);
+    vc_mask_part_release(ctx, &s->part);
     vc_policy_forget(ctx, step);
 }

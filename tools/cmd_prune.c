@@ -65,6 +65,8 @@ static const struct opt prune_opts[] = {
     {.name = "mask", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
      .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
              "mask are kept"},
+    {.name = "mask-out", .value = "FILE", .kind = OPT_TEXT, PRUNE(mask_path),
+     .help = "write the masks of all tensors that were pruned, too: NAME.mask, a bit per weight, for --mask"},
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
      .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
              "match wins"},
@@ -98,6 +100,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->prune.sets = own->sets;
     own->prune.n_sets = own->n_sets;
     what->tag = "pruned";
+    what->beside = own->prune.mask_path;
     if (own->mask != NULL) {
         if (own->prune.pattern != VC_PATTERN_NONE) {
             return app_usage(app, "--mask conflicts with --pattern: choose one");

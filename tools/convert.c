@@ -296,7 +296,7 @@ static int check_promises(struct app *app, const struct vc_write_options *write)
 
 /* What only makes sense of outputs that have names; and several INPUTs have outputs of their own, whose names are made
  * from theirs. */
-static int check_several(struct app *app, const struct convert_options *options)
+static int check_several(struct app *app, const struct convert_options *options, const struct conversion *what)
 {
     const struct vc_write_options *write = &options->write;
 
@@ -315,6 +315,9 @@ static int check_several(struct app *app, const struct convert_options *options)
     if (output_name(write, 0) != NULL) {
         return app_usage(app, "%s names one output, but there are %d inputs; --output-dir takes the outputs of all",
                          write->path != NULL ? "-o" : "--emit", app->parsed.n_args);
+    }
+    if (what->beside != NULL) {
+        return app_usage(app, "--mask-out names one file, but there are %d inputs", app->parsed.n_args);
     }
     for (int i = 0; i < app->parsed.n_args; i++) {
         if (strcmp(app->parsed.args[i], "-") == 0) {
@@ -585,7 +588,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     int rc = list_emitted(app, options);
 
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
-    rc = rc == GO_ON ? check_several(app, options) : rc;
+    rc = rc == GO_ON ? check_several(app, options, what) : rc;
     if (rc == GO_ON && what->tag[0] == '\0') {
         rc = check_extensions(app, &options->write);
     }

@@ -38,7 +38,8 @@ struct conversion {
     /* In the name of an output that nobody named, <stem>.<tag>.<extension> beside the input: "int8". "": the command
      * goes by the names of its outputs, or by --format, and makes <stem>.<extension>. */
     const char *tag;
-    bool more_tensors;                                                         /* the output has scales, too */
+    const char *beside; /* another file that it writes, --mask-out; NULL: none */
+    bool more_tensors;  /* the output has scales, too */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, void *user); /* its pass; NULL: none */
     void *user;
 };

@@ -117,13 +117,15 @@ enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct
         }
     }
     memmove(parts + step->n_made + 1, parts + step->n_made, (step->out.n_parts - step->n_made) * sizeof *parts);
-    parts[step->n_made] = (struct vc_part_desc){.role = role,
-                                                .dtype = dtype,
-                                                .n_dims = n_dims,
-                                                .shape = shape,
-                                                .n_elems = n_elems,
-                                                .maker = step,
-                                                .index = step->n_made};
+    parts[step->n_made] =
+        (struct vc_part_desc){.role = role,
+                              .apart = role == VC_PART_MASK && step->pass != NULL && step->pass->mask_path != NULL,
+                              .dtype = dtype,
+                              .n_dims = n_dims,
+                              .shape = shape,
+                              .n_elems = n_elems,
+                              .maker = step,
+                              .index = step->n_made};
     step->n_made++;
     step->out.n_parts++;
     step->out.parts = parts;

@@ -42,6 +42,7 @@ struct vc_reader;
 struct vc_part_desc {
     enum vc_part_role role;
     enum vc_dtype dtype;
+    bool apart; /* a mask of a pass that has a file for them: not beside the weights */
     unsigned n_dims;
     const uint64_t *shape;
     uint64_t n_elems;
@@ -213,9 +214,11 @@ struct vc_pass_ops {
 struct vc_pass {
     const struct vc_pass_ops *ops;
     void *self;
-    const char *command; /* "quantize --int8 --granularity channel": no paths */
-    const char *note;    /* for the report; NULL: none. Set by plan_end or decide */
-    const char *said;    /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
+    const char *command;   /* "quantize --int8 --granularity channel": no paths */
+    const char *note;      /* for the report; NULL: none. Set by plan_end or decide */
+    const char *mask_path; /* the masks that its steps make go to a file of that name, one tensor each; NULL: they stay
+                              beside the weights. Of one pass in a job */
+    const char *said;      /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };

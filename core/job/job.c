@@ -49,6 +49,7 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
     job->results = NULL;
     job->sink = NULL;
     job->outputs = NULL;
+    job->masks = NULL;
     job->outs = (struct vc_out_list){0};
     job->out_tensors = NULL;
     job->first_out = NULL;

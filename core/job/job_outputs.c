@@ -81,6 +81,36 @@ out:
     return status;
 }
 
+/* The file of a pass's masks is the last output. */
+static enum vc_status list_masks(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < job->n_passes; i++) {
+        const char *path = job->passes[i]->mask_path;
+
+        if (path == NULL) {
+            continue;
+        }
+        if (job->masks != NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes masks", path);
+        }
+        if (strcmp(path, "-") == 0 || vc_format_of_name(path) == NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: masks go to a file whose extension says its format, such as .npz",
+                           path);
+        }
+        if (job->options.n_shards != 0) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the workers of %s would all write the same file of masks", path,
+                           vc_option(ctx, "shard"));
+        }
+        VC_TRY(add_output(ctx, job, path));
+        job->masks = job->outputs[job->report.n_outputs - 1].path;
+    }
+out:
+    return status;
+}
+
 static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_write_options *options = &job->options;
@@ -94,7 +124,7 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
     if (options->n_emit > VC_MAX_OUTPUTS - (options->path != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "more than %d outputs of one run", VC_MAX_OUTPUTS);
     }
-    job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 1) * sizeof *job->outputs);
+    job->outputs = vc_arena_alloc(ctx, &job->arena, (options->n_emit + 2) * sizeof *job->outputs);
     VC_TRY_ALLOC(job->outputs);
     if (options->path != NULL || options->n_emit == 0) {
         VC_TRY(add_output(ctx, job, options->path != NULL ? options->path : ""));
@@ -102,6 +132,7 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < options->n_emit; i++) {
         VC_TRY(add_output(ctx, job, options->emit[i]));
     }
+    VC_TRY(list_masks(ctx, job));
     job->report.outputs = job->outputs;
 out:
     return status;
@@ -119,8 +150,9 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     job->options.path = nothing ? NULL : job->outputs[0].path;
     job->options.emit = NULL; /* the caller's */
     job->options.n_emit = 0;
-    if (job->report.n_outputs > 1) {
-        return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, &job->sink);
+    if (job->report.n_outputs > 1 && !(nothing && model->format == NULL)) {
+        return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, job->masks != NULL,
+                             &job->sink);
     }
     if (nothing && model->format == NULL) { /* no file behind it, and none wanted */
         return vc_null_sink_create(ctx, &job->sink);

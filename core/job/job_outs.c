@@ -35,7 +35,8 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const st
             return VC_E_NOMEM;
         }
         clash = vc_model_find(job->model, name);
-        if (clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped) {
+        if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged &&
+            !job->plan.items[clash].dropped) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
                            tensor->name, suffix + 1, name);
         }
@@ -47,6 +48,7 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const st
                                                           .form = VC_FORM_VALUES,
                                                           .source = item->source,
                                                           .role = part->role,
+                                                          .apart = part->apart,
                                                           .alias = item->tied,
                                                           .alias_of = job->first_out[root->source] + 1 + k,
                                                           .source_dtype = part->dtype};

@@ -66,7 +66,7 @@ static uint64_t parts_bytes(const struct vc_desc *desc)
     size_t k;
 
     for (k = 0; k < desc->n_parts; k++) {
-        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
+        bytes += desc->parts[k].apart ? 0 : vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
     }
     return bytes;
 }
@@ -138,11 +138,13 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const s
     for (k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 
-        parts[k] = (struct vc_report_part){part->role, part->dtype, part->n_dims, part->shape,
-                                           vc_dtype_bytes(part->dtype, part->n_elems)};
+        if (part->apart) {
+            continue;
+        }
+        parts[row->n_parts++] = (struct vc_report_part){part->role, part->dtype, part->n_dims, part->shape,
+                                                        vc_dtype_bytes(part->dtype, part->n_elems)};
     }
     row->parts = parts;
-    row->n_parts = desc->n_parts;
     return VC_OK;
 }
 

@@ -22,6 +22,7 @@ struct vc_job {
     struct vc_plan plan;             /* plan.items: one per tensor of the model, same index */
     struct vc_item_result *results;
     struct vc_sink *sink;             /* of all outputs */
+    const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     struct vc_out_list outs;
     struct vc_out_tensor *out_tensors;

@@ -32,6 +32,7 @@ struct vc_out_tensor {
     enum vc_part_role role;     /* CODES: a main tensor, quantized or not; else a part of the main tensor before it */
     enum vc_dtype source_dtype; /* what it was in the source */
     bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
+    bool apart;                 /* a mask that goes to a file of its own, which the tee has */
     bool alias;                 /* another name of an output before it: no bytes come */
 };
 

@@ -8,14 +8,21 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/run/tee_masks.h"
 
 struct tee {
     size_t n;
     struct vc_sink **sinks;
     struct vc_report_output *outputs;
+    struct tee_masks *masks; /* NULL: every output gets everything */
 };
 
 /* ---- sizes and places ---- */
+
+static bool gets_masks(const struct tee *tee, size_t i)
+{
+    return tee->masks != NULL && i + 1 == tee->n;
+}
 
 /* What all outputs together are. A layout may change it: an npy that has to become an npz. */
 static void join(struct vc_sink *sink)
@@ -32,6 +39,10 @@ static void join(struct vc_sink *sink)
     for (i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
+        if (gets_masks(tee, i)) {
+            sink->ordered = sink->ordered || tee->sinks[i]->ordered;
+            continue;
+        }
         sink->dialect = vc_dialect_common(sink->dialect, tee->sinks[i]->dialect);
         sink->accepts_raw = sink->accepts_raw && tee->sinks[i]->accepts_raw;
         sink->aliases = sink->aliases && tee->sinks[i]->aliases;
@@ -46,8 +57,13 @@ static enum vc_status tee_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     enum vc_status status = VC_OK;
     size_t i;
 
+    if (tee->masks != NULL) {
+        VC_TRY(vc_tee_masks_divide(ctx, tee->masks, outs));
+    }
     for (i = 0; i < tee->n; i++) {
-        VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], outs, &tee->outputs[i].file_bytes));
+        const struct vc_out_list *own = tee->masks == NULL ? outs : vc_tee_masks_list(tee->masks, gets_masks(tee, i));
+
+        VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], own, &tee->outputs[i].file_bytes));
     }
     join(sink);
     *file_bytes = tee->outputs[0].file_bytes;
@@ -102,8 +118,13 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
     for (i = 0; i < tee->n; i++) {
         size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 
-        packets[i] = (struct vc_packet){.buffer = room != 0 ? at : NULL, .buffer_bytes = room};
-        VC_TRY(vc_sink_pack(ctx, tee->sinks[i], packet->out, packet->offset, packet->data, n_bytes, &packets[i]));
+        size_t out = tee->masks == NULL ? packet->out : vc_tee_masks_out(tee->masks, packet->out, gets_masks(tee, i));
+
+        packets[i] = (struct vc_packet){.out = out, .buffer = room != 0 ? at : NULL, .buffer_bytes = room};
+        if (out == SIZE_MAX) {
+            continue;
+        }
+        VC_TRY(vc_sink_pack(ctx, tee->sinks[i], out, packet->offset, packet->data, n_bytes, &packets[i]));
         at += room;
     }
 out:
@@ -118,7 +139,9 @@ static enum vc_status tee_emit(struct vc_ctx *ctx, struct vc_sink *sink, const s
     size_t i;
 
     for (i = 0; i < tee->n; i++) {
-        VC_TRY(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
+        if (packets[i].out != SIZE_MAX) {
+            VC_TRY(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
+        }
     }
 out:
     return status;
@@ -211,6 +234,7 @@ static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
     }
     if (tee != NULL) {
         vc_free(ctx, tee->sinks);
+        vc_tee_masks_free(ctx, tee->masks);
     }
     vc_free(ctx, tee);
     vc_free(ctx, sink);
@@ -241,7 +265,7 @@ const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype
         return sink->ops->can_hold(sink, dtype) ? NULL : sink;
     }
     for (i = 0; i < tee->n; i++) {
-        if (!tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
+        if (!gets_masks(tee, i) && !tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
             return tee->sinks[i];
         }
     }
@@ -258,7 +282,7 @@ const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index
 /* ---- creating ---- */
 
 enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                             struct vc_report_output *outputs, size_t n, struct vc_sink **out)
+                             struct vc_report_output *outputs, size_t n, bool masks, struct vc_sink **out)
 {
     struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
     struct tee *tee = NULL;
@@ -278,8 +302,12 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, c
     for (i = 0; i < n; i++) {
         struct vc_write_options own = *options;
 
-        own.path = outputs[i].path;
-        VC_TRY(vc_sink_create(ctx, model, &own, &tee->sinks[i]));
+        own.path = options->path != NULL ? outputs[i].path : NULL;
+        if (masks && i + 1 == n) {
+            VC_TRY(vc_tee_masks_create(ctx, model, &own, outputs[i].path, &tee->masks, &tee->sinks[i]));
+        } else {
+            VC_TRY(vc_sink_create(ctx, model, &own, &tee->sinks[i]));
+        }
     }
     join(sink);
     *out = sink;

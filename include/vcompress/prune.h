@@ -49,6 +49,9 @@ struct vc_prune_options {
     enum vc_nonfinite nonfinite; /* error or keep */
     bool dequantize;             /* quantized weights become floats first; else they are refused */
     const struct vc_model *mask; /* VC_PATTERN_GIVEN: a file with masks (docs/formats.md), which outlives the job */
+    /* The masks of all tensors that were pruned go to a file of that name, in the format of its extension, as the last
+     * of the report's outputs. It replaces an older one as the outputs do. NULL: nowhere. */
+    const char *mask_path;
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);

@@ -425,6 +425,7 @@ static const struct {
     AT(vc_prune_options, nonfinite, 88),
     AT(vc_prune_options, dequantize, 92),
     AT(vc_prune_options, mask, 96),
+    AT(vc_prune_options, mask_path, 104),
     AT(vc_diff_limits, struct_size, 0),
     AT(vc_diff_limits, by_value, 8),
     AT(vc_diff_limits, tolerance, 16),

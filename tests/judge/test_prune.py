@@ -175,6 +175,45 @@ class Prune(Judge):
         self.vc("convert", self.path("m.npz"), "-o", self.path("m.safetensors"))
         self.expect(self.prune(arrays, "--mask", self.path("m.safetensors")), want)
 
+    def test_masks_out(self):
+        """A bit is the decision, not whether a value is 0: weights that are 0 but stay have 1."""
+        rng = np.random.default_rng(13)
+        arrays = {"a": some(rng, (900, 701), "f4", 1, 1), "b": some(rng, (33, 17), "f2"), "c": some(rng, (3, 300001), "f8"),
+                  "z": np.zeros((5, 5), "f4"), "bias": some(rng, (9,), "f4")}
+        pruned = [n for n in arrays if n != "bias"]
+        for options in (["--sparsity", "0.4"], ["--sparsity", "0.6", "--scope", "global"], ["--pattern", "2:4"],
+                        ["--pattern", "block:3x5", "--sparsity", "0.4"]):
+            seen = set()
+            for how in (["--threads", "1"], ["--threads", "3"], ["--cpu-mask", "ref"], ["--max-memory", "120MiB"],
+                        ["--deflate=zlib"]):
+                with self.subTest(options=options, how=how):
+                    alone = self.prune(arrays, *options)
+                    got = self.prune(arrays, *options, *how, "--mask-out", self.path("m.npz"))
+                    self.expect(got, alone)
+                    masks = self.load(self.path("m.npz"))
+                    self.assertEqual(sorted(masks), sorted(n + ".mask" for n in pruned))
+                    for name in pruned:
+                        n = arrays[name].size
+                        kept = np.unpackbits(masks[name + ".mask"], bitorder="little")
+                        self.assertEqual(int(kept[n:].sum()), 0)
+                        kept = kept[:n].reshape(arrays[name].shape).astype(bool)
+                        self.same_bits(got[name], np.where(kept, arrays[name], 0).astype(got[name].dtype), name)
+                        if options == ["--sparsity", "0.4"]:
+                            self.assertEqual(int(kept.sum()), n - n * 2 // 5)
+                        if options == ["--pattern", "2:4"] and name == "z":
+                            np.testing.assert_array_equal(kept, np.tile([1, 1, 0, 0, 1], (5, 1)).astype(bool))
+                    with open(self.path("m.npz"), "rb") as f:
+                        seen.add(f.read())
+            self.assertEqual(len(seen), 1, options)
+        self.vc("run", "--pass", "prune --sparsity 0.4 --mask-out %s" % self.path("r.npz"), "--pass", "quantize --int8 --min-elements 1",
+                self.path("in.npz"), "-o", self.path("q.npz"))
+        self.vc("prune", "--sparsity", "0.4", self.path("in.npz"), "-o", self.path("p.npz"), "--mask-out", self.path("s.safetensors"))
+        self.vc("quantize", "--int8", "--min-elements", "1", self.path("p.npz"), "-o", self.path("q2.npz"))
+        self.vc("convert", self.path("s.safetensors"), "-o", self.path("s.npz"))
+        for a, b in (("q.npz", "q2.npz"), ("r.npz", "s.npz")):
+            with open(self.path(a), "rb") as f, open(self.path(b), "rb") as g:
+                self.assertEqual(f.read(), g.read())
+
     def test_damaged_masks(self):
         a = {"a": np.ones((3, 3), "f4")}
         np.savez(self.path("in.npz"), **a)
