@@ -80,8 +80,7 @@ static const char *const all[] = {"c1",
 
 static void test_names(void **state)
 {
-    static const char *const renamed[] = {
-        "node/then_branch/c1", all[1], all[2], all[3], all[4], all[5], all[6], all[7]};
+    const char *const renamed[] = {"node/then_branch/c1", all[1], all[2], all[3], all[4], all[5], all[6], all[7]};
     static const char *const unnamed[] = {"i/then_branch/c1",
                                           "i/then_branch/w",
                                           "c2",
@@ -132,7 +131,7 @@ static void test_same_nodes(void **state)
  * the way back is the same again. */
 static void test_round_trips(void **state)
 {
-    static const char *const names[] = {"node/then_branch/c1", all[1], all[2], all[3], all[4], all[5], all[6], all[7]};
+    const char *const names[] = {"node/then_branch/c1", all[1], all[2], all[3], all[4], all[5], all[6], all[7]};
     static const struct {
         enum what what;
         uint64_t opset;

@@ -118,8 +118,7 @@ static void test_tables(void **unused)
     (void)unused;
     assert_string_equal(printed("llr", rows, 2, true),
                         "  tensor                                   shape        size\n"
-                        "  model.layers...n.query_key_value.weight  4096x64  1.00 MiB\n" +
-                            0);
+                        "  model.layers...n.query_key_value.weight  4096x64  1.00 MiB\n");
     assert_string_equal(printed("llr", rows, 2, false),
                         "  tensor\n    shape        size\n"
                         "  model.layers.1.self_attention.query_key_value.weight\n    4096x64  1.00 MiB\n");
