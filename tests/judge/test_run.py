@@ -11,7 +11,8 @@ PASSES = [
     "prune --sparsity 0.5", "prune --sparsity 0.7 --scope global --set 'b*=0.25'", "prune --pattern 2:4",
     "prune --pattern block:4x4 --sparsity 0.5", "prune --sparsity 0.5 --dequantize",
     "quantize --int8 --min-elements 1", "quantize --int8 --granularity group:32 --exclude 'a*'",
-    "quantize --int8 --asymmetric --requantize", "quantize --fp16", "quantize --bf16", "dequantize", "dequantize --fp16 --casts",
+    "quantize --int8 --asymmetric --requantize", "quantize --int8 --rest fp16 --min-elements 1", "quantize --aim-sqnr 30",
+    "quantize --fp16", "quantize --bf16", "dequantize", "dequantize --fp16 --casts",
 ]
 
 
