@@ -76,7 +76,7 @@ static void place_bits(const uint8_t *src, uint64_t from, size_t n, unsigned at,
         return;
     }
     for (i = 0; i < n; i++) {
-        dst[(at + i) / 8] |= (uint8_t)((src[(from + i) / 8] >> (from + i) % 8 & 1u) << (at + i) % 8);
+        dst[(at + i) / 8] |= (uint8_t)(((unsigned)src[(from + i) / 8] >> (from + i) % 8 & 1u) << (at + i) % 8);
     }
 }
 

@@ -98,7 +98,7 @@ void vc_bits_copy(uint8_t *dst, uint64_t at, const uint8_t *src, size_t n)
         i = n / 8 * 8;
     }
     for (; i < n; i++) {
-        put_bit(dst, at + i, src[i / 8] >> i % 8 & 1u);
+        put_bit(dst, at + i, (unsigned)src[i / 8] >> i % 8 & 1u);
     }
 }
 
