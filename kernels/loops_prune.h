@@ -169,7 +169,8 @@ static inline void set_bit(uint8_t *mask, size_t i)
 }
 
 /* Sets the bits of one group at up to SPAN places that follow each other: an element is kept if fewer than `keep`
- * others come before it. With inner 1 the places are groups that follow each other, `step` elements apart. */
+ * others come before it. With inner 1 the places are groups that follow each other, `apart` elements from one to the
+ * next. */
 #define N_OF_M(type, key_type, suffix)                                                                                 \
     static inline void n_of_m_places_##suffix(const type *x, size_t base, size_t n_places, size_t apart, size_t inner, \
                                               unsigned group, unsigned keep, uint8_t *mask)                            \

@@ -16,7 +16,7 @@
 #include "core/base/ctx.h"
 #include "kernels/kernels.h"
 
-/* Most bins of a look, and where the keys of numbers that are not finite begin. */
+/* Most bins of a look. */
 #define VC_KEY_BINS ((size_t)1 << 16)
 
 /* The order of one tensor's keys. */

@@ -84,6 +84,20 @@ static bool belongs_to_run(const struct opt_group *group)
            group == &group_report || group == &group_help;
 }
 
+/* Lists the passes that there are. */
+static int refuse_name(struct app *app, const char *where, const char *name)
+{
+    char all[160] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; pass_rows[i] != NULL && n < sizeof(all); i++) {
+        const char *join = i == 0 ? "" : pass_rows[i + 1] != NULL ? ", " : " and ";
+
+        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", join, pass_rows[i]->command->name);
+    }
+    return app_usage(app, "%s: '%s' is no pass; there are %s", where, name, all);
+}
+
 /* The words of a line as a pass. `where` begins the sentences: "recipe.txt:3". app->command and app->parsed are those
  * of the line meanwhile, so that the pass's own checks work. */
 static int parse_pass(struct app *app, const char *where, struct chain_pass *pass)
@@ -92,7 +106,7 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
 
     pass->row = pass_find(words->word[0]);
     if (pass->row == NULL) {
-        return app_usage(app, "%s: '%s' is no pass; there are quantize, prune and dequantize", where, words->word[0]);
+        return refuse_name(app, where, words->word[0]);
     }
     pass->cli = pass_options_create(pass->row);
     if (pass->cli == NULL) {
