@@ -9,7 +9,7 @@ moment of the machine slows both. Wall time, user and system time and peak memor
 before each run; input and output lie in a RAM disk. Memory that nobody used for a while is touched before each run: a
 virtual machine may have given it back to its host, and whoever gets it first would pay for that. "others" is how much of the processors somebody else used
 meanwhile; with --wait a round in which that was more than a tenth is repeated, up to five times the rounds.
-Groups: stored, safetensors, gguf, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
+Groups: stored, safetensors, gguf, pruning, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
 share). Needs python3 with NumPy and GNU time (/usr/bin/time); torch with safetensors (--torch-python) and llama-quantize
 (--llama-quantize) are compared where they are given.
 """
@@ -26,7 +26,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME = "/usr/bin/time"
-OUTPUTS = ["out.npz", "out.safetensors", "out.gguf"]
+OUTPUTS = ["out.npz", "out.safetensors", "out.gguf", "between.npz"]
 WARM_BYTES = 3 << 30  # more than any of the jobs takes, output included
 
 
@@ -69,8 +69,11 @@ class Bench:
         return os.path.join(self.args.dir, name)
 
     def quantize(self, source, *options):
+        return self.write("quantize", source, *options)
+
+    def write(self, command, source, *options):
         kind = os.path.splitext(source)[1]
-        return [self.program, "quantize", *options, "-q", "--force", self.path(source), "-o", self.path("out" + kind)]
+        return [self.program, command, *options, "-q", "--force", self.path(source), "-o", self.path("out" + kind)]
 
     def numpy(self, job, source, *options):
         return [self.args.python, os.path.join(HERE, "numpy_script.py"), job, self.path(source),
@@ -196,6 +199,33 @@ class Bench:
                                               kind, "2"]
         self.plain_file("model.gguf", *peers, 0.50, 0.30)
 
+    def pruning(self):
+        """Global and N:M pruning against cp of the file, and a chain against the two runs through a file."""
+        self.make("model.npz")
+        two = ["--threads", "2"]
+        half = ["--sparsity", "0.5", "--scope", "global"]
+        runs = self.interleave("pruning, stored npz", {
+            "cp": ["cp", self.path("model.npz"), self.path("out.npz")],
+            "global 50 %": self.write("prune", "model.npz", *half, *two),
+            "tensor 50 %": self.write("prune", "model.npz", "--sparsity", "0.5", *two),
+            "2:4": self.write("prune", "model.npz", "--pattern", "2:4", *two),
+            "numpy": self.numpy("prune", "model.npz")})
+        self.ratio(runs, "global 50 %", "cp", 2.0, 1.4)
+        self.ratio(runs, "global 50 %", "numpy", 0.10, 0.05)
+        self.ratio(runs, "2:4", "cp", 1.3, 1.0)
+        for name in ("global 50 %", "tensor 50 %", "2:4"):
+            self.goal("peak RSS of pruning, %s (MiB)" % name, max(r.rss_mib for r in runs[name]), 64, 16, "%.1f")
+        through = '"$0" prune --sparsity 0.5 --scope global --threads 2 -q "$1" -o "$2" && ' \
+                  '"$0" quantize --int8 --threads 2 -q "$2" -o "$3"'
+        runs = self.interleave("a chain", {
+            "prune + int8, one run": self.write("run", "model.npz", "--pass", " ".join(["prune", *half]), "--pass",
+                                                "quantize --int8", *two),
+            "prune, then int8": ["sh", "-c", through, self.program, self.path("model.npz"),
+                                 self.path("between.npz"), self.path("out.npz")]})
+        self.ratio(runs, "prune + int8, one run", "prune, then int8", 0.70, 0.55)
+        self.goal("peak RSS of the chain (MiB)", max(r.rss_mib for r in runs["prune + int8, one run"]), 64, 16,
+                  "%.1f")
+
     def deflated_in(self):
         self.make("deflated.npz", "--compressed")
         runs = self.interleave("int8 from a deflated npz", {
@@ -320,8 +350,8 @@ def main():
     describe()
     subprocess.call([b.program, "--version"])
     try:
-        for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("start", b.start),
-                            ("deflated-out", b.deflated_out), ("deflated-in", b.deflated_in), ("memory", b.memory)]:
+        for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("pruning", b.pruning),
+                            ("start", b.start), ("deflated-out", b.deflated_out), ("deflated-in", b.deflated_in), ("memory", b.memory)]:
             if re.search(a.only, name):
                 group()
     finally:

@@ -98,16 +98,17 @@ BINS(double, uint64_t, f64)
 
 /* ---- masks ---- */
 
-/* Packs flags (0 or 1) into bits; n is a multiple of 8, or the end of the mask. */
+/* Packs flags (0 or 1) into bits; n is a multiple of 8, or the end of the mask. The product moves byte k of the word to
+ * bit 56 + k, and no two bits of it meet. */
 static inline void pack_flags(const uint8_t *flags, size_t n, uint8_t *mask)
 {
     size_t i = 0;
 
     for (; i + 8 <= n; i += 8) {
-        const uint8_t *f = flags + i;
+        uint64_t word;
 
-        mask[i / 8] =
-            (uint8_t)(f[0] | f[1] << 1 | f[2] << 2 | f[3] << 3 | f[4] << 4 | f[5] << 5 | f[6] << 6 | f[7] << 7);
+        memcpy(&word, flags + i, sizeof(word));
+        mask[i / 8] = (uint8_t)(word * 0x0102040810204080u >> 56);
     }
     if (i < n) {
         unsigned bits = 0;
@@ -168,49 +169,106 @@ static inline void set_bit(uint8_t *mask, size_t i)
     mask[i / 8] |= (uint8_t)(1u << i % 8);
 }
 
-/* Sets the bits of one group at up to SPAN places that follow each other: an element is kept if fewer than `keep`
- * others come before it. With inner 1 the places are groups that follow each other, `apart` elements from one to the
- * next. */
+/* Sets the bits `first`, first + 1, ... of flags that are 1. */
+static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, size_t n)
+{
+    if (first % 8 == 0 && n % 8 == 0) {
+        pack_flags(flags, n, mask + first / 8);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (flags[i]) {
+            set_bit(mask, first + i);
+        }
+    }
+}
+
+/* N:M. An element is kept if fewer than `keep` others of its group come before it: those of larger keys, and of equal
+ * keys those of lower index.
+ *
+ * near: groups whose elements follow each other (inner 1). Their elements are sorted into columns, so that the compares
+ * of a pair of places run over all groups; each pair is compared once. The usual sizes of groups are constants there.
+ * far: elements of a group lie `inner` apart, and those at the same place of the groups follow each other. */
+#define NEAR_MAX 16 /* elements of a group of `near` */
+
 #define N_OF_M(type, key_type, suffix)                                                                                 \
-    static inline void n_of_m_places_##suffix(const type *x, size_t base, size_t n_places, size_t apart, size_t inner, \
-                                              unsigned group, unsigned keep, uint8_t *mask)                            \
+    static inline __attribute__((always_inline)) void near_span_##suffix(                                              \
+        const type *x, size_t n_groups, unsigned group, unsigned keep, uint8_t *flags)                                 \
+    {                                                                                                                  \
+        key_type keys[NEAR_MAX][SPAN];                                                                                 \
+        key_type before[NEAR_MAX][SPAN];                                                                               \
+        for (unsigned j = 0; j < group; j++) {                                                                         \
+            for (size_t p = 0; p < n_groups; p++) {                                                                    \
+                keys[j][p] = key_##suffix(x, p * group + j);                                                           \
+                before[j][p] = 0;                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (unsigned j = 1; j < group; j++) {                                                                         \
+            for (unsigned o = 0; o < j; o++) {                                                                         \
+                for (size_t p = 0; p < n_groups; p++) {                                                                \
+                    key_type larger_later = keys[j][p] > keys[o][p];                                                   \
+                    before[o][p] += larger_later;                                                                      \
+                    before[j][p] += 1 - larger_later;                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (unsigned j = 0; j < group; j++) {                                                                         \
+            for (size_t p = 0; p < n_groups; p++) {                                                                    \
+                flags[p * group + j] = before[j][p] < keep;                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void n_of_m_near_##suffix(const type *x, size_t first, size_t n_groups, unsigned group, unsigned keep,      \
+                                     uint8_t *mask)                                                                    \
+    {                                                                                                                  \
+        uint8_t flags[NEAR_MAX * SPAN];                                                                                \
+        for (size_t g = 0; g < n_groups; g += SPAN) {                                                                  \
+            size_t n = min_size(SPAN, n_groups - g);                                                                   \
+            const type *at = x + first + g * group;                                                                    \
+            if (group == 4 && n == SPAN) {                                                                             \
+                near_span_##suffix(at, SPAN, 4, keep, flags);                                                          \
+            } else if (group == 2 && n == SPAN) {                                                                      \
+                near_span_##suffix(at, SPAN, 2, keep, flags);                                                          \
+            } else if (group == 8 && n == SPAN) {                                                                      \
+                near_span_##suffix(at, SPAN, 8, keep, flags);                                                          \
+            } else {                                                                                                   \
+                near_span_##suffix(at, n, group, keep, flags);                                                         \
+            }                                                                                                          \
+            set_flags(mask, first + g * group, flags, n * group);                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline void n_of_m_far_##suffix(const type *x, size_t first, size_t n_places, size_t inner, unsigned group, \
+                                           unsigned keep, uint8_t *mask)                                               \
     {                                                                                                                  \
         for (unsigned j = 0; j < group; j++) {                                                                         \
             uint16_t before[SPAN] = {0};                                                                               \
-                                                                                                                       \
             for (unsigned o = 0; o < group; o++) {                                                                     \
-                key_type later = o < j; /* equal keys: the lower index comes first */                                  \
-                                                                                                                       \
+                key_type later = o < j;                                                                                \
                 for (size_t p = 0; o != j && p < n_places; p++) {                                                      \
-                    key_type own = key_##suffix(x, base + p * apart + j * inner);                                      \
-                    key_type other = key_##suffix(x, base + p * apart + o * inner);                                    \
-                                                                                                                       \
+                    key_type own = key_##suffix(x, first + p + j * inner);                                             \
+                    key_type other = key_##suffix(x, first + p + o * inner);                                           \
                     before[p] = (uint16_t)(before[p] + (other + later > own));                                         \
                 }                                                                                                      \
             }                                                                                                          \
             for (size_t p = 0; p < n_places; p++) {                                                                    \
                 if (before[p] < keep) {                                                                                \
-                    set_bit(mask, base + p * apart + j * inner);                                                       \
+                    set_bit(mask, first + p + j * inner);                                                              \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-                                                                                                                       \
     int VC_VARIANT(mask_n_of_m_##suffix)(const type *x, size_t n_blocks, size_t len, size_t inner, unsigned keep,      \
                                          unsigned group, uint8_t *mask)                                                \
     {                                                                                                                  \
         memset(mask, 0, (n_blocks * len * inner + 7) / 8);                                                             \
         for (size_t block = 0; block < n_blocks; block++) {                                                            \
             size_t base = block * len * inner;                                                                         \
-            size_t n_whole = inner == 1 ? len / group : 0;                                                             \
-                                                                                                                       \
-            for (size_t g = 0; g < n_whole; g += min_size(SPAN, n_whole - g)) {                                        \
-                n_of_m_places_##suffix(x, base + g * group, min_size(SPAN, n_whole - g), group, 1, group, keep, mask); \
-            }                                                                                                          \
-            for (size_t at = n_whole * group; at < len; at += min_size(group, len - at)) {                             \
+            size_t n_near = inner == 1 && group <= NEAR_MAX ? len / group : 0;                                         \
+            n_of_m_near_##suffix(x, base, n_near, group, keep, mask);                                                  \
+            for (size_t at = n_near * group; at < len; at += min_size(group, len - at)) {                              \
                 for (size_t p = 0; p < inner; p += min_size(SPAN, inner - p)) {                                        \
-                    n_of_m_places_##suffix(x, base + at * inner + p, min_size(SPAN, inner - p), 1, inner,              \
-                                           (unsigned)min_size(group, len - at), keep, mask);                           \
+                    n_of_m_far_##suffix(x, base + at * inner + p, min_size(SPAN, inner - p), inner,                    \
+                                        (unsigned)min_size(group, len - at), keep, mask);                              \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -231,12 +289,11 @@ static inline void unpack_flags(const uint8_t *mask, uint64_t first, size_t n, u
     for (; i < n && (first + i) % 8 != 0; i++) {
         flags[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;
     }
-    for (; i + 8 <= n; i += 8) {
-        unsigned bits = mask[(first + i) / 8];
+    for (; i + 8 <= n; i += 8) { /* bit k into byte k; adding 0x7f carries it to the byte's top */
+        uint64_t word = mask[(first + i) / 8] * (uint64_t)0x0101010101010101u & 0x8040201008040201u;
 
-        for (unsigned k = 0; k < 8; k++) {
-            flags[i + k] = (uint8_t)(bits >> k & 1);
-        }
+        word = (word + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
+        memcpy(flags + i, &word, sizeof(word));
     }
     for (; i < n; i++) {
         flags[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;

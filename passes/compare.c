@@ -128,22 +128,30 @@ void vc_compare_end(struct vc_ctx *ctx, struct vc_compare *compare)
     vc_steps_end(ctx, &compare->after);
 }
 
+/* x: f32 or f64. Values that are 0 or -0. Counted by the bits, 2^16 at a time, which compilers vectorize. */
 static uint64_t count_zeros(const char *x, size_t n, bool is_f64)
 {
     uint64_t zeros = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
-        float f;
-        double d;
+    while (n != 0) {
+        size_t m = n < 0x10000 ? n : 0x10000;
+        uint32_t some = 0;
 
-        if (is_f64) {
-            memcpy(&d, x + 8 * i, sizeof d);
-        } else {
-            memcpy(&f, x + 4 * i, sizeof f);
-            d = (double)f;
+        for (size_t i = 0; !is_f64 && i < m; i++) {
+            uint32_t bits;
+
+            memcpy(&bits, x + 4 * i, sizeof bits);
+            some += (bits << 1) == 0;
         }
-        zeros += d == 0.0;
+        for (size_t i = 0; is_f64 && i < m; i++) {
+            uint64_t bits;
+
+            memcpy(&bits, x + 8 * i, sizeof bits);
+            some += (bits << 1) == 0;
+        }
+        zeros += some;
+        x += m * (is_f64 ? 8 : 4);
+        n -= m;
     }
     return zeros;
 }
