@@ -23,36 +23,34 @@ enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char
  * tokens to the wrong expert, a norm scales everything after it. "gate" alone is a router; gate_proj is a matrix. */
 const char *vc_default_skip(const char *name)
 {
-    static const struct {
-        const char *glob, *reason;
-    } skips[] = {
-        {"*norm*", "normalization"},
-        {"*Norm*", "normalization"},
-        {"*bias*", "bias"},
-        {"*/scale", "normalization"}, /* Flax */
-        {"*router*", "router"},
-        {"*.gate.weight", "router"},
-        {"*.gate", "router"},
-        {"*ffn_gate_inp*", "router"},
-        {"*position_embed*", "position embedding"},
-        {"*pos_embed*", "position embedding"},
-        {"*positional_embedding*", "position embedding"},
-        {"*position_embd*", "position embedding"},
-        {"*.wpe.*", "position embedding"},
-        {"wpe.*", "position embedding"},
-        {"*token_type_embed*", "token type embedding"},
-        {"*token_types*", "token type embedding"},
-        {"*rotary*", VC_SKIP_ROTARY},
-        {"*inv_freq*", VC_SKIP_ROTARY},
-    };
-    struct vc_glob_name asked;
-    size_t i;
+    static struct vc_glob_set set = {.n = 18,
+                                     .globs = {"*norm*", "*Norm*", "*bias*", "*/scale", "*router*", "*.gate.weight",
+                                               "*.gate", "*ffn_gate_inp*", "*position_embed*", "*pos_embed*",
+                                               "*positional_embedding*", "*position_embd*", "*.wpe.*", "wpe.*",
+                                               "*token_type_embed*", "*token_types*", "*rotary*", "*inv_freq*"}};
+    static const char *const reasons[] = {"normalization",
+                                          "normalization",
+                                          "bias",
+                                          "normalization",
+                                          "router",
+                                          "router",
+                                          "router",
+                                          "router",
+                                          "position embedding",
+                                          "position embedding",
+                                          "position embedding",
+                                          "position embedding",
+                                          "position embedding",
+                                          "position embedding",
+                                          "token type embedding",
+                                          "token type embedding",
+                                          VC_SKIP_ROTARY,
+                                          VC_SKIP_ROTARY};
+    size_t i = vc_glob_set_find(&set, name);
 
-    vc_glob_name(&asked, name);
-    for (i = 0; i < sizeof skips / sizeof skips[0]; i++) {
-        if (vc_glob_match_name(skips[i].glob, &asked)) {
-            return skips[i].reason;
-        }
+    _Static_assert(sizeof reasons / sizeof reasons[0] == 18, "a reason for each glob");
+    if (i != SIZE_MAX) {
+        return reasons[i];
     }
     return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
 }

@@ -1,7 +1,8 @@
 /* glob.c - matching of tensor names. Iterative: a `*` is retried from the last one only, so no pattern is slow. */
-#include <string.h>
-
 #include "core/base/glob.h"
+
+#include <pthread.h>
+#include <string.h>
 
 /* Matches one set "[...]" at *glob against c; *glob moves behind it. A '[' without ']' stands for itself. */
 static bool match_set(const char **glob, char c)
@@ -114,39 +115,61 @@ bool vc_glob_match(const char *glob, const char *s)
     return *glob == '\0';
 }
 
-static unsigned pair_of(const char *s)
+/* ---- sets ---- */
+
+static void add_pair(uint64_t pairs[4], const char *s)
 {
-    return ((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]) & 255;
+    unsigned pair = ((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]) & 255;
+
+    pairs[pair / 64] |= (uint64_t)1 << pair % 64;
 }
 
-void vc_glob_name(struct vc_glob_name *name, const char *s)
+static bool is_plain(char c)
+{
+    return c != '\0' && strchr("*?[]\\", c) == NULL;
+}
+
+/* The pairs that stand in the glob itself. Those behind a '[' may be in a set, and are left out. */
+static void prepare(struct vc_glob_set *set)
 {
     size_t i;
+    size_t k;
 
-    *name = (struct vc_glob_name){.s = s, .n = strlen(s)};
-    for (i = 0; i + 1 < name->n; i++) {
-        unsigned pair = pair_of(s + i);
+    for (i = 0; i < set->n; i++) {
+        const char *glob = set->globs[i];
 
-        name->pairs[pair / 64] |= (uint64_t)1 << pair % 64;
-    }
-}
-
-static bool is_special(char c)
-{
-    return c == '\0' || c == '*' || c == '?' || c == '[' || c == '\\';
-}
-
-bool vc_glob_match_name(const char *glob, const struct vc_glob_name *name)
-{
-    const char *word = glob + (*glob == '*');
-    size_t i;
-
-    for (i = 0; i < 4 && !is_special(word[i]) && !is_special(word[i + 1]); i++) {
-        unsigned pair = pair_of(word + i);
-
-        if ((name->pairs[pair / 64] >> pair % 64 & 1) == 0) {
-            return false;
+        for (k = 0; glob[k] != '\0' && glob[k] != '['; k++) {
+            if (is_plain(glob[k]) && is_plain(glob[k + 1])) {
+                add_pair(set->pairs[i], glob + k);
+            }
         }
     }
-    return vc_glob_match(glob, name->s);
+}
+
+size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t has[4] = {0};
+    size_t i;
+
+    if (!atomic_load_explicit(&set->ready, memory_order_acquire)) {
+        (void)pthread_mutex_lock(&mutex);
+        if (!atomic_load_explicit(&set->ready, memory_order_relaxed)) {
+            prepare(set);
+            atomic_store_explicit(&set->ready, true, memory_order_release);
+        }
+        (void)pthread_mutex_unlock(&mutex);
+    }
+    for (i = 0; name[0] != '\0' && name[i + 1] != '\0'; i++) {
+        add_pair(has, name + i);
+    }
+    for (i = 0; i < set->n; i++) {
+        const uint64_t *needs = set->pairs[i];
+        uint64_t lacks = (needs[0] & ~has[0]) | (needs[1] & ~has[1]) | (needs[2] & ~has[2]) | (needs[3] & ~has[3]);
+
+        if (lacks == 0 && vc_glob_match(set->globs[i], name)) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
 }

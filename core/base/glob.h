@@ -3,6 +3,7 @@
 #ifndef VC_CORE_GLOB_H
 #define VC_CORE_GLOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,16 +11,19 @@
 /* `s` matches the glob (`*`, `?`, `[a-z]`, `[!a-z]`, backslash escapes); no recursion. */
 bool vc_glob_match(const char *glob, const char *s);
 
-/* A name that many globs are tried on. */
-struct vc_glob_name {
-    const char *s;
+#define VC_GLOB_SET_MAX 32
+
+/* Globs that many names are asked about: a static list, prepared when it is asked for the first time, from any thread.
+ *
+ *     static struct vc_glob_set set = {.n = 2, .globs = {"*norm*", "wpe.*"}}; */
+struct vc_glob_set {
     size_t n;
-    uint64_t pairs[4]; /* which pairs of neighbouring characters it has, by hash */
+    const char *globs[VC_GLOB_SET_MAX];
+    atomic_bool ready;
+    uint64_t pairs[VC_GLOB_SET_MAX][4]; /* pairs of neighbouring characters that a name needs to match, by hash */
 };
 
-void vc_glob_name(struct vc_glob_name *name, const char *s);
-
-/* As vc_glob_match; what cannot match is mostly told from the pairs, without looking at the name. */
-bool vc_glob_match_name(const char *glob, const struct vc_glob_name *name);
+/* The number of the first glob that matches; SIZE_MAX: none. Most names are told from their pairs alone. */
+size_t vc_glob_set_find(struct vc_glob_set *set, const char *name);
 
 #endif

@@ -48,18 +48,16 @@ static void test_matches(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
-        struct vc_glob_name name;
+        struct vc_glob_set set = {.n = 2, .globs = {"none of them", yes[i][0]}};
 
-        vc_glob_name(&name, yes[i][1]);
-        if (!vc_glob_match(yes[i][0], yes[i][1]) || !vc_glob_match_name(yes[i][0], &name)) {
+        if (!vc_glob_match(yes[i][0], yes[i][1]) || vc_glob_set_find(&set, yes[i][1]) != 1) {
             fail_msg("%s does not match %s", yes[i][0], yes[i][1]);
         }
     }
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
-        struct vc_glob_name name;
+        struct vc_glob_set set = {.n = 1, .globs = {no[i][0]}};
 
-        vc_glob_name(&name, no[i][1]);
-        if (vc_glob_match(no[i][0], no[i][1]) || vc_glob_match_name(no[i][0], &name)) {
+        if (vc_glob_match(no[i][0], no[i][1]) || vc_glob_set_find(&set, no[i][1]) != SIZE_MAX) {
             fail_msg("%s matches %s", no[i][0], no[i][1]);
         }
     }
