@@ -69,6 +69,13 @@ void vc_pool_destroy(struct vc_pool *pool)
     free(pool);
 }
 
+/* Tables, names and reports are not. */
+static bool is_reused(const struct block *block)
+{
+    return block->size >= VC_POOL_REUSE_MIN && block->tag != VC_TAG_MISC && block->tag != VC_TAG_NAMES &&
+           block->tag != VC_TAG_REPORT;
+}
+
 /* The smallest that is large enough, unless most of it would be wasted. */
 static struct block *take_free_block(struct vc_pool *pool, size_t size)
 {
@@ -176,7 +183,7 @@ void vc_pool_free(struct vc_pool *pool, void *p)
     (void)pthread_mutex_lock(&pool->mutex);
     pool->in_use[block->tag] -= block->size;
     pool->total_in_use -= block->size;
-    if (block->size >= VC_POOL_REUSE_MIN) {
+    if (is_reused(block)) {
         block->next = pool->free_blocks;
         pool->free_blocks = block;
         block = NULL;

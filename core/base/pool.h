@@ -1,7 +1,8 @@
 /* pool.h - all memory of the library: tagged, counted, limited, reused.
  *
  * Blocks of at least VC_POOL_REUSE_MIN bytes go to a free list when they are freed and are handed out again, because
- * the first touch of fresh pages costs ten times a touch of reused ones. Thread-safe. */
+ * the first touch of fresh pages costs ten times a touch of reused ones; but not tables, which are as large as the
+ * model has tensors, and whose sizes rarely come twice. Thread-safe. */
 #ifndef VC_CORE_POOL_H
 #define VC_CORE_POOL_H
 

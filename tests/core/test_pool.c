@@ -49,6 +49,12 @@ static void test_large_blocks_are_reused(void **unused)
     b = vc_pool_alloc(pool, VC_TAG_IO, 100 * KIB); /* far too large a block is not wasted on it */
     assert_ptr_not_equal(a, b);
     vc_pool_free(pool, b);
+    b = vc_pool_alloc(pool, VC_TAG_NAMES, 5000 * KIB); /* tables are not kept: the same room serves two of them */
+    vc_pool_free(pool, b);
+    peak = vc_pool_peak(pool);
+    b = vc_pool_alloc(pool, VC_TAG_NAMES, 4000 * KIB);
+    vc_pool_free(pool, b);
+    assert_int_equal(vc_pool_peak(pool), peak);
     vc_pool_destroy(pool);
 }
 
