@@ -514,7 +514,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status != VC_OK) {
         status = survive(ctx, model, status);
     }
-    if (status == VC_OK && model->by_name == NULL) {
+    if (status == VC_OK && model->names.n_slots == 0) {
         status = vc_model_index_names(ctx, model);
     }
     if (status == VC_OK) {
@@ -710,7 +710,7 @@ void vc_model_close(struct vc_model *model)
         vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
     }
     vc_arena_release(ctx, &model->arena);
-    vc_free(ctx, model->by_name);
+    vc_name_table_release(ctx, &model->names);
     vc_free(ctx, model->quants);
     vc_free(ctx, model->recipe);
     vc_free(ctx, model->path);

@@ -26,7 +26,7 @@ struct vc_format {
     int (*probe)(const unsigned char *head, size_t n, uint64_t file_bytes);
     /* Zip archives are opened by formats.c, once. The same confidence, from the list of members; NULL: never a zip. */
     int (*probe_zip)(const struct vc_zip *zip);
-    /* Fills model (all but ctx, path, format, file_bytes and by_name, which vc_model_open sets), takes over file. */
+    /* Fills model (all but ctx, path, format, file_bytes and names, which vc_model_open sets), takes over file. */
     enum vc_status (*open)(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                            struct vc_model *model);
     /* The same for an archive that probe_zip knows; takes over file and zip. */

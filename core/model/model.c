@@ -136,6 +136,29 @@ void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor)
     }
 }
 
+static struct vc_name_list names_of(const struct vc_model *model)
+{
+    _Static_assert(offsetof(struct vc_tensor, name) == 0, "a list of tensors is one of names");
+
+    return VC_NAME_LIST(model->tensors, sizeof *model->tensors);
+}
+
+enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
+{
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(vc_name_table_make(ctx, model->n_tensors, &model->names));
+    for (i = 0; i < model->n_tensors; i++) {
+        if (vc_name_table_add(&model->names, names_of(model), i) != SIZE_MAX) {
+            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", model->tensors[i].name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", model->tensors[i].name));
+        }
+    }
+out:
+    return status;
+}
+
 struct name_entry {
     const char *name;
     size_t index;
@@ -146,18 +169,17 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(((const struct name_entry *)a)->name, ((const struct name_entry *)b)->name);
 }
 
-enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
+enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
 {
     size_t n = model->n_tensors;
-    struct name_entry *entries = NULL;
+    struct name_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
     enum vc_status status = VC_OK;
     size_t i;
 
-    vc_free(ctx, model->by_name);
-    model->by_name = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->by_name);
-    VC_TRY_ALLOC(model->by_name);
-    entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
+    *order = NULL;
     VC_TRY_ALLOC(entries);
+    *order = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof **order);
+    VC_TRY_ALLOC(*order);
     for (i = 0; i < n; i++) {
         entries[i] = (struct name_entry){model->tensors[i].name, i};
     }
@@ -165,11 +187,7 @@ enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
         qsort(entries, n, sizeof *entries, compare_entries);
     }
     for (i = 0; i < n; i++) {
-        if (i != 0 && strcmp(entries[i - 1].name, entries[i].name) == 0) {
-            status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", entries[i].name);
-            VC_TRY(vc_collect(ctx, status, "duplicate", entries[i].name));
-        }
-        model->by_name[i] = entries[i].index;
+        (*order)[i] = entries[i].index;
     }
 out:
     vc_free(ctx, entries);
@@ -191,26 +209,14 @@ void vc_model_name_axes(struct vc_model *model)
     }
 }
 
+size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_t n)
+{
+    return vc_name_table_find(&model->names, names_of(model), name, n); /* SIZE_MAX is VC_NO_TENSOR */
+}
+
 size_t vc_model_find(const struct vc_model *model, const char *name)
 {
-    size_t low = 0;
-    size_t high = model->n_tensors;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        size_t index = model->by_name[middle];
-        int order = strcmp(model->tensors[index].name, name);
-
-        if (order == 0) {
-            return index;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return VC_NO_TENSOR;
+    return vc_model_find_bytes(model, name, strlen(name));
 }
 
 #define SKIP_BYTES ((size_t)64 << 10)

@@ -15,6 +15,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/name_table.h"
 #include "core/model/dialect.h"
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
@@ -90,9 +91,9 @@ struct vc_model {
     size_t n_tensors;
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
-    size_t *by_name;         /* indices sorted by name (bytewise), for vc_model_find */
-    struct vc_arena arena;   /* names that are not the file's; released by vc_model_close */
-    struct vc_quant *quants; /* what the tensors' `quant` point into; freed by vc_model_close */
+    struct vc_name_table names; /* for vc_model_find */
+    struct vc_arena arena;      /* names that are not the file's; released by vc_model_close */
+    struct vc_quant *quants;    /* what the tensors' `quant` point into; freed by vc_model_close */
     size_t n_recipe;
     struct vc_recipe_entry *recipe; /* of a manifest; one block with its strings, freed by vc_model_close */
     const struct vc_infile *input;  /* the reader's open file, so that a writer knows it again; may be NULL */
@@ -144,8 +145,14 @@ static inline uint64_t vc_tensor_bytes(const struct vc_tensor *tensor, uint64_t 
                                           : vc_dtype_bytes(tensor->dtype, n_elems);
 }
 
-/* Sorts by_name; VC_E_FORMAT naming the tensor when a name occurs twice. */
+/* Makes model->names; VC_E_FORMAT naming the tensor when a name occurs twice. */
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model);
+
+/* As vc_model_find, for a name of n characters that need not end there. */
+size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_t n);
+
+/* The indices of all tensors, sorted by name (bytewise). *order is freed with vc_free. */
+enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
 
 /* Sets channel_axis and axis_reason of tensors whose names tell (names.h). Called when a model is open, unless its
  * format knows better. */

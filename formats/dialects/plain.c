@@ -10,9 +10,9 @@
  * program does not know, and the weight is missing. In a model the codes have the name of the weight.
  *
  * The parts are what passes make, so there is nothing to say about them here. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/name_table.h"
 #include "formats/dialects/dialects.h"
 
 /* What follows the weight's name in that of its codes, by scheme. */
@@ -73,27 +73,16 @@ out:
     return status;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum vc_status check_unique(struct vc_ctx *ctx, size_t n, const char *const *names)
 {
-    const char **sorted = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *sorted);
-    enum vc_status status = VC_OK;
-    size_t i;
+    size_t twice;
+    enum vc_status status;
 
-    VC_TRY_ALLOC(sorted);
-    memcpy(sorted, names, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_names);
-    for (i = 1; i < n; i++) {
-        if (strcmp(sorted[i - 1], sorted[i]) == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", sorted[i]));
-        }
+    VC_TRY(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
+    if (twice != SIZE_MAX) {
+        status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", names[twice]);
     }
 out:
-    vc_free(ctx, sorted);
     return status;
 }
 

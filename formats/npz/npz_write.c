@@ -11,10 +11,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/name_table.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
@@ -83,11 +83,6 @@ out:
     return status;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Two members of one name: "w" and "w.scale" are in the source, and "w" is quantized, which gives a second "w.scale".
  */
 static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *self)
@@ -95,6 +90,7 @@ static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *sel
     size_t n = self->outs->n;
     const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
     enum vc_status status = VC_OK;
+    size_t twice;
     size_t i;
 
     VC_TRY_ALLOC(names);
@@ -104,13 +100,9 @@ static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *sel
     if (self->manifest.n != 0) {
         names[n++] = self->manifest_zip.name;
     }
-    if (n != 0) {
-        qsort(names, n, sizeof *names, compare_names);
-    }
-    for (i = 1; i < n; i++) {
-        if (strcmp(names[i - 1], names[i]) == 0) {
-            VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[i]));
-        }
+    VC_TRY(vc_names_unique(ctx, VC_NAME_LIST(names, sizeof *names), n, &twice));
+    if (twice != SIZE_MAX) {
+        VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the output would hold two members named %s", names[twice]));
     }
 out:
     vc_free(ctx, names);

@@ -7,10 +7,10 @@
  * Kept tensors of a safetensors source keep what the source's header says of them. */
 #include "formats/safetensors/safetensors_outs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/name_table.h"
 #include "core/base/tile.h"
 
 /* The weight that an output is a part of, for outputs that the dialect lays. */
@@ -178,36 +178,26 @@ static enum vc_status find_owners(struct making *m)
     return VC_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* New names could be those of other tensors. */
 static enum vc_status check_names(struct making *m)
 {
     const struct safetensors_records *to = m->to;
-    const char **names = vc_alloc_array(m->ctx, VC_TAG_NAMES, to->n, sizeof *names);
     enum vc_status status = VC_OK;
+    size_t twice;
     size_t i;
 
-    VC_TRY_ALLOC(names);
     for (i = 0; i < to->n; i++) {
-        names[i] = to->records[i].name;
-        if (strcmp(names[i], VC_SAFETENSORS_METADATA) == 0) {
-            VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata", names[i]));
+        if (strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0) {
+            VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata",
+                           to->records[i].name));
         }
     }
-    if (to->n > 1) {
-        qsort(names, to->n, sizeof *names, compare_names);
-    }
-    for (i = 1; i < to->n; i++) {
-        if (strcmp(names[i - 1], names[i]) == 0) {
-            VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name", names[i]));
-        }
+    VC_TRY(vc_names_unique(m->ctx, VC_NAME_LIST(to->records, sizeof *to->records), to->n, &twice));
+    if (twice != SIZE_MAX) {
+        VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
+                       to->records[twice].name));
     }
 out:
-    vc_free(m->ctx, names);
     return status;
 }
 

@@ -77,20 +77,20 @@ size_t vc_torch_out_here(struct torch_writer *w)
     return tensor == VC_NO_TENSOR ? VC_NO_TENSOR : w->main_out[tensor];
 }
 
-/* Tensors of an object follow each other in the model, and their names in the sorted list. */
-bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *last)
+/* The first tensor, in the order of names, that is not less than "path.". */
+static size_t find_sorted(struct torch_writer *w, const char *path, size_t n)
 {
     const struct vc_model *model = w->model;
-    const char *path = vc_torch_here(w);
-    size_t n = strlen(path);
     size_t low = 0;
     size_t high = model->n_tensors;
 
-    *first = VC_NO_TENSOR;
-    *last = 0;
-    while (n != 0 && low < high) { /* the first name that is not less than "path." */
+    if (w->sorted == NULL && vc_model_sort_names(w->ctx, model, &w->sorted) != VC_OK) {
+        w->path.status = VC_E_NOMEM;
+        return high;
+    }
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const char *name = model->tensors[model->by_name[middle]].name;
+        const char *name = model->tensors[w->sorted[middle]].name;
         int order = strncmp(name, path, n);
 
         if (order < 0 || (order == 0 && (unsigned char)name[n] < '.')) {
@@ -99,8 +99,21 @@ bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *la
             high = middle;
         }
     }
-    for (; low < model->n_tensors; low++) {
-        size_t index = model->by_name[low];
+    return low;
+}
+
+/* Tensors of an object follow each other in the model, and their names in the sorted list. */
+bool vc_torch_find_below(struct torch_writer *w, size_t *first, size_t *last)
+{
+    const struct vc_model *model = w->model;
+    const char *path = vc_torch_here(w);
+    size_t n = strlen(path);
+    size_t at = n != 0 ? find_sorted(w, path, n) : 0;
+
+    *first = VC_NO_TENSOR;
+    *last = 0;
+    for (; at < model->n_tensors; at++) {
+        size_t index = n != 0 ? w->sorted[at] : at;
 
         if (n != 0 && (strncmp(model->tensors[index].name, path, n) != 0 || model->tensors[index].name[n] != '.')) {
             break;
@@ -220,6 +233,7 @@ enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *m
 out:
     vc_free(ctx, w.memo);
     vc_free(ctx, w.main_out);
+    vc_free(ctx, w.sorted);
     vc_text_release(&w.path);
     vc_text_release(&w.left);
     return status;

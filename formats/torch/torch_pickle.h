@@ -22,6 +22,7 @@ struct torch_writer {
     const char *const *names; /* of the outputs in the dict */
     const size_t *keys;       /* number of each output's storage */
     size_t *main_out;         /* by tensor of the model; VC_NO_TENSOR: it has none */
+    size_t *sorted;           /* tensors of the model by name; NULL: not asked for yet */
     struct torch_emit e;
     struct vc_text path; /* the keys on the way */
     size_t names_at;     /* where names begin in it */
@@ -47,7 +48,7 @@ size_t vc_torch_tensor_here(struct torch_writer *w);
 size_t vc_torch_out_here(struct torch_writer *w);
 /* The tensors below the path that have an output, from *first to *last; the object at the top, or the one that was
  * chosen, has all weights. False: none. */
-bool vc_torch_find_below(const struct torch_writer *w, size_t *first, size_t *last);
+bool vc_torch_find_below(struct torch_writer *w, size_t *first, size_t *last);
 
 /* ---- torch_resave.c ---- */
 

@@ -36,7 +36,7 @@ static size_t names_from(struct torch_writer *w, const struct vc_pickle_node *va
 /* ---- what can be written ---- */
 
 /* Some tensor below the path is in the output. */
-static bool holds_tensors(const struct torch_writer *w)
+static bool holds_tensors(struct torch_writer *w)
 {
     size_t first;
     size_t last;

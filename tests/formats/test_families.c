@@ -185,16 +185,17 @@ static void expect_reason(const struct vc_dialect *dialect, const char *type, co
     static const uint64_t shape[] = {64, 64};
     struct vc_family family;
     struct vc_tensor tensors[] = {{.name = "head.attention.in_proj_weight"}, {.name = name}};
-    size_t by_name[] = {0, 1};
-    struct vc_model model = {.n_tensors = 2, .tensors = tensors, .by_name = by_name, .family = &family};
+    struct vc_model model = {.n_tensors = 2, .tensors = tensors, .family = &family};
     const struct vc_dialect_request request = {
         .scheme = "int8", .granularity = VC_GRANULARITY_CHANNEL, .symmetric = true, .model = &model};
     const struct vc_dialect_tensor tensor = {.name = name, .n_dims = 2, .shape = shape, .weights_dtype = VC_DTYPE_F32};
+    struct vc_ctx *ctx = test_ctx();
     char text[100];
     const char *got;
 
     (void)snprintf(text, sizeof text, "{\"model_type\": \"%s\"}", type);
     find(text, &family);
+    assert_int_equal(vc_model_index_names(ctx, &model), VC_OK);
     got = vc_dialect_reason(dialect, &request, &tensor);
     if (want == NULL) {
         assert_null(got);
@@ -202,6 +203,8 @@ static void expect_reason(const struct vc_dialect *dialect, const char *type, co
         assert_non_null(got);
         assert_string_equal(got, want);
     }
+    vc_name_table_release(ctx, &model.names);
+    test_ctx_done(ctx);
 }
 
 static void test_reasons(void **state)

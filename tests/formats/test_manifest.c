@@ -43,7 +43,7 @@ static void table_close(struct vc_ctx *ctx, struct table *t)
 {
     vc_free(ctx, t->model.quants);
     vc_free(ctx, t->model.recipe);
-    vc_free(ctx, t->model.by_name);
+    vc_name_table_release(ctx, &t->model.names);
 }
 
 static enum vc_status apply(struct vc_ctx *ctx, struct table *t, const char *json)
