@@ -286,7 +286,7 @@ enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *f
 {
     enum vc_status status = VC_OK;
 
-    if (folder->map.map != NULL) {
+    if (folder->map.text != NULL) {
         status = vc_weight_index_check(ctx, &folder->map, folder->index, lost, model);
         vc_weight_index_forget(ctx, &folder->map);
     }

@@ -2,50 +2,145 @@
 #include "formats/huggingface/weight_index.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/findings.h"
+#include "formats/io/json_plain.h"
 #include "formats/io/json_walk.h"
 
 /* A name of a file in the folder, not a path that leads elsewhere. */
-static bool is_plain_name(const char *name)
+static bool is_plain_name(const char *name, size_t n)
 {
-    return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    return n != 0 && memchr(name, '/', n) == NULL && !(n == 1 && name[0] == '.') &&
+           !(n == 2 && memcmp(name, "..", 2) == 0);
 }
 
-static enum vc_status check_value(struct vc_ctx *ctx, const char *tensor, const json_t *value)
-{
-    const char *name = json_string_value(value);
+/* ---- the entries of the map, one by one ---- */
 
-    if (name == NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor);
+/* An entry; strings are not terminated. */
+struct entry {
+    const char *tensor, *file; /* file NULL: it is no string */
+    size_t n_tensor, n_file;
+};
+
+/* Calls fn for every entry of the map. */
+typedef enum vc_status entry_fn(struct vc_ctx *ctx, void *user, const struct entry *entry);
+
+/* ,"model.embed.weight": "model-00001-of-00002.safetensors" */
+static bool take_plain(struct json_walk *walk, struct entry *entry)
+{
+    struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
+    size_t end;
+
+    if (!vc_json_take_member(&c, &entry->tensor, &entry->n_tensor) ||
+        !vc_json_take_string(&c, &entry->file, &entry->n_file) || !vc_json_end_member(&c, &end)) {
+        return false;
     }
-    if (!is_plain_name(name)) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is '%.200s', expected a name without folders",
-                       tensor, name);
-    }
-    return VC_OK;
+    walk->at = end;
+    return true;
 }
 
-/* Every value of the map has to be the name of a file. With findings, entries that are none leave the map. */
-static enum vc_status check_values(struct vc_ctx *ctx, const struct weight_index *index)
+static enum vc_status each_entry(struct vc_ctx *ctx, const struct weight_index *index, entry_fn *fn, void *user)
 {
+    struct json_walk walk;
+    struct entry entry;
     enum vc_status status = VC_OK;
-    const char *tensor;
+    const char *name = "";
     json_t *value;
-    void *next;
 
-    json_object_foreach_safe(index->map, next, tensor, value)
-    {
-        status = check_value(ctx, tensor, value);
-        if (status != VC_OK) {
-            VC_TRY(vc_collect(ctx, status, "index", tensor));
-            (void)json_object_del(index->map, tensor);
+    vc_json_walk_begin(&walk, index->text + index->map, index->map_n);
+    while (name != NULL) {
+        if (take_plain(&walk, &entry)) {
+            name = walk.at < walk.n ? "" : NULL;
+        } else {
+            if (vc_json_walk_next(ctx, &walk, &name, &value) != VC_OK) {
+                VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
+            }
+            if (name == NULL) {
+                break;
+            }
+            entry = (struct entry){.tensor = name,
+                                   .n_tensor = strlen(name),
+                                   .file = json_string_value(value),
+                                   .n_file = json_string_length(value)};
         }
+        VC_TRY(fn(ctx, user, &entry));
+    }
+out:
+    vc_json_walk_end(ctx, &walk);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static struct vc_name_list files_of(const struct weight_index *index)
+{
+    return VC_NAME_LIST(index->files, sizeof *index->files);
+}
+
+/* Makes room for one more file, and the table of their numbers new. */
+static enum vc_status grow_files(struct vc_ctx *ctx, struct weight_index *index)
+{
+    size_t capacity = index->n_files == 0 ? 16 : 2 * index->n_files;
+    const char **grown;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (index->n_files != 0 && (index->n_files < 16 || (index->n_files & (index->n_files - 1)) != 0)) {
+        return VC_OK;
+    }
+    grown = vc_arena_alloc(ctx, &index->arena, capacity * sizeof *grown);
+    VC_TRY_ALLOC(grown);
+    if (index->n_files != 0) {
+        memcpy(grown, index->files, index->n_files * sizeof *grown);
+    }
+    index->files = grown;
+    VC_TRY(vc_name_table_make(ctx, capacity, &index->numbers));
+    for (i = 0; i < index->n_files; i++) {
+        (void)vc_name_table_add(&index->numbers, files_of(index), i);
     }
 out:
     return status;
+}
+
+/* Adds the file if it is a new one. */
+static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, const struct entry *entry)
+{
+    enum vc_status status = VC_OK;
+
+    if (vc_name_table_find(&index->numbers, files_of(index), entry->file, entry->n_file) != SIZE_MAX) {
+        return VC_OK;
+    }
+    VC_TRY(grow_files(ctx, index));
+    index->files[index->n_files] = vc_arena_copy(ctx, &index->arena, entry->file, entry->n_file);
+    VC_TRY_ALLOC(index->files[index->n_files]);
+    (void)vc_name_table_add(&index->numbers, files_of(index), index->n_files++);
+out:
+    return status;
+}
+
+/* Whether the entry names a file; others are refused, or with findings noted and left out. */
+static bool is_good(const struct entry *entry)
+{
+    return entry->file != NULL && is_plain_name(entry->file, entry->n_file);
+}
+
+static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
+{
+    char tensor[200];
+    enum vc_status status;
+
+    if (is_good(entry)) {
+        return add_file(ctx, user, entry);
+    }
+    (void)snprintf(tensor, sizeof tensor, "%.*s", (int)(entry->n_tensor < 199 ? entry->n_tensor : 199), entry->tensor);
+    status = entry->file == NULL ? vc_fail(ctx, VC_E_FORMAT, "%s: its file in \"weight_map\" is no string", tensor)
+                                 : vc_fail(ctx, VC_E_FORMAT,
+                                           "%s: its file in \"weight_map\" is '%.*s', expected a name without folders",
+                                           tensor, (int)(entry->n_file < 200 ? entry->n_file : 200), entry->file);
+    return vc_collect(ctx, status, "index", tensor);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -53,47 +148,92 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The files that the map names, each once, sorted. */
-static enum vc_status list_files(struct vc_ctx *ctx, struct weight_index *index)
+/* Sorts the files, and numbers them anew. */
+static enum vc_status sort_files(struct vc_ctx *ctx, struct weight_index *index)
 {
-    size_t n = json_object_size(index->map);
-    const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *names);
-    enum vc_status status = VC_OK;
-    const char *tensor;
-    json_t *value;
-    size_t i = 0;
+    enum vc_status status;
+    size_t i;
 
-    VC_TRY_ALLOC(names);
-    json_object_foreach(index->map, tensor, value)
-    {
-        names[i++] = json_string_value(value);
+    if (index->n_files > 1) {
+        qsort(index->files, index->n_files, sizeof *index->files, compare_names);
     }
-    if (n > 1) {
-        qsort(names, n, sizeof *names, compare_names);
-    }
-    for (i = 0; i < n; i++) {
-        index->n_files += i == 0 || strcmp(names[i - 1], names[i]) != 0;
-    }
-    index->files = vc_arena_alloc(ctx, &index->arena, index->n_files * sizeof *index->files);
-    VC_TRY_ALLOC(index->files);
-    index->n_files = 0;
-    for (i = 0; i < n; i++) {
-        if (i == 0 || strcmp(names[i - 1], names[i]) != 0) {
-            const char *copy = vc_arena_printf(ctx, &index->arena, "%s", names[i]);
-
-            VC_TRY_ALLOC(copy);
-            index->files[index->n_files++] = copy;
-        }
+    VC_TRY(vc_name_table_make(ctx, index->n_files, &index->numbers));
+    for (i = 0; i < index->n_files; i++) {
+        (void)vc_name_table_add(&index->numbers, files_of(index), i);
     }
 out:
-    vc_free(ctx, names);
+    return status;
+}
+
+/* The member behind walk->at is "weight_map", an object: notes where that lies, and steps over it. */
+static bool take_map(struct json_walk *walk, struct weight_index *index)
+{
+    struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
+    const char *name;
+    size_t n_name;
+    size_t end;
+
+    if (!vc_json_take_member(&c, &name, &n_name) || n_name != 10 || memcmp(name, "weight_map", 10) != 0 ||
+        c.at >= c.n || c.text[c.at] != '{') {
+        return false;
+    }
+    index->map = c.at;
+    c.at = vc_json_object_end(c.text, c.n, c.at);
+    index->map_n = c.at - index->map;
+    if (!vc_json_end_member(&c, &end)) {
+        index->map_n = 0;
+        return false;
+    }
+    walk->at = end;
+    return true;
+}
+
+/* Everything but the entries of the map. */
+static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, size_t n)
+{
+    struct json_walk walk;
+    enum vc_status status = VC_OK;
+    const char *name = "";
+    size_t begin = 0;
+    json_t *value;
+
+    while (begin < n && strchr(" \t\r\n", index->text[begin]) != NULL) {
+        begin++;
+    }
+    if (begin == n || index->text[begin] != '{') {
+        return vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\"");
+    }
+    vc_json_walk_begin(&walk, index->text + begin, n - begin);
+    while (name != NULL) {
+        if (index->map_n == 0 && take_map(&walk, index)) {
+            name = walk.at < walk.n ? "" : NULL;
+            index->map += begin;
+            continue;
+        }
+        if (vc_json_walk_next(ctx, &walk, &name, &value) != VC_OK) {
+            VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
+        }
+        if (name != NULL && strcmp(name, "weight_map") == 0) {
+            VC_TRY(vc_fail(ctx, VC_E_FORMAT,
+                           index->map_n != 0 ? "has two members \"weight_map\"" : "has no object \"weight_map\""));
+        }
+        if (name != NULL && strcmp(name, "metadata") == 0) {
+            const json_t *total = json_object_get(value, "total_size");
+
+            index->has_total = json_is_integer(total);
+            index->total_size = json_integer_value(total);
+        }
+    }
+    if (index->map_n == 0) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\""));
+    }
+out:
+    vc_json_walk_end(ctx, &walk);
     return status;
 }
 
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out)
 {
-    char *text = NULL;
-    json_t *root = NULL;
     enum vc_status status = VC_OK;
 
     *out = (struct weight_index){.n_files = 0};
@@ -101,110 +241,146 @@ enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *
         return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read",
                        file->size_bytes, VC_INDEX_MAX_BYTES);
     }
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    if (vc_json_tree_load(ctx, text, (size_t)file->size_bytes, &root, &out->tree_bytes) != VC_OK) {
-        VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
-    }
-    out->root = root;
-    out->map = json_object_get(root, "weight_map");
-    if (!json_is_object(out->map)) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\""));
-    }
-    VC_TRY(check_values(ctx, out));
-    VC_TRY(list_files(ctx, out));
+    out->text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(out->text);
+    VC_TRY(vc_infile_read(ctx, file, 0, out->text, (size_t)file->size_bytes));
+    VC_TRY(read_top(ctx, out, (size_t)file->size_bytes));
+    VC_TRY(each_entry(ctx, out, read_entry, out));
+    VC_TRY(sort_files(ctx, out));
 out:
-    vc_free(ctx, text);
     return status;
 }
 
 /* ---- checking ---- */
+
+struct checking {
+    const struct weight_index *index;
+    const char *name; /* of the index */
+    const bool *lost;
+    const struct vc_model *model;
+    uint32_t *said;   /* by tensor: the number of its file and 1; 0: the index does not have it */
+    size_t n_unknown; /* entries of tensors that are not there */
+};
 
 /* total_size against the tensors. Loaders do not look at it, so a wrong one becomes a note and is no reason to refuse.
  * */
 static enum vc_status check_total(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                   uint64_t bytes, struct vc_model *model)
 {
-    static const char sentence[] =
-        "%s: its total_size is %" JSON_INTEGER_FORMAT ", but the tensors have %" PRIu64 " bytes";
-    const json_t *total = json_object_get(json_object_get(index->root, "metadata"), "total_size");
+    static const char sentence[] = "%s: its total_size is %lld, but the tensors have %" PRIu64 " bytes";
 
-    if (!json_is_integer(total) || (uint64_t)json_integer_value(total) == bytes) {
+    if (!index->has_total || (uint64_t)index->total_size == bytes) {
         return VC_OK;
     }
     if (vc_collecting(ctx)) { /* tensors that are left out explain it */
-        return ctx->findings->n_errors != 0 ? VC_OK
-                                            : vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL, sentence, name,
-                                                      json_integer_value(total), bytes);
+        return ctx->findings->n_errors != 0
+                   ? VC_OK
+                   : vc_find(ctx, VC_SEVERITY_WARNING, "total-size", NULL, sentence, name, index->total_size, bytes);
     }
-    return vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, json_integer_value(total), bytes);
+    return vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, index->total_size, bytes);
 }
 
-/* A tensor that was found in a file has to be in the index, with that file. */
-static enum vc_status check_tensor(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
-                                   const char *tensor, const char *file)
+/* Notes what the entry says of its tensor. */
+static enum vc_status check_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
-    const char *said = json_string_value(json_object_get(index->map, tensor));
+    struct checking *c = user;
+    enum vc_status status;
+    size_t tensor;
+
+    if (!is_good(entry)) {
+        return VC_OK; /* told when it was read */
+    }
+    tensor = vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor);
+    if (tensor == VC_NO_TENSOR) {
+        c->n_unknown++;
+        return VC_OK;
+    }
+    if (c->said[tensor] != 0) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it twice", c->model->tensors[tensor].name, c->name);
+        return vc_collect(ctx, status, "index", c->model->tensors[tensor].name);
+    }
+    c->said[tensor] =
+        (uint32_t)vc_name_table_find(&c->index->numbers, files_of(c->index), entry->file, entry->n_file) + 1;
+    return VC_OK;
+}
+
+/* A tensor that was found in a file has to be in the index, with that file. One that is in two files (only with
+ * findings) has its entry with the first. */
+static enum vc_status check_tensor(struct vc_ctx *ctx, const struct checking *c, size_t i)
+{
+    const char *tensor = c->model->tensors[i].name;
+    unsigned shard = c->model->io[i].shard;
+    uint32_t said = c->said[i] != 0 ? c->said[i] : c->said[vc_model_find(c->model, tensor)];
     enum vc_status status = VC_OK;
 
-    if (said == NULL && vc_collecting(ctx) && vc_findings_has(ctx->findings, tensor)) {
-        return VC_OK; /* it has, and cannot be used */
+    if (said == shard + 1 || (said == 0 && vc_collecting(ctx) && vc_findings_has(ctx->findings, tensor))) {
+        return VC_OK; /* it is right; or it has an entry that cannot be used */
     }
-    if (said == NULL) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s does not have it", tensor, file, name);
-    } else if (strcmp(said, file) != 0) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s has it in %s", tensor, file, name, said);
+    if (said == 0) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s does not have it", tensor, c->index->files[shard],
+                         c->name);
+    } else {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: lies in %s, but %s has it in %s", tensor, c->index->files[shard],
+                         c->name, c->index->files[said - 1]);
     }
     return vc_collect(ctx, status, "index", tensor);
 }
 
-/* Whether a finding about the tensor, or about its file as a whole, explains already why it is not there. */
-static bool said_already(const struct vc_ctx *ctx, const struct weight_index *index, const bool *lost,
-                         const char *tensor, const char *file)
+/* Refuses an entry of a tensor that is not there, unless a finding about it, or about its file as a whole, explains
+ * that already. */
+static enum vc_status check_unknown(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
-    const char **found;
+    const struct checking *c = user;
+    size_t file = is_good(entry)
+                      ? vc_name_table_find(&c->index->numbers, files_of(c->index), entry->file, entry->n_file)
+                      : SIZE_MAX;
+    char *tensor = NULL;
+    enum vc_status status = VC_OK;
 
-    if (!vc_collecting(ctx)) {
-        return false;
+    if (file == SIZE_MAX || vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor) != VC_NO_TENSOR) {
+        return VC_OK;
     }
-    found = bsearch(&file, index->files, index->n_files, sizeof *index->files, compare_names);
-    return vc_findings_has(ctx->findings, tensor) || (found != NULL && lost[found - index->files]);
+    tensor = vc_alloc(ctx, VC_TAG_NAMES, entry->n_tensor + 1);
+    VC_TRY_ALLOC(tensor);
+    memcpy(tensor, entry->tensor, entry->n_tensor);
+    tensor[entry->n_tensor] = '\0';
+    if (!vc_collecting(ctx) || !(vc_findings_has(ctx->findings, tensor) || c->lost[file])) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, c->name,
+                         c->index->files[file]);
+        VC_TRY(vc_collect(ctx, status, "index", tensor));
+    }
+out:
+    vc_free(ctx, tensor);
+    return status;
 }
 
 enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_index *index, const char *name,
                                      const bool *lost, struct vc_model *model)
 {
+    struct checking c = {.index = index, .name = name, .lost = lost, .model = model};
     enum vc_status status = VC_OK;
     uint64_t bytes = 0;
-    const char *tensor;
-    json_t *value;
     size_t i;
 
+    c.said = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *c.said);
+    VC_TRY_ALLOC(c.said);
+    VC_TRY(each_entry(ctx, index, check_entry, &c));
     for (i = 0; i < model->n_tensors; i++) {
         bytes += model->tensors[i].size_bytes;
-        VC_TRY(check_tensor(ctx, index, name, model->tensors[i].name, index->files[model->io[i].shard]));
+        VC_TRY(check_tensor(ctx, &c, i));
     }
-    json_object_foreach(index->map, tensor, value)
-    {
-        if (vc_model_find(model, tensor) == VC_NO_TENSOR &&
-            !said_already(ctx, index, lost, tensor, json_string_value(value))) {
-            status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it in %s, which does not hold it", tensor, name,
-                             json_string_value(value));
-            VC_TRY(vc_collect(ctx, status, "index", tensor));
-        }
-    }
+    VC_TRY(c.n_unknown != 0 ? each_entry(ctx, index, check_unknown, &c) : VC_OK);
     status = check_total(ctx, index, name, bytes, model);
 out:
+    vc_free(ctx, c.said);
     return status;
 }
 
 void vc_weight_index_forget(struct vc_ctx *ctx, struct weight_index *index)
 {
-    vc_json_tree_free(ctx, index->root, index->tree_bytes);
-    index->root = NULL;
-    index->map = NULL;
-    index->tree_bytes = 0;
+    vc_free(ctx, index->text);
+    vc_name_table_release(ctx, &index->numbers);
+    index->text = NULL;
 }
 
 void vc_weight_index_release(struct vc_ctx *ctx, struct weight_index *index)

@@ -5,18 +5,24 @@
 #define VC_FORMATS_WEIGHT_INDEX_H
 
 #include "core/base/arena.h"
+#include "core/base/name_table.h"
 #include "core/base/text.h"
 #include "core/model/source.h"
 #include "formats/io/infile.h"
 
 #define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)
 
+/* An index has as many entries as the model has tensors. Its text is kept until it has been checked, and no tree of it
+ * is made. */
 struct weight_index {
     struct vc_arena arena;
-    struct json_t *root, *map; /* jansson's */
-    uint64_t tree_bytes;       /* ... in the pool's figures */
+    char *text;        /* NULL: forgotten */
+    size_t map, map_n; /* where the object "weight_map" lies in it */
+    bool has_total;    /* "total_size" is there, and is a whole number: */
+    long long total_size;
     size_t n_files;
-    const char **files; /* sorted */
+    const char **files;           /* sorted */
+    struct vc_name_table numbers; /* of files */
 };
 
 /* Reads the index; the names of files in it are plain ones. Sentences do not name it. Release also after a failure. */

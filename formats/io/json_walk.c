@@ -100,6 +100,27 @@ size_t vc_json_walk_count(const char *text, size_t n)
     return count;
 }
 
+size_t vc_json_object_end(const char *text, size_t n, size_t at)
+{
+    size_t depth = 0;
+
+    while (at < n) {
+        char c = text[at];
+
+        if (c == '"') {
+            at = skip_string(text, n, at);
+            continue;
+        }
+        at++;
+        if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == '}' || c == ']') && --depth == 0) {
+            return at;
+        }
+    }
+    return n;
+}
+
 void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n)
 {
     *walk = (struct json_walk){.text = text, .n = n};

@@ -26,6 +26,9 @@ struct json_walk {
 /* Members of the object that the text begins with, at least. */
 size_t vc_json_walk_count(const char *text, size_t n);
 
+/* Behind the object whose opening bracket is at `at`, by counting brackets; n: it does not end. */
+size_t vc_json_object_end(const char *text, size_t n, size_t at);
+
 /* The text is the caller's, and changed for a moment during each step. */
 void vc_json_walk_begin(struct json_walk *walk, char *text, size_t n);
 

@@ -433,7 +433,9 @@ static enum vc_status check_order(const struct parsing *p)
     uint64_t at = 0;
     size_t i;
 
-    if (p->n > 1) {
+    for (i = 1; i < p->n && compare_entries(&entries[i - 1], &entries[i]) < 0; i++) {
+    }
+    if (i < p->n) { /* writers list them in the order of the data, mostly */
         qsort(entries, p->n, sizeof *entries, compare_entries);
     }
     for (i = 0; i < p->n && entries[i].offset != VC_UNPLACED; i++) {
@@ -487,7 +489,7 @@ enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors
     }
     shard->data_offset = sizeof prefix + n;
     p.data_bytes = file->size_bytes - shard->data_offset;
-    text = vc_alloc(ctx, VC_TAG_IO, (size_t)n);
+    text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, sizeof prefix, text, (size_t)n));
     VC_TRY(read_members(&p, text, (size_t)n));

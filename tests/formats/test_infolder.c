@@ -57,7 +57,7 @@ static void test_index(void **state)
     expect_index(FOLDER_MAPPED "x", VC_E_FORMAT, "no valid JSON");
     expect_index("[]", VC_E_FORMAT, "no object \"weight_map\"");
     expect_index("{\"weight_map\": []}", VC_E_FORMAT, "no object \"weight_map\"");
-    expect_index(MAPPED("\"w\": \"a.safetensors\", "), VC_E_FORMAT, "no valid JSON");
+    expect_index(MAPPED("\"w\": \"a.safetensors\", "), VC_E_FORMAT, "w: " FOLDER_INDEX " has it twice");
     expect_index(MAPPED("\"x\": 1, "), VC_E_FORMAT, "x: its file in \"weight_map\" is no string");
     expect_index(MAPPED("\"x\": \"sub/a.safetensors\", "), VC_E_FORMAT, "without folders");
     expect_index(MAPPED("\"x\": \"/etc/passwd\", "), VC_E_FORMAT, "without folders");
