@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#define BIN_BITS     16
-#define BIN(entry)   ((size_t)((entry) & (VC_KEY_BINS - 1)))
-#define COUNT(entry) ((entry) >> BIN_BITS)
+#define BIN_BITS 16
 
 void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limit)
 {
@@ -107,11 +105,11 @@ static uint64_t count_before(const struct vc_keys *keys, size_t bin, uint64_t *i
     size_t i;
 
     *in_bin = 0;
-    for (i = 0; i < keys->n_list && BIN(keys->list[i]) <= bin; i++) {
-        if (BIN(keys->list[i]) == bin) {
-            *in_bin = COUNT(keys->list[i]);
+    for (i = 0; i < keys->n_list && vc_keys_bin(keys->list[i]) <= bin; i++) {
+        if (vc_keys_bin(keys->list[i]) == bin) {
+            *in_bin = vc_keys_count(keys->list[i]);
         } else {
-            before += COUNT(keys->list[i]);
+            before += vc_keys_count(keys->list[i]);
         }
     }
     return before;
@@ -123,18 +121,18 @@ void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys)
     uint64_t before = 0;
     size_t i = 0;
 
-    while (i < keys->n_list && before + COUNT(keys->list[i]) < k) {
-        before += COUNT(keys->list[i++]);
+    while (i < keys->n_list && before + vc_keys_count(keys->list[i]) < k) {
+        before += vc_keys_count(keys->list[i++]);
     }
     if (k == 0 || i == keys->n_list) {
         settle(keys, keys->range.first, 0, 0);
-    } else if (before + COUNT(keys->list[i]) == k) { /* the whole bin goes */
-        settle(keys, keys->range.first + ((uint64_t)(BIN(keys->list[i]) + 1) << keys->range.shift), 0, 0);
+    } else if (before + vc_keys_count(keys->list[i]) == k) { /* the whole bin goes */
+        settle(keys, keys->range.first + ((uint64_t)(vc_keys_bin(keys->list[i]) + 1) << keys->range.shift), 0, 0);
     } else if (keys->range.shift == 0) {
-        settle(keys, keys->range.first + BIN(keys->list[i]), k - before, COUNT(keys->list[i]));
+        settle(keys, keys->range.first + vc_keys_bin(keys->list[i]), k - before, vc_keys_count(keys->list[i]));
     } else {
         keys->below += before;
-        enter(keys, BIN(keys->list[i]));
+        enter(keys, vc_keys_bin(keys->list[i]));
     }
     forget_list(ctx, keys);
 }
@@ -152,9 +150,9 @@ static size_t find_bin(struct vc_keys *const *keys, size_t n, uint64_t k, uint64
         uint64_t left = keys[t]->own || keys[t]->done ? 0 : keys[t]->limit - keys[t]->below;
 
         for (i = 0; left != 0 && i < keys[t]->n_list; i++) {
-            uint64_t count = COUNT(keys[t]->list[i]) < left ? COUNT(keys[t]->list[i]) : left;
+            uint64_t count = vc_keys_count(keys[t]->list[i]) < left ? vc_keys_count(keys[t]->list[i]) : left;
 
-            totals[BIN(keys[t]->list[i])] += count;
+            totals[vc_keys_bin(keys[t]->list[i])] += count;
             left -= count;
         }
     }
@@ -224,6 +222,19 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
     *k -= whole ? *k : before;
     vc_free(ctx, totals);
     return VC_OK;
+}
+
+void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint64_t n_keys, unsigned shift)
+{
+    size_t i;
+
+    for (i = 0; i < first; i++) {
+        keys->below += vc_keys_count(keys->list[i]);
+    }
+    keys->range.first += (uint64_t)vc_keys_bin(keys->list[first]) << keys->range.shift;
+    keys->range.n_bins = (size_t)(n_keys >> shift);
+    keys->range.shift = shift;
+    forget_list(ctx, keys);
 }
 
 void vc_keys_release(struct vc_ctx *ctx, struct vc_keys *keys)

@@ -19,6 +19,13 @@
 /* Most bins of a look. */
 #define VC_KEY_BINS ((size_t)1 << 16)
 
+/* What the keys of a tensor are made of. */
+enum vc_key_type {
+    VC_KEY_U16, /* the bits of 16-bit floats: all tensors of one order have the same type */
+    VC_KEY_F32,
+    VC_KEY_F64
+};
+
 /* The order of one tensor's keys. */
 struct vc_keys {
     unsigned bits;             /* of a key: 15, 31 or 63 */
@@ -60,6 +67,20 @@ void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys);
  * far as their limits allow. Those that reach their limits become `own`. *k is what is left to find in the next look.
  * VC_E_NOMEM. */
 enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const *keys, size_t n, uint64_t *k);
+
+/* Entries of keys->list: number of the bin, and its keys. */
+static inline size_t vc_keys_bin(uint64_t entry)
+{
+    return (size_t)(entry & (VC_KEY_BINS - 1));
+}
+
+static inline uint64_t vc_keys_count(uint64_t entry)
+{
+    return entry >> 16;
+}
+
+/* The range of the next look: n_keys from the first one of the bin of list entry `first` on, in bins of 2^shift. */
+void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint64_t n_keys, unsigned shift);
 
 /* Frees everything. */
 void vc_keys_release(struct vc_ctx *ctx, struct vc_keys *keys);

@@ -92,6 +92,9 @@ static enum vc_status magnitude_look(struct vc_ctx *ctx, struct vc_step *step, c
         VC_TRY(vc_policy_look(ctx, step, item, tile, in, scratch));
     }
     vc_keys_add(&s->keys, bins);
+    if (s->lamp != NULL) {
+        vc_lamp_add(s->lamp, &s->keys.mutex, values, tile->n_elems);
+    }
 out:
     return status;
 }
@@ -146,6 +149,9 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
 
     (void)item;
     if (!s->keys.done) {
+        if (s->lamp != NULL) {
+            vc_lamp_begin(s->lamp);
+        }
         return step->look ? vc_keys_begin(ctx, &s->keys) : VC_OK;
     }
     if (step->scan) {
@@ -224,6 +230,19 @@ void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)
     step->state_bytes = vc_keys_bytes(&s->keys);
     step->scratch_bytes = vc_prune_scratch(step, VC_KEY_BINS * sizeof(uint32_t) +
                                                      (type == VC_KEY_F64 ? tile_elems(step) * sizeof(double) : 0));
+}
+
+enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    s->lamp = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s->lamp);
+    if (s->lamp == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->lamp->type = s->key_type;
+    s->lamp->dtype = step->in.dtype;
+    return VC_OK;
 }
 
 enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,

@@ -89,8 +89,13 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
         if (!blocks) {
             vc_magnitude_set_type(last_step(&plan->items[p->shared[i]]), type);
         }
+        if (p->options.score == VC_SCORE_LAMP &&
+            vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]])) != VC_OK) {
+            return ctx->status;
+        }
         last_step(&plan->items[p->shared[i]])->look = true;
         last_step(&plan->items[p->shared[i]])->look_elsewhere = true;
+        keys->shared = true;
         keys->limit = keys->n - vc_fraction_ceil(p->min_keep, keys->n);
         total += keys->n;
         most += keys->limit;
@@ -158,6 +163,29 @@ out:
     return status;
 }
 
+static struct vc_lamp *lamp_of(const struct vc_plan *plan, size_t index)
+{
+    return ((struct vc_prune_state *)last_step(&plan->items[index])->state)->lamp;
+}
+
+static enum vc_status narrow_scores(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
+{
+    struct vc_lamp_keys *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(list);
+    for (i = 0; i < p->n_shared; i++) {
+        list[i] = (struct vc_lamp_keys){.name = plan->model->tensors[p->shared[i]].name,
+                                        .keys = keys_of(plan, p->shared[i]),
+                                        .lamp = lamp_of(plan, p->shared[i])};
+    }
+    VC_TRY(vc_lamp_narrow(ctx, list, p->n_shared, &p->k));
+out:
+    vc_free(ctx, list);
+    return status;
+}
+
 static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
     struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
@@ -167,12 +195,41 @@ static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, stru
     VC_TRY_ALLOC(list);
     for (i = 0; i < p->n_shared; i++) {
         list[i] = keys_of(plan, p->shared[i]);
-        list[i]->shared = true;
     }
     VC_TRY(vc_keys_narrow_together(ctx, list, p->n_shared, &p->k));
 out:
     vc_free(ctx, list);
     return status;
+}
+
+/* A look that had no memory for its counts. */
+static enum vc_status check_counted(struct vc_ctx *ctx, const struct vc_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        if (vc_item_looks(&plan->items[i]) && keys_of(plan, i)->failed) {
+            return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
+                           plan->model->tensors[i].name);
+        }
+    }
+    return VC_OK;
+}
+
+/* What follows for a step from what is known of its keys: another look, or none. */
+static void follow_keys(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    if (!s->keys.shared && !s->keys.done) {
+        vc_keys_narrow(ctx, &s->keys);
+    }
+    step->look = !s->keys.done && (s->lamp == NULL || !s->lamp->waits);
+    if (s->keys.done && p->options.pattern == VC_PATTERN_BLOCK) {
+        vc_blocks_settled(step);
+    } else if (s->keys.done) {
+        vc_magnitude_settled(step);
+    }
 }
 
 /* N of M and given masks look for NaN and Inf only; steps with keys look until these are known. */
@@ -193,31 +250,20 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
         }
         return VC_OK;
     }
-    if (p->n_shared != 0) {
-        VC_TRY(narrow_shared(ctx, p, plan));
+    VC_TRY(check_counted(ctx, plan));
+    for (i = 0; i < plan->n_items; i++) { /* those of a common threshold follow below: some may not have looked */
+        if (vc_item_looks(&plan->items[i]) && !keys_of(plan, i)->shared) {
+            follow_keys(ctx, p, last_step(&plan->items[i]));
+        }
     }
-    for (i = 0; i < plan->n_items; i++) {
-        struct vc_item *item = &plan->items[i];
-        struct vc_step *step;
-        struct vc_keys *keys;
+    if (p->n_shared != 0) {
+        VC_TRY(p->options.score == VC_SCORE_LAMP ? narrow_scores(ctx, p, plan) : narrow_shared(ctx, p, plan));
+    }
+    for (i = 0; i < p->n_shared; i++) {
+        struct vc_step *step = last_step(&plan->items[p->shared[i]]);
 
-        if (!vc_item_looks(item)) {
-            continue;
-        }
-        step = last_step(item);
-        keys = keys_of(plan, i);
-        if (keys->failed) {
-            return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
-                           plan->model->tensors[i].name);
-        }
-        if (!keys->shared && !keys->done) {
-            vc_keys_narrow(ctx, keys);
-        }
-        step->look = !keys->done;
-        if (keys->done && p->options.pattern == VC_PATTERN_BLOCK) {
-            vc_blocks_settled(step);
-        } else if (keys->done) {
-            vc_magnitude_settled(step);
+        if (step->look || p->options.score == VC_SCORE_LAMP) {
+            follow_keys(ctx, p, step);
         }
     }
 out:

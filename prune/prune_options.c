@@ -72,6 +72,16 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
                        vc_option(ctx, "nonfinite"));
     }
     VC_TRY(check_pattern(ctx, o));
+    if ((unsigned)o->score > VC_SCORE_LAMP) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
+    }
+    if (o->score == VC_SCORE_LAMP && (o->scope != VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE)) {
+        return vc_fail(
+            ctx, VC_E_ARGUMENT,
+            "%s lamp: these scores compare single weights of all tensors, so they go with one threshold for all "
+            "(%s) and without a pattern; inside of a tensor their order is that of the magnitudes",
+            vc_option(ctx, "score"), vc_option(ctx, "scope"));
+    }
     if (o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
                        vc_option(ctx, "min_keep"), vc_option(ctx, "scope"));
@@ -149,6 +159,7 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     const char *pattern = pattern_text(ctx, p);
     bool n_of_m = o->pattern == VC_PATTERN_N_OF_M;
     bool global = o->scope == VC_PRUNE_GLOBAL;
+    bool lamp = o->score == VC_SCORE_LAMP;
     const struct vc_recipe_entry entries[] = {
         {"prune", n_of_m || o->sparsity == NULL ? "" : o->sparsity},
         {"scope", global ? "global" : "tensor"},
@@ -160,10 +171,11 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
         {"nonfinite", o->nonfinite == VC_NONFINITE_KEEP ? "keep" : "error"},
         {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},
         {"rules", vc_rules_text(ctx, &p->arena, o->rules, o->n_rules)},
+        {"score", lamp ? "lamp" : "magnitude"}, /* the last entry: left out where it says nothing */
     };
     size_t i;
 
-    for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    for (i = 0; i < sizeof entries / sizeof entries[0] - !lamp; i++) {
         if (entries[i].value == NULL) {
             return VC_E_NOMEM;
         }
@@ -173,8 +185,9 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     p->pass.command =
         o->mask != NULL ? "prune --mask"
         : n_of_m        ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
-                 : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
-                                   global ? " --scope global" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
+                        : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s",
+                                   o->sparsity != NULL ? o->sparsity : "0", global ? " --scope global" : "",
+                                   lamp ? " --score lamp" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
                                    o->pattern == VC_PATTERN_BLOCK ? pattern : "");
     return p->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -11,7 +11,7 @@ static inline bool vc_prune_says_itself(const struct vc_prune_options *options)
     return options->pattern == VC_PATTERN_N_OF_M || options->pattern == VC_PATTERN_GIVEN;
 }
 
-#define VC_PRUNE_RECIPE 8
+#define VC_PRUNE_RECIPE 9
 
 /* A rule of options.sets, parsed. */
 struct vc_prune_set {

@@ -12,14 +12,8 @@
 #include "prune/bands.h"
 #include "prune/fraction.h"
 #include "prune/keys.h"
+#include "prune/lamp.h"
 #include "prune/mask_part.h"
-
-/* What the keys of a tensor are made of. */
-enum vc_key_type {
-    VC_KEY_U16, /* the bits of 16-bit floats: all tensors of one order have the same type */
-    VC_KEY_F32,
-    VC_KEY_F64
-};
 
 /* State of a step. */
 struct vc_prune_state {
@@ -27,6 +21,7 @@ struct vc_prune_state {
     const struct vc_prune_options *options;
     struct vc_keys keys; /* of elements, or of blocks */
     enum vc_key_type key_type;
+    struct vc_lamp *lamp; /* scores decide, not magnitudes; NULL: these */
 
     uint32_t *tile_ties; /* per tile, elements that equal the threshold: made by the scan, then those before it that
                             may go */
@@ -62,6 +57,9 @@ uint64_t vc_blocks_count(const struct vc_prune_options *options, const struct vc
 
 /* The keys become of that type, before the first look. */
 void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type);
+
+/* Scores decide: before the first look, after the type is set. VC_E_NOMEM. */
+enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step);
 
 /* After the keys of a step are known: whether it has to scan. */
 void vc_magnitude_settled(struct vc_step *step);

@@ -140,5 +140,6 @@ void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step)
     vc_keys_release(ctx, &s->keys);
     vc_bands_release(ctx, &s->bands);
     vc_mask_part_release(ctx, &s->part);
+    vc_free(ctx, s->lamp);
     vc_policy_forget(ctx, step);
 }

@@ -59,6 +59,10 @@ static const struct opt prune_opts[] = {
              "count"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
      .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+    {.name = "score", .value = "magnitude|lamp", .kind = OPT_CHOICE, PRUNE(score),
+     .help = "what is compared: magnitudes, or with one threshold for all tensors (--scope global, which lamp stands for) "
+             "the square of a weight over the sum of the squares of its tensor that are not smaller, so that no tensor "
+             "is emptied for its small numbers (default magnitude)"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
              "take); block:RxC removes whole blocks of R rows and C columns"},
@@ -99,6 +103,9 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->prune.n_rules = own->convert.n_rules;
     own->prune.sets = own->sets;
     own->prune.n_sets = own->n_sets;
+    if (own->prune.score == VC_SCORE_LAMP && !options_seen(&app->parsed, "scope")) {
+        own->prune.scope = VC_PRUNE_GLOBAL;
+    }
     what->tag = "pruned";
     what->beside = own->prune.mask_path;
     if (own->mask != NULL) {

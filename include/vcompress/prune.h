@@ -18,6 +18,13 @@ enum vc_prune_scope {
     VC_PRUNE_GLOBAL = 1  /* of all tensors together */
 };
 
+/* What is compared where one threshold serves all tensors. */
+enum vc_prune_score {
+    VC_SCORE_MAGNITUDE = 0,
+    VC_SCORE_LAMP = 1 /* of a tensor's weights in ascending order, the square over the sum of the squares from there on
+                         (layer-adaptive, arXiv 2010.07611). VC_PRUNE_GLOBAL only, and VC_PATTERN_NONE */
+};
+
 enum vc_prune_pattern {
     VC_PATTERN_NONE = 0,   /* any weight may go */
     VC_PATTERN_N_OF_M = 1, /* of every `group` weights in a row, along the input channels, the `keep` largest stay */
@@ -52,6 +59,7 @@ struct vc_prune_options {
     /* The masks of all tensors that were pruned go to a file of that name, in the format of its extension, as the last
      * of the report's outputs. It replaces an older one as the outputs do. NULL: nowhere. */
     const char *mask_path;
+    enum vc_prune_score score;
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);

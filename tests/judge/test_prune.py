@@ -35,6 +35,44 @@ def prune_together(arrays, k, limits=None):
     return out
 
 
+def lamp_scores(a, exact=True):
+    """Of each element, in the order of pruning, with that order: the square over the sum of the squares from there on.
+    Sums are exact and rounded once; else, those of NumPy."""
+    order = np.argsort(keys(a), kind="stable")
+    squares = np.where(np.abs(a[order]) < 2.0 ** -240, 0, a[order].astype("f8") ** 2)
+    if not exact:
+        sums = np.cumsum(squares[::-1])[::-1]
+        return order, np.divide(squares, sums, out=np.zeros_like(squares), where=squares > 0)
+    mantissa, exponent = np.frexp(squares)
+    whole = [m << e for m, e in zip((mantissa * 2.0 ** 53).astype("i8").tolist(), (exponent + 1100).tolist())]
+    one = 1 << 1153
+    scores = [0.0] * len(whole)
+    total = 0
+    for i in range(len(whole) - 1, -1, -1):
+        total += whole[i]
+        if total != 0:
+            scores[i] = float(squares[i]) / (total / one)
+    return order, np.array(scores)
+
+
+def lamp(arrays, k, limits=None, exact=True):
+    """The first k of all weights in the order score, name, magnitude, index; of each array at most its limit."""
+    wide = "f8" if len({a.dtype for a in arrays.values()}) > 1 else None
+    rows = []
+    for rank, name in enumerate(sorted(arrays)):
+        order, score = lamp_scores(arrays[name].ravel().astype(wide or arrays[name].dtype), exact)
+        order, score = order[:limits[name] if limits else None], score[:limits[name] if limits else None]
+        rows.append((score, np.full(order.size, rank), np.arange(order.size), order))
+    score, rank, place, order = (np.concatenate(r) for r in zip(*rows))
+    first = np.lexsort((place, rank, score))[:k]
+    out = {}
+    for r, name in enumerate(sorted(arrays)):
+        a = arrays[name].ravel().copy()
+        a[order[first[rank[first] == r]]] = 0
+        out[name] = a.reshape(arrays[name].shape)
+    return out
+
+
 def n_of_m(a, n, m, axis):
     moved = np.ascontiguousarray(np.moveaxis(a, axis, -1))
     out = moved.reshape(-1, moved.shape[-1]).copy()
@@ -114,6 +152,39 @@ class Prune(Judge):
                     want = prune_together(arrays, math.floor(Fraction(share) * total), limits)
                     got = self.prune(arrays, "--sparsity", share, "--scope", "global", "--min-keep", keep)
                     self.expect(got, want)
+
+    def test_lamp(self):
+        rng = np.random.default_rng(20)
+        sets = dict(self.sets(), **{
+            "one dominates": {"a": some(rng, (300, 257), "f4", 1e-6), "b": some(rng, (200, 300), "f4", 1e4),
+                              "c": some(rng, (1, 3), "f4")},
+            "f64": {"a": some(rng, (100, 57), "f8"), "b": some(rng, (90, 70), "f8", 1e-3), "c": np.full((40, 40), 0.5),
+                    "d": some(rng, (9, 70), "f8", 1e-170)},
+            "all equal": {"a": np.full((70, 50), 0.25, "f4"), "b": np.full((30, 50), -3, "f4"), "c": some(rng, (50, 50), "f4")},
+            "equal scores": {"b": np.full((70, 50), 0.25, "f2"), "a": np.full((70, 50), -3, "f2")},
+            "nothing but zeros": {"a": np.zeros((70, 50), "f4"), "b": -np.zeros((70, 50), "f4")},
+            "denormals": {"a": some(rng, (70, 50), "f4", 1e-43), "b": some(rng, (70, 50), "f4"), "c": np.zeros((9, 9), "f4"),
+                          "d": some(rng, (70, 50), "f4", 1e37)},
+        })
+        for what, arrays in sets.items():
+            total = sum(a.size for a in arrays.values())
+            for share, keep in (("0", "0.01"), ("0.5", "0"), ("0.8", "0.199"), ("0.987", "0.01"), ("1", "0")):
+                with self.subTest(what=what, share=share, keep=keep):
+                    limits = {n: a.size - math.ceil(Fraction(keep) * a.size) for n, a in arrays.items()}
+                    want = lamp(arrays, math.floor(Fraction(share) * total), limits)
+                    self.expect(self.prune(arrays, "--sparsity", share, "--score", "lamp", "--min-keep", keep), want)
+
+    def test_lamp_of_bf16(self):
+        rng = np.random.default_rng(21)
+        wide = {"a": some(rng, (300, 257), "f4"), "b": some(rng, (90, 70), "f4", 1e-3), "c": np.ones((70, 70), "f4")}
+        wide = {n: (a.view("u4") & np.uint32(0xffff0000)).view("f4") for n, a in wide.items()}
+        np.savez(self.path("in.npz"), **wide)
+        want = lamp(wide, math.floor(Fraction("0.7") * sum(a.size for a in wide.values())))
+        self.vc("run", "--pass", "quantize --bf16 --min-elements 1", "--pass", "prune --sparsity 0.7 --score lamp --min-keep 0",
+                self.path("in.npz"), "-o", self.path("out.safetensors"), "--force")
+        self.vc("convert", self.path("out.safetensors"), "-o", self.path("out.npz"), "--force")
+        self.expect({n: a.view("u2") for n, a in self.load(self.path("out.npz")).items()},
+                    {n: (a.view("u4") >> 16).astype("u2") for n, a in want.items()})
 
     def test_shares_of_their_own(self):
         arrays = self.sets()["f32"]
@@ -237,7 +308,7 @@ class Prune(Judge):
         rng = np.random.default_rng(11)
         np.savez(self.path("in.npz"), a=some(rng, (900, 700), "f2"), b=some(rng, (800, 900), "f4", 1, 8))
         for options in (["--sparsity", "0.6", "--scope", "global"], ["--sparsity", "0.3"], ["--pattern", "2:4"],
-                        ["--pattern", "block:3x5", "--sparsity", "0.5"]):
+                        ["--sparsity", "0.6", "--score", "lamp"], ["--pattern", "block:3x5", "--sparsity", "0.5"]):
             seen = set()
             for how in ([], ["--threads", "1"], ["--cpu-mask", "ref"], ["--cpu-mask", "base"], ["--max-memory", "20MiB"]):
                 self.vc("prune", *options, *how, "--force", self.path("in.npz"), "-o", self.path("out.npz"))
