@@ -6,6 +6,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
+#include "core/model/program.h"
 #include "core/model/source.h"
 
 const char *vc_model_path(const struct vc_model *model)
@@ -314,4 +315,11 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
     status =
         vc_source_read_any(ctx, model, index, VC_FORM_VALUES, vc_tensor_bytes(tensor, first), dst, (size_t)n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}
+
+enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                struct vc_program *out)
+{
+    *out = (struct vc_program){.kind = VC_PROGRAM_NONE};
+    return model->ops->program == NULL ? VC_OK : model->ops->program(ctx, model, arena, out);
 }

@@ -25,6 +25,7 @@ struct vc_infile;
 struct vc_infolder;
 struct vc_family;
 struct vc_source_stream;
+struct vc_program;
 
 /* What one walk over a form of a tensor has seen, in any order, from any threads. It belongs to whoever walks, so that
  * a walk that is broken off, or another one at the same time, cannot spoil it. Starts as zeros. */
@@ -57,6 +58,10 @@ struct vc_source_ops {
 
     /* After reading: what turned up meanwhile that the user should know; "" for nothing. May be NULL. */
     void (*late_note)(const struct vc_model *model, char *buffer, size_t n);
+
+    /* What the file says about what the model computes: core/model/program.h. May be NULL: nothing. */
+    enum vc_status (*program)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                              struct vc_program *out);
 };
 
 /* Per tensor, beside the public part. */

@@ -41,8 +41,8 @@ for example in $(find examples -name '*.c' | sort); do
         fi
     done
 done
-# Without the templates of kernels/, which others include, and CUDA.
-for header in $(find core formats kernels passes quantize measure report tools -name '*.h' ! -path 'kernels/*loop*' \
+# Without the templates of kernels/ and graph/ops/, which others include, and CUDA.
+for header in $(find core formats kernels graph passes quantize measure report tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
     ! -path 'kernels/cuda/*' | sort); do
     compile "$cc" c c11 "$header" -I.
 done

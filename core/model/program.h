@@ -1,0 +1,118 @@
+/* program.h - what a file says about what its model computes, before anybody has made sense of it. Formats fill it,
+ * graph/ reads it; neither knows the other.
+ *
+ * One of three kinds:
+ *   VC_PROGRAM_NODES   operators and the values between them: ONNX
+ *   VC_PROGRAM_CONFIG  the text of a config.json, as transformers writes it
+ *   VC_PROGRAM_KEYS    keys with values: GGUF's metadata
+ * All strings and arrays are in the arena that the caller gives. */
+#ifndef VC_CORE_PROGRAM_H
+#define VC_CORE_PROGRAM_H
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+
+#define VC_PROGRAM_MAX_INLINE ((uint64_t)1 << 24) /* bytes of a tensor that is part of the program */
+
+enum vc_program_kind { VC_PROGRAM_NONE, VC_PROGRAM_NODES, VC_PROGRAM_CONFIG, VC_PROGRAM_KEYS };
+
+/* A tensor that is no weight of the model, or a small one: its elements as the file's type, little-endian. */
+struct vc_program_tensor {
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_bytes;
+    const void *data;
+};
+
+enum vc_program_attr_kind {
+    VC_PROGRAM_INT,
+    VC_PROGRAM_FLOAT,
+    VC_PROGRAM_STRING,
+    VC_PROGRAM_INTS,
+    VC_PROGRAM_FLOATS,
+    VC_PROGRAM_STRINGS,
+    VC_PROGRAM_TENSOR,
+    VC_PROGRAM_GRAPH, /* a graph inside: not taken apart */
+    VC_PROGRAM_OTHER
+};
+
+struct vc_program_attr {
+    const char *name;
+    enum vc_program_attr_kind kind;
+    int64_t i;
+    double f;
+    size_t n;
+    const char *s; /* n bytes and a NUL */
+    const int64_t *ints;
+    const double *floats;
+    const char *const *strings;
+    const struct vc_program_tensor *tensor;
+};
+
+struct vc_program_node {
+    const char *op, *domain, *name;
+    size_t n_inputs, n_outputs, n_attrs;
+    const char *const *inputs; /* names; "": left out */
+    const char *const *outputs;
+    const struct vc_program_attr *attrs;
+};
+
+/* A dimension of a declared value: a number, a name, or neither. */
+struct vc_program_dim {
+    int64_t size;     /* -1: see name */
+    const char *name; /* NULL: unknown */
+};
+
+struct vc_program_value {
+    const char *name;
+    enum vc_dtype dtype;
+    bool has_shape;
+    unsigned n_dims;
+    const struct vc_program_dim *shape;
+};
+
+/* A tensor of the program under its name: one of the model's, or one that is only here. */
+struct vc_program_constant {
+    const char *name;
+    size_t index; /* of the model's tensor; VC_NO_TENSOR: see tensor */
+    const struct vc_program_tensor *tensor;
+};
+
+struct vc_program_opset {
+    const char *domain; /* "": that of ONNX itself */
+    int64_t version;
+};
+
+struct vc_program_key {
+    const char *key;
+    bool is_text, is_number, is_integer;
+    const char *text;
+    double number;   /* of a number, also of an integer */
+    int64_t integer; /* of an integer, or of a truth value */
+    size_t n;        /* of an array: its length; its integers, where it has such and they are not many */
+    const int64_t *integers;
+};
+
+struct vc_program {
+    enum vc_program_kind kind;
+    /* VC_PROGRAM_NODES */
+    size_t n_opsets, n_nodes, n_inputs, n_outputs, n_constants, n_functions;
+    const struct vc_program_opset *opsets;
+    const struct vc_program_node *nodes;
+    const struct vc_program_value *inputs, *outputs;
+    const struct vc_program_constant *constants;
+    /* VC_PROGRAM_CONFIG; also for a single file with a config.json beside it */
+    const char *config; /* config_bytes and a NUL */
+    size_t config_bytes;
+    const char *config_path;
+    /* VC_PROGRAM_KEYS */
+    size_t n_keys;
+    const struct vc_program_key *keys;
+};
+
+/* Asks the model's format. VC_OK with VC_PROGRAM_NONE where the file says nothing. */
+enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                struct vc_program *out);
+
+#endif

@@ -1,0 +1,608 @@
+/* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk it. The end of
+ * building is finish.c. */
+#include "graph/builder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "graph/ops/ops.h"
+
+static const uint32_t no_slot = 0;
+
+enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
+{
+    struct vc_graph *graph = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *graph);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(graph);
+    graph->ctx = ctx;
+    graph->block = "";
+    VC_TRY(vc_dims_init(&graph->dims, ctx, &graph->arena));
+    *out = graph;
+    return VC_OK;
+out:
+    vc_graph_close(graph);
+    return status;
+}
+
+void vc_graph_close(struct vc_graph *graph)
+{
+    struct vc_ctx *ctx;
+
+    if (graph == NULL) {
+        return;
+    }
+    ctx = graph->ctx;
+    vc_dims_release(&graph->dims);
+    vc_arena_release(ctx, &graph->arena);
+    vc_free(ctx, graph->nodes);
+    vc_free(ctx, graph->rows);
+    vc_free(ctx, graph->values);
+    vc_free(ctx, graph->facts);
+    vc_free(ctx, graph->params);
+    vc_free(ctx, graph->inputs);
+    vc_free(ctx, graph->outputs);
+    vc_free(ctx, graph->slots);
+    vc_free(ctx, graph);
+}
+
+/* ---- memory ---- */
+
+/* An array of `n` elements with room for one more; NULL after a failure, which the graph remembers. */
+static void *grown(struct vc_graph *graph, void *array, uint32_t n, uint32_t capacity, uint32_t larger, size_t size)
+{
+    void *more;
+
+    if (n < capacity) {
+        return array;
+    }
+    more = graph->status == VC_OK ? vc_calloc_array(graph->ctx, VC_TAG_MISC, larger, size) : NULL;
+    if (more == NULL) {
+        graph->status = VC_E_NOMEM;
+        return NULL;
+    }
+    if (n != 0) {
+        memcpy(more, array, n * size);
+        vc_free(graph->ctx, array);
+    }
+    return more;
+}
+
+static bool grow_numbers(struct vc_graph *graph, uint32_t **list, uint32_t n, uint32_t *capacity)
+{
+    uint32_t larger = *capacity == 0 ? 8 : *capacity * 2;
+    uint32_t *more = grown(graph, *list, n, *capacity, larger, sizeof **list);
+
+    if (more == NULL) {
+        return false;
+    }
+    *list = more;
+    *capacity = n < *capacity ? *capacity : larger;
+    return true;
+}
+
+static void *copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size)
+{
+    size_t all;
+    void *to = NULL;
+
+    if (graph->status == VC_OK && vc_mul_size(n, size, &all)) {
+        to = vc_arena_alloc(graph->ctx, &graph->arena, all != 0 ? all : 1);
+    }
+    if (to == NULL) {
+        graph->status = VC_E_NOMEM;
+    } else if (n != 0) {
+        memcpy(to, bytes, n * size);
+    }
+    return to;
+}
+
+static const char *copy_text(struct vc_graph *graph, const char *s)
+{
+    const char *to = copy(graph, s, strlen(s) + 1, 1);
+
+    return to != NULL ? to : "";
+}
+
+/* ---- problems ---- */
+
+void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
+{
+    char text[VC_MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (graph->n_problems < VC_GRAPH_MAX_PROBLEMS) {
+        graph->problems[graph->n_problems] = copy_text(graph, text);
+    }
+    graph->n_problems++;
+    if (graph->n_problems > VC_GRAPH_MAX_PROBLEMS) {
+        snprintf(text, sizeof text, "and %u more problems", (unsigned)(graph->n_problems - VC_GRAPH_MAX_PROBLEMS + 1));
+        graph->problems[VC_GRAPH_MAX_PROBLEMS - 1] = copy_text(graph, text);
+    }
+}
+
+const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
+}
+
+/* ---- names ---- */
+
+/* Where the name is in the table, or where it would be. */
+static uint32_t *slot_of(const struct vc_graph *graph, const char *name)
+{
+    uint32_t at = vc_name_hash(name) & (graph->n_slots - 1);
+
+    while (graph->slots[at] != no_slot && strcmp(graph->values[graph->slots[at] - 1].name, name) != 0) {
+        at = (at + 1) & (graph->n_slots - 1);
+    }
+    return &graph->slots[at];
+}
+
+uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
+{
+    uint32_t slot = graph->n_slots == 0 ? no_slot : *slot_of(graph, name);
+
+    return slot == no_slot ? VC_NO_VALUE : slot - 1;
+}
+
+/* Room for the names of twice as many values as there are. */
+static bool grow_slots(struct vc_graph *graph)
+{
+    uint32_t n = graph->n_slots == 0 ? 64 : graph->n_slots * 2;
+    uint32_t *slots = vc_calloc_array(graph->ctx, VC_TAG_MISC, n, sizeof *slots);
+
+    if (slots == NULL) {
+        graph->status = VC_E_NOMEM;
+        return false;
+    }
+    vc_free(graph->ctx, graph->slots);
+    graph->slots = slots;
+    graph->n_slots = n;
+    for (uint32_t k = 0; k < graph->n_values; k++) {
+        *slot_of(graph, graph->values[k].name) = k + 1;
+    }
+    return true;
+}
+
+/* The name itself where it is free, else one of its own, with a problem if it was given. */
+static const char *name_for(struct vc_graph *graph, const char *name, const char *kind)
+{
+    char own[128];
+
+    if (name != NULL && *name != '\0') {
+        if (vc_graph_find(graph, name) == VC_NO_VALUE) {
+            return copy_text(graph, name);
+        }
+        vc_graph_complain(graph, "the value '%s' is made twice", name);
+    }
+    for (uint32_t k = graph->n_values;; k++) {
+        snprintf(own, sizeof own, "%s_%u", kind, (unsigned)k);
+        if (vc_graph_find(graph, own) == VC_NO_VALUE) {
+            return copy_text(graph, own);
+        }
+    }
+}
+
+/* ---- values ---- */
+
+/* A value without type and shape; VC_NO_VALUE: no memory. */
+static uint32_t new_value(struct vc_graph *graph, const char *name, const char *kind_name, enum vc_value_kind kind)
+{
+    uint32_t larger = graph->value_capacity == 0 ? 64 : graph->value_capacity * 2;
+    uint32_t n = graph->n_values;
+    struct vc_graph_value *values;
+    struct vc_value_facts *facts;
+    const char *own;
+
+    if (graph->status != VC_OK || n >= VC_NO_VALUE / 2 || (2 * n >= graph->n_slots && !grow_slots(graph))) {
+        return VC_NO_VALUE;
+    }
+    own = name_for(graph, name, kind_name);
+    values = grown(graph, graph->values, n, graph->value_capacity, larger, sizeof *values);
+    if (values == NULL) {
+        return VC_NO_VALUE;
+    }
+    graph->values = values;
+    facts = grown(graph, graph->facts, n, graph->value_capacity, larger, sizeof *facts);
+    if (facts == NULL) {
+        return VC_NO_VALUE;
+    }
+    graph->facts = facts;
+    graph->value_capacity = n < graph->value_capacity ? graph->value_capacity : larger;
+    if (graph->status != VC_OK) { /* the name */
+        return VC_NO_VALUE;
+    }
+    values[n] = (struct vc_graph_value){.name = own, .kind = kind, .node = VC_NO_NODE, .param = VC_NO_PARAM};
+    facts[n] = (struct vc_value_facts){0};
+    *slot_of(graph, own) = n + 1;
+    return graph->n_values++;
+}
+
+static void set_shape(struct vc_graph *graph, uint32_t value, enum vc_dtype dtype, const struct vc_dim *shape,
+                      unsigned n_dims)
+{
+    graph->values[value].dtype = dtype;
+    graph->values[value].n_dims = n_dims;
+    graph->values[value].shape = copy(graph, shape, n_dims, sizeof *shape);
+}
+
+uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name)
+{
+    uint32_t value = new_value(graph, name, "unknown", VC_VALUE_RESULT);
+
+    if (value != VC_NO_VALUE) {
+        graph->facts[value].unknown = true;
+        set_shape(graph, value, VC_DTYPE_F32, NULL, 0);
+    }
+    return value;
+}
+
+uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
+                            unsigned n_dims)
+{
+    uint32_t value = new_value(graph, name, "input", VC_VALUE_INPUT);
+
+    if (value != VC_NO_VALUE && grow_numbers(graph, &graph->inputs, graph->n_inputs, &graph->input_capacity)) {
+        graph->inputs[graph->n_inputs++] = value;
+        set_shape(graph, value, dtype, shape, n_dims);
+    }
+    return value;
+}
+
+/* The shape of what the parameter makes of its tensor. */
+static bool param_shape(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec,
+                        struct vc_dim *shape)
+{
+    if (spec->n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_graph_complain(graph, "%s: the tensor has %u dimensions; %d are supported", name, spec->n_dims,
+                          VC_GRAPH_MAX_DIMS);
+        return false;
+    }
+    for (unsigned k = 0; k < spec->n_dims; k++) {
+        uint64_t size = spec->sliced && k == spec->axis ? spec->count : spec->shape[k];
+
+        if (size > INT64_MAX) {
+            vc_graph_complain(graph, "%s: a dimension of the tensor is too large", name);
+            return false;
+        }
+        shape[k] = vc_dim_number((int64_t)size);
+    }
+    if (spec->sliced && (spec->axis >= spec->n_dims || spec->first > spec->shape[spec->axis] ||
+                         spec->count > spec->shape[spec->axis] - spec->first)) {
+        vc_graph_complain(graph, "%s: elements %llu to %llu of axis %u are outside of the tensor", name,
+                          (unsigned long long)spec->first, (unsigned long long)(spec->first + spec->count), spec->axis);
+        return false;
+    }
+    if (spec->transposed && spec->n_dims < 2) {
+        vc_graph_complain(graph, "%s: the tensor has %u dimensions, and a transposed one two or more", name,
+                          spec->n_dims);
+        return false;
+    }
+    if (spec->transposed) {
+        struct vc_dim last = shape[spec->n_dims - 1];
+
+        shape[spec->n_dims - 1] = shape[spec->n_dims - 2];
+        shape[spec->n_dims - 2] = last;
+    }
+    return true;
+}
+
+uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec)
+{
+    uint32_t larger = graph->param_capacity == 0 ? 64 : graph->param_capacity * 2;
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    struct vc_graph_param *params;
+    struct vc_graph_param param;
+    uint32_t value;
+
+    if (!param_shape(graph, name, spec, shape)) {
+        return vc_graph_unknown(graph, name);
+    }
+    value = new_value(graph, name, "param", VC_VALUE_PARAMETER);
+    params = grown(graph, graph->params, graph->n_params, graph->param_capacity, larger, sizeof *params);
+    if (value == VC_NO_VALUE || params == NULL) {
+        return VC_NO_VALUE;
+    }
+    graph->params = params;
+    graph->param_capacity = graph->n_params < graph->param_capacity ? graph->param_capacity : larger;
+    set_shape(graph, value, VC_DTYPE_F32, shape, spec->n_dims);
+    param = (struct vc_graph_param){.tensor = copy_text(graph, spec->tensor),
+                                    .index = spec->index,
+                                    .n_dims = spec->n_dims,
+                                    .shape = copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
+                                    .sliced = spec->sliced,
+                                    .axis = spec->axis,
+                                    .first = spec->first,
+                                    .count = spec->count,
+                                    .transposed = spec->transposed,
+                                    .tied_to = VC_NO_PARAM,
+                                    .value = value};
+    graph->values[value].param = graph->n_params;
+    graph->params[graph->n_params++] = param;
+    return value;
+}
+
+uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
+                               unsigned n_dims, const void *elements)
+{
+    struct vc_dim dims[VC_GRAPH_MAX_DIMS];
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n = 1;
+    uint32_t value;
+
+    if (n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_graph_complain(graph, "%s: the constant has %u dimensions; %d are supported", name != NULL ? name : "",
+                          n_dims, VC_GRAPH_MAX_DIMS);
+        return vc_graph_unknown(graph, name);
+    }
+    for (unsigned k = 0; k < n_dims; k++) {
+        dims[k] = vc_dim_number(shape[k]);
+        if (shape[k] < 0 || !vc_mul_size(n, (size_t)shape[k], &n)) {
+            vc_graph_complain(graph, "%s: the constant's shape overflows", name != NULL ? name : "");
+            return vc_graph_unknown(graph, name);
+        }
+    }
+    value = new_value(graph, name, "constant", VC_VALUE_CONSTANT);
+    if (value == VC_NO_VALUE) {
+        return value;
+    }
+    set_shape(graph, value, dtype, dims, n_dims);
+    graph->values[value].data = copy(graph, elements, n, 8);
+    if (dtype != VC_DTYPE_F32 && n <= VC_MAX_ELEMS && n_dims <= 1 && graph->status == VC_OK) {
+        for (size_t k = 0; k < n; k++) {
+            elems[k] = vc_dim_number(((const int64_t *)elements)[k]);
+        }
+        graph->facts[value].elems = copy(graph, elems, n, sizeof *elems);
+    }
+    return value;
+}
+
+uint32_t vc_graph_add_ints(struct vc_graph *graph, const int64_t *ints, size_t n)
+{
+    int64_t shape = (int64_t)n;
+
+    return vc_graph_add_constant(graph, NULL, VC_DTYPE_I64, &shape, 1, ints);
+}
+
+uint32_t vc_graph_add_int(struct vc_graph *graph, int64_t i)
+{
+    return vc_graph_add_constant(graph, NULL, VC_DTYPE_I64, NULL, 0, &i);
+}
+
+uint32_t vc_graph_add_float(struct vc_graph *graph, double f)
+{
+    return vc_graph_add_constant(graph, NULL, VC_DTYPE_F32, NULL, 0, &f);
+}
+
+void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
+{
+    if (value != VC_NO_VALUE && grow_numbers(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity)) {
+        graph->outputs[graph->n_outputs++] = value;
+    }
+}
+
+/* ---- nodes ---- */
+
+static const struct vc_graph_attr *copy_attrs(struct vc_graph *graph, const struct vc_graph_attr *attrs, unsigned n)
+{
+    struct vc_graph_attr *to = copy(graph, attrs, n, sizeof *attrs);
+
+    for (unsigned k = 0; to != NULL && k < n; k++) {
+        to[k].name = copy_text(graph, attrs[k].name);
+        to[k].s = attrs[k].kind == VC_ATTR_STRING ? copy_text(graph, attrs[k].s) : NULL;
+        to[k].ints = attrs[k].kind == VC_ATTR_INTS ? copy(graph, attrs[k].ints, attrs[k].n, sizeof(int64_t)) : NULL;
+        to[k].floats =
+            attrs[k].kind == VC_ATTR_FLOATS ? copy(graph, attrs[k].floats, attrs[k].n, sizeof(double)) : NULL;
+    }
+    return to;
+}
+
+static bool grow_nodes(struct vc_graph *graph)
+{
+    uint32_t larger = graph->node_capacity == 0 ? 64 : graph->node_capacity * 2;
+    struct vc_graph_node *nodes;
+    const struct vc_op_row **rows;
+
+    nodes = grown(graph, graph->nodes, graph->n_nodes, graph->node_capacity, larger, sizeof *nodes);
+    if (nodes == NULL) {
+        return false;
+    }
+    graph->nodes = nodes;
+    rows = grown(graph, graph->rows, graph->n_nodes, graph->node_capacity, larger, sizeof *rows);
+    if (rows == NULL) {
+        return false;
+    }
+    graph->rows = rows;
+    graph->node_capacity = graph->n_nodes < graph->node_capacity ? graph->node_capacity : larger;
+    return true;
+}
+
+/* Values for what the node makes, of unknown shape until it is inferred. */
+static const uint32_t *make_outputs(struct vc_graph *graph, const struct vc_node_spec *spec)
+{
+    uint32_t *outputs = vc_arena_alloc(graph->ctx, &graph->arena, (spec->n_outputs + 1) * sizeof *outputs);
+
+    if (outputs == NULL) {
+        graph->status = VC_E_NOMEM;
+        return NULL;
+    }
+    for (unsigned k = 0; k < spec->n_outputs; k++) {
+        outputs[k] =
+            new_value(graph, spec->output_names != NULL ? spec->output_names[k] : NULL, spec->op, VC_VALUE_RESULT);
+        if (outputs[k] == VC_NO_VALUE) {
+            return NULL;
+        }
+        set_shape(graph, outputs[k], VC_DTYPE_F32, NULL, 0);
+        graph->facts[outputs[k]].unknown = true;
+        graph->values[outputs[k]].node = graph->n_nodes;
+    }
+    return outputs;
+}
+
+/* One of the inputs is a value about which a problem was noted: nothing more can be said. */
+static bool has_unknown_input(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        if (node->inputs[k] != VC_NO_VALUE && graph->facts[node->inputs[k]].unknown) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
+{
+    struct vc_graph_node node;
+
+    if (graph->status != VC_OK || !grow_nodes(graph)) {
+        return VC_NO_VALUE;
+    }
+    if (graph->n_nodes >= VC_GRAPH_MAX_NODES) {
+        if (graph->n_nodes == VC_GRAPH_MAX_NODES && graph->n_problems == 0) {
+            vc_graph_complain(graph, "there are more than %d nodes", VC_GRAPH_MAX_NODES);
+        }
+        return vc_graph_unknown(graph, NULL);
+    }
+    node = (struct vc_graph_node){.op = copy_text(graph, spec->op),
+                                  .name = copy_text(graph, spec->name != NULL ? spec->name : ""),
+                                  .block = graph->block,
+                                  .n_inputs = spec->n_inputs,
+                                  .n_outputs = spec->n_outputs,
+                                  .n_attrs = spec->n_attrs};
+    node.inputs = copy(graph, spec->inputs, spec->n_inputs, sizeof *spec->inputs);
+    node.attrs = copy_attrs(graph, spec->attrs, spec->n_attrs);
+    node.outputs = make_outputs(graph, spec);
+    if (graph->status != VC_OK || node.outputs == NULL) {
+        return VC_NO_VALUE;
+    }
+    graph->rows[graph->n_nodes] = vc_op_find(spec->op);
+    graph->nodes[graph->n_nodes] = node;
+    graph->n_nodes++;
+    if (graph->rows[graph->n_nodes - 1] == NULL) {
+        vc_graph_complain(graph, "the operator '%s'%s%s%s is not supported; the most similar one is %s", spec->op,
+                          *node.name != '\0' ? " of the node '" : "", node.name, *node.name != '\0' ? "'" : "",
+                          vc_op_nearest(spec->op));
+    } else if (!has_unknown_input(graph, &node)) {
+        vc_infer_node(graph, graph->n_nodes - 1);
+    }
+    return node.n_outputs != 0 ? node.outputs[0] : VC_NO_VALUE;
+}
+
+uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
+                      unsigned n_inputs)
+{
+    return vc_graph_add_node(
+        graph, &(struct vc_node_spec){
+                   .op = op, .n_inputs = n_inputs, .inputs = inputs, .n_outputs = 1, .output_names = &output});
+}
+
+uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsigned k)
+{
+    uint32_t node = first == VC_NO_VALUE ? VC_NO_NODE : graph->values[first].node;
+
+    return node == VC_NO_NODE || k >= graph->nodes[node].n_outputs ? VC_NO_VALUE : graph->nodes[node].outputs[k];
+}
+
+void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
+{
+    char text[512] = "";
+    va_list args;
+
+    if (format != NULL) {
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+    }
+    if (strcmp(text, graph->block) != 0) {
+        graph->block = copy_text(graph, text);
+    }
+}
+
+/* ---- walking ---- */
+
+uint32_t vc_graph_node_count(const struct vc_graph *graph)
+{
+    return graph->n_nodes;
+}
+
+const struct vc_graph_node *vc_graph_node(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_nodes ? &graph->nodes[index] : NULL;
+}
+
+uint32_t vc_graph_value_count(const struct vc_graph *graph)
+{
+    return graph->n_values;
+}
+
+const struct vc_graph_value *vc_graph_value(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_values ? &graph->values[index] : NULL;
+}
+
+uint32_t vc_graph_param_count(const struct vc_graph *graph)
+{
+    return graph->n_params;
+}
+
+const struct vc_graph_param *vc_graph_param(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_params ? &graph->params[index] : NULL;
+}
+
+uint32_t vc_graph_input_count(const struct vc_graph *graph)
+{
+    return graph->n_inputs;
+}
+
+uint32_t vc_graph_input(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_inputs ? graph->inputs[index] : VC_NO_VALUE;
+}
+
+uint32_t vc_graph_output_count(const struct vc_graph *graph)
+{
+    return graph->n_outputs;
+}
+
+uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_outputs ? graph->outputs[index] : VC_NO_VALUE;
+}
+
+const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
+{
+    for (uint32_t k = 0; k < graph->dims.n_atoms; k++) {
+        if (graph->dims.atoms[k].name != NULL && index-- == 0) {
+            return graph->dims.atoms[k].name;
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size)
+{
+    if (size < 1) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s must be 1 or more, not %lld", symbol, (long long)size);
+    }
+    if (!vc_dim_bind(&graph->dims, symbol, size)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "no input has a dimension '%s'", symbol);
+    }
+    return VC_OK;
+}
+
+int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim)
+{
+    return vc_dim_value(&graph->dims, dim);
+}
+
+const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim dim, char *buffer, size_t n)
+{
+    return n == 0 ? "" : vc_dim_text(&graph->dims, dim, buffer, n);
+}

@@ -1,0 +1,154 @@
+/* builder.h - inside of a graph, and how builders make one.
+ *
+ * A builder declares inputs, parameters and constants and then adds nodes in the order in which they can be computed.
+ * Each call returns the number of a value, whose type and shape are known at once: vc_graph_add infers them
+ * (graph/ops). What is wrong is noted as a problem, a sentence each, and building goes on with a value of unknown
+ * shape, about which nothing else is said; so a builder never checks what a call returns, and all problems are found in
+ * one go. vc_graph_finish ends it: VC_E_FORMAT with the first problem, if there is one.
+ *
+ *     uint32_t x = vc_graph_add_input(g, "x", VC_DTYPE_F32, (struct vc_dim[]){batch, vc_dim_number(784)}, 2);
+ *     uint32_t w = vc_graph_add_param(g, "fc1.weight", &(struct vc_param_spec){.tensor = "fc1.weight", .n_dims = 2,
+ * ...}); uint32_t y = vc_graph_add(g, "MatMul", "fc1.product", (uint32_t[]){x, w}, 2); vc_graph_add_output(g, y);
+ *
+ * Running out of memory is remembered and returned by vc_graph_finish. */
+#ifndef VC_GRAPH_BUILDER_H
+#define VC_GRAPH_BUILDER_H
+
+#include <vcompress/graph.h>
+
+#include "core/base/arena.h"
+#include "core/base/ctx.h"
+#include "graph/dims.h"
+
+#define VC_GRAPH_MAX_NODES    1000000
+#define VC_GRAPH_MAX_PROBLEMS 100
+
+/* Beside the public part of a value. */
+struct vc_value_facts {
+    bool unknown;               /* a problem was found: type and shape mean nothing */
+    const struct vc_dim *elems; /* of integers with up to one dimension and VC_MAX_ELEMS elements: what they are, where
+                                   that is known: the shape of a tensor, and what is computed from it; else NULL */
+};
+
+#define VC_MAX_ELEMS 64
+
+struct vc_op_row;
+
+/* Of a name, for tables of them (FNV-1a). */
+static inline uint32_t vc_name_hash(const char *s)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *s != '\0'; s++) {
+        h = (h ^ (unsigned char)*s) * 16777619u;
+    }
+    return h;
+}
+
+struct vc_graph {
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+    struct vc_dims dims;
+    uint32_t n_nodes, node_capacity;
+    struct vc_graph_node *nodes;
+    const struct vc_op_row **rows; /* of the nodes; NULL: the operator is not known */
+    uint32_t n_values, value_capacity;
+    struct vc_graph_value *values;
+    struct vc_value_facts *facts;
+    uint32_t n_params, param_capacity;
+    struct vc_graph_param *params;
+    uint32_t n_inputs, input_capacity;
+    uint32_t *inputs;
+    uint32_t n_outputs, output_capacity;
+    uint32_t *outputs;
+
+    uint32_t *slots; /* of the names of values: number + 1; a power of two */
+    uint32_t n_slots;
+    uint32_t n_problems;
+    const char *problems[VC_GRAPH_MAX_PROBLEMS];
+    const char *block;     /* of the nodes that are added from now on; the arena's */
+    enum vc_status status; /* VC_E_NOMEM, or VC_OK */
+};
+
+enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out);
+
+/* What a parameter is: struct vc_graph_param without what the graph finds out. Strings and arrays are copied. */
+struct vc_param_spec {
+    const char *tensor;
+    size_t index; /* VC_NO_TENSOR: no weights */
+    unsigned n_dims;
+    const uint64_t *shape; /* of the tensor */
+    bool sliced;
+    unsigned axis;
+    uint64_t first, count;
+    bool transposed;
+};
+
+/* Names of values must be unique; an empty one, or NULL, gets a name of its own: "MatMul_12". A taken one is a problem.
+ */
+uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
+                            unsigned n_dims);
+uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec);
+/* Elements: double for VC_DTYPE_F32, else int64_t; copied. */
+uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
+                               unsigned n_dims, const void *elements);
+/* One list of integers [n], and single numbers []. */
+uint32_t vc_graph_add_ints(struct vc_graph *graph, const int64_t *ints, size_t n);
+uint32_t vc_graph_add_int(struct vc_graph *graph, int64_t i);
+uint32_t vc_graph_add_float(struct vc_graph *graph, double f);
+void vc_graph_add_output(struct vc_graph *graph, uint32_t value);
+
+/* A node. Everything is copied; output_names may be NULL, and so may each of them. Its outputs are the values
+ * node->outputs; the first is returned (VC_NO_VALUE: no memory). */
+struct vc_node_spec {
+    const char *op;
+    const char *name; /* NULL: none */
+    unsigned n_inputs, n_outputs, n_attrs;
+    const uint32_t *inputs;
+    const char *const *output_names;
+    const struct vc_graph_attr *attrs;
+};
+
+uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec);
+/* The usual case: one output, no attributes. */
+uint32_t vc_graph_add(struct vc_graph *graph, const char *op, const char *output, const uint32_t *inputs,
+                      unsigned n_inputs);
+/* Output number k of the node that makes `first`. */
+uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsigned k);
+
+/* Nodes that are added from now on belong to that block: "encoder.layer.3". NULL: to none. */
+void vc_graph_set_block(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+static inline struct vc_graph_attr vc_attr_int(const char *name, int64_t i)
+{
+    return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_INT, .i = i};
+}
+
+static inline struct vc_graph_attr vc_attr_float(const char *name, double f)
+{
+    return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_FLOAT, .f = f};
+}
+
+static inline struct vc_graph_attr vc_attr_ints(const char *name, const int64_t *ints, size_t n)
+{
+    return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_INTS, .ints = ints, .n = n};
+}
+
+static inline struct vc_graph_attr vc_attr_string(const char *name, const char *s)
+{
+    return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_STRING, .s = s};
+}
+
+/* Notes a problem: a sentence without a full stop. Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more. */
+void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+/* Marks the value as one whose shape nobody knows, without a problem of its own. */
+uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name);
+
+/* The end of building. Nodes that no output needs are removed, and constants and parameters that nobody uses; nodes
+ * whose outputs are known integers become constants. Numbers change. Then, VC_OK: *out is the graph. VC_E_FORMAT: there
+ * are problems; the sentence is the first, and *out has them and nothing else that may be used. Otherwise *out is NULL.
+ * The graph is taken in any case. */
+enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out);
+
+#endif

@@ -1,0 +1,542 @@
+/* dims.c - polynomials in the sizes of inputs: see dims.h. */
+#include "graph/dims.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/text.h"
+
+#define NO_ATOM   ((uint32_t)-1)
+#define MAX_TERMS 32
+
+/* A sum while it is made. */
+struct sum {
+    uint32_t n;
+    bool bad;
+    struct vc_dim_term terms[MAX_TERMS];
+};
+
+enum vc_status vc_dims_init(struct vc_dims *dims, struct vc_ctx *ctx, struct vc_arena *arena)
+{
+    *dims = (struct vc_dims){.ctx = ctx, .arena = arena, .n = 2, .capacity = 16};
+    dims->expressions = vc_calloc_array(ctx, VC_TAG_MISC, dims->capacity, sizeof *dims->expressions);
+    return dims->expressions == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+void vc_dims_release(struct vc_dims *dims)
+{
+    if (dims->ctx != NULL) {
+        vc_free(dims->ctx, dims->expressions);
+        vc_free(dims->ctx, dims->atoms);
+    }
+    *dims = (struct vc_dims){0};
+}
+
+/* ---- sums ---- */
+
+/* Terms with atoms come before the number, others by their atoms. */
+static int compare_atoms(const struct vc_dim_term *a, const struct vc_dim_term *b)
+{
+    for (unsigned k = 0; k < VC_DIM_FACTORS; k++) {
+        if (a->atoms[k] != b->atoms[k]) {
+            return a->atoms[k] < b->atoms[k] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static void sum_add(struct sum *sum, const struct vc_dim_term *term)
+{
+    uint32_t at = 0;
+
+    while (at < sum->n && compare_atoms(&sum->terms[at], term) < 0) {
+        at++;
+    }
+    if (at < sum->n && compare_atoms(&sum->terms[at], term) == 0) {
+        sum->bad |= __builtin_add_overflow(sum->terms[at].coefficient, term->coefficient, &sum->terms[at].coefficient);
+        if (sum->terms[at].coefficient == 0) {
+            memmove(&sum->terms[at], &sum->terms[at + 1], (sum->n - at - 1) * sizeof *sum->terms);
+            sum->n--;
+        }
+    } else if (term->coefficient != 0) {
+        if (sum->n == MAX_TERMS) {
+            sum->bad = true;
+            return;
+        }
+        memmove(&sum->terms[at + 1], &sum->terms[at], (sum->n - at) * sizeof *sum->terms);
+        sum->terms[at] = *term;
+        sum->n++;
+    }
+}
+
+static struct vc_dim_term number_term(int64_t n)
+{
+    struct vc_dim_term term = {.coefficient = n};
+
+    memset(term.atoms, 0xff, sizeof term.atoms);
+    return term;
+}
+
+/* The terms of a dimension: those of its expression, or one. */
+static uint32_t terms_of(const struct vc_dims *dims, const struct vc_dim *a, struct vc_dim_term *number,
+                         const struct vc_dim_term **terms)
+{
+    if (a->expression == 0) {
+        *number = number_term(a->size);
+        *terms = number;
+        return a->size != 0;
+    }
+    *terms = dims->expressions[a->expression].terms;
+    return dims->expressions[a->expression].n_terms;
+}
+
+static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_dim a, int64_t factor)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+
+    sum->bad |= vc_dim_is_bad(a);
+    for (uint32_t k = 0; k < n; k++) {
+        struct vc_dim_term term = terms[k];
+
+        sum->bad |= __builtin_mul_overflow(term.coefficient, factor, &term.coefficient);
+        sum_add(sum, &term);
+    }
+}
+
+/* The number of the expression, which is made where there is none. */
+static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
+{
+    struct vc_dim_expression *e;
+
+    if (sum->bad) {
+        return vc_dim_bad();
+    }
+    if (sum->n == 0) {
+        return vc_dim_number(0);
+    }
+    if (sum->n == 1 && sum->terms[0].atoms[0] == NO_ATOM) {
+        return vc_dim_number(sum->terms[0].coefficient);
+    }
+    for (uint32_t k = 2; k < dims->n; k++) {
+        e = &dims->expressions[k];
+        if (e->n_terms == sum->n && memcmp(e->terms, sum->terms, sum->n * sizeof *sum->terms) == 0) {
+            return (struct vc_dim){.size = -1, .expression = k};
+        }
+    }
+    if (dims->n == dims->capacity) {
+        e = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *e);
+        if (e == NULL) {
+            dims->no_memory = true;
+            return vc_dim_bad();
+        }
+        memcpy(e, dims->expressions, dims->n * sizeof *e);
+        vc_free(dims->ctx, dims->expressions);
+        dims->expressions = e;
+        dims->capacity *= 2;
+    }
+    e = &dims->expressions[dims->n];
+    e->n_terms = sum->n;
+    e->terms = vc_arena_alloc(dims->ctx, dims->arena, sum->n * sizeof *sum->terms);
+    if (e->terms == NULL) {
+        dims->no_memory = true;
+        return vc_dim_bad();
+    }
+    memcpy(e->terms, sum->terms, sum->n * sizeof *sum->terms);
+    return (struct vc_dim){.size = -1, .expression = dims->n++};
+}
+
+static struct vc_dim dim_of_atom(struct vc_dims *dims, uint32_t atom)
+{
+    struct sum sum = {.n = 1};
+
+    sum.terms[0] = number_term(1);
+    sum.terms[0].atoms[0] = atom;
+    return intern(dims, &sum);
+}
+
+/* ---- atoms ---- */
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+static bool same_dim(struct vc_dim a, struct vc_dim b)
+{
+    return a.size == b.size && a.expression == b.expression;
+}
+
+static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out);
+
+/* Quotients that an expression has inside each other. */
+static unsigned depth_of(const struct vc_dims *dims, struct vc_dim a)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+    unsigned depth = 0;
+
+    for (uint32_t k = 0; k < n; k++) {
+        for (unsigned f = 0; f < VC_DIM_FACTORS && terms[k].atoms[f] != NO_ATOM; f++) {
+            unsigned inner = dims->atoms[terms[k].atoms[f]].depth;
+
+            depth = inner > depth ? inner : depth;
+        }
+    }
+    return depth;
+}
+
+/* What it is with the sizes that are bound; the atoms in it are known already. */
+static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
+{
+    int64_t above;
+    int64_t below;
+
+    if (atom->name == NULL) {
+        atom->known = evaluate(dims, atom->above, &above) && evaluate(dims, atom->below, &below) && below > 0;
+        atom->value = atom->known ? floor_divide(above, below) : 0;
+    }
+}
+
+/* Room for one more atom; NULL: no memory. */
+static struct vc_dim_atom *new_atom(struct vc_dims *dims)
+{
+    if (dims->n_atoms == dims->atom_capacity) {
+        uint32_t capacity = dims->atom_capacity == 0 ? 8 : dims->atom_capacity * 2;
+        struct vc_dim_atom *atoms = vc_calloc_array(dims->ctx, VC_TAG_MISC, capacity, sizeof *atoms);
+
+        if (atoms == NULL) {
+            dims->no_memory = true;
+            return NULL;
+        }
+        if (dims->n_atoms != 0) {
+            memcpy(atoms, dims->atoms, dims->n_atoms * sizeof *atoms);
+        }
+        vc_free(dims->ctx, dims->atoms);
+        dims->atoms = atoms;
+        dims->atom_capacity = capacity;
+    }
+    return &dims->atoms[dims->n_atoms];
+}
+
+/* The atom that is a symbol of that name, or where name is NULL that quotient; made where there is none. */
+static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_dim above, struct vc_dim below)
+{
+    struct vc_dim_atom *atom;
+    unsigned depth = depth_of(dims, above);
+
+    for (uint32_t k = 0; k < dims->n_atoms; k++) {
+        atom = &dims->atoms[k];
+        if (name != NULL ? atom->name != NULL && strcmp(atom->name, name) == 0
+                         : atom->name == NULL && same_dim(atom->above, above) && same_dim(atom->below, below)) {
+            return dim_of_atom(dims, k);
+        }
+    }
+    if (vc_dim_is_bad(above) || vc_dim_is_bad(below) || depth + depth_of(dims, below) >= VC_DIM_DEPTH) {
+        return vc_dim_bad();
+    }
+    atom = new_atom(dims);
+    if (atom == NULL) {
+        return vc_dim_bad();
+    }
+    *atom = (struct vc_dim_atom){.above = above, .below = below};
+    if (name != NULL) {
+        atom->name = vc_arena_copy(dims->ctx, dims->arena, name, strlen(name));
+        if (atom->name == NULL) {
+            dims->no_memory = true;
+            return vc_dim_bad();
+        }
+    } else {
+        atom->depth = 1 + depth + depth_of(dims, below);
+    }
+    atom_value(dims, atom);
+    return dim_of_atom(dims, dims->n_atoms++);
+}
+
+struct vc_dim vc_dim_symbol(struct vc_dims *dims, const char *name)
+{
+    return atom_dim(dims, name, vc_dim_number(0), vc_dim_number(1));
+}
+
+/* ---- arithmetic ---- */
+
+struct vc_dim vc_dim_add(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct sum sum = {0};
+
+    sum_add_dim(dims, &sum, a, 1);
+    sum_add_dim(dims, &sum, b, 1);
+    return intern(dims, &sum);
+}
+
+struct vc_dim vc_dim_subtract(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct sum sum = {0};
+
+    sum_add_dim(dims, &sum, a, 1);
+    sum_add_dim(dims, &sum, b, -1);
+    return intern(dims, &sum);
+}
+
+/* Joins the atoms of two terms, in order. */
+static bool multiply_terms(const struct vc_dim_term *a, const struct vc_dim_term *b, struct vc_dim_term *out)
+{
+    unsigned i = 0;
+    unsigned j = 0;
+
+    *out = number_term(0);
+    if (__builtin_mul_overflow(a->coefficient, b->coefficient, &out->coefficient)) {
+        return false;
+    }
+    for (unsigned k = 0;; k++) {
+        uint32_t x = i < VC_DIM_FACTORS ? a->atoms[i] : NO_ATOM;
+        uint32_t y = j < VC_DIM_FACTORS ? b->atoms[j] : NO_ATOM;
+
+        if (x == NO_ATOM && y == NO_ATOM) {
+            return true;
+        }
+        if (k == VC_DIM_FACTORS) {
+            return false;
+        }
+        out->atoms[k] = x <= y ? x : y;
+        i += x <= y;
+        j += x > y;
+    }
+}
+
+struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct sum sum = {.bad = vc_dim_is_bad(a) || vc_dim_is_bad(b)};
+    struct vc_dim_term number_a;
+    struct vc_dim_term number_b;
+    const struct vc_dim_term *terms_a;
+    const struct vc_dim_term *terms_b;
+    uint32_t n_a = terms_of(dims, &a, &number_a, &terms_a);
+    uint32_t n_b = terms_of(dims, &b, &number_b, &terms_b);
+
+    for (uint32_t i = 0; i < n_a && !sum.bad; i++) {
+        for (uint32_t j = 0; j < n_b; j++) {
+            struct vc_dim_term term;
+
+            if (!multiply_terms(&terms_a[i], &terms_b[j], &term)) {
+                sum.bad = true;
+                break;
+            }
+            sum_add(&sum, &term);
+        }
+    }
+    return intern(dims, &sum);
+}
+
+/* a = b * *out for two terms. */
+static bool divide_terms(const struct vc_dim_term *a, const struct vc_dim_term *b, struct vc_dim_term *out)
+{
+    unsigned j = 0;
+    unsigned n = 0;
+
+    *out = number_term(0);
+    if (b->coefficient == 0 || (a->coefficient == INT64_MIN && b->coefficient == -1) ||
+        a->coefficient % b->coefficient != 0) {
+        return false;
+    }
+    out->coefficient = a->coefficient / b->coefficient;
+    for (unsigned i = 0; i < VC_DIM_FACTORS && a->atoms[i] != NO_ATOM; i++) {
+        if (j < VC_DIM_FACTORS && a->atoms[i] == b->atoms[j]) {
+            j++;
+        } else {
+            out->atoms[n++] = a->atoms[i];
+        }
+    }
+    return j == VC_DIM_FACTORS || b->atoms[j] == NO_ATOM;
+}
+
+/* a is q * b for a single term q: what reshapes ask for. */
+static bool is_multiple(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, struct vc_dim *out)
+{
+    struct vc_dim_term number_a;
+    struct vc_dim_term number_b;
+    const struct vc_dim_term *terms_a;
+    const struct vc_dim_term *terms_b;
+    struct sum sum = {.n = 1};
+
+    if (terms_of(dims, &a, &number_a, &terms_a) == 0 || terms_of(dims, &b, &number_b, &terms_b) == 0 ||
+        !divide_terms(&terms_a[0], &terms_b[0], &sum.terms[0])) {
+        return false;
+    }
+    *out = intern(dims, &sum);
+    return vc_dim_equal(vc_dim_multiply(dims, *out, b), a);
+}
+
+struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct sum whole = {0};
+    struct sum rest = {0};
+    struct vc_dim_term number_a;
+    struct vc_dim_term number_b;
+    const struct vc_dim_term *terms_a;
+    const struct vc_dim_term *terms_b;
+    uint32_t n_a = terms_of(dims, &a, &number_a, &terms_a);
+    uint32_t n_b = terms_of(dims, &b, &number_b, &terms_b);
+    struct vc_dim multiple;
+
+    if (vc_dim_is_bad(a) || vc_dim_is_bad(b) || (vc_dim_is_number(b) && b.size <= 0)) {
+        return vc_dim_bad();
+    }
+    if (vc_dim_is_number(a) && vc_dim_is_number(b)) {
+        return vc_dim_number(floor_divide(a.size, b.size));
+    }
+    if (is_multiple(dims, a, b, &multiple)) {
+        return multiple;
+    }
+    for (uint32_t k = 0; k < n_a; k++) { /* floor((b*q + r)/b) = q + floor(r/b) */
+        struct vc_dim_term term;
+
+        if (n_b == 1 && divide_terms(&terms_a[k], &terms_b[0], &term)) {
+            sum_add(&whole, &term);
+        } else if (n_b == 1 && terms_a[k].atoms[0] == NO_ATOM && vc_dim_is_number(b)) {
+            int64_t q = floor_divide(terms_a[k].coefficient, b.size);
+
+            term = number_term(q);
+            sum_add(&whole, &term);
+            term = number_term(terms_a[k].coefficient - q * b.size);
+            sum_add(&rest, &term);
+        } else {
+            sum_add(&rest, &terms_a[k]);
+        }
+    }
+    a = intern(dims, &rest);
+    a = vc_dim_is_number(a) && vc_dim_is_number(b) ? vc_dim_number(floor_divide(a.size, b.size))
+                                                   : atom_dim(dims, NULL, a, b);
+    return vc_dim_add(dims, intern(dims, &whole), a);
+}
+
+struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, unsigned n)
+{
+    struct vc_dim product = vc_dim_number(1);
+
+    for (unsigned k = 0; k < n; k++) {
+        product = vc_dim_multiply(dims, product, shape[k]);
+    }
+    return product;
+}
+
+/* ---- values and text ---- */
+
+/* False: a symbol is not bound, or the value leaves int64_t. */
+static bool evaluate(const struct vc_dims *dims, struct vc_dim a, int64_t *out)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+
+    *out = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        int64_t product = terms[k].coefficient;
+
+        for (unsigned f = 0; f < VC_DIM_FACTORS && terms[k].atoms[f] != NO_ATOM; f++) {
+            const struct vc_dim_atom *atom = &dims->atoms[terms[k].atoms[f]];
+
+            if (!atom->known || __builtin_mul_overflow(product, atom->value, &product)) {
+                return false;
+            }
+        }
+        if (__builtin_add_overflow(*out, product, out)) {
+            return false;
+        }
+    }
+    return !vc_dim_is_bad(a);
+}
+
+bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size)
+{
+    bool found = false;
+
+    for (uint32_t k = 0; k < dims->n_atoms; k++) { /* quotients come after what they are made of */
+        struct vc_dim_atom *atom = &dims->atoms[k];
+
+        if (atom->name != NULL && strcmp(atom->name, name) == 0) {
+            atom->known = found = true;
+            atom->value = size;
+        }
+        atom_value(dims, atom);
+    }
+    return found;
+}
+
+int64_t vc_dim_value(const struct vc_dims *dims, struct vc_dim a)
+{
+    int64_t value;
+
+    return evaluate(dims, a, &value) && value >= 0 ? value : -1;
+}
+
+static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n, size_t *at);
+
+VC_PRINTF(4, 5) static void add(char *buffer, size_t n, size_t *at, const char *format, ...)
+{
+    va_list args;
+    int more;
+
+    va_start(args, format);
+    more = vsnprintf(buffer + *at, n - *at, format, args);
+    va_end(args);
+    if (more > 0) {
+        *at += (size_t)more < n - *at ? (size_t)more : n - *at - 1;
+    }
+}
+
+static void add_term(const struct vc_dims *dims, const struct vc_dim_term *term, bool first, char *buffer, size_t n,
+                     size_t *at)
+{
+    bool negative = term->coefficient < 0;
+    uint64_t size = negative ? 0 - (uint64_t)term->coefficient : (uint64_t)term->coefficient;
+
+    add(buffer, n, at, "%s", first ? (negative ? "-" : "") : negative ? " - " : " + ");
+    if (size != 1 || term->atoms[0] == NO_ATOM) {
+        add(buffer, n, at, "%" PRIu64 "%s", size, term->atoms[0] == NO_ATOM ? "" : "*");
+    }
+    for (unsigned k = 0; k < VC_DIM_FACTORS && term->atoms[k] != NO_ATOM; k++) {
+        const struct vc_dim_atom *atom = &dims->atoms[term->atoms[k]];
+
+        add(buffer, n, at, "%s", k == 0 ? "" : "*");
+        if (atom->name != NULL) {
+            add(buffer, n, at, "%s", atom->name);
+            continue;
+        }
+        add(buffer, n, at, "floor((");
+        add_text(dims, atom->above, buffer, n, at);
+        add(buffer, n, at, vc_dim_is_number(atom->below) ? ")/" : ")/(");
+        add_text(dims, atom->below, buffer, n, at);
+        add(buffer, n, at, vc_dim_is_number(atom->below) ? ")" : "))");
+    }
+}
+
+static void add_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n, size_t *at)
+{
+    if (*at + 1 >= n) {
+        return; /* full: quotients may repeat what is inside them */
+    }
+    if (vc_dim_is_bad(a)) {
+        add(buffer, n, at, "?");
+    } else if (vc_dim_is_number(a)) {
+        add(buffer, n, at, "%" PRId64, a.size);
+    } else {
+        const struct vc_dim_expression *e = &dims->expressions[a.expression];
+
+        for (uint32_t k = 0; k < e->n_terms; k++) {
+            add_term(dims, &e->terms[k], k == 0, buffer, n, at);
+        }
+    }
+}
+
+const char *vc_dim_text(const struct vc_dims *dims, struct vc_dim a, char *buffer, size_t n)
+{
+    size_t at = 0;
+
+    buffer[0] = '\0';
+    add_text(dims, a, buffer, n, &at);
+    return buffer;
+}

@@ -1,0 +1,258 @@
+/* finish.c - the end of building a graph: what nothing needs goes, and numbers are given anew without gaps. */
+#include <string.h>
+
+#include "graph/builder.h"
+
+/* What is needed, and the new numbers. */
+struct sweep {
+    struct vc_graph *graph;
+    bool *node;       /* needed */
+    uint32_t *uses;   /* of values, by needed nodes and as outputs */
+    uint32_t *number; /* of values: the new one */
+    uint32_t *params; /* the same */
+};
+
+/* All elements are numbers: the value can be a constant. */
+static bool is_known(const struct vc_graph *graph, uint32_t value)
+{
+    const struct vc_dim *elems = graph->facts[value].elems;
+    size_t n = 1;
+
+    if (elems == NULL) {
+        return false;
+    }
+    if (graph->values[value].n_dims == 1) {
+        n = (size_t)graph->values[value].shape[0].size; /* a number: elems are only known then */
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (!vc_dim_is_number(elems[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Results that are known integers become constants, whoever made them. */
+static void make_constants(struct vc_graph *graph)
+{
+    for (uint32_t v = 0; v < graph->n_values && graph->status == VC_OK; v++) {
+        struct vc_graph_value *value = &graph->values[v];
+        size_t n = value->n_dims == 1 && is_known(graph, v) ? (size_t)value->shape[0].size : 1;
+        int64_t *data;
+
+        if (value->kind != VC_VALUE_RESULT || !is_known(graph, v)) {
+            continue;
+        }
+        data = vc_arena_alloc(graph->ctx, &graph->arena, (n + 1) * sizeof *data);
+        if (data == NULL) {
+            graph->status = VC_E_NOMEM;
+            return;
+        }
+        for (size_t k = 0; k < n; k++) {
+            data[k] = graph->facts[v].elems[k].size;
+        }
+        value->kind = VC_VALUE_CONSTANT;
+        value->data = data;
+        value->node = VC_NO_NODE;
+    }
+}
+
+/* From the outputs backwards: nodes come after what they use. */
+static void mark(struct sweep *sweep)
+{
+    struct vc_graph *graph = sweep->graph;
+
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        sweep->uses[graph->outputs[k]]++;
+    }
+    for (uint32_t k = graph->n_nodes; k-- > 0;) {
+        const struct vc_graph_node *node = &graph->nodes[k];
+
+        for (unsigned i = 0; i < node->n_outputs; i++) {
+            sweep->node[k] |= sweep->uses[node->outputs[i]] != 0 && graph->values[node->outputs[i]].node == k;
+        }
+        for (unsigned i = 0; i < node->n_inputs && sweep->node[k]; i++) {
+            if (node->inputs[i] != VC_NO_VALUE) {
+                sweep->uses[node->inputs[i]]++;
+            }
+        }
+    }
+}
+
+static bool stays(const struct sweep *sweep, uint32_t v)
+{
+    const struct vc_graph_value *value = &sweep->graph->values[v];
+
+    return value->kind == VC_VALUE_INPUT || sweep->uses[v] != 0 ||
+           (value->node != VC_NO_NODE && sweep->node[value->node]);
+}
+
+/* A list of values with their new numbers. */
+static const uint32_t *renumbered(struct sweep *sweep, const uint32_t *list, unsigned n)
+{
+    uint32_t *to = vc_arena_alloc(sweep->graph->ctx, &sweep->graph->arena, (n + 1) * sizeof *to);
+
+    if (to == NULL) {
+        sweep->graph->status = VC_E_NOMEM;
+        return list;
+    }
+    for (unsigned k = 0; k < n; k++) {
+        to[k] = list[k] == VC_NO_VALUE ? VC_NO_VALUE : sweep->number[list[k]];
+    }
+    return to;
+}
+
+static void renumber(struct sweep *sweep)
+{
+    struct vc_graph *graph = sweep->graph;
+    uint32_t n_values = 0;
+    uint32_t n_nodes = 0;
+    uint32_t n_params = 0;
+
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        sweep->number[v] = VC_NO_VALUE;
+        if (stays(sweep, v)) {
+            graph->values[n_values] = graph->values[v];
+            graph->values[n_values].n_uses = sweep->uses[v];
+            graph->facts[n_values] = graph->facts[v];
+            sweep->number[v] = n_values++;
+        }
+    }
+    for (uint32_t p = 0; p < graph->n_params; p++) {
+        if (sweep->uses[graph->params[p].value] != 0) {
+            sweep->params[p] = n_params;
+            graph->params[n_params] = graph->params[p];
+            graph->params[n_params].value = sweep->number[graph->params[p].value];
+            graph->values[graph->params[n_params].value].param = n_params;
+            n_params++;
+        }
+    }
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        if (!sweep->node[k]) {
+            continue;
+        }
+        graph->nodes[n_nodes] = graph->nodes[k];
+        graph->rows[n_nodes] = graph->rows[k];
+        graph->nodes[n_nodes].inputs = renumbered(sweep, graph->nodes[k].inputs, graph->nodes[k].n_inputs);
+        graph->nodes[n_nodes].outputs = renumbered(sweep, graph->nodes[k].outputs, graph->nodes[k].n_outputs);
+        for (unsigned i = 0; i < graph->nodes[n_nodes].n_outputs; i++) {
+            uint32_t v = graph->nodes[n_nodes].outputs[i];
+
+            if (v != VC_NO_VALUE) {
+                graph->values[v].node = graph->values[v].kind == VC_VALUE_RESULT ? n_nodes : VC_NO_NODE;
+            }
+        }
+        n_nodes++;
+    }
+    for (uint32_t k = 0; k < graph->n_inputs; k++) {
+        graph->inputs[k] = sweep->number[graph->inputs[k]];
+    }
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        graph->outputs[k] = sweep->number[graph->outputs[k]];
+    }
+    graph->n_values = n_values;
+    graph->n_nodes = n_nodes;
+    graph->n_params = n_params;
+}
+
+/* Of several parameters that are the same elements of a tensor, the later ones are tied to the first. */
+static enum vc_status tie(struct vc_graph *graph)
+{
+    uint32_t n_slots = 64;
+    uint32_t *first;
+    enum vc_status status = VC_OK;
+
+    while (n_slots < 2 * graph->n_params) {
+        n_slots *= 2;
+    }
+    first = vc_calloc_array(graph->ctx, VC_TAG_MISC, n_slots, sizeof *first);
+    VC_TRY_ALLOC(first);
+    for (uint32_t p = 0; p < graph->n_params; p++) {
+        struct vc_graph_param *param = &graph->params[p];
+        uint32_t h = vc_name_hash(param->tensor) ^ (uint32_t)(param->sliced ? param->first * 2654435761u : 0);
+
+        for (h &= n_slots - 1; first[h] != 0; h = (h + 1) & (n_slots - 1)) {
+            const struct vc_graph_param *other = &graph->params[first[h] - 1];
+
+            if (strcmp(other->tensor, param->tensor) == 0 && other->sliced == param->sliced &&
+                (!param->sliced ||
+                 (other->axis == param->axis && other->first == param->first && other->count == param->count))) {
+                param->tied_to = first[h] - 1;
+                break;
+            }
+        }
+        if (first[h] == 0) {
+            first[h] = p + 1;
+        }
+    }
+out:
+    vc_free(graph->ctx, first);
+    return status;
+}
+
+/* The table of names, which has the old numbers. */
+static void index_names(struct vc_graph *graph)
+{
+    memset(graph->slots, 0, graph->n_slots * sizeof *graph->slots);
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        uint32_t h = vc_name_hash(graph->values[v].name);
+
+        for (h &= graph->n_slots - 1; graph->slots[h] != 0; h = (h + 1) & (graph->n_slots - 1)) {
+        }
+        graph->slots[h] = v + 1;
+    }
+}
+
+static enum vc_status sweep_graph(struct vc_graph *graph)
+{
+    struct vc_ctx *ctx = graph->ctx;
+    struct sweep sweep = {.graph = graph};
+    enum vc_status status = VC_OK;
+
+    make_constants(graph);
+    VC_TRY(graph->status);
+    sweep.node = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *sweep.node);
+    VC_TRY_ALLOC(sweep.node);
+    sweep.uses = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *sweep.uses);
+    VC_TRY_ALLOC(sweep.uses);
+    sweep.number = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *sweep.number);
+    VC_TRY_ALLOC(sweep.number);
+    sweep.params = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *sweep.params);
+    VC_TRY_ALLOC(sweep.params);
+    mark(&sweep);
+    renumber(&sweep);
+    VC_TRY(graph->status);
+    index_names(graph);
+    VC_TRY(tie(graph));
+out:
+    vc_free(ctx, sweep.node);
+    vc_free(ctx, sweep.uses);
+    vc_free(ctx, sweep.number);
+    vc_free(ctx, sweep.params);
+    return status;
+}
+
+enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out)
+{
+    struct vc_ctx *ctx = graph->ctx;
+    enum vc_status status = graph->status;
+
+    *out = NULL;
+    if (status == VC_OK && graph->dims.no_memory) {
+        status = VC_E_NOMEM;
+    }
+    VC_TRY(status);
+    if (graph->n_problems == 0 && graph->n_outputs == 0) {
+        vc_graph_complain(graph, "the graph has no outputs");
+    }
+    if (graph->n_problems != 0) {
+        *out = graph;
+        return vc_fail(ctx, VC_E_FORMAT, "%s", graph->problems[0]);
+    }
+    VC_TRY(sweep_graph(graph));
+    *out = graph;
+    return VC_OK;
+out:
+    vc_graph_close(graph);
+    return status;
+}

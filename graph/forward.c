@@ -1,0 +1,386 @@
+/* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept until its last
+ * use. Called by measure/, which knows where parameters and inputs come from. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "graph/ops/ops.h"
+#include "graph/ops/run.h"
+
+struct forward {
+    struct vc_ctx *ctx;
+    struct vc_graph *graph;
+    enum vc_precision precision;
+    const struct vc_run_feed *feed;
+    struct vc_run_value *values; /* one per value of the graph */
+    uint32_t *uses;              /* that are still to come */
+    bool *needed;                /* nodes */
+    bool *wanted;                /* values */
+};
+
+/* ---- what a vc_run_X calls ---- */
+
+void vc_run_fail(struct vc_run *run, const char *format, ...)
+{
+    char text[VC_MESSAGE_BYTES];
+    va_list args;
+
+    if (run->status != VC_OK) {
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    run->status = vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", run->node->op,
+                          run->graph->values[run->node->outputs[0]].name, text);
+}
+
+void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims)
+{
+    struct vc_run_value *out;
+    size_t n = 1;
+
+    if (k >= run->node->n_outputs || run->status != VC_OK) {
+        return NULL;
+    }
+    out = &run->out[k];
+    for (unsigned i = 0; i < n_dims; i++) {
+        if (shape[i] < 0 || !vc_mul_size(n, (size_t)shape[i], &n)) {
+            vc_run_fail(run, "the output's size overflows");
+            return NULL;
+        }
+        out->shape[i] = shape[i];
+    }
+    out->n_dims = n_dims;
+    out->n = n;
+    out->is_real = is_real;
+    out->data = vc_alloc_array(run->ctx, VC_TAG_TILES, n != 0 ? n : 1, is_real ? run->real_bytes : sizeof(int64_t));
+    if (out->data == NULL) {
+        run->status = VC_E_NOMEM;
+    }
+    return out->data;
+}
+
+void *vc_run_out_stated(struct vc_run *run, unsigned k)
+{
+    const struct vc_graph_value *value;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+
+    if (k >= run->node->n_outputs || run->node->outputs[k] == VC_NO_VALUE) {
+        return NULL;
+    }
+    value = &run->graph->values[run->node->outputs[k]];
+    for (unsigned i = 0; i < value->n_dims; i++) {
+        shape[i] = vc_dim_value(&run->graph->dims, value->shape[i]);
+    }
+    return vc_run_out(run, k, value->dtype == VC_DTYPE_F32, shape, value->n_dims);
+}
+
+static const struct vc_graph_attr *attr_of(const struct vc_run *run, const char *name)
+{
+    for (unsigned k = 0; k < run->node->n_attrs; k++) {
+        if (strcmp(run->node->attrs[k].name, name) == 0) {
+            return &run->node->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(run, name);
+
+    return attr == NULL ? otherwise : attr->i;
+}
+
+double vc_run_float(const struct vc_run *run, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(run, name);
+
+    return attr == NULL ? otherwise : attr->f;
+}
+
+const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(run, name);
+
+    return attr == NULL ? otherwise : attr->s;
+}
+
+const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n)
+{
+    const struct vc_graph_attr *attr = attr_of(run, name);
+
+    *n = attr == NULL ? 0 : attr->n;
+    return attr == NULL ? NULL : attr->ints;
+}
+
+bool vc_run_has(const struct vc_run *run, const char *name)
+{
+    return attr_of(run, name) != NULL;
+}
+
+bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struct vc_run_value *const *values,
+                       unsigned n_values)
+{
+    *walk = (struct vc_run_walk){0};
+    for (unsigned v = 0; v < n_values; v++) {
+        walk->n_dims = values[v]->n_dims > walk->n_dims ? values[v]->n_dims : walk->n_dims;
+    }
+    for (unsigned k = 0; k < walk->n_dims; k++) {
+        walk->shape[k] = 1;
+    }
+    for (unsigned v = 0; v < n_values; v++) {
+        size_t step = 1;
+
+        for (unsigned k = values[v]->n_dims; k-- > 0;) {
+            unsigned at = walk->n_dims - values[v]->n_dims + k;
+            int64_t size = values[v]->shape[k];
+
+            if (size != 1 && walk->shape[at] != 1 && walk->shape[at] != size) {
+                vc_run_fail(run, "sizes %lld and %lld do not broadcast", (long long)walk->shape[at], (long long)size);
+                return false;
+            }
+            walk->shape[at] = size != 1 ? size : walk->shape[at];
+            walk->step[v][at] = size != 1 ? step : 0;
+            step *= (size_t)size;
+        }
+    }
+    return true;
+}
+
+/* ---- the walk over the graph ---- */
+
+static size_t element_bytes(const struct forward *f, bool is_real)
+{
+    return is_real && f->precision == VC_PRECISION_F32 ? sizeof(float) : 8;
+}
+
+/* The elements of a constant, of which the graph has floats as double. */
+static enum vc_status load_constant(struct forward *f, const struct vc_graph_value *value, struct vc_run_value *to)
+{
+    if (to->is_real && f->precision == VC_PRECISION_F32) {
+        for (size_t k = 0; k < to->n; k++) {
+            ((float *)to->data)[k] = (float)((const double *)value->data)[k];
+        }
+    } else {
+        memcpy(to->data, value->data, 8 * to->n);
+    }
+    return VC_OK;
+}
+
+/* Room for a parameter or a constant, and its elements. */
+static enum vc_status load(struct forward *f, uint32_t v)
+{
+    const struct vc_graph_value *value = &f->graph->values[v];
+    struct vc_run_value *to = &f->values[v];
+    enum vc_status status = VC_OK;
+
+    if (to->data != NULL || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
+        return VC_OK;
+    }
+    to->n_dims = value->n_dims;
+    to->is_real = value->dtype == VC_DTYPE_F32;
+    to->n = 1;
+    for (unsigned k = 0; k < value->n_dims; k++) { /* numbers all: parameters and constants depend on nothing */
+        to->shape[k] = value->shape[k].size;
+        VC_TRY(vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
+                   ? VC_OK
+                   : vc_fail(f->ctx, VC_E_FORMAT, "%s: the size overflows", value->name));
+    }
+    to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
+    VC_TRY_ALLOC(to->data);
+    VC_TRY(value->kind == VC_VALUE_CONSTANT
+               ? load_constant(f, value, to)
+               : f->feed->param(f->ctx, f->feed->user, &f->graph->params[value->param], to->data));
+out:
+    return status;
+}
+
+static void drop(struct forward *f, uint32_t v)
+{
+    vc_free(f->ctx, f->values[v].data);
+    f->values[v].data = NULL;
+}
+
+/* One use less; after the last one the value goes. */
+static void release(struct forward *f, uint32_t v)
+{
+    f->uses[v]--;
+    if (f->uses[v] == 0) {
+        drop(f, v);
+    }
+}
+
+static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
+{
+    enum vc_status status = VC_OK;
+
+    if (f->wanted[v]) {
+        VC_TRY(load(f, v));
+        VC_TRY(f->feed->take(f->ctx, f->feed->user, v, &f->values[v]));
+        f->wanted[v] = false;
+    }
+out:
+    return status;
+}
+
+static enum vc_status run_node(struct forward *f, uint32_t index)
+{
+    const struct vc_graph_node *node = &f->graph->nodes[index];
+    const struct vc_op_row *row = f->graph->rows[index];
+    struct vc_run run = {
+        .ctx = f->ctx, .graph = f->graph, .node = node, .n_in = node->n_inputs, .real_bytes = element_bytes(f, true)};
+    enum vc_status status = VC_OK;
+
+    run.in = vc_calloc_array(f->ctx, VC_TAG_MISC, node->n_inputs + (size_t)1, sizeof *run.in);
+    VC_TRY_ALLOC(run.in);
+    run.out = vc_calloc_array(f->ctx, VC_TAG_MISC, node->n_outputs + (size_t)1, sizeof *run.out);
+    VC_TRY_ALLOC(run.out);
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        if (node->inputs[k] != VC_NO_VALUE) {
+            VC_TRY(load(f, node->inputs[k]));
+            run.in[k] = &f->values[node->inputs[k]];
+        }
+    }
+    (f->precision == VC_PRECISION_F32 ? row->run_f32 : row->run_f64)(&run);
+    for (unsigned k = 0; k < node->n_outputs; k++) { /* kept or freed in any case */
+        if (node->outputs[k] != VC_NO_VALUE && f->values[node->outputs[k]].data == NULL) {
+            f->values[node->outputs[k]] = run.out[k];
+        } else {
+            vc_free(f->ctx, run.out[k].data);
+        }
+    }
+    VC_TRY(run.status);
+    for (unsigned k = 0; k < node->n_outputs; k++) {
+        uint32_t v = node->outputs[k];
+
+        if (v != VC_NO_VALUE) {
+            VC_TRY(take_if_wanted(f, v));
+            if (f->uses[v] == 0) {
+                drop(f, v);
+            }
+        }
+    }
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        if (node->inputs[k] != VC_NO_VALUE) {
+            release(f, node->inputs[k]);
+        }
+    }
+out:
+    vc_free(f->ctx, run.in);
+    vc_free(f->ctx, run.out);
+    return status;
+}
+
+/* The sizes of an input as it comes, against what the graph says: a dimension that is one symbol gets its size. */
+static enum vc_status bind_input(struct forward *f, uint32_t v)
+{
+    const struct vc_graph_value *value = &f->graph->values[v];
+    const struct vc_run_value *given = &f->values[v];
+
+    if (given->n_dims != value->n_dims) {
+        return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has %u dimensions; the model takes %u", value->name,
+                       given->n_dims, value->n_dims);
+    }
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        char text[128];
+        int64_t size = vc_dim_value(&f->graph->dims, value->shape[k]);
+
+        vc_dim_text(&f->graph->dims, value->shape[k], text, sizeof text);
+        if (size < 0 && vc_dim_bind(&f->graph->dims, text, given->shape[k])) {
+            continue;
+        }
+        if (size != given->shape[k]) {
+            return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has size %lld in dimension %u; the model takes %s",
+                           value->name, (long long)given->shape[k], k, text);
+        }
+    }
+    return VC_OK;
+}
+
+static void forget_bindings(struct vc_dims *dims)
+{
+    for (uint32_t k = 0; k < dims->n_atoms; k++) {
+        dims->atoms[k].known = false;
+    }
+}
+
+static enum vc_status read_inputs(struct forward *f)
+{
+    enum vc_status status = VC_OK;
+
+    forget_bindings(&f->graph->dims);
+    for (uint32_t k = 0; k < f->graph->n_inputs; k++) {
+        uint32_t v = f->graph->inputs[k];
+
+        if (f->uses[v] == 0 && !f->wanted[v]) {
+            continue; /* nothing that is wanted needs it */
+        }
+        VC_TRY(f->feed->input(f->ctx, f->feed->user, k, &f->values[v]));
+        VC_TRY(bind_input(f, v));
+        VC_TRY(take_if_wanted(f, v));
+    }
+out:
+    return status;
+}
+
+/* Nodes and uses, from what is wanted backwards. */
+static void mark(struct forward *f)
+{
+    const struct vc_graph *graph = f->graph;
+
+    for (uint32_t k = graph->n_nodes; k-- > 0;) {
+        const struct vc_graph_node *node = &graph->nodes[k];
+
+        for (unsigned i = 0; i < node->n_outputs; i++) {
+            uint32_t v = node->outputs[i];
+
+            f->needed[k] |= v != VC_NO_VALUE && (f->uses[v] != 0 || f->wanted[v]);
+        }
+        for (unsigned i = 0; f->needed[k] && i < node->n_inputs; i++) {
+            if (node->inputs[i] != VC_NO_VALUE) {
+                f->uses[node->inputs[i]]++;
+            }
+        }
+    }
+}
+
+enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted)
+{
+    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed};
+    enum vc_status status = VC_OK;
+
+    f.values = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.values);
+    VC_TRY_ALLOC(f.values);
+    f.uses = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.uses);
+    VC_TRY_ALLOC(f.uses);
+    f.needed = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *f.needed);
+    VC_TRY_ALLOC(f.needed);
+    f.wanted = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.wanted);
+    VC_TRY_ALLOC(f.wanted);
+    for (size_t k = 0; k < n_wanted; k++) {
+        f.wanted[wanted[k]] = true;
+    }
+    mark(&f);
+    VC_TRY(read_inputs(&f));
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        if (f.needed[k]) {
+            VC_TRY(vc_check_cancelled(ctx));
+            VC_TRY(run_node(&f, k));
+        }
+    }
+    for (uint32_t v = 0; v < graph->n_values; v++) { /* parameters and constants that were asked for */
+        VC_TRY(take_if_wanted(&f, v));
+    }
+out:
+    for (uint32_t v = 0; f.values != NULL && v < graph->n_values; v++) {
+        vc_free(ctx, f.values[v].data);
+    }
+    vc_free(ctx, f.values);
+    vc_free(ctx, f.uses);
+    vc_free(ctx, f.needed);
+    vc_free(ctx, f.wanted);
+    return status;
+}

@@ -1,0 +1,296 @@
+/* infer.c - what the operators' vc_infer_X share: inputs, attributes, broadcasting, outputs, problems. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/ops/ops.h"
+
+static const struct vc_graph_node *node_of(const struct vc_infer *in)
+{
+    return &in->graph->nodes[in->index];
+}
+
+void vc_infer_fail(struct vc_infer *in, const char *format, ...)
+{
+    const struct vc_graph_node *node = node_of(in);
+    char text[VC_MESSAGE_BYTES];
+    va_list args;
+
+    if (in->failed) {
+        return; /* what follows from the first problem says nothing new */
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    in->failed = true;
+    vc_graph_complain(in->graph, "%s '%s': %s", node->op,
+                      *node->name != '\0'    ? node->name
+                      : node->n_outputs != 0 ? in->graph->values[node->outputs[0]].name
+                                             : "",
+                      text);
+}
+
+unsigned vc_infer_n_in(const struct vc_infer *in)
+{
+    return node_of(in)->n_inputs;
+}
+
+unsigned vc_infer_n_out(const struct vc_infer *in)
+{
+    return node_of(in)->n_outputs;
+}
+
+const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k)
+{
+    const struct vc_graph_node *node = node_of(in);
+
+    return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE ? &in->graph->values[node->inputs[k]] : NULL;
+}
+
+const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n)
+{
+    const struct vc_graph_value *value = vc_infer_in(in, k);
+    const struct vc_dim *elems = value == NULL ? NULL : in->graph->facts[node_of(in)->inputs[k]].elems;
+
+    *n = elems == NULL ? 0 : value->n_dims == 0 ? 1 : (size_t)value->shape[0].size;
+    return elems;
+}
+
+bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t *numbers, size_t capacity, size_t *n)
+{
+    const struct vc_dim *elems = vc_infer_elems(in, k, n);
+
+    if (elems == NULL || *n > capacity) {
+        vc_infer_fail(in,
+                      elems == NULL ? "%s is computed while the model runs; it has to be constant"
+                                    : "%s has too many elements",
+                      what);
+        return false;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (!vc_dim_is_number(elems[i])) {
+            vc_infer_fail(in, "%s depends on the size of an input; it has to be constant", what);
+            return false;
+        }
+        numbers[i] = elems[i].size;
+    }
+    return true;
+}
+
+/* ---- attributes ---- */
+
+static const struct vc_graph_attr *attr_of(struct vc_infer *in, const char *name, enum vc_attr_kind kind)
+{
+    const struct vc_graph_node *node = node_of(in);
+
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        const struct vc_graph_attr *attr = &node->attrs[k];
+
+        if (strcmp(attr->name, name) == 0) {
+            in->asked |= (uint64_t)1 << k;
+            if (attr->kind != kind) {
+                vc_infer_fail(in, "the attribute %s is of another kind than the operator's", name);
+                return NULL;
+            }
+            return attr;
+        }
+    }
+    return NULL;
+}
+
+bool vc_infer_has(struct vc_infer *in, const char *name)
+{
+    const struct vc_graph_node *node = node_of(in);
+    unsigned k = 0;
+
+    while (k < node->n_attrs && strcmp(node->attrs[k].name, name) != 0) {
+        k++;
+    }
+    return k < node->n_attrs;
+}
+
+int64_t vc_infer_int(struct vc_infer *in, const char *name, int64_t otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(in, name, VC_ATTR_INT);
+
+    return attr == NULL ? otherwise : attr->i;
+}
+
+double vc_infer_float(struct vc_infer *in, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(in, name, VC_ATTR_FLOAT);
+
+    return attr == NULL ? otherwise : attr->f;
+}
+
+const char *vc_infer_string(struct vc_infer *in, const char *name, const char *otherwise)
+{
+    const struct vc_graph_attr *attr = attr_of(in, name, VC_ATTR_STRING);
+
+    return attr == NULL ? otherwise : attr->s;
+}
+
+const int64_t *vc_infer_ints(struct vc_infer *in, const char *name, size_t *n)
+{
+    const struct vc_graph_attr *attr = attr_of(in, name, VC_ATTR_INTS);
+
+    *n = attr == NULL ? 0 : attr->n;
+    return attr == NULL ? NULL : attr->ints;
+}
+
+/* ---- shapes ---- */
+
+unsigned vc_infer_axis(struct vc_infer *in, int64_t axis, unsigned n_dims)
+{
+    if (axis < -(int64_t)n_dims || axis >= (int64_t)n_dims) {
+        vc_infer_fail(in, "there is no axis %lld; the input has %u dimensions", (long long)axis, n_dims);
+        return 0;
+    }
+    return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);
+}
+
+struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim a, struct vc_dim b)
+{
+    char text_a[128];
+    char text_b[128];
+
+    if (vc_dim_equal(a, b) || !vc_dim_is_number(b)) {
+        return a;
+    }
+    if (vc_dim_is_number(a)) {
+        vc_infer_fail(in, "%s: %s and %s differ", what, vc_dim_text(&in->graph->dims, a, text_a, sizeof text_a),
+                      vc_dim_text(&in->graph->dims, b, text_b, sizeof text_b));
+    }
+    return b;
+}
+
+bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, const struct vc_graph_value *b,
+                        struct vc_dim *shape, unsigned *n_dims)
+{
+    unsigned n = a->n_dims > b->n_dims ? a->n_dims : b->n_dims;
+
+    *n_dims = n;
+    for (unsigned k = 0; k < n; k++) {
+        struct vc_dim x = k < n - a->n_dims ? vc_dim_number(1) : a->shape[k - (n - a->n_dims)];
+        struct vc_dim y = k < n - b->n_dims ? vc_dim_number(1) : b->shape[k - (n - b->n_dims)];
+        char text_x[128];
+        char text_y[128];
+
+        if (vc_dim_is_number(x) && x.size == 1) {
+            shape[k] = y;
+        } else if ((vc_dim_is_number(y) && y.size == 1) || vc_dim_equal(x, y) ||
+                   (vc_dim_is_number(x) && !vc_dim_is_number(y))) {
+            shape[k] = x;
+        } else if (!vc_dim_is_number(x)) {
+            shape[k] = y;
+        } else {
+            vc_infer_fail(in, "'%s' and '%s' do not broadcast: dimension %u is %s and %s", a->name, b->name, k,
+                          vc_dim_text(&in->graph->dims, x, text_x, sizeof text_x),
+                          vc_dim_text(&in->graph->dims, y, text_y, sizeof text_y));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- outputs ---- */
+
+void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const struct vc_dim *shape, unsigned n_dims)
+{
+    struct vc_graph *graph = in->graph;
+    const struct vc_graph_node *node = node_of(in);
+    struct vc_graph_value *value;
+    struct vc_dim *own;
+
+    if (in->failed || k >= node->n_outputs) {
+        return;
+    }
+    for (unsigned i = 0; i < n_dims; i++) {
+        if (vc_dim_is_bad(shape[i]) || (vc_dim_is_number(shape[i]) && shape[i].size < 0)) {
+            vc_infer_fail(in,
+                          vc_dim_is_bad(shape[i]) ? "the size of dimension %u overflows or cannot be told"
+                                                  : "dimension %u of the output is negative",
+                          i);
+            return;
+        }
+    }
+    own = vc_arena_alloc(graph->ctx, &graph->arena, (n_dims + 1) * sizeof *own);
+    if (own == NULL) {
+        graph->status = VC_E_NOMEM;
+        return;
+    }
+    if (n_dims != 0) {
+        memcpy(own, shape, n_dims * sizeof *own);
+    }
+    value = &graph->values[node->outputs[k]];
+    value->dtype = dtype;
+    value->shape = own;
+    value->n_dims = n_dims;
+    graph->facts[node->outputs[k]].unknown = false;
+}
+
+void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n)
+{
+    struct vc_graph *graph = in->graph;
+    struct vc_dim *own;
+
+    if (in->failed || k >= vc_infer_n_out(in) || n > VC_MAX_ELEMS) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (vc_dim_is_bad(elems[i])) {
+            return;
+        }
+    }
+    own = vc_arena_alloc(graph->ctx, &graph->arena, (n + 1) * sizeof *own);
+    if (own == NULL) {
+        graph->status = VC_E_NOMEM;
+        return;
+    }
+    if (n != 0) {
+        memcpy(own, elems, n * sizeof *own);
+    }
+    graph->facts[node_of(in)->outputs[k]].elems = own;
+}
+
+void vc_infer_macs(struct vc_infer *in, struct vc_dim macs)
+{
+    in->graph->nodes[in->index].macs = macs;
+}
+
+/* ---- a node ---- */
+
+void vc_infer_node(struct vc_graph *graph, uint32_t index)
+{
+    struct vc_infer in = {.graph = graph, .index = index};
+    const struct vc_op_row *row = graph->rows[index];
+    const struct vc_graph_node *node = &graph->nodes[index];
+
+    if (node->n_inputs < row->min_in || node->n_inputs > row->max_in) {
+        vc_infer_fail(&in, "has %u inputs; the operator takes %u to %u", node->n_inputs, row->min_in, row->max_in);
+        return;
+    }
+    if (node->n_outputs < row->min_out || node->n_outputs > row->max_out) {
+        vc_infer_fail(&in, "has %u outputs; the operator makes %u to %u", node->n_outputs, row->min_out, row->max_out);
+        return;
+    }
+    for (unsigned k = 0; k < row->min_in; k++) {
+        if (node->inputs[k] == VC_NO_VALUE) {
+            vc_infer_fail(&in, "input %u is missing", k);
+            return;
+        }
+    }
+    if (node->n_attrs > 64) {
+        vc_infer_fail(&in, "has %u attributes", node->n_attrs);
+        return;
+    }
+    row->infer(&in);
+    node = &graph->nodes[index];
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (!in.failed && !(in.asked >> k & 1)) {
+            vc_infer_fail(&in, "the attribute %s is not supported", node->attrs[k].name);
+        }
+    }
+    for (unsigned k = 0; in.failed && k < node->n_outputs; k++) {
+        graph->facts[node->outputs[k]].unknown = true;
+    }
+}

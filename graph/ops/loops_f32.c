@@ -1,0 +1,4 @@
+/* loops_f32.c - the operators' definitions with float as the type of floats. */
+#define REAL   float
+#define SUFFIX _f32
+#include "graph/ops/op_loops.h"

@@ -1,0 +1,4 @@
+/* loops_f64.c - the operators' definitions with double as the type of floats. */
+#define REAL   double
+#define SUFFIX _f64
+#include "graph/ops/op_loops.h"

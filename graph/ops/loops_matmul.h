@@ -1,0 +1,60 @@
+/* loops_matmul.h - part of loops.h: matrix products. */
+
+/* MatMul of matrices, or of stacks of them that broadcast: C[..., i, j] = sum over k of A[..., i, k] * B[..., k, j]. A
+ * vector on the left is a row, one on the right a column, and that dimension is left out of the result. */
+RUN(matmul)
+{
+    const struct vc_run_value *a = run->in[0];
+    const struct vc_run_value *b = run->in[1];
+    struct vc_run_value left = *a;
+    struct vc_run_value right = *b;
+    const struct vc_run_value *pair[2] = {&left, &right};
+    struct vc_run_walk walk;
+    int64_t rows = a->n_dims > 1 ? a->shape[a->n_dims - 2] : 1;
+    int64_t inner = a->shape[a->n_dims - 1];
+    int64_t columns = b->n_dims > 1 ? b->shape[b->n_dims - 1] : 1;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    size_t n_stack = 1;
+    unsigned n_dims;
+    REAL *out;
+
+    left.n_dims = a->n_dims > 1 ? a->n_dims - 2 : 0;
+    right.n_dims = b->n_dims > 1 ? b->n_dims - 2 : 0;
+    if (inner != b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]) {
+        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)inner,
+                    (long long)b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]);
+        return;
+    }
+    if (!vc_run_walk_begin(run, &walk, pair, 2)) {
+        return;
+    }
+    n_dims = walk.n_dims;
+    memcpy(shape, walk.shape, n_dims * sizeof *shape);
+    for (unsigned k = 0; k < n_dims; k++) {
+        n_stack *= (size_t)shape[k];
+    }
+    if (a->n_dims > 1) {
+        shape[n_dims++] = rows;
+    }
+    if (b->n_dims > 1) {
+        shape[n_dims++] = columns;
+    }
+    out = vc_run_out(run, 0, true, shape, n_dims);
+    for (size_t s = 0; out != NULL && s < n_stack; s++, vc_run_walk_next(&walk)) {
+        const REAL *x = (const REAL *)a->data + walk.place[0] * (size_t)(rows * inner);
+        const REAL *y = (const REAL *)b->data + walk.place[1] * (size_t)(inner * columns);
+
+        for (int64_t i = 0; i < rows; i++) {
+            REAL *row = out + (s * (size_t)rows + (size_t)i) * (size_t)columns;
+
+            for (int64_t j = 0; j < columns; j++) {
+                row[j] = 0;
+            }
+            for (int64_t k = 0; k < inner; k++) { /* each sum in the order of k; rows of B are read as they lie */
+                for (int64_t j = 0; j < columns; j++) {
+                    row[j] += x[i * inner + k] * y[k * columns + j];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/* run.h - the reference forward pass: values in memory, and what a vc_run_X gets.
+ *
+ * Floats are REAL, float or double as the run's precision is; integers are int64_t, and truth values int64_t 0 and 1.
+ * Shapes were checked when the graph was built, except where they depend on the sizes of the inputs: vc_run_fail says
+ * so. */
+#ifndef VC_GRAPH_RUN_H
+#define VC_GRAPH_RUN_H
+
+#include "graph/builder.h"
+
+/* A value with its elements, in C order. */
+struct vc_run_value {
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    size_t n;     /* elements */
+    bool is_real; /* elements are REAL; else int64_t */
+    void *data;   /* the pool's; NULL: not there */
+};
+
+struct vc_run {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph;
+    const struct vc_graph_node *node;
+    unsigned n_in;
+    const struct vc_run_value **in; /* NULL: not given */
+    struct vc_run_value *out;       /* shapes are set where the graph knows them; data is not there yet */
+    size_t real_bytes;
+    enum vc_status status; /* the first failure */
+};
+
+/* Output k with room for its elements: shape and type are set. NULL: failed. */
+void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims);
+/* The same, of the shape that the graph states for it. */
+void *vc_run_out_stated(struct vc_run *run, unsigned k);
+/* VC_E_FORMAT: "MatMul 'y': ..." */
+void vc_run_fail(struct vc_run *run, const char *format, ...) VC_PRINTF(2, 3);
+
+int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise);
+double vc_run_float(const struct vc_run *run, const char *name, double otherwise);
+const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise);
+const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n);
+bool vc_run_has(const struct vc_run *run, const char *name);
+
+/* Walks the elements of a shape while inputs that broadcast to it keep their places. */
+struct vc_run_walk {
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS], at[VC_GRAPH_MAX_DIMS];
+    size_t step[3][VC_GRAPH_MAX_DIMS]; /* of up to three inputs */
+    size_t place[3];
+};
+
+/* The shape that up to three values broadcast to; false, with the failure set, where they do not. */
+bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struct vc_run_value *const *values,
+                       unsigned n_values);
+
+static inline void vc_run_walk_next(struct vc_run_walk *walk)
+{
+    for (unsigned k = walk->n_dims; k-- > 0;) {
+        walk->at[k]++;
+        for (unsigned v = 0; v < 3; v++) {
+            walk->place[v] += walk->step[v][k];
+        }
+        if (walk->at[k] < walk->shape[k]) {
+            return;
+        }
+        for (unsigned v = 0; v < 3; v++) {
+            walk->place[v] -= walk->step[v][k] * (size_t)walk->shape[k];
+        }
+        walk->at[k] = 0;
+    }
+}
+
+/* ---- running a graph ---- */
+
+enum vc_precision { VC_PRECISION_F32, VC_PRECISION_F64 };
+
+/* What a run needs from outside. The functions return VC_OK or set a failure. */
+struct vc_run_feed {
+    void *user;
+    /* The elements of a parameter as the graph uses it (sliced and transposed), as REAL. */
+    enum vc_status (*param)(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements);
+    /* Input number k: shape and elements; the shape is checked by the caller. data is from vc_alloc. */
+    enum vc_status (*input)(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value);
+    /* A value that was asked for, as soon as it is there. */
+    enum vc_status (*take)(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements);
+};
+
+/* Computes the wanted values and no more; each value is freed after its last use. Symbols get the sizes that the inputs
+ * have. */
+enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted);
+
+#endif

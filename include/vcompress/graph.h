@@ -1,0 +1,137 @@
+/* graph.h - what a model computes: operators, the values between them, and which tensors of a checkpoint they use.
+ *
+ * A graph comes from an ONNX file, from the config.json beside the weights, from a GGUF file of a known family, or from
+ * a few lines of text. It looks the same wherever it came from:
+ *
+ *     node 0  MatMul  inputs 0 "x" [batch, 784], 1 "fc1.weight" [784, 128]   output 2 "fc1.product" [batch, 128]
+ *     node 1  Add     inputs 2, 3 "fc1.bias" [128]                           output 4 "fc1" [batch, 128]
+ *     node 2  Relu    inputs 4                                               output 5
+ *
+ * Nodes and values have numbers, from 0 on without gaps. Nodes stand in an order in which they can be computed.
+ * Operators, their inputs and their attributes are those of ONNX, operator set VC_GRAPH_OPSET; what older sets say
+ * otherwise is rewritten while the graph is built. docs/graph.md has a section on each.
+ *
+ * A graph belongs to the caller, who closes it. It needs no model once it is built. All strings and arrays are its own.
+ */
+#ifndef VCOMPRESS_GRAPH_H
+#define VCOMPRESS_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vcompress/context.h>
+#include <vcompress/dtype.h>
+#include <vcompress/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VC_GRAPH_OPSET    23 /* the operator set of ONNX whose definitions hold */
+#define VC_GRAPH_MAX_DIMS 8
+#define VC_NO_VALUE       ((uint32_t)-1)
+#define VC_NO_NODE        ((uint32_t)-1)
+#define VC_NO_PARAM       ((uint32_t)-1)
+
+/* A dimension: a number, or what is known only once the sizes of the inputs are: "batch", "2*sequence + 1". */
+struct vc_dim {
+    int64_t size;        /* the number; -1: see expression */
+    uint32_t expression; /* of the graph: vc_graph_dim_text, vc_graph_dim_value; 0 for a number */
+};
+
+enum vc_value_kind {
+    VC_VALUE_INPUT = 0,     /* given by whoever runs the graph */
+    VC_VALUE_PARAMETER = 1, /* read from the checkpoint */
+    VC_VALUE_CONSTANT = 2,  /* part of the graph itself */
+    VC_VALUE_RESULT = 3     /* made by a node */
+};
+
+struct vc_graph_value {
+    const char *name; /* unique in the graph */
+    enum vc_value_kind kind;
+    enum vc_dtype dtype; /* VC_DTYPE_F32 for all floats (the precision of a run is chosen by who runs it), _I64 for all
+                            integers, _BOOL */
+    unsigned n_dims;
+    const struct vc_dim *shape;
+    uint32_t node;    /* that makes it, or VC_NO_NODE */
+    uint32_t param;   /* VC_VALUE_PARAMETER: which, else VC_NO_PARAM */
+    uint32_t n_uses;  /* as inputs of nodes and outputs of the graph */
+    const void *data; /* VC_VALUE_CONSTANT: its elements, double, int64_t, or int64_t 0 and 1 for _BOOL; else NULL */
+};
+
+/* How a parameter's value is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped.
+ *
+ *     tensor qkv.weight [3 * 64, 64]     first 64, count 64 of axis 0: the key's [64, 64], transposed for MatMul */
+struct vc_graph_param {
+    const char *tensor; /* its name in the checkpoint */
+    size_t index;       /* in the model that the graph was built from; VC_NO_TENSOR where there are no weights */
+    unsigned n_dims;    /* of the tensor */
+    const uint64_t *shape;
+    bool sliced; /* axis, first and count hold; else all of the tensor */
+    unsigned axis;
+    uint64_t first, count;
+    bool transposed;
+    uint32_t tied_to; /* an earlier parameter of the same tensor, or VC_NO_PARAM */
+    uint32_t value;
+};
+
+enum vc_attr_kind { VC_ATTR_INT = 0, VC_ATTR_FLOAT = 1, VC_ATTR_STRING = 2, VC_ATTR_INTS = 3, VC_ATTR_FLOATS = 4 };
+
+struct vc_graph_attr {
+    const char *name; /* "axis" */
+    enum vc_attr_kind kind;
+    int64_t i;
+    double f;
+    const char *s;
+    size_t n; /* of ints or floats */
+    const int64_t *ints;
+    const double *floats;
+};
+
+struct vc_graph_node {
+    const char *op;    /* "Conv" */
+    const char *name;  /* may be "" */
+    const char *block; /* where it belongs: "encoder.layer.3.attention"; may be "" */
+    unsigned n_inputs, n_outputs, n_attrs;
+    const uint32_t *inputs;  /* values; VC_NO_VALUE: an optional one that is not given */
+    const uint32_t *outputs; /* values; VC_NO_VALUE: one that nobody uses and whose integers are known */
+    const struct vc_graph_attr *attrs;
+    struct vc_dim macs; /* multiply-adds of Conv, Gemm, MatMul, attention; 0 for others */
+};
+
+struct vc_graph;
+
+/* Accepts NULL. */
+VC_API void vc_graph_close(struct vc_graph *graph);
+
+VC_API uint32_t vc_graph_node_count(const struct vc_graph *graph);
+VC_API const struct vc_graph_node *vc_graph_node(const struct vc_graph *graph, uint32_t index);
+VC_API uint32_t vc_graph_value_count(const struct vc_graph *graph);
+VC_API const struct vc_graph_value *vc_graph_value(const struct vc_graph *graph, uint32_t index);
+VC_API uint32_t vc_graph_param_count(const struct vc_graph *graph);
+VC_API const struct vc_graph_param *vc_graph_param(const struct vc_graph *graph, uint32_t index);
+/* The values that are given and those that are asked for, in their order. */
+VC_API uint32_t vc_graph_input_count(const struct vc_graph *graph);
+VC_API uint32_t vc_graph_input(const struct vc_graph *graph, uint32_t index);
+VC_API uint32_t vc_graph_output_count(const struct vc_graph *graph);
+VC_API uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index);
+/* The value with that name, or VC_NO_VALUE. */
+VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
+
+/* Sizes that inputs may have: "batch", "sequence". Symbol number `index`, NULL behind the last. */
+VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
+/* Gives a symbol its size, for vc_graph_dim_value. VC_E_ARGUMENT for an unknown symbol or a size below 1. */
+VC_API enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size);
+/* The number that a dimension is with the sizes that are bound; -1 where one is not, or where it is beyond 2^63 - 1. */
+VC_API int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim);
+/* "batch", "2*sequence + 1", "12"; cut off at n bytes. Returns buffer. */
+VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim dim, char *buffer, size_t n);
+
+/* What is wrong with a graph that could not be built, a sentence each, all that was found. NULL behind the last. */
+VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
