@@ -19,7 +19,6 @@
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/joined_layers.h"
-#include "formats/io/json_walk.h"
 
 #define MAX_GLOBS  256 /* per list */
 #define MAX_GROUPS 64
@@ -509,8 +508,7 @@ out:
 enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
 {
     struct check c = {.ctx = ctx, .model = model};
-    uint64_t counted = 0;
-    json_t *root = NULL;
+    struct hf_json json = {NULL, 0};
     char *text = NULL;
     size_t longest = 0;
     size_t n = 0;
@@ -521,11 +519,9 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     if (text == NULL) {
         return VC_OK;
     }
-    vc_hf_json_make_plain(text, n);
-    status = vc_json_tree_load(ctx, text, n, &root, &counted);
+    status = vc_hf_json_load(ctx, text, n, false, &json);
     if (status != VC_OK) {
-        VC_TRY(
-            vc_collect(ctx, vc_context(ctx, "%s: is no valid JSON", VC_HF_CONFIG_NAME), "config", VC_HF_CONFIG_NAME));
+        VC_TRY(vc_collect(ctx, status, "config", VC_HF_CONFIG_NAME));
         goto out;
     }
     for (i = 0; i < model->n_tensors; i++) {
@@ -533,10 +529,10 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     }
     c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);
     VC_TRY_ALLOC(c.path);
-    c.config = json_object_get(root, "quantization_config");
+    c.config = json_object_get(json.root, "quantization_config");
     VC_TRY(check_modules(&c));
 out:
-    vc_json_tree_free(ctx, root, counted);
+    vc_hf_json_free(ctx, &json);
     vc_free(ctx, text);
     vc_free(ctx, c.path);
     vc_free(ctx, c.groups);

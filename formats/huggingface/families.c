@@ -7,6 +7,7 @@
 #include "formats/huggingface/families.h"
 
 #include <jansson.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,10 +149,8 @@ static void add_rows(struct vc_family *family, const char *type)
     }
 }
 
-void vc_family_find(const char *text, size_t n, struct vc_family *out)
+void vc_family_find(const json_t *root, struct vc_family *out)
 {
-    json_error_t error;
-    json_t *root = vc_hf_json_load(text, n, &error);
     const char *type = json_string_value(json_object_get(root, "model_type"));
     const char *class = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
     const char *key;
@@ -164,7 +163,7 @@ void vc_family_find(const char *text, size_t n, struct vc_family *out)
     }
     out->speaks =
         class != NULL && vc_family_lists("*ForCausalLM *LMHead* *ForMaskedLM *ForConditionalGeneration", class, true);
-    json_object_foreach(root, key, value)
+    json_object_foreach((json_t *)(uintptr_t)root, key, value) /* changes nothing */
     {
         const char *part = json_string_value(json_object_get(value, "model_type"));
 
@@ -174,11 +173,11 @@ void vc_family_find(const char *text, size_t n, struct vc_family *out)
             add_rows(out, part);
         }
     }
-    json_decref(root);
 }
 
 enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out)
 {
+    struct hf_json json = {NULL, 0};
     char *text = NULL;
     size_t n = 0;
     enum vc_status status;
@@ -186,9 +185,11 @@ enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struc
     *out = (struct vc_family){.n = 0};
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        vc_family_find(text, n, out);
+        VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+        vc_family_find(json.root, out);
     }
 out:
+    vc_hf_json_free(ctx, &json);
     vc_free(ctx, text);
     return status;
 }

@@ -8,9 +8,9 @@
 /* Row number `index` of the table; NULL behind the last. */
 const struct vc_family_row *vc_family_row(size_t index);
 
-/* The rows for the model of that config.json. A text that is no JSON, and one of a type that is in no row, find none.
- */
-void vc_family_find(const char *text, size_t n, struct vc_family *out);
+/* The rows for the model of that config.json. No tree (NULL), and one of a type that is in no row, find none. */
+struct json_t;
+void vc_family_find(const struct json_t *root, struct vc_family *out);
 
 /* The same for the config.json in the folder `path`, or in the folder of that file. */
 enum vc_status vc_family_find_beside(struct vc_ctx *ctx, const char *path, struct vc_family *out);

@@ -28,6 +28,7 @@ struct rewriting {
     const struct vc_hf_change *change;
     size_t n;
     struct vc_config_weight *weights; /* all of them, in the order of the source */
+    struct hf_json json;
     json_t *root;
     json_t *old;    /* the quantization_config there is; NULL: none */
     size_t index;   /* its number */
@@ -41,18 +42,16 @@ struct rewriting {
 
 /* ---- what there is ---- */
 
-enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, struct json_t **root)
+enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
 {
-    json_error_t error;
+    enum vc_status status;
 
-    *root = vc_hf_json_load(text, n, &error);
-    if (*root == NULL && json_error_code(&error) == json_error_out_of_memory) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
+    VC_TRY(vc_hf_json_load(ctx, text, n, whole, out));
+    if (!json_is_object(out->root)) {
+        status = vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no JSON object");
     }
-    if (*root == NULL) {
-        return vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no valid JSON: line %d: %s", error.line, error.text);
-    }
-    return json_is_object(*root) ? VC_OK : vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no JSON object");
+out:
+    return status;
 }
 
 static bool is_text(const json_t *object, const char *key, const char *text)
@@ -201,25 +200,20 @@ static enum vc_status check_model(const struct rewriting *r)
                          type, vc_option(r->ctx, "layout"));
 }
 
-bool vc_hf_config_takes_int8(const char *text, size_t n)
+bool vc_hf_config_takes_int8(const json_t *root)
 {
-    json_error_t error;
-    json_t *root = vc_hf_json_load(text, n, &error);
-    bool takes = json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
-                 json_object_get(root, MEMBER) == NULL;
-
-    json_decref(root);
-    return takes;
+    return json_is_string(json_object_get(root, "model_type")) && transposed_type(root) == NULL &&
+           json_object_get(root, MEMBER) == NULL;
 }
 
-bool vc_hf_config_unties(const char *text, size_t n)
+enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties)
 {
-    json_error_t error;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    bool unties = json_is_false(json_object_get(root, "tie_word_embeddings"));
+    struct hf_json json;
+    enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
-    json_decref(root);
-    return unties;
+    *unties = json_is_false(json_object_get(json.root, "tie_word_embeddings"));
+    vc_hf_json_free(ctx, &json);
+    return status;
 }
 
 /* The old member describes weights that stay, and nothing can describe them and the new ones together. */
@@ -290,7 +284,8 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     enum vc_status status;
 
     vc_text_init(&member, ctx);
-    VC_TRY(vc_hf_config_parse(ctx, text, n, &r.root));
+    VC_TRY(vc_hf_config_parse(ctx, text, n, false, &r.json));
+    r.root = r.json.root;
     find_member(&r);
     VC_TRY(list_weights(&r));
     VC_TRY(count(&r));
@@ -310,7 +305,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
 out:
     vc_text_release(&member);
     vc_free(ctx, r.weights);
-    json_decref(r.root);
+    vc_hf_json_free(ctx, &r.json);
     return status;
 }
 
@@ -330,17 +325,14 @@ static void ask_rows(const json_t *config, struct vc_dialect_hint *out)
 
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out)
 {
-    json_error_t error;
-    json_t *root = vc_hf_json_load(text, n, &error);
+    struct hf_json json;
+    enum vc_status status = vc_hf_json_look(ctx, text, n, &json);
 
     *out = (struct vc_dialect_hint){0};
-    if (root == NULL && json_error_code(&error) == json_error_out_of_memory) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for the %zu bytes of " VC_HF_CONFIG_NAME, n);
-    }
-    ask_rows(json_object_get(root, MEMBER), out);
-    out->conv1d = transposed_type(root) != NULL;
-    json_decref(root);
-    return VC_OK;
+    ask_rows(json_object_get(json.root, MEMBER), out);
+    out->conv1d = transposed_type(json.root) != NULL;
+    vc_hf_json_free(ctx, &json);
+    return status;
 }
 
 char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
@@ -358,12 +350,10 @@ char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
     return beside;
 }
 
-static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
+static enum vc_status read_text(struct vc_ctx *ctx, const struct vc_infile *file, char **text, size_t *n)
 {
-    struct vc_infile *file = NULL;
-    enum vc_status status;
+    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_infile_open(ctx, path, &file));
     if (file->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
         *n = (size_t)file->size_bytes;
         *text = vc_alloc(ctx, VC_TAG_IO, *n);
@@ -371,14 +361,18 @@ static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **tex
         VC_TRY(vc_infile_read(ctx, file, 0, *text, *n));
     }
 out:
-    vc_infile_close(ctx, file);
-    return status;
+    if (status != VC_OK) {
+        vc_free(ctx, *text);
+        *text = NULL;
+    }
+    return status == VC_OK ? VC_OK : vc_context(ctx, VC_HF_CONFIG_NAME);
 }
 
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
+    struct vc_infile *file = NULL;
+    enum vc_status status = VC_OK;
     char *config;
-    enum vc_status status;
 
     *text = NULL;
     *n = 0;
@@ -389,16 +383,15 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     if (config == NULL) {
         return VC_E_NOMEM;
     }
-    status = read_text(ctx, config, text, n);
-    vc_free(ctx, config);
-    if (status != VC_OK) {
-        vc_free(ctx, *text);
-        *text = NULL;
-    }
-    if (status != VC_OK && status != VC_E_NOMEM) { /* it is not there, or no file */
+    if (vc_infile_open(ctx, config, &file) == VC_OK) {
+        status = read_text(ctx, file, text, n);
+    } else if (ctx->status == VC_E_NOMEM) {
+        status = VC_E_NOMEM;
+    } else { /* it is not there, or no file */
         vc_clear_error(ctx);
-        status = VC_OK;
     }
+    vc_infile_close(ctx, file);
+    vc_free(ctx, config);
     return status;
 }
 

@@ -26,17 +26,18 @@ struct vc_hf_change {
 enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, size_t n,
                                           const struct vc_hf_change *change, struct vc_text *out);
 
-/* Whether loaders of that model take int8 weights of linear layers, as far as the text tells: it names a type of model,
- * none with transposed matrices, and speaks of no quantization yet. */
-bool vc_hf_config_takes_int8(const char *text, size_t n);
+/* Whether loaders of that model take int8 weights of linear layers, as far as the config.json (NULL: none) tells: it
+ * names a type of model, none with transposed matrices, and speaks of no quantization yet. */
+struct json_t;
+bool vc_hf_config_takes_int8(const struct json_t *root);
 
 /* Whether the text says that input and output embeddings are two matrices ("tie_word_embeddings": false): where they
  * are the same in a file, the loader still looks for both. */
-bool vc_hf_config_unties(const char *text, size_t n);
+enum vc_status vc_hf_config_unties(struct vc_ctx *ctx, const char *text, size_t n, bool *unties);
 
-/* The text as JSON; json_decref it, also after a failure. VC_E_FORMAT: it is no JSON object. */
-struct json_t;
-enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, struct json_t **root);
+/* vc_hf_json_load, which see. VC_E_FORMAT: it is no JSON object. */
+struct hf_json;
+enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out);
 
 /* Bits and group size where all groups of compressed-tensors agree on them; zeros otherwise. Text that is no JSON says
  * nothing. */

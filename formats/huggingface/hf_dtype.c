@@ -45,16 +45,20 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
                                    struct vc_text *out)
 {
     const char *name = dtype == VC_DTYPE_F16 ? "\"float16\"" : dtype == VC_DTYPE_BF16 ? "\"bfloat16\"" : "\"float32\"";
-    json_t *root = vc_hf_json_load(text, n, NULL);
+    struct hf_json json;
     struct vc_text now;
     struct vc_text next;
     const char *key;
     json_t *value;
     size_t index = 0;
 
+    if (vc_hf_json_look(ctx, text, n, &json) != VC_OK) {
+        out->status = ctx->status;
+        return ctx->status;
+    }
     vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
-    json_object_foreach(root, key, value)
+    json_object_foreach(json.root, key, value)
     {
         if (now.status == VC_OK && says_dtype(key, value)) {
             vc_text_init(&next, ctx);
@@ -64,7 +68,7 @@ enum vc_status vc_hf_dtype_rewrite(struct vc_ctx *ctx, const char *text, size_t 
         }
         index++;
     }
-    json_decref(root);
+    vc_hf_json_free(ctx, &json);
     if (now.status == VC_OK && now.n != 0) {
         vc_text_add_bytes(out, now.data, now.n);
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
 #include "formats/io/json_member.h"
 
 static const char *const key_names[VC_EDIT_KEYS][8] = {
@@ -219,7 +220,7 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
                           struct vc_text *out)
 {
     struct editing e = {.ctx = ctx, .edits = edits, .n = n_edits};
-    json_t *root = NULL;
+    struct hf_json json = {NULL, 0};
     struct vc_text now;
     enum vc_status status;
     size_t i;
@@ -227,16 +228,16 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
     vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
     VC_TRY(now.status);
-    VC_TRY(vc_hf_config_parse(ctx, text, n, &root));
-    VC_TRY(check_head_size(&e, root));
+    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
+    VC_TRY(check_head_size(&e, json.root));
     for (i = 0; i < n_edits; i++) {
         e.edit = &edits[i];
-        VC_TRY(make_edit(&e, root, &now));
+        VC_TRY(make_edit(&e, json.root, &now));
     }
     vc_text_add_bytes(out, now.data, now.n);
     status = out->status;
 out:
     vc_text_release(&now);
-    json_decref(root);
+    vc_hf_json_free(ctx, &json);
     return status;
 }

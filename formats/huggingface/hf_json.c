@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "formats/io/json_walk.h"
+
 /* A place in the text, and whether it lies in a string. */
 struct reading {
     const char *text;
@@ -50,32 +52,62 @@ static char next_byte(struct reading *r)
     return c;
 }
 
-/* For jansson: the next bytes of the text. */
-static size_t read_some(void *buffer, size_t n, void *data)
-{
-    struct reading *r = data;
-    char *to = buffer;
-    size_t i;
-
-    for (i = 0; i < n && r->at < r->n; i++) {
-        to[i] = next_byte(r);
-    }
-    return i;
-}
-
-json_t *vc_hf_json_load(const char *text, size_t n, json_error_t *error)
+/* A copy of the text in which 0 and blanks stand for these numbers; NULL: no memory. */
+static char *copy_plain(struct vc_ctx *ctx, const char *text, size_t n)
 {
     struct reading r = {.text = text, .n = n};
-
-    return json_load_callback(read_some, &r, JSON_REJECT_DUPLICATES, error);
-}
-
-void vc_hf_json_make_plain(char *text, size_t n)
-{
-    struct reading r = {.text = text, .n = n};
+    char *copy = vc_alloc(ctx, VC_TAG_IO, n);
     size_t i;
 
-    for (i = 0; i < n; i++) {
-        text[i] = next_byte(&r);
+    for (i = 0; copy != NULL && i < n; i++) {
+        copy[i] = next_byte(&r);
     }
+    return copy;
+}
+
+/* The tree of a copy, which is freed. */
+static enum vc_status load(struct vc_ctx *ctx, char *copy, size_t n, const char *const *wanted, struct hf_json *out)
+{
+    json_error_t error;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    VC_TRY(wanted != NULL ? vc_json_tree_trim(ctx, copy, n, wanted) : VC_OK);
+    VC_TRY(vc_json_tree_charge(ctx, copy, n, &out->counted));
+    out->root = json_loadb(copy, n, JSON_REJECT_DUPLICATES, &error);
+    if (out->root == NULL && json_error_code(&error) == json_error_out_of_memory) {
+        status = vc_fail(ctx, VC_E_NOMEM, "cannot allocate memory for its %zu bytes", n);
+    } else if (out->root == NULL) {
+        status = vc_fail(ctx, VC_E_FORMAT, "line %d: %s", error.line, error.text);
+    }
+out:
+    vc_free(ctx, copy);
+    return status;
+}
+
+enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out)
+{
+    static const char *const wanted[] = {"quantization_config", "architectures", NULL};
+    enum vc_status status;
+
+    *out = (struct hf_json){NULL, 0};
+    status = load(ctx, copy_plain(ctx, text, n), n, whole ? NULL : wanted, out);
+    return status == VC_E_FORMAT ? vc_context(ctx, "config.json is no valid JSON") : status;
+}
+
+enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, struct hf_json *out)
+{
+    enum vc_status status = vc_hf_json_load(ctx, text, n, false, out);
+
+    if (status == VC_E_FORMAT) {
+        vc_clear_error(ctx);
+        status = VC_OK;
+    }
+    return status;
+}
+
+void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json)
+{
+    vc_json_tree_free(ctx, json->root, json->counted);
+    *json = (struct hf_json){NULL, 0};
 }

@@ -4,12 +4,23 @@
 #define VC_FORMATS_HF_JSON_H
 
 #include <jansson.h>
-#include <stddef.h>
 
-/* The text as JSON, strictly but for these numbers; json_decref it. NULL: error says why. */
-json_t *vc_hf_json_load(const char *text, size_t n, json_error_t *error);
+#include "core/base/ctx.h"
 
-/* Puts 0 and blanks in the place of these numbers, in a text that is read only. */
-void vc_hf_json_make_plain(char *text, size_t n);
+/* The text as a tree, whose bytes the pool counts; zeros before. */
+struct hf_json {
+    json_t *root;
+    uint64_t counted;
+};
+
+/* Reads the text, strictly but for these numbers. whole: all of it, else what it says of the model and of weights;
+ * lists and objects beside that are missing where they are large (vc_json_trim). VC_E_FORMAT: it is no JSON, or its
+ * tree would take much more memory than its size lets one expect. vc_hf_json_free in any case. */
+enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, bool whole, struct hf_json *out);
+
+/* The same, not whole; a text that is refused has no tree, and that is no failure. */
+enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, struct hf_json *out);
+
+void vc_hf_json_free(struct vc_ctx *ctx, struct hf_json *json);
 
 #endif

@@ -10,14 +10,18 @@
 
 #define ADAPTER_NAME "adapter_config.json"
 
-/* What the text of a config.json says of the loader. */
-static void look_at_config(const char *text, size_t n, bool to_folder, struct vc_hf_loader *out)
+/* What the text of a config.json says of the loader. What is no JSON says nothing. */
+static enum vc_status look_at_config(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder,
+                                     struct vc_hf_loader *out)
 {
-    json_error_t error;
-    json_t *root = vc_hf_json_load(text, n, &error);
     struct vc_family family;
+    struct hf_json json;
+    enum vc_status status;
+    json_t *root;
 
-    vc_family_find(text, n, &family);
+    VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+    root = json.root;
+    vc_family_find(root, &family);
     if (json_object_get(root, "_class_name") != NULL) {
         out->refusal = "its config.json is that of a diffusers model, and diffusers loads no int8 of these layouts";
     } else if (json_object_get(root, "pretrained_cfg") != NULL) {
@@ -28,12 +32,14 @@ static void look_at_config(const char *text, size_t n, bool to_folder, struct vc
         out->refusal =
             "transformers looks for int8 in the config.json beside it, so the model's folder has to become a "
             "folder";
-    } else if (vc_hf_config_takes_int8(text, n)) {
+    } else if (vc_hf_config_takes_int8(root)) {
         out->dialect = vc_dialect_usual_in_folders(&family);
     } else if (json_is_string(json_object_get(root, "model_type"))) { /* Conv1D */
         out->dialect = &vc_dialect_bitsandbytes;
     }
-    json_decref(root);
+out:
+    vc_hf_json_free(ctx, &json);
+    return status;
 }
 
 static enum vc_status has_adapter(struct vc_ctx *ctx, const char *path, bool *is_adapter)
@@ -80,7 +86,7 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     }
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        look_at_config(text, n, to_folder, out);
+        VC_TRY(look_at_config(ctx, text, n, to_folder, out));
         goto out;
     }
     VC_TRY(has_lost_config(ctx, path, &is_lost));

@@ -191,6 +191,7 @@ static bool take_map(struct json_walk *walk, struct weight_index *index)
 /* Everything but the entries of the map. */
 static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, size_t n)
 {
+    static const char *const wanted[] = {NULL}; /* of everything else, numbers are all there is */
     struct json_walk walk;
     enum vc_status status = VC_OK;
     const char *name = "";
@@ -204,6 +205,7 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, s
         return vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\"");
     }
     vc_json_walk_begin(&walk, index->text + begin, n - begin);
+    walk.wanted = wanted;
     while (name != NULL) {
         if (index->map_n == 0 && take_map(&walk, index)) {
             name = walk.at < walk.n ? "" : NULL;

@@ -6,26 +6,11 @@
 
 #include <stdint.h>
 
+#include "formats/io/json_skip.h"
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static size_t skip_space(const char *text, size_t n, size_t at)
-{
-    while (at < n && is_space(text[at])) {
-        at++;
-    }
-    return at;
-}
-
-/* at: an opening quote. Behind the closing one. */
-static size_t skip_string(const char *text, size_t n, size_t at)
-{
-    for (at++; at < n && text[at] != '"'; at++) {
-        at += text[at] == '\\';
-    }
-    return at < n ? at + 1 : n;
 }
 
 /* Behind any value, nested ones whole. The text is valid, so counting brackets is enough. */
@@ -37,7 +22,7 @@ static size_t skip_value(const char *text, size_t n, size_t at)
         char c = text[at];
 
         if (c == '"') {
-            at = skip_string(text, n, at);
+            at = vc_json_skip_string(text, n, at);
         } else if (c == '{' || c == '[') {
             depth++;
             at++;
@@ -64,24 +49,24 @@ static size_t skip_value(const char *text, size_t n, size_t at)
 /* Goes from member to member: name, colon, value, comma. */
 bool vc_json_member_find(const char *text, size_t n, size_t index, struct json_member *out)
 {
-    size_t at = skip_space(text, n, 0) + 1; /* the '{' */
+    size_t at = vc_json_skip_space(text, n, 0) + 1; /* the '{' */
     size_t i;
 
     for (i = 0;; i++) {
         out->before = at;
-        at = skip_space(text, n, at);
-        at = at < n && text[at] == ',' ? skip_space(text, n, at + 1) : at;
+        at = vc_json_skip_space(text, n, at);
+        at = at < n && text[at] == ',' ? vc_json_skip_space(text, n, at + 1) : at;
         if (at >= n || text[at] != '"') {
             return false;
         }
         out->key = at;
-        at = skip_space(text, n, skip_string(text, n, at)) + 1; /* the ':' */
-        out->value = skip_space(text, n, at);
+        at = vc_json_skip_space(text, n, vc_json_skip_string(text, n, at)) + 1; /* the ':' */
+        out->value = vc_json_skip_space(text, n, at);
         at = skip_value(text, n, out->value);
         out->end = at;
         if (i == index) {
-            at = skip_space(text, n, at);
-            out->next = at < n && text[at] == ',' ? skip_space(text, n, at + 1) : out->end;
+            at = vc_json_skip_space(text, n, at);
+            out->next = at < n && text[at] == ',' ? vc_json_skip_space(text, n, at + 1) : out->end;
             return true;
         }
     }
@@ -123,14 +108,14 @@ void vc_json_member_append(const char *text, size_t n, const char *name, const c
 void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size_t n_numbers, struct vc_text *out)
 {
     size_t at = 1; /* behind the '[', or behind an element */
-    size_t first = skip_space(text, n, at);
+    size_t first = vc_json_skip_space(text, n, at);
     bool any = false;
     uint64_t i;
     size_t k = 0;
 
     vc_text_add_bytes(out, text, first); /* what stands before the first element stays before what is first now */
     for (i = 0; first < n && text[first] != ']'; i++) {
-        size_t begin = i == 0 ? first : skip_space(text, n, skip_space(text, n, at) + 1);
+        size_t begin = i == 0 ? first : vc_json_skip_space(text, n, vc_json_skip_space(text, n, at) + 1);
         size_t end = skip_value(text, n, begin);
 
         if (k < n_numbers && numbers[k] == i) {
@@ -140,7 +125,7 @@ void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size
             any = true;
         }
         at = end;
-        if (skip_space(text, n, at) >= n || text[skip_space(text, n, at)] != ',') {
+        if (vc_json_skip_space(text, n, at) >= n || text[vc_json_skip_space(text, n, at)] != ',') {
             break;
         }
     }

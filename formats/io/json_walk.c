@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "core/base/checked.h"
+#include "formats/io/json_skip.h"
 
 /* What jansson takes, from its structures, rounded up: per bracket (an object with its table, an array), per name, per
  * element; strings have their own bytes. */
@@ -18,12 +19,11 @@
 #define VC_NAME_BYTES    ((uint64_t)96)
 #define VC_ELEMENT_BYTES ((uint64_t)64)
 #define VC_SMALL_TREE    ((uint64_t)64 << 10) /* not worth counting */
+#define VC_LARGE_TREE    ((uint64_t)1 << 20)  /* of what is not wanted, none is made from here on */
 
 /* What a tree of n bytes of text may take: names and numbers take some 15 times their text, empty objects 100 times. */
 #define VC_FREE_TREE   ((uint64_t)16 << 20)
 #define VC_TREE_A_BYTE ((uint64_t)24)
-
-#define VC_JSON_LEVELS ((size_t)1000) /* Python's json, which most programs read with, has as many */
 
 /* What counting brackets tells of one member. */
 struct scan {
@@ -39,15 +39,6 @@ static bool is_minus_zero(const char *text, size_t n, size_t at)
     return at + 2 < n && text[at + 1] == '0' && text[at + 2] != '.' && text[at + 2] != 'e' && text[at + 2] != 'E';
 }
 
-/* Behind the string whose opening quote is at `at`. */
-static size_t skip_string(const char *text, size_t n, size_t at)
-{
-    for (at++; at < n && text[at] != '"'; at++) {
-        at += text[at] == '\\';
-    }
-    return at < n ? at + 1 : n;
-}
-
 /* From the bracket or comma at `at` to the comma behind the member. */
 static struct scan find_end(const char *text, size_t n, size_t at)
 {
@@ -59,7 +50,7 @@ static struct scan find_end(const char *text, size_t n, size_t at)
         char c = text[at];
 
         if (c == '"') {
-            at = skip_string(text, n, at);
+            at = vc_json_skip_string(text, n, at);
             continue;
         }
         if (c == ',' && depth == 1) {
@@ -108,7 +99,7 @@ size_t vc_json_object_end(const char *text, size_t n, size_t at)
         char c = text[at];
 
         if (c == '"') {
-            at = skip_string(text, n, at);
+            at = vc_json_skip_string(text, n, at);
             continue;
         }
         at++;
@@ -184,24 +175,58 @@ static enum vc_status refuse(struct vc_ctx *ctx, size_t at, const json_error_t *
     return vc_fail(ctx, VC_E_FORMAT, "byte %zu: %s", at + (size_t)error->position, error->text);
 }
 
-/* Charges the pool for the whole tree before jansson makes it. */
-enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
+/* Bytes that the tree of the whole text would take; refuses one of too many levels. */
+static enum vc_status measure(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *bytes)
 {
-    uint64_t bytes = 0;
-    json_error_t error;
     enum vc_status status = VC_OK;
     size_t at = 0;
 
-    *root = NULL;
-    *counted = 0;
+    *bytes = 0;
     while (at < n) {
         struct scan scan = find_end(text, n, at);
 
         VC_TRY(refuse_levels(ctx, &scan));
-        bytes += scan.tree_bytes;
+        *bytes += scan.tree_bytes;
         at = scan.end;
     }
+out:
+    return status;
+}
+
+enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted)
+{
+    size_t start = vc_json_skip_space(text, n, 0);
+    uint64_t bytes;
+    enum vc_status status;
+
+    VC_TRY(measure(ctx, text, n, &bytes));
+    if (bytes > VC_LARGE_TREE && start < n && text[start] == '{') {
+        vc_json_trim(text + start, n - start, wanted);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_json_tree_charge(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *counted)
+{
+    uint64_t bytes;
+    enum vc_status status;
+
+    *counted = 0;
+    VC_TRY(measure(ctx, text, n, &bytes));
     VC_TRY(count_tree(ctx, 0, n, bytes, counted));
+out:
+    return status;
+}
+
+/* Charges the pool for the whole tree before jansson makes it. */
+enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
+{
+    json_error_t error;
+    enum vc_status status;
+
+    *root = NULL;
+    VC_TRY(vc_json_tree_charge(ctx, text, n, counted));
     *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (*root == NULL) {
         status = refuse(ctx, 0, &error);
@@ -251,9 +276,13 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
     }
     scan = find_end(walk->text, walk->n, start);
     VC_TRY(refuse_levels(ctx, &scan));
+    walk->minus_zero = walk->minus_zero || scan.minus_zero;
+    if (walk->wanted != NULL && scan.tree_bytes > VC_LARGE_TREE) {
+        vc_json_trim(walk->text + start, scan.end - start, walk->wanted);
+        scan = find_end(walk->text, walk->n, start);
+    }
     VC_TRY(count_tree(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
     VC_TRY(parse(ctx, walk, scan.end));
-    walk->minus_zero = walk->minus_zero || scan.minus_zero;
     walk->at = scan.end;
     member = json_object_iter(walk->member);
     if (member == NULL && (start != 0 || scan.end < walk->n)) {

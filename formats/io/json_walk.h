@@ -20,7 +20,10 @@ struct json_walk {
     size_t at; /* the bracket or comma before the next member; n: no more */
     json_t *member;
     uint64_t counted; /* bytes of `member` in the pool's figures */
-    bool minus_zero;  /* a number "-0" was among them, which jansson takes for the integer 0 */
+    /* What of a member is needed where its tree would be large (vc_json_trim, which then changes the text for good);
+     * NULL: all of it. Set it after begin. */
+    const char *const *wanted;
+    bool minus_zero; /* a number "-0" was among them, which jansson takes for the integer 0 */
 };
 
 /* Members of the object that the text begins with, at least. */
@@ -38,9 +41,13 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
 
 void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk);
 
-/* A whole text, where all of it is needed at once: refused and counted in the same way. *counted is for json_tree_free.
- */
+/* A whole text, where all of it is needed at once: refused and counted in the same way. *counted is for
+ * vc_json_tree_free. */
 enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted);
+/* The same for a caller that makes the tree itself. */
+enum vc_status vc_json_tree_charge(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *counted);
+/* Before either of them: where the tree would be large, what is not wanted is taken out of the text (vc_json_trim). */
+enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted);
 void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* accepts NULL */
 
 #endif

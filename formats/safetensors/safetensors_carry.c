@@ -56,7 +56,7 @@ enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolde
     vc_text_init(&text, ctx);
     if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
         VC_TRY(read_text(ctx, from, config, &text));
-        *unties = vc_hf_config_unties(text.data, text.n);
+        VC_TRY(vc_hf_config_unties(ctx, text.data, text.n, unties));
     }
 out:
     vc_text_release(&text);

@@ -356,12 +356,14 @@ static bool is_metadata(const struct safetensors_plain_entry *plain)
 
 static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 {
+    static const char *const wanted[] = {"shape", "data_offsets", NULL};
     struct json_walk walk;
     enum vc_status status;
     const char *name;
     json_t *value;
 
     vc_json_walk_begin(&walk, text, n);
+    walk.wanted = wanted;
     VC_TRY(grow_entries(p, vc_json_walk_count(text, n)));
     do {
         struct safetensors_plain_entry plain;
@@ -391,6 +393,12 @@ out:
     return status;
 }
 
+/* The entries of the shard, behind those of the shards before it; NULL: there are none. */
+static struct safetensors_entry *own_entries(const struct parsing *p)
+{
+    return p->n == 0 ? NULL : p->self->entries + p->shard->first;
+}
+
 static int compare_entries(const void *a, const void *b)
 {
     const struct safetensors_entry *x = a;
@@ -408,7 +416,7 @@ static int compare_entries(const void *a, const void *b)
 /* Entry i does not start at `expected`. Where it is there twice, that is the reason. */
 static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t expected)
 {
-    const struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    const struct safetensors_entry *entries = own_entries(p);
     const struct safetensors_entry *entry = &entries[i];
     bool overlap = entry->offset < expected;
     enum vc_status status;
@@ -428,7 +436,7 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
 /* Sorts the entries by their places. They have to follow each other without a hole, up to the end of the file. */
 static enum vc_status check_order(const struct parsing *p)
 {
-    struct safetensors_entry *entries = p->self->entries + p->shard->first;
+    struct safetensors_entry *entries = own_entries(p);
     enum vc_status status = VC_OK;
     uint64_t at = 0;
     size_t i;
@@ -454,7 +462,7 @@ out:
 /* With findings: entries with a violation become no tensors. */
 static void drop_broken(struct parsing *p)
 {
-    struct safetensors_entry *entries = p->self->entries + p->shard->first; /* the last ones */
+    struct safetensors_entry *entries = own_entries(p); /* the last ones */
     size_t n = 0;
     size_t i;
 

@@ -9,6 +9,7 @@
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/module_names.h"
 #include "formats/huggingface/families.h"
+#include "formats/huggingface/hf_json.h"
 
 /* ---- the table ---- */
 
@@ -52,7 +53,13 @@ static void test_table(void **state)
 
 static void find(const char *text, struct vc_family *family)
 {
-    vc_family_find(text, strlen(text), family);
+    struct vc_ctx *ctx = test_ctx();
+    struct hf_json json;
+
+    assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
+    vc_family_find(json.root, family);
+    vc_hf_json_free(ctx, &json);
+    test_ctx_done(ctx);
 }
 
 static void test_find(void **state)

@@ -139,7 +139,7 @@ static char *rewritten(const char *text, struct setting *s)
     struct vc_ctx *ctx = test_ctx();
     struct vc_text out;
     char *copy = NULL;
-    json_t *root;
+    struct hf_json json;
 
     vc_text_init(&out, ctx);
     if (vc_hf_quantization_rewrite(ctx, text, strlen(text), &s->change, &out) != VC_OK) {
@@ -148,9 +148,8 @@ static char *rewritten(const char *text, struct setting *s)
     copy = malloc(out.n + 1);
     assert_non_null(copy);
     memcpy(copy, out.data, out.n + 1);
-    root = vc_hf_json_load(copy, strlen(copy), NULL);
-    assert_non_null(root);
-    json_decref(root);
+    assert_int_equal(vc_hf_json_load(ctx, copy, strlen(copy), true, &json), VC_OK);
+    vc_hf_json_free(ctx, &json);
     vc_text_release(&out);
     test_ctx_done(ctx);
     return copy;
@@ -238,22 +237,27 @@ static void test_python_numbers(void **state)
     static const char odd[] = "{\"limits\": [0.0, Infinity, -Infinity, NaN], \"text\": \"NaN \\\" Infinity \\\\\"";
     static const char *const bad[] = {"{\"a\": NaNa}",  "{\"a\": Infinit}", "{\"a\": -I}",    "{\"a\": N}",
                                       "{\"a\": 1} NaN", "{NaN: 1}",         "{\"a\": \"\\\"}"};
-    char text[] = "{\"a\": [-Infinity,NaN], \"NaN\": \"\\\\\\\"NaN\", \"b\": NaN}";
-    json_error_t error;
+    static const char text[] = "{\"a\": [-Infinity,NaN], \"NaN\": \"\\\\\\\"NaN\", \"b\": NaN}";
+    struct vc_ctx *ctx = test_ctx();
+    struct hf_json json;
     struct setting s;
-    json_t *root;
     size_t i;
 
     (void)state;
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_null(vc_hf_json_load(bad[i], strlen(bad[i]), &error));
+        assert_int_equal(vc_hf_json_load(ctx, bad[i], strlen(bad[i]), true, &json), VC_E_FORMAT);
+        expect_says(ctx, "config.json is no valid JSON: line 1: ");
+        vc_hf_json_free(ctx, &json);
+        assert_int_equal(vc_hf_json_look(ctx, bad[i], strlen(bad[i]), &json), VC_OK);
+        assert_null(json.root);
+        assert_string_equal(vc_ctx_message(ctx), "");
     }
-    root = vc_hf_json_load(text, strlen(text), &error);
-    assert_int_equal(json_object_size(root), 3);
-    assert_string_equal(json_string_value(json_object_get(root, "NaN")), "\\\"NaN");
-    json_decref(root);
-    vc_hf_json_make_plain(text, strlen(text));
-    assert_string_equal(text, "{\"a\": [0        ,0  ], \"NaN\": \"\\\\\\\"NaN\", \"b\": 0  }");
+    assert_int_equal(vc_hf_json_load(ctx, text, strlen(text), true, &json), VC_OK);
+    assert_int_equal(json_object_size(json.root), 3);
+    assert_string_equal(json_string_value(json_object_get(json.root, "NaN")), "\\\"NaN");
+    assert_true(json_equal(json_array_get(json_object_get(json.root, "a"), 0), json_object_get(json.root, "b")));
+    vc_hf_json_free(ctx, &json);
+    test_ctx_done(ctx);
     make(&s, &vc_dialect_compressed_tensors);
     {
         char before[200], after[1200];
@@ -262,6 +266,17 @@ static void test_python_numbers(void **state)
         (void)snprintf(after, sizeof after, "%s%s\n}\n", odd, CT);
         expect_text(before, &s, after);
     }
+}
+
+static void find_family(const char *text, struct vc_family *family)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct hf_json json;
+
+    assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
+    vc_family_find(json.root, family);
+    vc_hf_json_free(ctx, &json);
+    test_ctx_done(ctx);
 }
 
 /* Names that no tensor tells of, names that change, lists that are not needed; experts of which some are kept. */
@@ -275,7 +290,7 @@ static void test_families(void **state)
     (void)state;
     make(&s, &vc_dialect_compressed_tensors);
     s.model.family = &family;
-    vc_family_find(bert, strlen(bert), &family);
+    find_family(bert, &family);
     expect_has("{}", &s, "\"ignore\": [\"lm_head\", \"model.layers.0.\\\"odd\\\"\", \"cls.predictions.decoder\"],");
     family.nested = true;
     expect_has("{}", &s, "\"cls.predictions.decoder\"],");
@@ -293,7 +308,7 @@ static void test_families(void **state)
     set_one(&s, HEAD, "other.weight", 2, VC_DTYPE_BF16);
     expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"other\", \"cls.predictions.decoder\", \"lm_head\"]");
     set_one(&s, HEAD, "lm_head.weight", 2, VC_DTYPE_BF16);
-    vc_family_find(ctc, strlen(ctc), &family);
+    find_family(ctc, &family);
     expect_has("{}", &s, "\"llm_int8_skip_modules\": [\"lm_head\"]");
 
     make(&s, &vc_dialect_compressed_tensors);
@@ -381,6 +396,19 @@ static void test_elsewhere(void **state)
     free(kept);
 }
 
+static bool takes_int8(const char *text)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct hf_json json;
+    bool takes;
+
+    assert_int_equal(vc_hf_json_look(ctx, text, strlen(text), &json), VC_OK);
+    takes = vc_hf_config_takes_int8(json.root);
+    vc_hf_json_free(ctx, &json);
+    test_ctx_done(ctx);
+    return takes;
+}
+
 static void test_takes_int8(void **state)
 {
     static const char *const no[] = {"",
@@ -394,9 +422,9 @@ static void test_takes_int8(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++) {
-        assert_false(vc_hf_config_takes_int8(no[i], strlen(no[i])));
+        assert_false(takes_int8(no[i]));
     }
-    assert_true(vc_hf_config_takes_int8(yes, strlen(yes)));
+    assert_true(takes_int8(yes));
 }
 
 static void test_refused(void **state)
