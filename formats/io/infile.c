@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,30 @@
 #include <unistd.h>
 
 #define VC_COPY_BYTES ((size_t)256 << 10)
+
+static atomic_uint_fast64_t n_calls, failing_call;
+
+void vc_infile_fail_at(uint64_t n)
+{
+    atomic_store(&failing_call, n == 0 ? 0 : atomic_load(&n_calls) + n);
+}
+
+uint64_t vc_infile_call_count(void)
+{
+    return atomic_load(&n_calls);
+}
+
+/* As vc_outfile_injected: counts calls, and is asked before each. */
+static bool injected(void)
+{
+    uint64_t n = atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed) + 1;
+
+    if (n != atomic_load_explicit(&failing_call, memory_order_relaxed)) {
+        return false;
+    }
+    errno = EIO;
+    return true;
+}
 
 /* Where temporary files go. */
 static const char *temp_folder(void)
@@ -272,7 +297,7 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
     if (fd < 0) {
         return ctx->status;
     }
-    if (fstat(fd, &st) != 0) {
+    if (injected() || fstat(fd, &st) != 0) {
         status = vc_fail_errno(ctx, errno, "cannot read its size");
     } else if ((uint64_t)st.st_size != file->size_bytes || st.st_mtim.tv_sec != file->modified.tv_sec ||
                st.st_mtim.tv_nsec != file->modified.tv_nsec) {
@@ -317,7 +342,7 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
         return ctx->status;
     }
     while (n > 0) {
-        ssize_t got = pread(fd, to, n, (off_t)offset);
+        ssize_t got = injected() ? -1 : pread(fd, to, n, (off_t)offset);
 
         if (got < 0 && errno == EINTR) {
             continue;

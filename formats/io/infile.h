@@ -43,6 +43,11 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
  * be read and written, it is better not kept. */
 bool vc_descriptors_are_few(int fd);
 
+/* Tests: the n-th read from an input, or look at whether it was changed, fails from now on with EIO (1 = the next, 0 =
+ * none); the number of them so far. */
+void vc_infile_fail_at(uint64_t n);
+uint64_t vc_infile_call_count(void);
+
 /* An unnamed temporary file in $TMPDIR (default /tmp), open for reading and writing; -1 with the error set. */
 int vc_tempfile_open(struct vc_ctx *ctx);
 

@@ -1,6 +1,8 @@
 /* tasks.c - see tasks.h. */
 #include "tasks.h"
 
+#include "formats/io/infile.h"
+#include "formats/io/outfile.h"
 #include "support.h"
 
 static struct task task_of(enum task_work work)
@@ -109,24 +111,82 @@ struct vc_model *must_open(struct vc_ctx *ctx, const char *name)
     return model;
 }
 
-void fail_each_allocation(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
+/* A kind of failure: lets the n-th call fail, 0: none; and how many calls there were, NULL: unknown. */
+struct fault {
+    const char *name;
+    void (*at)(struct vc_ctx *ctx, uint64_t n);
+    uint64_t (*count)(void);
+    enum vc_status status;
+    bool has_other_way; /* of some calls, which may fail, and a failure behind the last one leaves a whole output */
+};
+
+static void fail_alloc(struct vc_ctx *ctx, uint64_t n)
 {
-    enum vc_status status = VC_E_NOMEM;
+    vc_pool_fail_at(ctx->shared->pool, n, 0);
+}
+
+static void fail_read(struct vc_ctx *ctx, uint64_t n)
+{
+    (void)ctx;
+    vc_infile_fail_at(n);
+}
+
+static void fail_write(struct vc_ctx *ctx, uint64_t n)
+{
+    (void)ctx;
+    vc_outfile_fail_at(n);
+}
+
+static void fail_each(struct vc_ctx *ctx, const char *from, const char *to, const struct task *task,
+                      const struct fault *fault, unsigned at_least)
+{
+    bool hit = true;
     uint64_t in_use;
     uint64_t n;
 
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
-    must_run(ctx, from, to, task);
+    must_run(ctx, from, to, *task);
     in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1; status != VC_OK; n++) {
+    for (n = 1; hit; n++) {
+        uint64_t before = fault->count != NULL ? fault->count() : 0;
+        enum vc_status status;
+
         remove_path(to);
-        vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = run_task(ctx, from, to, &task);
-        vc_pool_fail_at(ctx->shared->pool, 0, 0);
-        assert_int_equal(vc_pool_in_use(ctx->shared->pool), in_use);
-        assert_true(status == VC_OK || status == VC_E_NOMEM);
-        assert_true(status == VC_OK || vc_ctx_message(ctx)[0] != '\0');
-        assert_int_equal(exists(to), status == VC_OK);
+        fault->at(ctx, n);
+        status = run_task(ctx, from, to, task);
+        fault->at(ctx, 0);
+        hit = fault->count != NULL ? fault->count() - before >= n : status != VC_OK;
+        if (vc_pool_in_use(ctx->shared->pool) != in_use || (hit && status == VC_OK && !fault->has_other_way) ||
+            (status != VC_OK && (!hit || status != fault->status))) {
+            fail_msg("%s -> %s, %s %u: %s, \"%s\"", from, to, fault->name, (unsigned)n, vc_status_name(status),
+                     vc_ctx_message(ctx));
+        }
+        assert_int_equal(vc_ctx_message(ctx)[0] != '\0', status != VC_OK);
+        assert_true(status != VC_OK ? !exists(to) || fault->has_other_way : exists(to));
+        if (exists(to)) {
+            vc_model_close(must_open(ctx, to));
+        }
     }
     assert_true(n > at_least);
+}
+
+void fail_each_allocation(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
+{
+    static const struct fault fault = {"allocation", fail_alloc, NULL, VC_E_NOMEM, false};
+
+    fail_each(ctx, from, to, &task, &fault, at_least);
+}
+
+void fail_each_read(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
+{
+    static const struct fault fault = {"read", fail_read, vc_infile_call_count, VC_E_IO, false};
+
+    fail_each(ctx, from, to, &task, &fault, at_least);
+}
+
+void fail_each_write(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
+{
+    static const struct fault fault = {"write", fail_write, vc_outfile_call_count, VC_E_IO, true};
+
+    fail_each(ctx, from, to, &task, &fault, at_least);
 }

@@ -43,4 +43,9 @@ struct vc_model *must_open(struct vc_ctx *ctx, const char *name);
  * output, and all memory is back. Leaves the output of the last run. The context gets one thread. */
 void fail_each_allocation(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least);
 
+/* The same with the n-th read of the input failing, and the n-th call that writes: VC_E_IO. Some of the latter have
+ * another way, and where the last ones fail the output is complete already: what is there can be opened. */
+void fail_each_read(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least);
+void fail_each_write(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least);
+
 #endif
