@@ -1,36 +1,10 @@
-/* cmd_run.c - vcompress run: several passes in one job. A pass is a line of words as on the command line, given by
- * --pass or in a recipe, a text file with one pass per line:
- *
- *     # half of the weights, then codes for the others
- *     prune --sparsity 0.5
- *     quantize --int8 --exclude 'lm_head*'
- *
- * What is read and written belongs to `run`; lines have only what their passes do. */
+/* cmd_run.c - vcompress run: several passes in one job, given as lines of text (recipe.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/commands.h"
-#include "tools/passes.h"
-#include "tools/words.h"
-
-#define MAX_PASSES       32
-#define MAX_RECIPE_BYTES ((size_t)64 << 10)
-#define TAG_BYTES        256
-
-/* One line, parsed. */
-struct chain_pass {
-    const struct pass_row *row;
-    void *cli;
-    struct words words; /* the options point into them */
-    struct conversion what;
-};
-
-struct chain {
-    size_t n;
-    struct chain_pass pass[MAX_PASSES];
-    char tag[TAG_BYTES]; /* "pruned.int8" */
-};
+#include "tools/recipe.h"
 
 struct run_cli {
     struct convert_options convert; /* first: the shared options */
@@ -63,127 +37,12 @@ static const struct opt_group *const groups[] = {
     &group_pass, &group_write_pruned, &group_run, &group_json, &group_report, &group_help,
 };
 
-/* ---- lines ---- */
-
-/* Which group of the command has this option. */
-static const struct opt_group *group_of(const struct command *command, const struct opt *opt)
-{
-    for (size_t g = 0; g < command->n_groups; g++) {
-        const struct opt_group *group = command->groups[g];
-
-        if (opt >= group->opts && opt < group->opts + group->n_opts) {
-            return group;
-        }
-    }
-    return NULL;
-}
-
-static bool belongs_to_run(const struct opt_group *group)
-{
-    return group == &group_write || group == &group_write_pruned || group == &group_run || group == &group_json ||
-           group == &group_report || group == &group_help;
-}
-
-/* Lists the passes that there are. */
-static int refuse_name(struct app *app, const char *where, const char *name)
-{
-    char all[160] = "";
-    size_t n = 0;
-
-    for (size_t i = 0; pass_rows[i] != NULL && n < sizeof(all); i++) {
-        const char *join = i == 0 ? "" : pass_rows[i + 1] != NULL ? ", " : " and ";
-
-        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", join, pass_rows[i]->command->name);
-    }
-    return app_usage(app, "%s: '%s' is no pass; there are %s", where, name, all);
-}
-
-/* The words of a line as a pass. `where` begins the sentences: "recipe.txt:3". app->command and app->parsed are those
- * of the line meanwhile, so that the pass's own checks work. */
-static int parse_pass(struct app *app, const char *where, struct chain_pass *pass)
-{
-    struct words *words = &pass->words;
-
-    pass->row = pass_find(words->word[0]);
-    if (pass->row == NULL) {
-        return refuse_name(app, where, words->word[0]);
-    }
-    pass->cli = pass_options_create(pass->row);
-    if (pass->cli == NULL) {
-        return app_refuse(app, VC_E_NOMEM, "not enough memory for the options");
-    }
-    app->command = pass->row->command;
-    switch (options_parse(app->command, words->n - 1, words->word + 1, pass->cli, &app->parsed)) {
-    case PARSE_OK:
-        break;
-    case PARSE_HELP:
-        return app_usage(app, "%s: --help is no option of a pass in a chain", where);
-    case PARSE_ERROR:
-        return app_usage(app, "%s: %s", where, app->parsed.error);
-    }
-    if (app->parsed.n_args != 0) {
-        return app_usage(app, "%s: '%s' is no option; what is read and written belongs to run", where,
-                         app->parsed.args[0]);
-    }
-    for (size_t i = 0; i < app->parsed.n_seen; i++) {
-        if (belongs_to_run(group_of(app->command, app->parsed.seen[i]))) {
-            return app_usage(app, "%s: --%s belongs to run, not to a pass", where, app->parsed.seen[i]->name);
-        }
-    }
-    pass->what = (struct conversion){.add = pass->row->add, .user = pass->cli};
-    app->where = where;
-    return pass->row->ready(app, pass->cli, &pass->what);
-}
-
-/* Adds a line to the chain; a line without words is none. GO_ON or a status. */
-static int add_line(struct app *app, struct chain *chain, const char *where, const char *line, size_t n)
-{
-    const struct command *command = app->command;
-    const struct parsed parsed = app->parsed;
-    struct chain_pass *pass = &chain->pass[chain->n];
-    int rc;
-
-    if (chain->n == MAX_PASSES) {
-        return app_usage(app, "%s: more than %d passes", where, MAX_PASSES);
-    }
-    *pass = (struct chain_pass){.row = NULL};
-    if (!words_cut(line, n, &pass->words)) {
-        rc = app_usage(app, "%s: %s", where, pass->words.error);
-        words_free(&pass->words);
-        return rc;
-    }
-    if (pass->words.n == 0) {
-        words_free(&pass->words);
-        return GO_ON;
-    }
-    chain->n++;
-    rc = parse_pass(app, where, pass);
-    app->where = NULL;
-    app->command = command;
-    app->parsed = parsed;
-    return rc;
-}
-
-static void chain_free(struct chain *chain)
-{
-    for (size_t i = 0; i < chain->n; i++) {
-        if (chain->pass[i].row != NULL) {
-            pass_options_free(chain->pass[i].row, chain->pass[i].cli);
-        }
-        words_free(&chain->pass[i].words);
-    }
-    free(chain);
-}
-
-/* ---- recipes ---- */
-
 static int read_recipe(struct app *app, struct chain *chain, const char *path)
 {
     char *text = malloc(MAX_RECIPE_BYTES + 1);
     FILE *from = fopen(path, "rb");
     size_t n = 0;
-    size_t line = 1;
-    int rc = GO_ON;
+    int rc;
 
     if (text == NULL || from == NULL) {
         rc = app_refuse(app, text == NULL ? VC_E_NOMEM : VC_E_IO, "%s: cannot be read: %s", path,
@@ -191,24 +50,8 @@ static int read_recipe(struct app *app, struct chain *chain, const char *path)
         goto out;
     }
     n = fread(text, 1, MAX_RECIPE_BYTES + 1, from);
-    if (ferror(from) != 0) {
-        rc = app_refuse(app, VC_E_IO, "%s: cannot be read: %s", path, strerror(errno));
-    } else if (n > MAX_RECIPE_BYTES || memchr(text, '\0', n) != NULL) {
-        rc = app_usage(app, "%s: is no recipe, which is a text of at most %zu bytes with a pass per line", path,
-                       MAX_RECIPE_BYTES);
-    }
-    for (char *at = text; rc == GO_ON && at < text + n; line++) {
-        char *end = memchr(at, '\n', (size_t)(text + n - at));
-        char where[512];
-
-        end = end != NULL ? end : text + n;
-        (void)snprintf(where, sizeof(where), "%s:%zu", path, line);
-        rc = add_line(app, chain, where, at, (size_t)(end - at));
-        at = end + 1;
-    }
-    if (rc == GO_ON && chain->n == 0) {
-        rc = app_usage(app, "%s: has no pass", path);
-    }
+    rc = ferror(from) != 0 ? app_refuse(app, VC_E_IO, "%s: cannot be read: %s", path, strerror(errno))
+                           : recipe_add_text(app, chain, path, text, n);
 out:
     if (from != NULL) {
         (void)fclose(from);
@@ -261,7 +104,7 @@ static int list_passes(struct app *app, const struct run_cli *cli, struct chain 
     int rc = GO_ON;
 
     for (size_t i = 0; rc == GO_ON && i < cli->n_lines; i++) {
-        rc = add_line(app, chain, "--pass", cli->lines[i], strlen(cli->lines[i]));
+        rc = recipe_add_line(app, chain, "--pass", cli->lines[i], strlen(cli->lines[i]));
     }
     if (cli->n_lines != 0) {
         return rc == GO_ON && chain->n == 0 ? app_usage(app, "--pass: holds no pass") : rc;

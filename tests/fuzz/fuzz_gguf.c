@@ -33,11 +33,11 @@ static int make_folder(void)
     gguf_pair(&g, "split.count", 2, "\2", 2);
     gguf_tensor(&g, "second", 0, 2, dims, 256);
     b = gguf_finish(&g);
-    folder_make(folder, sizeof folder);
+    fuzz_folder(folder, sizeof folder);
     folder_write(folder, SECOND, b.p, b.n);
     bytes_release(&b);
     (void)atexit(remove_folder);
-    return fuzz_memory_in(folder, FIRST);
+    return fuzz_file_in(folder, FIRST);
 }
 
 static void both(const uint8_t *data, size_t n)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz_target.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -9,6 +10,8 @@
 
 #include <vcompress/vcompress.h>
 
+#include "core/base/checked.h"
+#include "folder_builder.h"
 #include "kernels/kernels.h"
 #include "model_walk.h"
 #include "support_options.h"
@@ -44,18 +47,25 @@ int fuzz_memory(void)
     return fd;
 }
 
-int fuzz_memory_in(const char *folder, const char *name)
+int fuzz_file_in(const char *folder, const char *name)
 {
-    int fd = fuzz_memory();
     char path[512];
-    char target[64];
+    int fd;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
-    if (symlink(target, path) != 0) {
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
         abort();
     }
     return fd;
+}
+
+void fuzz_folder(char *path, size_t capacity)
+{
+    if (access("/dev/shm", W_OK) == 0) {
+        (void)setenv("TMPDIR", "/dev/shm", 1);
+    }
+    folder_make(path, capacity);
 }
 
 void fuzz_store(int fd, const uint8_t *data, size_t n)
@@ -96,6 +106,28 @@ void fuzz_begin_with(const void *start, size_t n_start, size_t n_known, const ui
             memcpy(copy + n_start, data, n);
         }
         each(copy, n_start + n);
+        free(copy);
+    }
+}
+
+void fuzz_safetensors(const uint8_t *data, size_t n, size_t max_bytes, void (*each)(const uint8_t *data, size_t n))
+{
+    size_t n_header = n;
+    unsigned char *copy;
+
+    if (n > 8 && data[8] == '{') {
+        each(data, n);
+    } else if (n > 1 && data[0] == '{' && n < max_bytes) {
+        copy = malloc(8 + n);
+        if (copy == NULL) {
+            return;
+        }
+        while (n_header > 1 && data[n_header - 1] != '}') {
+            n_header--;
+        }
+        vc_put_le64(copy, n_header);
+        memcpy(copy + 8, data, n);
+        each(copy, 8 + n);
         free(copy);
     }
 }

@@ -31,13 +31,18 @@ const char *fuzz_file(const uint8_t *data, size_t n);
 
 /* A file in memory, whose path is /proc/self/fd/<the result>, and what is in it from now on. */
 int fuzz_memory(void);
-int fuzz_memory_in(const char *folder, const char *name); /* with a link to it, as caches have them */
+int fuzz_file_in(const char *folder, const char *name); /* a file in the folder, open for writing */
+/* folder_make in memory where the system has files there: looking for files costs most of a run. */
+void fuzz_folder(char *path, size_t capacity);
 void fuzz_store(int fd, const uint8_t *data, size_t n);
 
 /* Hands data to `each` as it is where it begins as such files do (n_known bytes of start), else behind all of start;
  * not where it has max_bytes or more. */
 void fuzz_begin_with(const void *start, size_t n_start, size_t n_known, const uint8_t *data, size_t n, size_t max_bytes,
                      void (*each)(const uint8_t *data, size_t n));
+
+/* The same for safetensors: what begins with '{' gets the length of the JSON, which ends at the last '}', in front. */
+void fuzz_safetensors(const uint8_t *data, size_t n, size_t max_bytes, void (*each)(const uint8_t *data, size_t n));
 
 /* Aborts, with the sentence of ctx, where a promise is not kept. */
 void fuzz_promise(bool kept, const char *what, const struct vc_ctx *ctx);

@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <vcompress/job.h>
 
 #include "fuzz_target.h"
-#include "model_walk.h"
 #include "support_options.h"
 #include "torch_builder.h"
 
@@ -22,8 +20,7 @@ static void plan_copy(const struct bytes *b)
     struct vc_ctx *ctx = fuzz_ctx();
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
-    char path[512];
-    int fd = walk_file_open(b->p, b->n, path, sizeof path);
+    const char *path = fuzz_file(b->p, b->n);
 
     write.dry_run = true;
     if (vc_model_open(ctx, path, NULL, &model) == VC_OK && vc_job_create(ctx, model, &job) == VC_OK) {
@@ -36,7 +33,6 @@ static void plan_copy(const struct bytes *b)
     }
     vc_job_free(job);
     vc_model_close(model);
-    walk_file_close(fd, path);
     if (fuzz_in_use() != 0) {
         fprintf(stderr, "broken promise: all memory is given back\n");
         abort();

@@ -196,15 +196,78 @@ static void member_seeds(void)
     bytes_release(&one);
 }
 
-static void save_safetensors(const char *name, const char *header, const void *data, size_t n)
+static void save_header(const char *kind, const char *name, const char *header, const void *data, size_t n)
 {
     struct bytes b = {NULL, 0, 0};
 
     bytes_u64(&b, strlen(header));
     bytes_add(&b, header, strlen(header));
     bytes_add(&b, data, n);
-    save("safetensors", name, &b);
+    save(kind, name, &b);
     bytes_release(&b);
+}
+
+static void save_safetensors(const char *name, const char *header, const void *data, size_t n)
+{
+    save_header("safetensors", name, header, data, n);
+}
+
+/* Masks for the model of fuzz_masks.c: w f32 (3, 5), v f32 (15,). */
+static void mask_seeds(void)
+{
+    static const unsigned char ones[15] = {1, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 1, 1, 1};
+
+    save_header("masks", "shaped", "{\"w.mask\":{\"dtype\":\"U8\",\"shape\":[3,5],\"data_offsets\":[0,15]}}", ones, 15);
+    save_header("masks", "bool", "{\"v\":{\"dtype\":\"BOOL\",\"shape\":[15],\"data_offsets\":[0,15]}}", ones, 15);
+    save_header("masks", "packed",
+                "{\"v.mask\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                "\"w.mask\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
+                "\x55\x12\xff\x7f", 4);
+    save_header("masks", "beside",
+                "{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[2,14]},"
+                "\"v.mask\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+                ones, 14);
+}
+
+static void json_seeds(void)
+{
+    static const char *const texts[] = {
+        "{\"a\": [1, 2], \"b\": {\"c\": 3, \"d\": {}}, \"e\": 4}",
+        "{\"keep\": [[1]], \"b\": {\"shape\": [3], \"d\": [\n[]\n]} , \"f\":{}}",
+        "[0, -1, 10.25, 1E5, 1e-3, false, \"\\b\\f\\n\\r\\t\\/\\\\\\uD83D\\uDE00\", \"\xc3\xa4\", {\"x\":[{}]}]",
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct bytes b = {NULL, 0, 0};
+        char name[8];
+
+        snprintf(name, sizeof name, "%zu", i);
+        bytes_add(&b, texts[i], strlen(texts[i]));
+        save("json", name, &b);
+        bytes_release(&b);
+    }
+}
+
+static void recipe_seeds(void)
+{
+    static const char *const recipes[][2] = {
+        {"chain", "# half of them\n\nprune --sparsity 0.5 --set 'lm_head*=0.25' --min-keep 0.1 # and\n"
+                  "quantize --int8 --granularity group:32 --exclude \"*\\\"q\" --asymmetric\n"},
+        {"casts", "quantize --fp16 --overflow=inf\r\ndequantize --bf16 --casts\n"},
+        {"patterns", "prune --pattern 2:4 --scope tensor\nprune --pattern=block:4x8 --sparsity .75 --nonfinite keep"},
+        {"aims", "quantize --aim-sqnr 40 --rest bf16 --min-elements 0 --include a\\ b"},
+        {"wrong", "prune --mask m.npz\nquantize --int8 --force in.npz"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+        struct bytes b = {NULL, 0, 0};
+
+        bytes_add(&b, recipes[i][1], strlen(recipes[i][1]));
+        save("recipe", recipes[i][0], &b);
+        bytes_release(&b);
+    }
 }
 
 static void safetensors_seeds(void)
@@ -549,5 +612,8 @@ int main(int argc, char **argv)
     onnx_seeds();
     pickle_seeds();
     torch_seeds();
+    mask_seeds();
+    json_seeds();
+    recipe_seeds();
     return 0;
 }
