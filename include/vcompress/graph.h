@@ -131,6 +131,49 @@ VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim
 /* What is wrong with a graph that could not be built, a sentence each, all that was found. NULL behind the last. */
 VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
 
+/* ---- running ---- */
+
+/* An array that goes into a graph or comes out of it: elements in C order, little-endian. */
+struct vc_graph_array {
+    const char *name; /* of the value */
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    const void *data;
+};
+
+/* Numbers are stable. */
+enum vc_graph_precision { VC_GRAPH_F32 = 0, VC_GRAPH_F64 = 1 };
+
+struct vc_graph_run_options {
+    size_t struct_size; /* set by vc_graph_run_defaults */
+    enum vc_graph_precision precision;
+    size_t n_values; /* how many are asked for; 0: the outputs of the graph */
+    const char *const *values;
+    /* Gets each value that is asked for, once, as soon as it is computed: f32 or f64 as the precision is, i64, or bool.
+     * The array is valid during the call. What it returns, if not VC_OK, ends the run and is returned by it. */
+    enum vc_status (*take)(void *user, const struct vc_graph_array *array);
+    void *user;
+};
+
+VC_API void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t struct_size);
+
+/* f32, the outputs; `take` has to be set. */
+static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
+{
+    vc_graph_run_defaults_sized(options, sizeof *options);
+}
+
+/* The reference forward pass: plain loops over the definitions of the operators, on one thread, every sum in the
+ * precision of the run. Parameters are read from the model as the values that they stand for (codes through their
+ * scales); those that are not needed for what is asked for are not read. model NULL: for a graph without parameters.
+ * Sizes come from the inputs, of which every one that is needed must be there; others are not looked at. VC_E_ARGUMENT:
+ * inputs or names of values do not fit the graph. */
+VC_API enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                   const struct vc_graph_array *inputs, size_t n_inputs,
+                                   const struct vc_graph_run_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/option_struct.h"
+#include "graph/builder.h"
 #include "scratch.h"
 
 static struct vc_ctx *ctx;
@@ -219,6 +220,33 @@ static enum vc_status use_limits(void *options)
     return status;
 }
 
+static enum vc_status take_nothing(void *user, const struct vc_graph_array *array)
+{
+    (void)user;
+    (void)array;
+    return VC_OK;
+}
+
+/* A graph of one parameter, which nothing is computed from. */
+static enum vc_status use_graph_run(void *options)
+{
+    struct vc_graph_run_options *run = options;
+    const uint64_t shape[2] = {ROWS, 64};
+    struct vc_graph *graph;
+    enum vc_status status;
+
+    assert_int_equal(vc_graph_create(ctx, &graph), VC_OK);
+    vc_graph_add_output(
+        graph, vc_graph_add_param(
+                   graph, "w",
+                   &(struct vc_param_spec){.tensor = vc_model_tensor(model, 0)->name, .n_dims = 2, .shape = shape}));
+    assert_int_equal(vc_graph_finish(graph, &graph), VC_OK);
+    run->take = take_nothing;
+    status = vc_graph_run(ctx, graph, model, NULL, 0, run);
+    vc_graph_close(graph);
+    return status;
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -234,6 +262,7 @@ MAKER(quantize)
 MAKER(dequantize)
 MAKER(prune)
 MAKER(diff_limits)
+MAKER(graph_run)
 
 static const struct public_options {
     const char *name, *maker;
@@ -258,6 +287,8 @@ static const struct public_options {
      offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
      offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
+    {"vc_graph_run_options", "vc_graph_run_defaults", sizeof(struct vc_graph_run_options),
+     offsetof(struct vc_graph_run_options, user), make_graph_run, use_graph_run},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -431,6 +462,12 @@ static const struct {
     AT(vc_diff_limits, tolerance, 16),
     AT(vc_diff_limits, by_sqnr, 24),
     AT(vc_diff_limits, min_sqnr_db, 32),
+    AT(vc_graph_run_options, struct_size, 0),
+    AT(vc_graph_run_options, precision, 8),
+    AT(vc_graph_run_options, n_values, 16),
+    AT(vc_graph_run_options, values, 24),
+    AT(vc_graph_run_options, take, 32),
+    AT(vc_graph_run_options, user, 40),
 };
 #endif
 
