@@ -21,6 +21,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/option_struct.h"
+#include "core/model/pruned_pairs.h"
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
@@ -688,9 +689,10 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
     if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
     }
-    return vc_format_open(ctx, path, &own, out) == VC_OK
-               ? VC_OK
-               : vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+    if (vc_format_open(ctx, path, &own, out) != VC_OK) {
+        return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+    }
+    return own.pairs && !(*out)->format->tells_axes ? vc_pairs_join(ctx, out) : VC_OK;
 }
 
 void vc_model_close(struct vc_model *model)
@@ -719,8 +721,7 @@ void vc_model_close(struct vc_model *model)
 
 /* ------------------------------------------------------------------------------------------------ writing */
 
-/* The format of an output that nobody has asked for: by its name, else the model's own. divided: into several files,
- * which is safetensors where the model's own format cannot be. */
+/* Of an output: by its name, else the model's own. divided: into several files, safetensors where that cannot be. */
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
@@ -749,8 +750,7 @@ out:
     return status;
 }
 
-/* Chooses the format, lets it make its writer, and sees to what holds for all of them: which outputs may take raw
- * bytes, and what stays behind of a model of another format. */
+/* Chooses the format, lets it make its writer, and sees to what holds for all: raw bytes, what stays behind. */
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out)
 {

@@ -116,18 +116,36 @@ enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, 
 
 /* ---- the step ---- */
 
+/* The bits of 1.0 in a type of `size` bytes: of bf16 they are those of f32 without the lower half. */
+static uint64_t one_of(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F64    ? 0x3ff0000000000000ULL
+           : dtype == VC_DTYPE_F32  ? 0x3f800000u
+           : dtype == VC_DTYPE_F16  ? 0x3c00u
+           : dtype == VC_DTYPE_BF16 ? 0x3f80u
+                                    : 1u;
+}
+
 /* Adds n elements of a mask in the weight's shape to the bits, which are 0 there. */
 static enum vc_status pack(struct vc_ctx *ctx, const struct vc_tensor *t, const uint8_t *bytes, uint64_t first,
                            size_t n, uint8_t *bits)
 {
+    size_t size = vc_dtype_size(t->dtype);
+    uint64_t one = one_of(t->dtype);
     size_t i;
+    size_t k;
 
     for (i = 0; i < n; i++) {
-        if (bytes[i] > 1) {
-            return vc_fail(ctx, VC_E_FORMAT, "%s: element %llu is %u; a mask has 0 and 1", t->name,
-                           (unsigned long long)(first + i), bytes[i]);
+        uint64_t value = 0;
+
+        for (k = size; k-- > 0;) {
+            value = value << 8 | bytes[i * size + k];
         }
-        bits[(first + i) / 8] |= (uint8_t)(bytes[i] << (first + i) % 8);
+        if (value != 0 && value != one) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: element %llu is neither 0 nor 1; a mask has 0 and 1", t->name,
+                           (unsigned long long)(first + i));
+        }
+        bits[(first + i) / 8] |= (uint8_t)((value != 0) << (first + i) % 8);
     }
     return VC_OK;
 }
@@ -137,7 +155,8 @@ static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks
                                 uint8_t *bits)
 {
     const struct vc_tensor *t = &masks->tensors[index];
-    bool packed = is_packed(t, n);
+    bool packed = is_packed(t, n) && t->n_elems != n;
+    size_t size = vc_dtype_size(t->dtype);
     uint8_t *chunk = packed ? NULL : vc_alloc(ctx, VC_TAG_SCRATCH, CHUNK_BYTES);
     struct vc_walk walk = {0};
     enum vc_status status = VC_OK;
@@ -147,12 +166,12 @@ static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks
         VC_TRY_ALLOC(chunk);
     }
     VC_TRY(vc_walk_start(ctx, masks, index, &walk));
-    for (at = 0; at < t->n_elems; at += CHUNK_BYTES) {
-        size_t n_bytes = (size_t)vc_min_u64(CHUNK_BYTES, t->n_elems - at);
+    for (at = 0; at < t->n_elems; at += CHUNK_BYTES / size) {
+        size_t n_here = (size_t)vc_min_u64(CHUNK_BYTES / size, t->n_elems - at);
 
-        VC_TRY(vc_walk_read(ctx, &walk, packed ? bits + at : chunk, n_bytes));
+        VC_TRY(vc_walk_read(ctx, &walk, packed ? bits + at : chunk, n_here * size));
         if (!packed) {
-            VC_TRY(pack(ctx, t, chunk, at, n_bytes, bits));
+            VC_TRY(pack(ctx, t, chunk, at, n_here, bits));
         }
     }
     VC_TRY(vc_walk_finish(ctx, &walk));
@@ -172,7 +191,7 @@ static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 
     (void)item;
     s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(step->in.n_elems, 8), 1);
-    return s->mask == NULL ? VC_E_NOMEM : read_mask(ctx, s->options->mask, s->given, step->in.n_elems, s->mask);
+    return s->mask == NULL ? VC_E_NOMEM : read_mask(ctx, s->given_from, s->given, step->in.n_elems, s->mask);
 }
 
 static void given_end(struct vc_ctx *ctx, struct vc_step *step)
@@ -204,13 +223,14 @@ static const struct vc_step_ops given_ops = {.look = vc_policy_look,
                                              .forget = vc_prune_forget};
 
 enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
-                            size_t mask, const char *scheme)
+                            const struct vc_model *masks, size_t mask, const char *scheme)
 {
     struct vc_prune_state *s;
     struct vc_step *step;
     enum vc_status status;
 
     VC_TRY(vc_prune_add_step(ctx, item, &given_ops, options, scheme, &s, &step));
+    s->given_from = masks;
     s->given = mask;
     step->state_bytes = (size_t)vc_ceil_div_u64(step->in.n_elems, 8) + CHUNK_BYTES;
     step->scratch_bytes = vc_prune_scratch(step, 0);

@@ -11,8 +11,9 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
 /* Refuses a file that has masks for tensors that the model does not have, or for none at all. */
 enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_model *model);
 
-/* The step that applies tensor `mask` of `masks`, which outlives it. */
+/* The step that applies tensor `mask` of `masks`, which outlives it: a form of mask as above, or floats that are 0 and
+ * 1. */
 enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
-                            size_t mask, const char *scheme);
+                            const struct vc_model *masks, size_t mask, const char *scheme);
 
 #endif

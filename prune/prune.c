@@ -7,6 +7,7 @@
 #include "core/base/glob.h"
 #include "core/base/option_struct.h"
 #include "core/model/names.h"
+#include "core/model/pruned_pairs.h"
 #include "passes/decode.h"
 #include "passes/select.h"
 #include "prune/given.h"
@@ -113,6 +114,16 @@ static enum vc_status find_other_half(struct vc_ctx *ctx, const struct vc_model 
     return VC_OK;
 }
 
+/* Why two halves of a pair are two tensors here, as far as it is easily told. */
+static const char *why_not_joined(const struct vc_model *model, const char *name)
+{
+    size_t n = strlen(name) - strlen("_orig");
+
+    return vc_model_find_bytes(model, name, n) != VC_NO_TENSOR
+               ? "there is a tensor of the name that they would have"
+               : "the model was opened without that, they lie in a graph, have a second name, or differ in shape";
+}
+
 /* Pairs that torch.nn.utils.prune leaves until its masks are made permanent: the weight is orig * mask, so what becomes
  * of one half alone is no pruned weight. The first half is refused, the other one kept. */
 static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool *kept)
@@ -126,9 +137,9 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
     if (other != VC_NO_TENSOR) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
-            "is pruned by torch.nn.utils.prune, with the mask %s; make that permanent with its function remove "
-            "before the model is saved (%s keeps the tensor as it is)",
-            model->tensors[other].name, vc_option(ctx, "include=false"));
+            "is pruned by torch.nn.utils.prune, with the mask %s, and the two are not joined: %s; make the mask "
+            "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
+            model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
     }
     VC_TRY(find_other_half(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
@@ -159,6 +170,11 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     if (choice == VC_CHOICE_EXCLUDE) {
         *kept = true;
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
+    }
+    if (p->options.pattern == VC_PATTERN_PAIRS) {
+        VC_TRY(check_pair(ctx, item, kept));
+        *kept = true;
+        return vc_item_keep(ctx, item, "no mask");
     }
     if (p->options.pattern == VC_PATTERN_GIVEN) {
         VC_TRY(vc_given_find(ctx, p->options.mask, item, mask));
@@ -216,9 +232,47 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
     if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
         return ctx->status;
     }
+    if (p->options.pattern == VC_PATTERN_PAIRS && plan->model->pair_masks == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "has no pairs of torch.nn.utils.prune, such as weight_orig and weight_mask, so there is nothing "
+                       "to make permanent");
+    }
     p->n_shared = 0;
     p->shared = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items, sizeof *p->shared);
     return p->shared == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+/* Plain floats of a type that is pruned as it is. */
+static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
+{
+    return is_quantized(&item->desc) || (item->desc.dtype != VC_DTYPE_F16 && item->desc.dtype != VC_DTYPE_BF16)
+               ? vc_decode_add(ctx, item, false)
+               : VC_OK;
+}
+
+/* The mask of a joined pair (core/model/pruned_pairs.h) is applied whatever the rules say: the weights have no other
+ * values than that. `more`: they are pruned further. */
+static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t mask,
+                                 bool more)
+{
+    enum vc_status status;
+    size_t k;
+
+    for (k = 0; k < item->n_steps; k++) {
+        if (item->steps[k]->action == VC_ACTION_PRUNED) { /* an earlier prune has done it */
+            return VC_OK;
+        }
+    }
+    if (item->n_steps != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is pruned by torch.nn.utils.prune, with the mask %s, which comes before everything else: prune "
+                       "has to be the first pass",
+                       item->model->tensors[mask].name);
+    }
+    VC_TRY(add_decode(ctx, item));
+    VC_TRY(vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->model, mask, "mask"));
+out:
+    return status;
 }
 
 static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
@@ -228,27 +282,29 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_fraction sparsity = {0, 1};
     enum vc_status status = VC_OK;
     const char *scheme;
+    size_t pair = vc_pairs_mask(item->model, item->source);
     size_t mask = VC_NO_TENSOR;
     bool kept = false;
     bool own = false;
 
     VC_TRY(choose(ctx, p, item, &mask, &kept));
+    if (pair != VC_NO_TENSOR) {
+        VC_TRY(apply_pair(ctx, p, item, pair, !kept));
+    }
     if (kept) {
         return VC_OK;
     }
     if (is_quantized(&item->desc) && !o->dequantize) {
         return refuse_codes(ctx, item);
     }
-    if (is_quantized(&item->desc) || (item->desc.dtype != VC_DTYPE_F16 && item->desc.dtype != VC_DTYPE_BF16)) {
-        VC_TRY(vc_decode_add(ctx, item, false));
-    }
+    VC_TRY(add_decode(ctx, item));
     (void)sparsity_of(p, item->model->tensors[item->source].name, &sparsity, &own);
     scheme = scheme_text(ctx, p, item, sparsity);
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);
     }
     if (o->pattern == VC_PATTERN_GIVEN) {
-        return vc_given_add(ctx, item, o, mask, scheme);
+        return vc_given_add(ctx, item, o, o->mask, mask, scheme);
     }
     if (o->scope == VC_PRUNE_GLOBAL && !own) {
         p->shared[p->n_shared++] = item->source;

@@ -38,6 +38,16 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
         }
         return VC_OK;
     }
+    if (o->pattern == VC_PATTERN_PAIRS && (wanted || o->mask != NULL || o->scope == VC_PRUNE_GLOBAL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: VC_PATTERN_PAIRS prunes nothing else",
+                       vc_option(ctx, o->sparsity != NULL ? "sparsity"
+                                      : o->n_sets != 0    ? "sets"
+                                      : o->mask != NULL   ? "mask"
+                                                          : "scope"));
+    }
+    if (o->pattern == VC_PATTERN_PAIRS) {
+        return VC_OK;
+    }
     if ((o->pattern == VC_PATTERN_GIVEN) != (o->mask != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: a mask and VC_PATTERN_GIVEN go together");
     }
@@ -64,7 +74,7 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     const struct vc_prune_options *o = &p->options;
     enum vc_status status = VC_OK;
 
-    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_GIVEN) {
+    if ((unsigned)o->scope > VC_PRUNE_GLOBAL || (unsigned)o->pattern > VC_PATTERN_PAIRS) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such scope or pattern");
     }
     if (o->nonfinite != VC_NONFINITE_ERROR && o->nonfinite != VC_NONFINITE_KEEP) {
@@ -124,6 +134,10 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
         VC_TRY(parse_share(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
     }
     o->sets = NULL;
+    p->pair_alone = *o;
+    p->pair_alone.nonfinite = VC_NONFINITE_ERROR;
+    p->pair_first = p->pair_alone;
+    p->pair_first.mask_path = NULL;
 out:
     return status;
 }
@@ -137,6 +151,7 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
     }
     return o->pattern == VC_PATTERN_BLOCK ? vc_arena_printf(ctx, &p->arena, "block:%ux%u", o->block_rows, o->block_cols)
            : o->pattern == VC_PATTERN_GIVEN ? "given"
+           : o->pattern == VC_PATTERN_PAIRS ? "pairs"
                                             : "none";
 }
 
@@ -183,9 +198,10 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     }
     p->pass.recipe = p->recipe;
     p->pass.command =
-        o->mask != NULL ? "prune --mask"
-        : n_of_m        ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
-                        : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s",
+        o->mask != NULL                  ? "prune --mask"
+        : o->pattern == VC_PATTERN_PAIRS ? "prune --make-permanent"
+        : n_of_m                         ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
+                                         : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s",
                                    o->sparsity != NULL ? o->sparsity : "0", global ? " --scope global" : "",
                                    lamp ? " --score lamp" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
                                    o->pattern == VC_PATTERN_BLOCK ? pattern : "");

@@ -8,7 +8,8 @@
 /* The pattern says which weights go: no share is given. */
 static inline bool vc_prune_says_itself(const struct vc_prune_options *options)
 {
-    return options->pattern == VC_PATTERN_N_OF_M || options->pattern == VC_PATTERN_GIVEN;
+    return options->pattern == VC_PATTERN_N_OF_M || options->pattern == VC_PATTERN_GIVEN ||
+           options->pattern == VC_PATTERN_PAIRS;
 }
 
 #define VC_PRUNE_RECIPE 9
@@ -23,6 +24,8 @@ struct vc_prune {
     struct vc_pass pass;
     struct vc_arena arena;
     struct vc_prune_options options;
+    /* For the masks of joined pairs: by themselves, and where the weights that they leave are pruned further. */
+    struct vc_prune_options pair_alone, pair_first;
     struct vc_fraction sparsity; /* if options.sparsity is set */
     struct vc_fraction min_keep;
     struct vc_prune_set *sets;

@@ -27,12 +27,15 @@ struct vc_prune_state {
                             may go */
     uint64_t n_tiles;
 
-    struct vc_bands bands;    /* groups of rows that end inside of tiles */
-    uint8_t *mask;            /* of all elements, or of all blocks; between begin and end */
-    uint8_t *ties;            /* of all blocks: those that equal the threshold */
-    struct vc_mask_part part; /* the mask as an output, where one is wanted */
-    size_t given;             /* the mask's number in options->mask */
-    uint64_t n_len, n_inner;  /* N of M: elements along the input axis, and apart from each other */
+    struct vc_bands bands;             /* groups of rows that end inside of tiles */
+    uint8_t *mask;                     /* of all elements, or of all blocks; between begin and end */
+    uint8_t *ties;                     /* of all blocks: those that equal the threshold */
+    struct vc_mask_part part;          /* the mask as an output, where one is wanted */
+    const struct vc_model *given_from; /* a given mask: the model that it lies in ... */
+    size_t given;                      /* ... and its number there */
+    const struct vc_prune_state *also; /* of the step before, with the mask of a pair: what it removes is removed here,
+                                          too; NULL: none */
+    uint64_t n_len, n_inner;           /* N of M: elements along the input axis, and apart from each other */
 };
 
 /* The state of a new step on item->desc, plain floats: added with its policy, the flags of `ops` and the report's words

@@ -23,7 +23,7 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 {
     size_t widened = is_short(step->in.dtype) ? tile_elems(step) * sizeof(float) : 0;
 
-    return aligned(own) + aligned(widened) + (step->n_made != 0 ? aligned(VC_MASK_PART_SCRATCH) : 0) + 128;
+    return aligned(own) + aligned(widened) + (step->n_made != 0 ? 2 * aligned(VC_MASK_PART_SCRATCH) : 0) + 128;
 }
 
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
@@ -48,6 +48,31 @@ out:
     return status;
 }
 
+/* The mask of a tile as an output, with what the step before removes. *scratch moves behind what that takes. */
+static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                                const uint8_t *mask, uint64_t first, char **scratch, struct vc_part_view *view)
+{
+    struct vc_prune_state *s = step->state;
+    uint8_t *both = (uint8_t *)*scratch;
+    size_t i;
+
+    if (s->also != NULL) {
+        memset(both, 0, (tile->n_elems + 7) / 8);
+        for (i = 0; i < tile->n_elems; i++) {
+            uint64_t at = tile->first + i;
+            unsigned bit = (unsigned)(mask[(first + i) / 8] >> (first + i) % 8) & s->also->mask[at / 8] >> at % 8 & 1u;
+
+            both[i / 8] |= (uint8_t)(bit << i % 8);
+        }
+        mask = both;
+        first = 0;
+        *scratch += aligned(VC_MASK_PART_SCRATCH);
+    }
+    both = (uint8_t *)*scratch;
+    *scratch += aligned(VC_MASK_PART_SCRATCH);
+    return vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, both, view);
+}
+
 enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const void *data, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out)
@@ -60,9 +85,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     const void *values;
 
     if (s->part.made) {
-        VC_TRY(
-            vc_mask_part_give(ctx, &s->part, step->in.n_elems, tile, mask, first, (uint8_t *)scratch, &out->parts[0]));
-        scratch += aligned(VC_MASK_PART_SCRATCH);
+        VC_TRY(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
     }
     if (step->in.dtype == VC_DTYPE_F64) {
         VC_KERNEL_TRY(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
@@ -115,6 +138,9 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
     if (s == NULL || scheme == NULL) {
         vc_free(ctx, s);
         return VC_E_NOMEM;
+    }
+    if (item->n_steps > item->pass_first && item->steps[item->n_steps - 1]->action == VC_ACTION_PRUNED) {
+        s->also = item->steps[item->n_steps - 1]->state;
     }
     s->options = options;
     s->policy = (struct vc_policy){.nonfinite = options->nonfinite,

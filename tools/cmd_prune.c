@@ -14,6 +14,7 @@ struct prune_cli {
     char *globs[MAX_SETS]; /* their texts */
     size_t n_sets;
     const char *mask; /* --mask */
+    bool permanent;   /* --make-permanent */
     struct vc_model *masks;
 };
 
@@ -71,6 +72,9 @@ static const struct opt prune_opts[] = {
              "mask are kept"},
     {.name = "mask-out", .value = "FILE", .kind = OPT_TEXT, PRUNE(mask_path),
      .help = "write the masks of all tensors that were pruned, too: NAME.mask, a bit per weight, for --mask"},
+    {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
+     .help = "prune nothing but what torch.nn.utils.prune has pruned: of NAME_orig and NAME_mask, the tensor NAME is written; "
+             "prune does so for every such pair anyway, and then the rest"},
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
      .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
              "match wins"},
@@ -107,7 +111,16 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         own->prune.scope = VC_PRUNE_GLOBAL;
     }
     what->tag = "pruned";
+    what->pairs = true;
     what->beside = own->prune.mask_path;
+    if (own->permanent) {
+        if (own->mask != NULL || own->prune.pattern != VC_PATTERN_NONE) {
+            return app_usage(app, "--make-permanent conflicts with %s: choose one",
+                             own->mask != NULL ? "--mask" : "--pattern");
+        }
+        own->prune.pattern = VC_PATTERN_PAIRS;
+        return GO_ON;
+    }
     if (own->mask != NULL) {
         if (own->prune.pattern != VC_PATTERN_NONE) {
             return app_usage(app, "--mask conflicts with --pattern: choose one");
@@ -116,7 +129,8 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         return GO_ON;
     }
     if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
-        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, or --mask FILE");
+        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --mask FILE, or "
+                              "--make-permanent");
     }
     return GO_ON;
 }
@@ -158,7 +172,8 @@ static int run_prune(struct app *app, int n_args, char **args)
 
 const struct command command_prune = {
     .name = "prune",
-    .usage = "(--sparsity SHARE | --pattern N:M | --mask FILE) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .usage =
+        "(--sparsity SHARE | --pattern N:M | --mask FILE | --make-permanent) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "set the smallest weights to zero",
     .text =
         "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "

@@ -587,6 +587,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     bool made = false;
     int rc = list_emitted(app, options);
 
+    options->open.pairs = what->pairs;
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
     rc = rc == GO_ON ? check_several(app, options, what) : rc;
     if (rc == GO_ON && what->tag[0] == '\0') {

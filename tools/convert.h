@@ -40,6 +40,7 @@ struct conversion {
     const char *tag;
     const char *beside; /* another file that it writes, --mask-out; NULL: none */
     bool more_tensors;  /* the output has scales, too */
+    bool pairs;         /* its input is opened with vc_open_options.pairs */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, void *user); /* its pass; NULL: none */
     void *user;
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/pruned_pairs.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch_pickle.h"
 
@@ -52,7 +53,7 @@ const char *vc_torch_here(const struct torch_writer *w)
 }
 
 /* A file that is nothing but a tensor has no name for it; the reader calls it "tensor". Codes that the file calls
- * "w.int8" are "w" in the model. */
+ * "w.int8" are "w" in the model, and "w_orig" that is joined with "w_mask" is, too. */
 size_t vc_torch_tensor_here(struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);
@@ -60,6 +61,7 @@ size_t vc_torch_tensor_here(struct torch_writer *w)
     size_t n = vc_plain_weight_bytes(name);
     char *end;
 
+    tensor = tensor == VC_NO_TENSOR ? vc_pairs_find(w->model, name) : tensor;
     if (tensor == VC_NO_TENSOR && n != 0) {
         end = w->path.data + w->names_at + n;
         *end = '\0';

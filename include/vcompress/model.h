@@ -119,6 +119,8 @@ struct vc_open_options {
     enum vc_dtype void_as; /* what NumPy's raw void elements of the same size mean (VC_DTYPE_BF16); 0: leave them */
     const char *key;       /* PyTorch files: the dict whose tensors are the weights, "ema" or "nets.0"; NULL: the usual
                               names are tried. Other formats do not look at it */
+    bool pairs; /* what torch.nn.utils.prune has made two tensors of, c.weight_orig and c.weight_mask, is one: c.weight,
+                   which wants prune as its first pass, to apply the mask. Not of ONNX, whose graph does it */
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -29,7 +29,9 @@ enum vc_prune_pattern {
     VC_PATTERN_NONE = 0,   /* any weight may go */
     VC_PATTERN_N_OF_M = 1, /* of every `group` weights in a row, along the input channels, the `keep` largest stay */
     VC_PATTERN_BLOCK = 2,  /* whole blocks of block_rows x block_cols, by their sums of squares */
-    VC_PATTERN_GIVEN = 3   /* what `mask` says; only tensors with a mask are pruned */
+    VC_PATTERN_GIVEN = 3,  /* what `mask` says; only tensors with a mask are pruned */
+    VC_PATTERN_PAIRS =
+        4 /* nothing but the masks of joined pairs (vc_open_options.pairs), which every pattern applies */
 };
 
 /* A sparsity of their own for the tensors whose names match; the last rule that matches decides. */

@@ -289,7 +289,7 @@ class Prune(Judge):
         a = {"a": np.ones((3, 3), "f4")}
         np.savez(self.path("in.npz"), **a)
         mask = np.packbits(np.ones(9, bool), bitorder="little")
-        for what, given, words in (("behind", mask | 0x80, "bits behind that of weight 8"), ("value", np.full((3, 3), 3, "u1"), "element 0 is 3"),
+        for what, given, words in (("behind", mask | 0x80, "bits behind that of weight 8"), ("value", np.full((3, 3), 3, "u1"), "element 0 is neither 0 nor 1;"),
                                    ("shape", np.ones((3, 4), bool), "a mask has the shape"), ("type", np.ones((3, 3), "f4"), "a mask is bool or u8")):
             np.savez(self.path("m.npz"), **{"a.mask": given})
             said = self.refuse(3, "prune", "--mask", self.path("m.npz"), self.path("in.npz"), "-o", self.path("no.npz"))
@@ -303,6 +303,71 @@ class Prune(Judge):
                 f.write(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1:])
             said = self.refuse(3, "prune", "--mask", self.path("m.npz"), self.path("in.npz"), "-o", self.path("no.npz"))
             self.assertIn("m.npz", said)
+
+    def pairs(self, rng):
+        """What torch.nn.utils.prune leaves of weights, and what they are; one is no pair of its own."""
+        given, want = {}, {}
+        for name, shape, dtype, mask in (("a.weight", (900, 701), "f4", "f4"), ("b.weight", (33, 17), "f2", "f2"),
+                                         ("c.weight", (3, 300001), "f8", "bool"), ("b.bias", (33,), "f4", "u1"),
+                                         ("conv.weight", (7, 3, 3, 3), "f4", "f8")):
+            orig, kept = some(rng, shape, dtype, 1, 4 if name[0] == "a" else None), rng.random(shape) < 0.7
+            given[name + "_orig"], given[name + "_mask"] = orig, kept.astype(mask)
+            want[name] = np.where(kept, orig, 0).astype(dtype)
+        given["d.weight"] = want["d.weight"] = some(rng, (50, 40), "f4")
+        return given, want
+
+    def test_pairs(self):
+        given, want = self.pairs(np.random.default_rng(23))
+        np.savez(self.path("in.npz"), **given)
+        self.vc("convert", self.path("in.npz"), "-o", self.path("in.safetensors"))
+        for name in ("in.npz", "in.safetensors"):
+            for how in ([], ["--threads", "1", "--cpu-mask", "ref"], ["--exclude", "a.*"]):
+                self.vc("prune", "--make-permanent", *how, self.path(name), "--force", "-o", self.path("p." + name))
+                self.vc("convert", self.path("p." + name), "--force", "-o", self.path("p.npz"))
+                self.expect(self.load(self.path("p.npz")), want)
+        self.vc("convert", self.path("p.in.npz"), "--force", "-o", self.path("p.npz"))
+        # pruned further, and quantized, as if the pairs had been made permanent before
+        for i, options in enumerate(("--sparsity 0.5", "--sparsity 0.6 --scope global", "--sparsity 0.6 --score lamp", "--pattern 2:4",
+                                     "--pattern block:3x5 --sparsity 0.4", "--sparsity 0.5 --exclude 'a.*' --include '*bias'",
+                                     "--sparsity 0")):
+            with self.subTest(options=options):
+                self.vc("run", "--pass", "prune " + options, self.path("p.npz"), "--force", "-o", self.path("two.npz"))
+                self.vc("run", "--pass", "prune " + options + " --mask-out " + self.path("m%d.npz" % i), self.path("in.npz"), "--force", "-o", self.path("one.npz"))
+                two = self.load(self.path("two.npz"))
+                self.expect(self.load(self.path("one.npz")), two)
+                for name, mask in self.load(self.path("m%d.npz" % i)).items():  # of weights whose pair and more was pruned, both
+                    a = given.get(name[:-5] + "_orig", given.get(name[:-5]))
+                    kept = np.unpackbits(mask, bitorder="little")[:a.size].reshape(a.shape)
+                    self.same_bits(np.where(kept, a, 0).astype(a.dtype), two[name[:-5]], name)
+                    self.assertTrue(kept[two[name[:-5]] != 0].all())
+                    if name[:-5] + "_mask" in given:
+                        self.assertFalse(kept[given[name[:-5] + "_mask"] == 0].any(), name)
+        for passes in (["prune --sparsity 0.5", "quantize --int8 --min-elements 1"], ["quantize --int8 --min-elements 1 --exclude * --include d.weight", "prune --make-permanent"],
+                       ["prune --make-permanent", "prune --sparsity 0.5"]):
+            chain = [word for p in passes for word in ("--pass", p)]
+            self.vc("run", *chain, self.path("in.npz"), "--force", "-o", self.path("chain.npz"))
+            at = "in.npz"
+            for i, p in enumerate(passes):
+                self.vc("run", "--pass", p, self.path(at), "--force", "-o", self.path("step%d.npz" % i))
+                at = "step%d.npz" % i
+            self.expect(self.load(self.path("chain.npz")), self.load(self.path(at)))
+        said = self.refuse(3, "run", "--pass", "quantize --fp16", "--pass", "prune --sparsity 0.5", self.path("in.npz"), "-o", self.path("no.npz"))
+        self.assertIn("has to be the first pass", said)
+
+    def test_damaged_pairs(self):
+        a = np.ones((8, 8), "f4")
+        half, odd, nan = a * 1, a * 1, a * 1
+        half[3, 3], odd[0, 1], nan[1, 1] = 0.5, np.nan, np.nan
+        for given, words in (({"w_orig": a, "w_mask": half}, "w_mask: element 27 is neither 0 nor 1"), ({"w_orig": a, "w_mask": odd}, "w_mask: element 1 "),
+                             ({"w_orig": nan, "w_mask": a}, "w: "), ({"w_orig": a, "w_mask": a[:4]}, "differ in shape"),
+                             ({"w_orig": a, "w_mask": a, "w": a}, "of the name that they would have")):
+            np.savez(self.path("in.npz"), **given)
+            self.assertIn(words, self.refuse(3, "prune", "--sparsity", "0.5", self.path("in.npz"), "-o", self.path("no.npz")))
+        np.savez(self.path("in.npz"), w=a, x_orig=a)
+        self.assertIn("nothing to make permanent", self.refuse(3, "prune", "--make-permanent", self.path("in.npz"), "-o", self.path("no.npz")))
+        np.savez(self.path("in.npz"), w_orig=nan, w_mask=a)
+        self.refuse(3, "prune", "--sparsity", "0.5", "--nonfinite", "keep", self.path("in.npz"), "-o", self.path("no.npz"))
+        self.no_strays("in.npz")
 
     def test_same_bytes(self):
         rng = np.random.default_rng(11)

@@ -263,6 +263,32 @@ class Torch(Judge):
         decoded = out["2.weight.int8"].float() * out["2.weight.scale"]
         self.assertTrue(torch.equal(bits(back["2.weight"]), bits(decoded)))
 
+    def test_pairs_of_pruning(self):
+        """What torch.nn.utils.prune has pruned loads into the plain module, as after its own remove."""
+        from torch.nn.utils import prune
+        pruned, plain = network(), network()
+        prune.l1_unstructured(pruned[0], "weight", amount=0.3)
+        prune.random_unstructured(pruned[2], "weight", amount=0.5)
+        prune.random_unstructured(pruned[2], "bias", amount=0.25)
+        states = {"state": pruned.state_dict(), "checkpoint": {"epoch": 3, "model": pruned.state_dict()}}
+        for name, state in states.items():
+            torch.save(state, self.path(name + ".pt"))
+        prune.remove(pruned[0], "weight"), prune.remove(pruned[2], "weight"), prune.remove(pruned[2], "bias")
+        for name in states:
+            self.vc("prune", "--make-permanent", self.path(name + ".pt"), "-o", self.path("out.pt"), "--force")
+            got = load(self.path("out.pt"))
+            if name == "checkpoint":
+                self.assertEqual(got["epoch"], 3)
+                got = got["model"]
+            self.assertEqual(str(plain.load_state_dict(got)), "<All keys matched successfully>")
+            for key, value in pruned.state_dict().items():
+                self.assertEqual(key, key if key in got else None)
+                self.assertTrue(torch.equal(got[key], value), key)
+            self.vc("prune", "--sparsity", "0.5", self.path(name + ".pt"), "-o", self.path("half.safetensors"), "--force")
+            if safetensors_torch is not None:
+                plain.load_state_dict(safetensors_torch.load_file(self.path("half.safetensors")))
+                self.assertEqual(int((plain[2].weight == 0).sum()), plain[2].weight.numel() // 2)
+
     def test_new_types(self):
         names = [n for n in ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "uint16", "uint32", "uint64")
                  if hasattr(torch, n)]

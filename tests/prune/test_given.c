@@ -126,7 +126,7 @@ static void damaged_ones(void **state)
     expect_refused(&mask, 1, "w.mask: has bits behind that of weight 34, the last one");
     whole[33] = 2;
     mask = (struct vc_memory_tensor){"w.mask", VC_DTYPE_BOOL, 2, shape, whole};
-    expect_refused(&mask, 1, "w.mask: element 33 is 2; a mask has 0 and 1");
+    expect_refused(&mask, 1, "w.mask: element 33 is neither 0 nor 1; a mask has 0 and 1");
 }
 
 int main(void)
