@@ -576,14 +576,29 @@ uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index)
     return index < graph->n_outputs ? graph->outputs[index] : VC_NO_VALUE;
 }
 
-const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
+/* Number `index` of the atoms that are symbols; NULL: there are fewer. */
+static const struct vc_dim_atom *symbol_at(const struct vc_graph *graph, uint32_t index)
 {
     for (uint32_t k = 0; k < graph->dims.n_atoms; k++) {
         if (graph->dims.atoms[k].name != NULL && index-- == 0) {
-            return graph->dims.atoms[k].name;
+            return &graph->dims.atoms[k];
         }
     }
     return NULL;
+}
+
+const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
+{
+    const struct vc_dim_atom *atom = symbol_at(graph, index);
+
+    return atom == NULL ? NULL : atom->name;
+}
+
+int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index)
+{
+    const struct vc_dim_atom *atom = symbol_at(graph, index);
+
+    return atom == NULL || !atom->known ? -1 : atom->value;
 }
 
 enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size)

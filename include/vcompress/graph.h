@@ -121,6 +121,8 @@ VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
 
 /* Sizes that inputs may have: "batch", "sequence". Symbol number `index`, NULL behind the last. */
 VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
+/* The size that it was given, or -1. */
+VC_API int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index);
 /* Gives a symbol its size, for vc_graph_dim_value. VC_E_ARGUMENT for an unknown symbol or a size below 1. */
 VC_API enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size);
 /* The number that a dimension is with the sizes that are bound; -1 where one is not, or where it is beyond 2^63 - 1. */
@@ -173,6 +175,48 @@ static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
 VC_API enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                    const struct vc_graph_array *inputs, size_t n_inputs,
                                    const struct vc_graph_run_options *options);
+
+/* ---- blocks ---- */
+
+#define VC_NO_BLOCK ((uint32_t)-1)
+
+/* A part of the graph as its names have it: "encoder.layer.3" is in "encoder.layer", and that in "encoder". Figures are
+ * of all nodes inside, those of the blocks in it included. A parameter counts where it is used first; tied ones count
+ * once. */
+struct vc_graph_block {
+    const char *name;                   /* the last part: "3"; "" for the whole graph, which is block 0 */
+    const char *path;                   /* "encoder.layer.3" */
+    unsigned depth;                     /* 0: the whole graph */
+    uint32_t parent, first_child, next; /* VC_NO_BLOCK: none */
+    uint32_t like; /* the first block beside this one that computes the same with sizes of its own: itself, where there
+                      is none before it */
+    uint32_t n_like; /* how many there are, the first included; 0 for the others */
+    uint32_t n_nodes;
+    uint32_t n_own;    /* nodes that are in no block in it */
+    uint64_t n_params; /* elements */
+    uint64_t bytes;    /* of them in the file; 0 without a model */
+    struct vc_dim macs;
+    uint32_t output; /* the last value made here that is used elsewhere, or VC_NO_VALUE */
+};
+
+struct vc_graph_blocks {
+    uint32_t n;
+    const struct vc_graph_block *blocks;
+    const uint32_t *of_node; /* the innermost block of each node */
+};
+
+/* `model` tells the bytes of parameters: the one that the graph was built from, or NULL. Freed with
+ * vc_graph_blocks_free, before the graph is closed. */
+VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                           struct vc_graph_blocks **out);
+VC_API void vc_graph_blocks_free(struct vc_graph_blocks *blocks); /* accepts NULL */
+
+/* The graph as one JSON document, schema vcompress.graph/1 (installed as graph-1.schema.json), and as a drawing, one SVG
+ * document that needs nothing beside it. Sizes are those that are bound. *text is freed with vc_text_free. */
+VC_API enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                    const struct vc_graph_blocks *blocks, const struct vc_model *model, char **text);
+VC_API enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                   const struct vc_graph_blocks *blocks, const char *title, char **text);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,362 @@
+/* blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/source.h"
+#include "graph/builder.h"
+
+/* What vc_graph_blocks_free gets back. */
+struct blocks {
+    struct vc_graph_blocks public;
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+    struct vc_graph *graph;
+    const struct vc_model *model;
+    struct vc_graph_block *list;
+    uint64_t *signature; /* of each block: equal ones compute the same */
+    uint32_t *last;      /* child of each, the last one */
+    uint32_t capacity;
+    uint32_t *of_node;
+    uint32_t *slots; /* by parent and name: block number + 1 */
+    uint32_t n_slots;
+};
+
+static uint64_t mix(uint64_t h, uint64_t more)
+{
+    h = (h ^ more) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint32_t *slot_of(const struct blocks *b, uint32_t parent, const char *name)
+{
+    uint32_t at = (vc_name_hash(name) ^ parent * 2654435761u) & (b->n_slots - 1);
+
+    while (b->slots[at] != 0 &&
+           (b->list[b->slots[at] - 1].parent != parent || strcmp(b->list[b->slots[at] - 1].name, name) != 0)) {
+        at = (at + 1) & (b->n_slots - 1);
+    }
+    return &b->slots[at];
+}
+
+static enum vc_status grow(struct blocks *b)
+{
+    uint32_t capacity = b->capacity == 0 ? 64 : b->capacity * 2;
+    struct vc_graph_block *list = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity, sizeof *list);
+    uint32_t *last = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity, sizeof *last);
+    uint32_t *slots = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity * (size_t)2, sizeof *slots);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(list);
+    VC_TRY_ALLOC(last);
+    VC_TRY_ALLOC(slots);
+    if (b->public.n != 0) {
+        memcpy(list, b->list, b->public.n * sizeof *list);
+        memcpy(last, b->last, b->public.n * sizeof *last);
+    }
+    vc_free(b->ctx, b->list);
+    vc_free(b->ctx, b->last);
+    vc_free(b->ctx, b->slots);
+    b->list = list;
+    b->last = last;
+    b->slots = slots;
+    b->capacity = capacity;
+    b->n_slots = capacity * 2;
+    for (uint32_t k = 0; k < b->public.n; k++) {
+        *slot_of(b, list[k].parent, list[k].name) = k + 1;
+    }
+    return VC_OK;
+out:
+    vc_free(b->ctx, list);
+    vc_free(b->ctx, last);
+    vc_free(b->ctx, slots);
+    return status;
+}
+
+/* The block of that name in `parent`, made if there is none. */
+static enum vc_status child(struct blocks *b, uint32_t parent, const char *name, const char *path, uint32_t *out)
+{
+    enum vc_status status = VC_OK;
+    struct vc_graph_block *block;
+    uint32_t n = b->public.n;
+
+    if (n == b->capacity) {
+        VC_TRY(grow(b));
+    }
+    if (parent != VC_NO_BLOCK && *slot_of(b, parent, name) != 0) {
+        *out = *slot_of(b, parent, name) - 1;
+        return VC_OK;
+    }
+    block = &b->list[n];
+    *block = (struct vc_graph_block){.parent = parent,
+                                     .first_child = VC_NO_BLOCK,
+                                     .next = VC_NO_BLOCK,
+                                     .like = n,
+                                     .n_like = 1,
+                                     .output = VC_NO_VALUE};
+    block->name = vc_arena_copy(b->ctx, &b->arena, name, strlen(name));
+    block->path = vc_arena_copy(b->ctx, &b->arena, path, strlen(path));
+    VC_TRY_ALLOC(block->name);
+    VC_TRY_ALLOC(block->path);
+    *slot_of(b, parent, name) = n + 1;
+    if (parent != VC_NO_BLOCK) {
+        block->depth = b->list[parent].depth + 1;
+        if (b->list[parent].first_child == VC_NO_BLOCK) {
+            b->list[parent].first_child = n;
+        } else {
+            b->list[b->last[parent]].next = n;
+        }
+        b->last[parent] = n;
+    }
+    b->public.n++;
+    *out = n;
+out:
+    return status;
+}
+
+/* The block of a path, with those around it. */
+static enum vc_status find(struct blocks *b, const char *path, uint32_t *out)
+{
+    char text[512];
+    size_t from = 0;
+    enum vc_status status = VC_OK;
+
+    *out = 0;
+    while (path[from] != '\0' && strlen(path) < sizeof text) {
+        size_t n = strcspn(path + from, ".");
+        char name[512];
+
+        memcpy(name, path + from, n);
+        name[n] = '\0';
+        memcpy(text, path, from + n);
+        text[from + n] = '\0';
+        VC_TRY(child(b, *out, name, text, out));
+        from += n + (path[from + n] == '.');
+    }
+out:
+    return status;
+}
+
+/* ---- sums ---- */
+
+/* Elements of a parameter, and their share of the tensor's bytes. */
+static void count_param(struct blocks *b, struct vc_graph_block *block, const struct vc_graph_param *param)
+{
+    uint64_t n = 1;
+    uint64_t all = 1;
+    bool fits = true;
+
+    for (unsigned k = 0; k < param->n_dims; k++) {
+        fits = fits && vc_mul_u64(n, param->sliced && k == param->axis ? param->count : param->shape[k], &n) &&
+               vc_mul_u64(all, param->shape[k], &all);
+    }
+    if (!fits) {
+        n = all = UINT64_MAX;
+    }
+    if (!vc_add_u64(block->n_params, n, &block->n_params)) {
+        block->n_params = UINT64_MAX;
+    }
+    if (b->model != NULL && param->index < b->model->n_tensors && all != 0) {
+        uint64_t bytes = b->model->tensors[param->index].size_bytes;
+
+        block->bytes += n == all ? bytes : (uint64_t)((double)bytes * ((double)n / (double)all));
+    }
+}
+
+/* Parameters and multiply-adds of one node, into its own block; and its part of that block's signature. */
+static void add_node(struct blocks *b, uint32_t k, bool *counted)
+{
+    const struct vc_graph *graph = b->graph;
+    const struct vc_graph_node *node = &graph->nodes[k];
+    uint32_t at = b->of_node[k];
+    struct vc_graph_block *block = &b->list[at];
+    uint64_t h = vc_name_hash(node->op);
+
+    for (unsigned i = 0; i < node->n_inputs; i++) {
+        uint32_t v = node->inputs[i];
+        uint32_t p = v == VC_NO_VALUE ? VC_NO_PARAM : graph->values[v].param;
+
+        if (p != VC_NO_PARAM) {
+            for (unsigned d = 0; d < graph->params[p].n_dims; d++) {
+                h = mix(h, graph->params[p].shape[d]);
+            }
+            if (!counted[p] && graph->params[p].tied_to == VC_NO_PARAM) {
+                count_param(b, block, &graph->params[p]);
+            }
+            counted[p] = true;
+        }
+    }
+    for (unsigned i = 0; i < node->n_outputs; i++) {
+        const struct vc_graph_value *value = node->outputs[i] == VC_NO_VALUE ? NULL : &graph->values[node->outputs[i]];
+
+        for (unsigned d = 0; value != NULL && d < value->n_dims; d++) {
+            h = mix(h, (uint64_t)value->shape[d].size ^ (uint64_t)value->shape[d].expression << 32);
+        }
+    }
+    for (unsigned i = 0; i < node->n_attrs; i++) {
+        h = mix(h, (uint64_t)node->attrs[i].i ^ vc_name_hash(node->attrs[i].name));
+    }
+    b->signature[at] = mix(b->signature[at], h);
+    block->macs = vc_dim_add(&b->graph->dims, block->macs, node->macs);
+    block->n_own++;
+    block->n_nodes++;
+}
+
+/* From the inner blocks outwards: children have larger numbers than their parents. */
+static void add_up(struct blocks *b)
+{
+    for (uint32_t k = b->public.n; k-- > 1;) {
+        struct vc_graph_block *block = &b->list[k];
+        struct vc_graph_block *parent = &b->list[block->parent];
+
+        parent->n_nodes += block->n_nodes;
+        parent->bytes += block->bytes;
+        parent->macs = vc_dim_add(&b->graph->dims, parent->macs, block->macs);
+        if (!vc_add_u64(parent->n_params, block->n_params, &parent->n_params)) {
+            parent->n_params = UINT64_MAX;
+        }
+        b->signature[block->parent] =
+            mix(mix(b->signature[block->parent], b->signature[k]),
+                strspn(block->name, "0123456789") == strlen(block->name) ? 0 : vc_name_hash(block->name));
+    }
+}
+
+/* Of the children of one block that have numbers for names, those that are like an earlier one. A layer is compared
+ * with the few kinds that were found before it. */
+static void find_repeats(struct blocks *b, uint32_t parent)
+{
+    uint32_t kinds[8];
+    unsigned n_kinds = 0;
+
+    for (uint32_t k = b->list[parent].first_child; k != VC_NO_BLOCK; k = b->list[k].next) {
+        struct vc_graph_block *block = &b->list[k];
+        unsigned i = 0;
+
+        if (strspn(block->name, "0123456789") != strlen(block->name)) {
+            continue;
+        }
+        while (i < n_kinds && b->signature[kinds[i]] != b->signature[k]) {
+            i++;
+        }
+        if (i < n_kinds) {
+            block->like = kinds[i];
+            block->n_like = 0;
+            b->list[kinds[i]].n_like++;
+        } else if (n_kinds < 8) {
+            kinds[n_kinds++] = k;
+        }
+    }
+}
+
+/* Whether block `inner` is `outer` or lies in it. */
+static bool lies_in(const struct blocks *b, uint32_t inner, uint32_t outer)
+{
+    while (b->list[inner].depth > b->list[outer].depth) {
+        inner = b->list[inner].parent;
+    }
+    return inner == outer;
+}
+
+/* A value that is used in another block is an output of its own block and of those around it, up to the one that holds
+ * its users; the last one counts. */
+static void note_use(struct blocks *b, uint32_t value, uint32_t user)
+{
+    uint32_t node = b->graph->values[value].node;
+
+    if (node == VC_NO_NODE) {
+        return;
+    }
+    for (uint32_t k = b->of_node[node]; k != VC_NO_BLOCK; k = b->list[k].parent) {
+        if (user != VC_NO_BLOCK && lies_in(b, user, k)) {
+            return;
+        }
+        if (b->list[k].output == VC_NO_VALUE || b->list[k].output < value) {
+            b->list[k].output = value;
+        }
+    }
+}
+
+static void find_outputs(struct blocks *b)
+{
+    const struct vc_graph *graph = b->graph;
+
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        for (unsigned i = 0; i < graph->nodes[k].n_inputs; i++) {
+            if (graph->nodes[k].inputs[i] != VC_NO_VALUE) {
+                note_use(b, graph->nodes[k].inputs[i], b->of_node[k]);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        note_use(b, graph->outputs[k], VC_NO_BLOCK);
+    }
+}
+
+static enum vc_status make(struct blocks *b)
+{
+    struct vc_ctx *ctx = b->ctx;
+    const struct vc_graph *graph = b->graph;
+    bool *counted = NULL;
+    uint32_t root;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(child(b, VC_NO_BLOCK, "", "", &root));
+    b->of_node = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *b->of_node);
+    VC_TRY_ALLOC(b->of_node);
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        VC_TRY(find(b, graph->nodes[k].block, &b->of_node[k]));
+    }
+    counted = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *counted);
+    VC_TRY_ALLOC(counted);
+    b->signature = vc_calloc_array(ctx, VC_TAG_MISC, b->public.n, sizeof *b->signature);
+    VC_TRY_ALLOC(b->signature);
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        add_node(b, k, counted);
+    }
+    add_up(b);
+    for (uint32_t k = 0; k < b->public.n; k++) {
+        find_repeats(b, k);
+    }
+    find_outputs(b);
+    VC_TRY(b->graph->dims.no_memory ? VC_E_NOMEM : VC_OK);
+    b->public.blocks = b->list;
+    b->public.of_node = b->of_node;
+out:
+    vc_free(ctx, counted);
+    return status;
+}
+
+enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                    struct vc_graph_blocks **out)
+{
+    struct blocks *b = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *b);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(b);
+    b->ctx = ctx;
+    b->graph = graph;
+    b->model = model;
+    VC_TRY(make(b));
+    *out = &b->public;
+    return VC_OK;
+out:
+    vc_graph_blocks_free(b == NULL ? NULL : &b->public);
+    return status;
+}
+
+void vc_graph_blocks_free(struct vc_graph_blocks *blocks)
+{
+    struct blocks *b = (struct blocks *)blocks; /* its first member */
+
+    if (b != NULL) {
+        struct vc_ctx *ctx = b->ctx;
+
+        vc_arena_release(ctx, &b->arena);
+        vc_free(ctx, b->list);
+        vc_free(ctx, b->signature);
+        vc_free(ctx, b->last);
+        vc_free(ctx, b->of_node);
+        vc_free(ctx, b->slots);
+        vc_free(ctx, b);
+    }
+}

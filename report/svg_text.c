@@ -1,0 +1,69 @@
+/* svg_text.c - names in drawings: svg_text.h. */
+#include "report/svg_text.h"
+
+#include <string.h>
+
+/* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. */
+static size_t char_length(const unsigned char *s)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    unsigned code;
+
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0u) != 0x80u) {
+            return 0;
+        }
+    }
+    if (!vc_utf8_valid((const char *)s, n) || s[0] < 0x20 || s[0] == 0x7f) {
+        return 0;
+    }
+    code = n == 3 ? (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu) : 0;
+    if ((n == 2 && s[0] == 0xc2 && s[1] < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
+        (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code >= 0xfffe) {
+        return 0;
+    }
+    return n;
+}
+
+static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
+{
+    switch (n == 1 ? s[0] : 'x') {
+    case '<':
+        vc_text_add(text, "&lt;");
+        break;
+    case '>':
+        vc_text_add(text, "&gt;");
+        break;
+    case '&':
+        vc_text_add(text, "&amp;");
+        break;
+    case '"':
+        vc_text_add(text, "&quot;");
+        break;
+    default:
+        vc_text_add_bytes(text, n == 0 ? "?" : (const char *)s, n == 0 ? 1 : n);
+        break;
+    }
+}
+
+void vc_svg_add_text(struct vc_text *text, const char *name, size_t most)
+{
+    const unsigned char *s = (const unsigned char *)name;
+    size_t length = 0;
+    size_t at = 0;
+
+    for (const unsigned char *p = s; *p != '\0'; p += char_length(p) == 0 ? 1 : char_length(p)) {
+        length++;
+    }
+    while (*s != '\0') {
+        size_t n = char_length(s);
+
+        if (length <= most || at < most / 2 || at >= length - (most - most / 2 - 1)) {
+            add_char(text, s, n);
+        } else if (at == most / 2) {
+            vc_text_add(text, "&#8230;");
+        }
+        at++;
+        s += n == 0 ? 1 : n;
+    }
+}

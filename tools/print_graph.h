@@ -1,0 +1,15 @@
+/* print_graph.h - what a model computes as tables. */
+#ifndef VC_TOOLS_PRINT_GRAPH_H
+#define VC_TOOLS_PRINT_GRAPH_H
+
+#include <vcompress/graph.h>
+
+#include "tools/app.h"
+
+/* The blocks, repeated ones folded, with their sums; model may be NULL. False: no memory. */
+bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
+                        const struct vc_model *model);
+/* Every node with its values. False: no memory. */
+bool print_graph_nodes(struct app *app, const struct vc_graph *graph);
+
+#endif
