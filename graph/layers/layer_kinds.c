@@ -1,0 +1,608 @@
+/* layer_kinds.c - what each line of a list of layers becomes. A kind is a function and a row of the table at the end.
+ */
+#include "graph/layers/layer_kinds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/source.h"
+
+void vc_layer_fail(struct vc_layer_list *list, const char *format, ...)
+{
+    char text[VC_MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    vc_graph_complain(list->graph, "line %u: %s%s%s", list->line, list->layer.kind != NULL ? list->layer.kind : "",
+                      list->layer.kind != NULL ? ": " : "", text);
+}
+
+/* ---- words ---- */
+
+static bool number(const char *text, int64_t *out)
+{
+    char *end;
+    long long n = strtoll(text, &end, 10);
+
+    *out = n;
+    return *text != '\0' && *end == '\0' && n >= 0 && n <= INT32_MAX;
+}
+
+static const char *option(struct vc_layer_list *list, const char *name)
+{
+    for (unsigned k = 0; k < list->layer.n_options; k++) {
+        if (strcmp(list->layer.options[k].name, name) == 0) {
+            list->layer.options[k].used = true;
+            return list->layer.options[k].value;
+        }
+    }
+    return NULL;
+}
+
+/* "3" or "3x5": two numbers; a missing option gives `otherwise` twice. */
+static void pair(struct vc_layer_list *list, const char *name, int64_t otherwise, int64_t out[2])
+{
+    const char *text = option(list, name);
+    const char *x = text == NULL ? NULL : strchr(text, 'x');
+    char first[24] = "";
+
+    out[0] = out[1] = otherwise;
+    if (text == NULL) {
+        return;
+    }
+    if (x != NULL && (size_t)(x - text) < sizeof first) {
+        memcpy(first, text, (size_t)(x - text));
+    }
+    if (x == NULL ? !number(text, &out[0]) : !number(first, &out[0]) || !number(x + 1, &out[1])) {
+        vc_layer_fail(list, "%s is a number or two, as 3 or 3x5, not '%s'", name, text);
+    }
+    out[1] = x == NULL ? out[0] : out[1];
+}
+
+static int64_t whole(struct vc_layer_list *list, const char *name, int64_t otherwise)
+{
+    const char *text = option(list, name);
+    int64_t n = otherwise;
+
+    if (text != NULL && !number(text, &n)) {
+        vc_layer_fail(list, "%s is a number, not '%s'", name, text);
+    }
+    return n;
+}
+
+static double real(struct vc_layer_list *list, const char *name, const char *text, double otherwise)
+{
+    char *end;
+    double x;
+
+    if (text == NULL) {
+        return otherwise;
+    }
+    x = strtod(text, &end);
+    if (*text == '\0' || *end != '\0' || strchr(text, ',') != NULL) {
+        vc_layer_fail(list, "%s is a number, not '%s'", name, text);
+    }
+    return x;
+}
+
+static bool yes(struct vc_layer_list *list, const char *name, bool otherwise)
+{
+    const char *text = option(list, name);
+
+    if (text != NULL && strcmp(text, "yes") != 0 && strcmp(text, "no") != 0) {
+        vc_layer_fail(list, "%s is yes or no, not '%s'", name, text);
+    }
+    return text == NULL ? otherwise : strcmp(text, "yes") == 0;
+}
+
+/* Word number k as the size of something. 0: a problem was noted. */
+static int64_t size_word(struct vc_layer_list *list, unsigned k, const char *what)
+{
+    int64_t n = 0;
+
+    if (k >= list->layer.n_words || !number(list->layer.words[k], &n) || n == 0) {
+        vc_layer_fail(list, "needs %s, a number from 1 on", what);
+        return 0;
+    }
+    return n;
+}
+
+/* The layer's name, of which those of its parameters are made. NULL: a problem was noted. */
+static const char *name_word(struct vc_layer_list *list)
+{
+    if (list->layer.n_words == 0) {
+        vc_layer_fail(list, "needs a name");
+        return NULL;
+    }
+    return list->layer.words[0];
+}
+
+/* Size of dimension k of what the layer works on, which has to be known: a number. 0: a problem was noted. */
+static uint64_t size_of(struct vc_layer_list *list, int k)
+{
+    const struct vc_graph_value *value = vc_graph_value(list->graph, list->value);
+    unsigned axis = k < 0 ? value->n_dims - 1 : (unsigned)k;
+
+    if (list->graph->facts[list->value].unknown) {
+        return 0; /* why was said before */
+    }
+    if (axis >= value->n_dims || value->shape[axis].size <= 0) {
+        vc_layer_fail(list, "its input has no dimension %u of a known size", axis);
+        return 0;
+    }
+    return (uint64_t)value->shape[axis].size;
+}
+
+/* ---- what is added ---- */
+
+/* NAME.weight and so on: a tensor of the model where there is one. */
+static uint32_t param(struct vc_layer_list *list, const char *layer, const char *what, const uint64_t *shape,
+                      unsigned n_dims, bool transposed)
+{
+    char name[VC_LAYER_MAX_LINE + 32];
+    struct vc_param_spec spec = {
+        .tensor = name, .index = VC_NO_TENSOR, .n_dims = n_dims, .shape = shape, .transposed = transposed};
+
+    snprintf(name, sizeof name, "%s.%s", layer, what);
+    if (list->model != NULL) {
+        const struct vc_tensor *tensor;
+
+        spec.index = vc_model_find(list->model, name);
+        if (spec.index == VC_NO_TENSOR) {
+            vc_layer_fail(list, "the checkpoint has no tensor '%s'", name);
+            return vc_graph_unknown(list->graph, NULL);
+        }
+        tensor = vc_model_tensor(list->model, spec.index);
+        if (tensor->n_dims != n_dims || memcmp(tensor->shape, shape, n_dims * sizeof *shape) != 0) {
+            char wanted[200] = "";
+            char found[200] = "";
+
+            for (unsigned k = 0; k < n_dims; k++) {
+                snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%llu", k == 0 ? "" : ", ",
+                         (unsigned long long)shape[k]);
+            }
+            for (unsigned k = 0; k < tensor->n_dims && k < VC_GRAPH_MAX_DIMS; k++) {
+                snprintf(found + strlen(found), sizeof found - strlen(found), "%s%llu", k == 0 ? "" : ", ",
+                         (unsigned long long)tensor->shape[k]);
+            }
+            vc_layer_fail(list, "'%s' is [%s] in the checkpoint, and [%s] by the list", name, found, wanted);
+            return vc_graph_unknown(list->graph, NULL);
+        }
+    }
+    return vc_graph_add_param(list->graph, name, &spec);
+}
+
+/* One node with attributes; the list goes on with its output. */
+static void node(struct vc_layer_list *list, const char *op, const uint32_t *inputs, unsigned n_inputs,
+                 const struct vc_graph_attr *attrs, unsigned n_attrs, bool last)
+{
+    const char *name = last ? list->layer.as : NULL;
+
+    if (last && name == NULL && list->layer.n_words != 0 &&
+        vc_graph_find(list->graph, list->layer.words[0]) == VC_NO_VALUE) {
+        name = list->layer.words[0]; /* the layer's own */
+    }
+    list->value = vc_graph_add_node(list->graph, &(struct vc_node_spec){.op = op,
+                                                                        .n_inputs = n_inputs,
+                                                                        .inputs = inputs,
+                                                                        .n_outputs = 1,
+                                                                        .output_names = &name,
+                                                                        .n_attrs = n_attrs,
+                                                                        .attrs = attrs});
+}
+
+/* A kind without words or parameters. */
+static void plain(struct vc_layer_list *list, const char *op, const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    uint32_t x = list->value;
+
+    if (list->layer.n_words != 0) {
+        vc_layer_fail(list, "'%s' is one word too many", list->layer.words[0]);
+        return;
+    }
+    node(list, op, &x, 1, attrs, n_attrs, true);
+}
+
+static void add_input(struct vc_layer_list *list)
+{
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    unsigned n_dims = 0;
+    const char *text = list->layer.n_words > 1 ? list->layer.words[1] : "";
+    const char *type = option(list, "type");
+    bool integers = type != NULL && strcmp(type, "i64") == 0;
+
+    if (list->layer.n_words != 2 || *text != '[' || text[strlen(text) - 1] != ']') {
+        vc_layer_fail(list, "needs a name and a shape, as in: input x [batch, 3, 32, 32]");
+        return;
+    }
+    if (type != NULL && !integers && strcmp(type, "f32") != 0) {
+        vc_layer_fail(list, "type is f32 or i64, not '%s'", type);
+    }
+    while (*++text != '\0' && n_dims < VC_GRAPH_MAX_DIMS) {
+        size_t n = strcspn(text, ",]");
+        char word[64];
+        int64_t size;
+
+        while (*text == ' ') {
+            text++;
+            n--;
+        }
+        if (n == 0 || n >= sizeof word) {
+            vc_layer_fail(list, "the shape is not one of numbers and names");
+            return;
+        }
+        memcpy(word, text, n);
+        word[n] = '\0';
+        shape[n_dims++] =
+            number(word, &size) && size > 0 ? vc_dim_number(size) : vc_dim_symbol(&list->graph->dims, word);
+        text += n;
+    }
+    list->value =
+        vc_graph_add_input(list->graph, list->layer.words[0], integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, n_dims);
+}
+
+static void add_conv(struct vc_layer_list *list)
+{
+    const char *name = name_word(list);
+    int64_t out = name == NULL ? 0 : size_word(list, 1, "its output channels");
+    int64_t kernel[2];
+    int64_t strides[2];
+    int64_t pad[2];
+    int64_t dilations[2];
+    int64_t groups = whole(list, "groups", 1);
+    bool bias = yes(list, "bias", true);
+    uint64_t in = size_of(list, 1);
+    uint64_t shape[4];
+    uint32_t inputs[3];
+
+    pair(list, "kernel", 0, kernel);
+    pair(list, "stride", 1, strides);
+    pair(list, "pad", 0, pad);
+    pair(list, "dilation", 1, dilations);
+    if (out == 0 || in == 0) {
+        return;
+    }
+    if (kernel[0] == 0 || kernel[1] == 0 || groups == 0 || in % (uint64_t)groups != 0) {
+        vc_layer_fail(list,
+                      kernel[0] == 0 || kernel[1] == 0 ? "needs kernel=N"
+                                                       : "groups does not divide the %llu channels of its input",
+                      (unsigned long long)in);
+        return;
+    }
+    shape[0] = (uint64_t)out;
+    shape[1] = in / (uint64_t)groups;
+    shape[2] = (uint64_t)kernel[0];
+    shape[3] = (uint64_t)kernel[1];
+    inputs[0] = list->value;
+    inputs[1] = param(list, name, "weight", shape, 4, false);
+    inputs[2] = bias ? param(list, name, "bias", shape, 1, false) : VC_NO_VALUE;
+    {
+        const int64_t pads[4] = {pad[0], pad[1], pad[0], pad[1]};
+        const struct vc_graph_attr attrs[] = {vc_attr_int("group", groups), vc_attr_ints("strides", strides, 2),
+                                              vc_attr_ints("pads", pads, 4), vc_attr_ints("dilations", dilations, 2)};
+
+        node(list, "Conv", inputs, bias ? 3 : 2, attrs, 4, true);
+    }
+}
+
+static void add_linear(struct vc_layer_list *list)
+{
+    const char *name = name_word(list);
+    int64_t out = name == NULL ? 0 : size_word(list, 1, "its output features");
+    bool bias = yes(list, "bias", true);
+    uint64_t shape[2] = {(uint64_t)out, size_of(list, -1)};
+    uint32_t inputs[2] = {list->value, VC_NO_VALUE};
+
+    if (out == 0 || shape[1] == 0) {
+        return;
+    }
+    inputs[1] = param(list, name, "weight", shape, 2, true);
+    node(list, "MatMul", inputs, 2, NULL, 0, !bias);
+    if (bias) {
+        inputs[0] = list->value;
+        inputs[1] = param(list, name, "bias", shape, 1, false);
+        node(list, "Add", inputs, 2, NULL, 0, true);
+    }
+}
+
+static void add_batchnorm(struct vc_layer_list *list)
+{
+    static const char *const parts[] = {"weight", "bias", "running_mean", "running_var"};
+    const char *name = name_word(list);
+    double eps = real(list, "eps", option(list, "eps"), 1e-5);
+    const struct vc_graph_attr attr = vc_attr_float("epsilon", eps);
+    uint64_t channels = size_of(list, 1);
+    uint32_t inputs[5] = {list->value};
+
+    if (name == NULL || channels == 0) {
+        return;
+    }
+    for (unsigned k = 0; k < 4; k++) {
+        inputs[k + 1] = param(list, name, parts[k], &channels, 1, false);
+    }
+    node(list, "BatchNormalization", inputs, 5, &attr, 1, true);
+}
+
+static void add_layernorm(struct vc_layer_list *list)
+{
+    const char *name = name_word(list);
+    const struct vc_graph_attr attr = vc_attr_float("epsilon", real(list, "eps", option(list, "eps"), 1e-5));
+    uint64_t features = size_of(list, -1);
+    uint32_t inputs[3] = {list->value};
+
+    if (name == NULL || features == 0) {
+        return;
+    }
+    inputs[1] = param(list, name, "weight", &features, 1, false);
+    inputs[2] = param(list, name, "bias", &features, 1, false);
+    node(list, "LayerNormalization", inputs, 3, &attr, 1, true);
+}
+
+static void add_embedding(struct vc_layer_list *list)
+{
+    const char *name = name_word(list);
+    int64_t rows = name == NULL ? 0 : size_word(list, 1, "its number of rows");
+    int64_t columns = rows == 0 ? 0 : size_word(list, 2, "its number of columns");
+    uint64_t shape[2] = {(uint64_t)rows, (uint64_t)columns};
+    uint32_t inputs[2] = {VC_NO_VALUE, list->value};
+
+    if (columns != 0) {
+        inputs[0] = param(list, name, "weight", shape, 2, false);
+        node(list, "Gather", inputs, 2, NULL, 0, true);
+    }
+}
+
+static void add_pool(struct vc_layer_list *list, const char *op)
+{
+    int64_t kernel[2];
+    int64_t strides[2];
+    int64_t pad[2];
+
+    pair(list, "kernel", 0, kernel);
+    pair(list, "stride", kernel[0], strides);
+    pair(list, "pad", 0, pad);
+    if (kernel[0] == 0 || kernel[1] == 0) {
+        vc_layer_fail(list, "needs kernel=N");
+        return;
+    }
+    if (option(list, "stride") == NULL) {
+        strides[1] = kernel[1];
+    }
+    {
+        const int64_t pads[4] = {pad[0], pad[1], pad[0], pad[1]};
+        const struct vc_graph_attr attrs[] = {vc_attr_ints("kernel_shape", kernel, 2),
+                                              vc_attr_ints("strides", strides, 2), vc_attr_ints("pads", pads, 4)};
+
+        plain(list, op, attrs, 3);
+    }
+}
+
+static void add_maxpool(struct vc_layer_list *list)
+{
+    add_pool(list, "MaxPool");
+}
+
+static void add_avgpool(struct vc_layer_list *list)
+{
+    add_pool(list, "AveragePool");
+}
+
+static void add_globalavgpool(struct vc_layer_list *list)
+{
+    plain(list, "GlobalAveragePool", NULL, 0);
+}
+
+static void add_relu(struct vc_layer_list *list)
+{
+    plain(list, "Relu", NULL, 0);
+}
+
+static void add_sigmoid(struct vc_layer_list *list)
+{
+    plain(list, "Sigmoid", NULL, 0);
+}
+
+static void add_tanh(struct vc_layer_list *list)
+{
+    plain(list, "Tanh", NULL, 0);
+}
+
+static void add_gelu(struct vc_layer_list *list)
+{
+    plain(list, "Gelu", NULL, 0);
+}
+
+static void add_silu(struct vc_layer_list *list)
+{
+    uint32_t inputs[2] = {list->value, list->value};
+
+    if (list->layer.n_words != 0) {
+        vc_layer_fail(list, "'%s' is one word too many", list->layer.words[0]);
+        return;
+    }
+    node(list, "Sigmoid", inputs, 1, NULL, 0, false);
+    inputs[1] = list->value;
+    node(list, "Mul", inputs, 2, NULL, 0, true);
+}
+
+static void add_softmax(struct vc_layer_list *list)
+{
+    const struct vc_graph_attr attr = vc_attr_int("axis", -1);
+
+    plain(list, "Softmax", &attr, 1);
+}
+
+static void add_flatten(struct vc_layer_list *list)
+{
+    plain(list, "Flatten", NULL, 0);
+}
+
+/* Nothing happens in inference. */
+static void add_dropout(struct vc_layer_list *list)
+{
+    if (list->layer.n_words > 1) {
+        vc_layer_fail(list, "'%s' is one word too many", list->layer.words[1]);
+    }
+}
+
+/* The value that the last word names. */
+static uint32_t named(struct vc_layer_list *list)
+{
+    uint32_t value = list->layer.n_words == 1 ? vc_graph_find(list->graph, list->layer.words[0]) : VC_NO_VALUE;
+
+    if (value == VC_NO_VALUE) {
+        vc_layer_fail(list, "needs the name of a value from above%s%s%s",
+                      list->layer.n_words == 1 ? "; there is no '" : "",
+                      list->layer.n_words == 1 ? list->layer.words[0] : "", list->layer.n_words == 1 ? "'" : "");
+    }
+    return value;
+}
+
+static void add_from(struct vc_layer_list *list)
+{
+    uint32_t value = named(list);
+
+    list->value = value == VC_NO_VALUE ? vc_graph_unknown(list->graph, NULL) : value;
+}
+
+static void add_add(struct vc_layer_list *list)
+{
+    uint32_t inputs[2] = {list->value, named(list)};
+
+    if (inputs[1] != VC_NO_VALUE) {
+        list->layer.n_words = 0; /* the word is no name for the sum */
+        node(list, "Add", inputs, 2, NULL, 0, true);
+    }
+}
+
+static void add_concat(struct vc_layer_list *list)
+{
+    uint32_t inputs[2] = {list->value, named(list)};
+    const struct vc_graph_attr attr = vc_attr_int("axis", whole(list, "axis", 1));
+
+    if (inputs[1] != VC_NO_VALUE) {
+        list->layer.n_words = 0;
+        node(list, "Concat", inputs, 2, &attr, 1, true);
+    }
+}
+
+static void add_multiply(struct vc_layer_list *list)
+{
+    uint32_t inputs[2] = {list->value, VC_NO_VALUE};
+
+    if (list->layer.n_words != 1) {
+        vc_layer_fail(list, "needs a number");
+        return;
+    }
+    inputs[1] = vc_graph_add_float(list->graph, real(list, "the factor", list->layer.words[0], 1));
+    list->layer.n_words = 0;
+    node(list, "Mul", inputs, 2, NULL, 0, true);
+}
+
+static void add_reshape(struct vc_layer_list *list)
+{
+    const char *text = list->layer.n_words == 1 ? list->layer.words[0] : "";
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    size_t n = 0;
+    uint32_t inputs[2] = {list->value, VC_NO_VALUE};
+
+    while (*text == '[' || *text == ',') {
+        char *end;
+
+        if (n == VC_GRAPH_MAX_DIMS) {
+            break;
+        }
+        shape[n++] = strtoll(text + 1, &end, 10);
+        text = end == text + 1 ? "?" : end;
+    }
+    if (n == 0 || strcmp(text, "]") != 0) {
+        vc_layer_fail(list, "needs a shape, as in: reshape [0, 1, 8, 8] (0: as it is, -1: what is left)");
+        return;
+    }
+    inputs[1] = vc_graph_add_ints(list->graph, shape, n);
+    list->layer.n_words = 0;
+    node(list, "Reshape", inputs, 2, NULL, 0, true);
+}
+
+static void add_output(struct vc_layer_list *list)
+{
+    uint32_t value = list->layer.n_words == 0 ? list->value : named(list);
+
+    if (value != VC_NO_VALUE) {
+        vc_graph_add_output(list->graph, value);
+        list->has_output = true;
+    }
+}
+
+static const struct layer_kind {
+    const char *name;
+    void (*add)(struct vc_layer_list *list);
+} kinds[] = {
+    {"input", add_input},
+    {"conv", add_conv},
+    {"linear", add_linear},
+    {"batchnorm", add_batchnorm},
+    {"layernorm", add_layernorm},
+    {"embedding", add_embedding},
+    {"relu", add_relu},
+    {"sigmoid", add_sigmoid},
+    {"tanh", add_tanh},
+    {"gelu", add_gelu},
+    {"silu", add_silu},
+    {"softmax", add_softmax},
+    {"maxpool", add_maxpool},
+    {"avgpool", add_avgpool},
+    {"globalavgpool", add_globalavgpool},
+    {"flatten", add_flatten},
+    {"reshape", add_reshape},
+    {"multiply", add_multiply},
+    {"dropout", add_dropout},
+    {"add", add_add},
+    {"concat", add_concat},
+    {"from", add_from},
+    {"output", add_output},
+};
+
+#define N_KINDS (sizeof kinds / sizeof *kinds)
+
+static void refuse_kind(struct vc_layer_list *list)
+{
+    char all[400] = "";
+
+    for (size_t k = 0; k < N_KINDS; k++) {
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+                 k == 0             ? ""
+                 : k == N_KINDS - 1 ? " and "
+                                    : ", ",
+                 kinds[k].name);
+    }
+    vc_layer_fail(list, "there is no such layer; there are %s", all);
+}
+
+void vc_layer_add(struct vc_layer_list *list)
+{
+    size_t k = 0;
+
+    while (k < N_KINDS && strcmp(kinds[k].name, list->layer.kind) != 0) {
+        k++;
+    }
+    if (k == N_KINDS) {
+        refuse_kind(list);
+        return;
+    }
+    if (k != 0 && list->value == VC_NO_VALUE) {
+        vc_layer_fail(list, "comes before an input");
+        list->value = vc_graph_unknown(list->graph, NULL);
+        return;
+    }
+    vc_graph_set_block(list->graph, "%s", list->layer.n_words > 0 ? list->layer.words[0] : "");
+    kinds[k].add(list);
+    for (unsigned i = 0; i < list->layer.n_options; i++) {
+        if (!list->layer.options[i].used) {
+            vc_layer_fail(list, "there is no option %s", list->layer.options[i].name);
+        }
+    }
+}
