@@ -211,8 +211,8 @@ VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *
                                            struct vc_graph_blocks **out);
 VC_API void vc_graph_blocks_free(struct vc_graph_blocks *blocks); /* accepts NULL */
 
-/* The graph as one JSON document, schema vcompress.graph/1 (installed as graph-1.schema.json), and as a drawing, one SVG
- * document that needs nothing beside it. Sizes are those that are bound. *text is freed with vc_text_free. */
+/* The graph as one JSON document, schema vcompress.graph/1 (installed as graph-1.schema.json), and as a drawing, one
+ * SVG document that needs nothing beside it. Sizes are those that are bound. *text is freed with vc_text_free. */
 VC_API enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph,
                                     const struct vc_graph_blocks *blocks, const struct vc_model *model, char **text);
 VC_API enum vc_status vc_graph_svg(struct vc_ctx *ctx, const struct vc_graph *graph,

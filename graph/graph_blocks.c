@@ -1,4 +1,4 @@
-/* blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat. */
+/* graph_blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat. */
 #include <string.h>
 
 #include "core/base/checked.h"
