@@ -314,6 +314,7 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
     set_shape(graph, value, VC_DTYPE_F32, shape, spec->n_dims);
     param = (struct vc_graph_param){.tensor = copy_text(graph, spec->tensor),
                                     .index = spec->index,
+                                    .from_weights = spec->from_weights,
                                     .n_dims = spec->n_dims,
                                     .shape = copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
                                     .sliced = spec->sliced,

@@ -76,6 +76,7 @@ enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out);
 struct vc_param_spec {
     const char *tensor;
     size_t index; /* VC_NO_TENSOR: no weights */
+    bool from_weights;
     unsigned n_dims;
     const uint64_t *shape; /* of the tensor */
     bool sliced;

@@ -66,6 +66,7 @@ struct vc_graph_value {
 struct vc_graph_param {
     const char *tensor; /* its name in the checkpoint */
     size_t index;       /* in the model that the graph was built from; VC_NO_TENSOR where there are no weights */
+    bool from_weights;  /* ... in vc_graph_options.weights instead */
     unsigned n_dims;    /* of the tensor */
     const uint64_t *shape;
     bool sliced; /* axis, first and count hold; else all of the tensor */
@@ -101,6 +102,28 @@ struct vc_graph_node {
 };
 
 struct vc_graph;
+
+struct vc_graph_options {
+    size_t struct_size; /* set by vc_graph_defaults */
+    /* Another checkpoint of the same model, read by name: where the graph's file calls a tensor otherwise, it is known
+     * by its values, also transposed. NULL: none. It has to stay open as long as parameters are read. */
+    const struct vc_model *weights;
+};
+
+VC_API void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_size);
+
+/* No other checkpoint: what options NULL means, too. */
+static inline void vc_graph_defaults(struct vc_graph_options *options)
+{
+    vc_graph_defaults_sized(options, sizeof *options);
+}
+
+/* The graph of a model that was opened: of the nodes of an ONNX file, of the config.json beside the weights, of GGUF's
+ * metadata. VC_E_FORMAT: there are problems, the first of which is the sentence; all of them are in *out
+ * (vc_graph_problem), which has nothing else that may be used and is closed like any other. VC_E_UNSUPPORTED: the file
+ * says nothing about what its model computes. *out is NULL after other failures. options may be NULL. */
+VC_API enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model,
+                                     const struct vc_graph_options *options, struct vc_graph **out);
 
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);

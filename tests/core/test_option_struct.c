@@ -247,6 +247,16 @@ static enum vc_status use_graph_run(void *options)
     return status;
 }
 
+/* An npz says nothing about what its model computes; that is told after the options. */
+static enum vc_status use_graph(void *options)
+{
+    struct vc_graph *graph = NULL;
+    enum vc_status status = vc_graph_build(ctx, model, options, &graph);
+
+    assert_null(graph);
+    return status == VC_E_UNSUPPORTED ? VC_OK : status;
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -263,6 +273,7 @@ MAKER(dequantize)
 MAKER(prune)
 MAKER(diff_limits)
 MAKER(graph_run)
+MAKER(graph)
 
 static const struct public_options {
     const char *name, *maker;
@@ -289,6 +300,8 @@ static const struct public_options {
      offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
     {"vc_graph_run_options", "vc_graph_run_defaults", sizeof(struct vc_graph_run_options),
      offsetof(struct vc_graph_run_options, user), make_graph_run, use_graph_run},
+    {"vc_graph_options", "vc_graph_defaults", sizeof(struct vc_graph_options),
+     offsetof(struct vc_graph_options, weights), make_graph, use_graph},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -470,6 +483,8 @@ static const struct {
     AT(vc_graph_run_options, values, 24),
     AT(vc_graph_run_options, take, 32),
     AT(vc_graph_run_options, user, 40),
+    AT(vc_graph_options, struct_size, 0),
+    AT(vc_graph_options, weights, 8),
 };
 #endif
 

@@ -1,0 +1,65 @@
+/* build.c - a graph from what a file says about its model: asks the model's format for its program and gives that to
+ * the room that understands it. */
+#include "graph/build.h"
+
+#include "core/base/option_struct.h"
+
+static const struct vc_graph_options graph_defaults = {.weights = NULL};
+static const struct vc_options_kind graph_kind = {"vc_graph_options", "vc_graph_defaults", &graph_defaults,
+                                                  sizeof graph_defaults};
+
+void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_size)
+{
+    vc_options_fill(&graph_kind, options, struct_size);
+}
+
+/* By kind of program; NULL: nobody understands it. */
+static vc_graph_builder *const builders[] = {
+    [VC_PROGRAM_NODES] = NULL,
+    [VC_PROGRAM_CONFIG] = NULL,
+    [VC_PROGRAM_KEYS] = NULL,
+};
+
+enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out)
+{
+    vc_graph_builder *build = builders[source->program->kind];
+    struct vc_graph *graph = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (build == NULL) {
+        return vc_fail(
+            source->ctx, VC_E_UNSUPPORTED,
+            "the file does not say what its model computes: it has no graph of operators, and no config.json "
+            "lies beside it");
+    }
+    VC_TRY(vc_graph_create(source->ctx, &graph));
+    VC_TRY(build(source, graph));
+    return vc_graph_finish(graph, out);
+out:
+    vc_graph_close(graph);
+    return status;
+}
+
+enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_options *options,
+                              struct vc_graph **out)
+{
+    struct vc_graph_options own;
+    struct vc_program program;
+    struct vc_arena arena = {0};
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
+    VC_TRY(vc_model_program(ctx, model, &arena, &program));
+    {
+        const struct vc_graph_source source = {
+            .ctx = ctx, .model = model, .program = &program, .weights = own.weights, .arena = &arena};
+
+        VC_TRY(vc_graph_from_program(&source, out));
+    }
+out:
+    vc_arena_release(ctx, &arena);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}

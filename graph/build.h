@@ -1,0 +1,25 @@
+/* build.h - what build.c and the rooms of graph/ agree on: a room fills a graph from one kind of program
+ * (core/model/program.h). */
+#ifndef VC_GRAPH_BUILD_H
+#define VC_GRAPH_BUILD_H
+
+#include "core/model/program.h"
+#include "graph/builder.h"
+
+/* What a graph is made from. */
+struct vc_graph_source {
+    struct vc_ctx *ctx;
+    const struct vc_model *model; /* NULL: a text, which has no weights */
+    const struct vc_program *program;
+    const struct vc_model *weights; /* vc_graph_options.weights, or NULL */
+    struct vc_arena *arena;         /* the program's; for what is needed while building */
+};
+
+/* Adds inputs, parameters, nodes and outputs. What is wrong with the program are problems of the graph; it returns
+ * failures of another kind (no memory, a file that cannot be read). build.c creates the graph and finishes it. */
+typedef enum vc_status vc_graph_builder(const struct vc_graph_source *source, struct vc_graph *graph);
+
+/* Makes the whole graph: the rest of vc_graph_build once the program is there. */
+enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);
+
+#endif
