@@ -13,10 +13,12 @@
 #include "core/model/source.h"
 
 #define VC_PROGRAM_MAX_INLINE ((uint64_t)1 << 24) /* bytes of a tensor that is part of the program */
+#define VC_PROGRAM_MAX_NODES  ((size_t)1 << 20)
 
 enum vc_program_kind { VC_PROGRAM_NONE, VC_PROGRAM_NODES, VC_PROGRAM_CONFIG, VC_PROGRAM_KEYS };
 
-/* A tensor that is no weight of the model, or a small one: its elements as the file's type, little-endian. */
+/* A tensor that is no weight of the model, or a small one: its elements as the file's type, little-endian. data NULL:
+ * of a type that is none here (VC_DTYPE_RAW), in another file, or beyond VC_PROGRAM_MAX_INLINE. */
 struct vc_program_tensor {
     enum vc_dtype dtype;
     unsigned n_dims;
@@ -72,11 +74,17 @@ struct vc_program_value {
     const struct vc_program_dim *shape;
 };
 
-/* A tensor of the program under its name: one of the model's, or one that is only here. */
+/* A tensor of the program under its name: one of the model's, one that is only here, or a small one of the model's,
+ * which is both. */
 struct vc_program_constant {
     const char *name;
-    size_t index; /* of the model's tensor; VC_NO_TENSOR: see tensor */
-    const struct vc_program_tensor *tensor;
+    size_t index;                           /* of the model's tensor, or VC_NO_TENSOR */
+    const struct vc_program_tensor *tensor; /* or NULL */
+};
+
+/* What a file says beside the graph: metadata_props. */
+struct vc_program_note {
+    const char *key, *value;
 };
 
 struct vc_program_opset {
@@ -97,11 +105,12 @@ struct vc_program_key {
 struct vc_program {
     enum vc_program_kind kind;
     /* VC_PROGRAM_NODES */
-    size_t n_opsets, n_nodes, n_inputs, n_outputs, n_constants, n_functions;
+    size_t n_opsets, n_nodes, n_inputs, n_outputs, n_constants, n_functions, n_notes;
     const struct vc_program_opset *opsets;
     const struct vc_program_node *nodes;
     const struct vc_program_value *inputs, *outputs;
     const struct vc_program_constant *constants;
+    const struct vc_program_note *notes;
     /* VC_PROGRAM_CONFIG; also for a single file with a config.json beside it */
     const char *config; /* config_bytes and a NUL */
     size_t config_bytes;

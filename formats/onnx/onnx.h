@@ -21,6 +21,7 @@
  *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
  * onnx_symbols.c
  *               -> onnx_links.c with onnx_patterns.c: the model's tensors
+ *     program   onnx_program.c, onnx_attribute.c: what the nodes compute, for graph/
  *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_layout.c with onnx_messages.c:
  * pieces
  */
@@ -28,6 +29,7 @@
 #define VC_FORMATS_ONNX_H
 
 #include "core/base/arena.h"
+#include "core/model/program.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/io/protobuf_wire.h"
@@ -41,7 +43,9 @@ enum {
     ONNX_MODEL_PRODUCER = 2,
     ONNX_MODEL_GRAPH = 7,
     ONNX_MODEL_OPSET = 8,
+    ONNX_MODEL_METADATA = 14,
     ONNX_MODEL_TRAINING = 20,
+    ONNX_MODEL_FUNCTION = 25,
     ONNX_OPSET_DOMAIN = 1,
     ONNX_OPSET_VERSION = 2,
     ONNX_GRAPH_NODE = 1,
@@ -60,9 +64,14 @@ enum {
     ONNX_NODE_ATTRIBUTE = 5,
     ONNX_NODE_DOMAIN = 7,
     ONNX_ATTRIBUTE_NAME = 1,
+    ONNX_ATTRIBUTE_F = 2,
     ONNX_ATTRIBUTE_I = 3,
+    ONNX_ATTRIBUTE_S = 4,
     ONNX_ATTRIBUTE_T = 5,
     ONNX_ATTRIBUTE_G = 6,
+    ONNX_ATTRIBUTE_FLOATS = 7,
+    ONNX_ATTRIBUTE_INTS = 8,
+    ONNX_ATTRIBUTE_STRINGS = 9,
     ONNX_ATTRIBUTE_TENSORS = 10,
     ONNX_ATTRIBUTE_GRAPHS = 11,
     ONNX_ATTRIBUTE_TYPE = 20,
@@ -85,7 +94,13 @@ enum {
     ONNX_ENTRY_KEY = 1,
     ONNX_ENTRY_VALUE = 2,
     ONNX_INFO_NAME = 1,
-    ONNX_INFO_TYPE = 2
+    ONNX_INFO_TYPE = 2,
+    ONNX_TYPE_TENSOR = 1,
+    ONNX_TYPE_ELEM = 1,
+    ONNX_TYPE_SHAPE = 2,
+    ONNX_SHAPE_DIM = 1,
+    ONNX_DIM_VALUE = 1,
+    ONNX_DIM_PARAM = 2
 };
 
 /* Element types, as data_type has them. */
@@ -351,6 +366,29 @@ struct onnx_tensor *vc_onnx_find_cast(const struct onnx *self, size_t node);
 
 /* The model's tensors, quantizations and channel axes, from what was scanned. */
 enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *model);
+
+/* ---- onnx_program.c, onnx_attribute.c ---- */
+
+/* vc_source_ops.program: reads the main graph once more, with everything that its nodes say. */
+enum vc_status vc_onnx_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                               struct vc_program *out);
+
+/* While a program is read. */
+struct onnx_program_reader {
+    struct vc_ctx *ctx;
+    const struct onnx *self;
+    struct vc_wire wire;
+    struct vc_arena *arena;
+};
+
+/* An AttributeProto. Graphs in it are named only. */
+enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, struct vc_span message,
+                                      struct vc_program_attr *attr);
+/* The text of a field, without NUL; "" for an empty one. *n may be NULL. */
+enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
+                                 const char **text);
+/* Room for n items in the arena, zeros. */
+void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
 /* ---- onnx_write.c ---- */
 

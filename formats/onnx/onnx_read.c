@@ -234,7 +234,8 @@ static const struct vc_source_ops onnx_ops = {.read = onnx_read,
                                               .stream_read = onnx_stream_read,
                                               .stream_close = onnx_stream_close,
                                               .stream_bytes = onnx_stream_bytes,
-                                              .close = onnx_close};
+                                              .close = onnx_close,
+                                              .program = vc_onnx_program};
 
 /* What `inspect` shows of the file. */
 static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
