@@ -10,6 +10,7 @@
 #ifndef VC_QUANTIZE_AIM_H
 #define VC_QUANTIZE_AIM_H
 
+#include "passes/attempts.h"
 #include "quantize/schemes.h"
 
 #define VC_AIM_WAYS 16
@@ -26,14 +27,6 @@ struct vc_aim {
     uint64_t file_bytes; /* the output has at most so many */
     size_t n_ways;       /* of this plan, for this output's dialect */
     struct vc_aim_way ways[VC_AIM_WAYS];
-};
-
-/* What one way makes of one tensor. */
-struct vc_aim_result {
-    unsigned way; /* number in vc_aim.ways */
-    bool refused; /* it has no place for a value of the tensor */
-    uint64_t bytes;
-    double sum_x2, sum_e2;
 };
 
 /* Takes the aim out of the options, and refuses two of them, and options that an aim chooses itself. options->target
@@ -56,7 +49,7 @@ struct vc_step *vc_trial_of(const struct vc_item *item);
 
 /* What a trial found, after the look; *bytes_kept: what the tensor takes as it is. The results live until the trial is
  * taken back. */
-const struct vc_aim_result *vc_trial_results(const struct vc_step *trial, size_t *n, uint64_t *bytes_kept);
+const struct vc_attempt_result *vc_trial_results(const struct vc_step *trial, size_t *n, uint64_t *bytes_kept);
 
 /* ---- aim_choose.c ---- */
 

@@ -84,7 +84,7 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
     struct point *points = c->points + c->n_points;
     uint64_t bytes_kept;
     size_t n_results;
-    const struct vc_aim_result *results = vc_trial_results(trial, &n_results, &bytes_kept);
+    const struct vc_attempt_result *results = vc_trial_results(trial, &n_results, &bytes_kept);
     size_t n = 0;
     size_t i;
 
