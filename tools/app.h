@@ -110,6 +110,10 @@ void json_failure(struct app *app, enum vc_status status, const char *message);
 int json_list_begin(struct app *app);
 int json_list_end(struct app *app);
 
+/* A drawing in a file of its own, --svg, which is replaced by the same rules. GO_ON or a status. */
+int svg_check(struct app *app, const char *path);
+int svg_write(struct app *app, const char *path, const char *text);
+
 /* each_input.c: runs a command for each of its operands in turn, with app->subject set to it. What fails for one does
  * not stop the others. Returns the worst status; a failure to write the list of documents counts, too. */
 int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *user);

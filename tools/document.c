@@ -1,5 +1,5 @@
-/* document.c - where the JSON document of a command goes: standard output, or the file of --json=FILE. With several
- * inputs it is a list of documents, one for each in their order:
+/* document.c - where the JSON document of a command goes: standard output, or the file of --json=FILE; and the drawing
+ * of --svg. With several inputs the document is a list of documents, one for each in their order:
  *
  *     [
  *     {"schema": "vcompress.report/1", ...},
@@ -19,17 +19,30 @@
 
 /* ---- the file ----
  *
- * --json=FILE replaces what a former run left there, so scripts can use one name, but nothing else: the old content is
- * looked at before. The new one is written beside it and renamed, so that a reader never sees half a document. */
+ * --json=FILE and --svg FILE replace what a former run left there, so scripts can use one name, but nothing else: the
+ * old content is looked at before. The new one is written beside it and renamed, so that a reader never sees half of
+ * it. */
 
 #define TEMPORARY_SUFFIX ".tmp"
 
-/* The file is empty, or begins as our documents do: {"schema": "vcompress. with any white space, in a list or not. */
-static bool is_ours(const char *path)
+/* A file that an option names. */
+struct destination {
+    const char *option; /* "--json=" */
+    const char *path;   /* NULL: standard output */
+    const char *start;  /* how what we write begins, without white space */
+};
+
+static struct destination json_destination(const struct app *app)
 {
-    static const char start[] = "{\"schema\":\"vcompress.";
+    return (struct destination){"--json=", app->json.path, "{\"schema\":\"vcompress."};
+}
+
+/* The file is empty, or begins as ours do, with any white space; a document may be in a list. */
+static bool is_ours(const struct destination *to)
+{
+    const char *start = to->start;
     size_t at = 0;
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(to->path, "rb");
     int c = EOF;
 
     if (f == NULL) {
@@ -48,12 +61,12 @@ static bool is_ours(const char *path)
     return start[at] == '\0' || (at == 0 && c == EOF);
 }
 
-/* There is something that a document must not replace: a folder, or a file that is none of ours. */
-static bool is_foreign(const char *path)
+/* There is something that must not be replaced: a folder, or a file that is none of ours. */
+static bool is_foreign(const struct destination *to)
 {
     struct stat st;
 
-    return stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !is_ours(path)));
+    return stat(to->path, &st) == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !is_ours(to)));
 }
 
 /* A pipe or device, such as /dev/stderr: written to, never replaced. */
@@ -75,10 +88,10 @@ static char *temporary_name(const char *path)
     return name;
 }
 
-/* The stream to write the document to: standard output, the device, or the temporary file. NULL, with errno. */
-static FILE *json_open(struct app *app)
+/* The stream to write to: standard output, the device, or the temporary file. NULL, with errno. */
+static FILE *open_destination(const struct destination *where)
 {
-    const char *path = app->json.path;
+    const char *path = where->path;
     char *temporary = NULL;
     FILE *to = NULL;
     int fd;
@@ -105,11 +118,11 @@ static FILE *json_open(struct app *app)
     return to;
 }
 
-/* Closes what json_open opened and renames the temporary file. 0, or the errno of what was not written; then no
+/* Closes what open_destination opened and renames the temporary file. 0, or the errno of what was not written; then no
  * temporary file is left. */
-static int put_in_place(struct app *app, FILE *to)
+static int put_in_place(const struct destination *where, FILE *to)
 {
-    const char *path = app->json.path;
+    const char *path = where->path;
     bool plain = path != NULL && !is_special(path);
     char *temporary = plain ? temporary_name(path) : NULL;
     int error = fflush(to) != 0 || ferror(to) ? (errno != 0 ? errno : EIO) : 0;
@@ -130,40 +143,76 @@ static int put_in_place(struct app *app, FILE *to)
     return error;
 }
 
+/* 0, or the errno of what was not written. */
+static int write_whole(const struct destination *where, const char *text)
+{
+    FILE *to = open_destination(where);
+
+    if (to == NULL) {
+        return errno != 0 ? errno : EIO;
+    }
+    fputs(text, to);
+    return put_in_place(where, to);
+}
+
+static int refuse(struct app *app, const struct destination *where, const char *why)
+{
+    return app_refuse(app, VC_E_IO, "%s%s: %s", where->option, where->path, why);
+}
+
 static int json_refuse(struct app *app, const char *why)
 {
+    const struct destination where = json_destination(app);
+
     app->json.on = false; /* nowhere to put an error document */
-    return app_refuse(app, VC_E_IO, "--json=%s: %s", app->json.path, why);
+    return refuse(app, &where, why);
 }
 
 int json_check(struct app *app)
 {
-    const char *path = app->json.path;
+    const struct destination where = json_destination(app);
 
-    if (path == NULL) {
+    if (where.path == NULL) {
         return GO_ON;
     }
-    if (app->output != NULL && strcmp(path, app->output) == 0) {
+    if (app->output != NULL && strcmp(where.path, app->output) == 0) {
         app->json.on = false;
-        return app_usage(app, "--json=%s is the output itself", path);
+        return app_usage(app, "--json=%s is the output itself", where.path);
     }
-    return is_foreign(path) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
+    return is_foreign(&where) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
+}
+
+/* ---- a drawing ---- */
+
+static struct destination svg_destination(const char *path)
+{
+    return (struct destination){"--svg ", path, "<!--vcompress"};
+}
+
+int svg_check(struct app *app, const char *path)
+{
+    const struct destination where = svg_destination(path);
+
+    return is_foreign(&where) ? refuse(app, &where, "exists and is no drawing of vcompress: not replaced") : GO_ON;
+}
+
+int svg_write(struct app *app, const char *path, const char *text)
+{
+    const struct destination where = svg_destination(path);
+    int error = write_whole(&where, text);
+
+    return error == 0 ? GO_ON : refuse(app, &where, strerror(error));
 }
 
 /* ---- the text ---- */
 
 static int write_text(struct app *app, const char *text)
 {
-    FILE *to = json_open(app);
-    int error;
+    const struct destination where = json_destination(app);
+    int error = write_whole(&where, text);
 
-    if (to == NULL) {
-        return json_refuse(app, strerror(errno));
-    }
-    fputs(text, to);
-    error = put_in_place(app, to);
     /* A lost standard output is noticed once, at the end of main. */
-    return error == 0 || app->json.path == NULL ? GO_ON : json_refuse(app, strerror(error));
+    return error == 0 || where.path == NULL ? GO_ON : json_refuse(app, strerror(error));
 }
 
 /* One more element, without the line break at its end. */
@@ -235,23 +284,18 @@ static char *error_text(const char *schema, enum vc_status status, const char *m
 
 void json_failure(struct app *app, enum vc_status status, const char *message)
 {
+    const struct destination where = json_destination(app);
     char *text = NULL;
-    FILE *to;
 
     if (!app->json.on || app->command == NULL || app->command->schema == NULL ||
-        (app->json.path != NULL && is_foreign(app->json.path))) {
+        (where.path != NULL && is_foreign(&where))) {
         return;
     }
     text = error_text(app->command->schema, status, message);
     if (text != NULL && app->json.list != NULL) {
         add_to_list(&app->json, text);
-        vc_text_free(text);
-        return;
-    }
-    to = text != NULL ? json_open(app) : NULL;
-    if (to != NULL) { /* else nothing: one failure is reported, the first */
-        fputs(text, to);
-        (void)put_in_place(app, to);
+    } else if (text != NULL) {
+        (void)write_whole(&where, text); /* one failure is reported, the first */
     }
     vc_text_free(text);
 }

@@ -49,6 +49,7 @@
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>
 #include <vcompress/report.h>
+#include <vcompress/sensitivity.h>
 #include <vcompress/status.h>
 #include <vcompress/verify.h>
 

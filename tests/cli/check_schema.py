@@ -70,6 +70,13 @@ def findings(schema, value, root, path):
         elif key == "minimum":
             if is_number(value) and value < want:
                 yield "%s: %r is below %r" % (path, value, want)
+        elif key == "maximum":
+            if is_number(value) and value > want:
+                yield "%s: %r is above %r" % (path, value, want)
+        elif key == "additionalProperties":
+            for name in value if isinstance(value, dict) else []:
+                if name not in schema.get("properties", {}):
+                    yield from findings(want, value[name], root, path + "." + name)
         elif key == "pattern":
             if isinstance(value, str) and not re.search(want, value):
                 yield "%s: %r does not match %r" % (path, value, want)

@@ -206,6 +206,19 @@ static enum vc_status use_prune(void *options)
     return status;
 }
 
+static enum vc_status use_sensitivity(void *options)
+{
+    struct vc_sensitivity *sensitivity = NULL;
+    enum vc_status status = vc_model_sensitivity(ctx, model, options, &sensitivity);
+
+    assert_int_equal(sensitivity != NULL, status == VC_OK);
+    if (sensitivity != NULL) { /* too small for the default */
+        assert_int_equal(sensitivity->n_measured, 0);
+    }
+    vc_sensitivity_free(sensitivity);
+    return status;
+}
+
 static enum vc_status use_limits(void *options)
 {
     const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
@@ -271,6 +284,7 @@ MAKER(write)
 MAKER(quantize)
 MAKER(dequantize)
 MAKER(prune)
+MAKER(sensitivity)
 MAKER(diff_limits)
 MAKER(graph_run)
 MAKER(graph)
@@ -296,6 +310,8 @@ static const struct public_options {
      offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
     {"vc_prune_options", "vc_prune_defaults", sizeof(struct vc_prune_options),
      offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
+    {"vc_sensitivity_options", "vc_sensitivity_defaults", sizeof(struct vc_sensitivity_options),
+     offsetof(struct vc_sensitivity_options, rules), make_sensitivity, use_sensitivity},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
      offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
     {"vc_graph_run_options", "vc_graph_run_defaults", sizeof(struct vc_graph_run_options),
@@ -472,6 +488,10 @@ static const struct {
     AT(vc_prune_options, mask, 96),
     AT(vc_prune_options, mask_path, 104),
     AT(vc_prune_options, score, 112),
+    AT(vc_sensitivity_options, struct_size, 0),
+    AT(vc_sensitivity_options, rules, 8),
+    AT(vc_sensitivity_options, n_rules, 16),
+    AT(vc_sensitivity_options, min_elems, 24),
     AT(vc_diff_limits, struct_size, 0),
     AT(vc_diff_limits, by_value, 8),
     AT(vc_diff_limits, tolerance, 16),

@@ -1,0 +1,104 @@
+/* sensitivity.h - what each tensor would lose: the error of pruning it to several sparsities, and of every scheme that
+ * quantize has. From the weights alone, no data of the model's task. Nothing is written. */
+#ifndef VCOMPRESS_SENSITIVITY_H
+#define VCOMPRESS_SENSITIVITY_H
+
+#include <vcompress/quantize.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is tried on a tensor. Numbers are stable. */
+enum vc_sensitivity_kind {
+    VC_SENSITIVITY_MAGNITUDE = 0, /* the smallest magnitudes of the tensor become zero */
+    VC_SENSITIVITY_PATTERN = 1,   /* 2:4 along the input channels */
+    VC_SENSITIVITY_SCHEME = 2     /* quantized, with the scheme's usual options */
+};
+
+struct vc_sensitivity_way {
+    enum vc_sensitivity_kind kind;
+    const char *name; /* as reports have it: "50%", "2:4", "int8/group:128", "f16" */
+    unsigned percent; /* of VC_SENSITIVITY_MAGNITUDE: how many of a hundred weights go; else 0 */
+};
+
+/* What one way does to one tensor. */
+struct vc_sensitivity_error {
+    const char *reason; /* why there are no figures, a few words; NULL: there are */
+    double relative;    /* sqrt(sum of squared errors / sum of squares): 0 to 1 for pruning */
+    double sqnr_db;     /* the same in dB: -20 log10(relative); INFINITY where nothing changes */
+    uint64_t bytes;     /* of the tensor then, with its scales; for pruning those of now: zeros are stored, too */
+};
+
+struct vc_sensitivity_row {
+    size_t tensor; /* in the model */
+    const char *name;
+    enum vc_dtype dtype; /* as stored; quantized ones are measured as what they decode to */
+    uint64_t n_elems, n_zeros;
+    double rms;
+    bool nonfinite;          /* NaN or Inf are among its values: not measured for that */
+    const char *reason;      /* why it was not measured, as reports of quantize have it; NULL: it was */
+    const char *prune_keeps; /* why prune leaves it alone unless it is asked for ("embedding"); NULL: it does not */
+    const struct vc_sensitivity_error *errors; /* one for each way; NULL unless it was measured */
+};
+
+/* A tensor that stands out. */
+struct vc_sensitivity_pick {
+    size_t row;
+    double relative;  /* its error */
+    unsigned percent; /* pruning: the highest sparsity measured at which it has no more than the limit; 0: none */
+};
+
+/* The tensors whose error is far above that of the others. */
+struct vc_sensitivity_advice {
+    size_t way;     /* that is judged; VC_NO_TENSOR: no tensor was measured that the command would choose */
+    double median;  /* of the relative errors, over the tensors that the command chooses */
+    double limit;   /* tensors above it are picked: 1.25 times the median for pruning, twice the median (6 dB) else */
+    size_t n_picks; /* the worst first */
+    const struct vc_sensitivity_pick *picks;
+};
+
+struct vc_sensitivity {
+    const struct vc_model *model; /* the one that was measured */
+    size_t n_ways;                /* magnitudes by rising sparsity, then the pattern, then schemes */
+    const struct vc_sensitivity_way *ways;
+    size_t n_rows; /* weights in the model's order, without scales and second names */
+    const struct vc_sensitivity_row *rows;
+    size_t n_measured;
+    struct vc_sensitivity_advice prune;    /* for "prune --sparsity 0.5" */
+    struct vc_sensitivity_advice quantize; /* for "quantize --int8", which has a scale per output channel */
+    const char *note;                      /* rules that match nothing; NULL: none */
+};
+
+struct vc_sensitivity_options {
+    size_t struct_size; /* set by vc_sensitivity_defaults */
+    const struct vc_rule *rules;
+    size_t n_rules;
+    uint64_t min_elems; /* tensors with fewer elements are not measured, unless a rule asks for them */
+};
+
+VC_API void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size);
+
+/* No rules; tensors of at least VC_DEFAULT_MIN_ELEMS elements. */
+static inline void vc_sensitivity_defaults(struct vc_sensitivity_options *options)
+{
+    vc_sensitivity_defaults_sized(options, sizeof *options);
+}
+
+/* Measures the weights that quantize or prune would choose, and those that a rule includes. Reads each tensor twice in
+ * a row. A tensor with NaN or Inf is not measured, and its reason says so. options may be NULL. The result borrows from
+ * the model, which must outlive it as the context must, and is freed with vc_sensitivity_free. Tensors that cannot
+ * be read are in no list of the model; its notes name them. Errors: as the file or the system has them. */
+VC_API enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *model,
+                                           const struct vc_sensitivity_options *options, struct vc_sensitivity **out);
+VC_API void vc_sensitivity_free(struct vc_sensitivity *sensitivity); /* accepts NULL */
+
+/* Renders it as one JSON document, schema vcompress.sensitivity/1 (installed as sensitivity-1.schema.json), or as a
+ * drawing, SVG, which needs nothing beside it. *text is NUL-terminated and freed with vc_text_free. */
+VC_API enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
+VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,327 @@
+/* curve.c - see curve.h. */
+#include "measure/curve.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
+
+#define BINS  ((size_t)1 << 16)
+#define PARTS ((size_t)1 << 15) /* of a bin */
+#define LANES 4                 /* sums that are added to in turn, so that one does not wait for the other */
+
+/* How the bits of a magnitude are cut: bin, part, rest. */
+struct cut_bits {
+    unsigned bin_shift, part_shift;
+};
+
+static bool is_short(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static struct cut_bits bits_of(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F64   ? (struct cut_bits){47, 32}
+           : dtype == VC_DTYPE_F32 ? (struct cut_bits){15, 0}
+                                   : (struct cut_bits){0, 0};
+}
+
+uint64_t vc_curve_count_of(uint64_t n, unsigned percent)
+{
+    return n / 100 * percent + n % 100 * percent / 100;
+}
+
+size_t vc_curve_state_bytes(enum vc_dtype dtype, size_t n_points)
+{
+    size_t parts = is_short(dtype) ? 0 : n_points * PARTS * sizeof(uint64_t);
+
+    return BINS * (sizeof(uint64_t) + 1) + parts + (n_points + 1) * sizeof(struct vc_exact_sum);
+}
+
+size_t vc_curve_scratch_bytes(enum vc_dtype dtype, size_t n)
+{
+    size_t keys = n * (dtype == VC_DTYPE_F64 ? sizeof(uint64_t) : sizeof(uint32_t));
+    size_t bins = BINS * sizeof(uint32_t);
+
+    return keys > bins ? keys : bins;
+}
+
+enum vc_status vc_curve_begin(struct vc_ctx *ctx, struct vc_curve *c)
+{
+    enum vc_status status = VC_OK;
+
+    if (c->has_mutex) {
+        return VC_OK;
+    }
+    if (pthread_mutex_init(&c->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    c->has_mutex = true;
+    c->bins = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, sizeof *c->bins);
+    VC_TRY_ALLOC(c->bins);
+    c->classes = vc_calloc_array(ctx, VC_TAG_SCRATCH, BINS, 1);
+    VC_TRY_ALLOC(c->classes);
+    c->segments = vc_alloc_array(ctx, VC_TAG_SCRATCH, c->n_points + 1, sizeof *c->segments);
+    VC_TRY_ALLOC(c->segments);
+    for (size_t i = 0; i <= c->n_points; i++) {
+        vc_exact_clear(&c->segments[i]);
+    }
+out:
+    return status;
+}
+
+/* ---- the first walk ---- */
+
+enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void *values, size_t n, void *scratch)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    const struct vc_bin_range range = {.shift = bits_of(c->dtype).bin_shift, .n_bins = BINS};
+    uint32_t *bins = scratch;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    memset(bins, 0, BINS * sizeof *bins);
+    if (is_short(c->dtype)) {
+        VC_KERNEL_TRY(k->magnitude_bins_u16(values, n, bins));
+    } else if (c->dtype == VC_DTYPE_F32) {
+        VC_KERNEL_TRY(k->magnitude_bins_f32(values, n, &range, bins));
+    } else {
+        VC_KERNEL_TRY(k->magnitude_bins_f64(values, n, &range, bins));
+    }
+    (void)pthread_mutex_lock(&c->mutex);
+    for (i = 0; i < BINS; i++) {
+        c->bins[i] += bins[i];
+    }
+    (void)pthread_mutex_unlock(&c->mutex);
+out:
+    return status;
+}
+
+/* The bins that hold the k-th smallest ones, one mark for each. */
+static void find_marks(struct vc_curve *c)
+{
+    uint64_t below = 0;
+    size_t bin = 0;
+    size_t p;
+
+    c->n_marks = 0;
+    for (p = 0; p < c->n_points; p++) {
+        struct vc_curve_mark *mark;
+
+        while (bin + 1 < BINS && below + c->bins[bin] <= c->k[p]) {
+            below += c->bins[bin++];
+        }
+        if (c->n_marks == 0 || c->marks[c->n_marks - 1].bin != bin) {
+            c->marks[c->n_marks++] = (struct vc_curve_mark){.bin = bin, .table = SIZE_MAX};
+        }
+        mark = &c->marks[c->n_marks - 1];
+        c->mark_of[p] = c->n_marks - 1;
+        c->need[p] = c->k[p] - below;
+        if (c->need[p] != 0 && mark->table == SIZE_MAX) {
+            mark->table = c->n_tables++;
+        }
+    }
+}
+
+enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c)
+{
+    size_t segment = 0;
+    size_t bin;
+
+    c->n_tables = 0;
+    find_marks(c);
+    for (bin = 0; bin < BINS; bin++) {
+        c->classes[bin] = (uint8_t)(2 * segment);
+        if (segment < c->n_marks && bin == c->marks[segment].bin) {
+            bool counted = c->marks[segment].table != SIZE_MAX;
+
+            c->classes[bin] = (uint8_t)(counted ? 2 * segment + 1 : 2 * segment + 2);
+            segment++;
+        }
+    }
+    if (!is_short(c->dtype) && c->n_tables != 0) {
+        c->parts = vc_calloc_array(ctx, VC_TAG_SCRATCH, c->n_tables * PARTS, sizeof *c->parts);
+        return c->parts == NULL ? VC_E_NOMEM : VC_OK;
+    }
+    return VC_OK;
+}
+
+/* ---- the second walk ---- */
+
+/* Sums of squares of the tile by segment; the keys whose bins have parts go to `keys`. Returns how many. */
+static size_t sum_f32(const struct vc_curve *c, const unsigned char *values, size_t n, double *sums, uint32_t *keys,
+                      uint64_t *zeros)
+{
+    size_t n_keys = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t key;
+        float x;
+        unsigned class;
+
+        memcpy(&key, values + i * sizeof key, sizeof key);
+        memcpy(&x, &key, sizeof x);
+        key &= VC_F32_ABS_MASK;
+        *zeros += key == 0;
+        class = c->classes[key >> 15];
+        if ((class & 1u) != 0) {
+            keys[n_keys++] = key;
+        } else {
+            sums[(class / 2) * LANES + i % LANES] += (double)x * (double)x;
+        }
+    }
+    return n_keys;
+}
+
+static size_t sum_f64(const struct vc_curve *c, const unsigned char *values, size_t n, double *sums, uint64_t *keys,
+                      uint64_t *zeros)
+{
+    size_t n_keys = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint64_t key;
+        double x;
+        unsigned class;
+
+        memcpy(&key, values + i * sizeof key, sizeof key);
+        memcpy(&x, &key, sizeof x);
+        key &= 0x7fffffffffffffffULL;
+        *zeros += key == 0;
+        class = c->classes[key >> 47];
+        if ((class & 1u) != 0) {
+            keys[n_keys++] = key;
+        } else {
+            sums[(class / 2) * LANES + i % LANES] += x * x;
+        }
+    }
+    return n_keys;
+}
+
+static void add_part(struct vc_curve *c, uint64_t key, struct cut_bits bits)
+{
+    const struct vc_curve_mark *mark = &c->marks[c->classes[key >> bits.bin_shift] / 2];
+
+    c->parts[mark->table * PARTS + (key >> bits.part_shift) % PARTS]++;
+}
+
+void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratch)
+{
+    const struct cut_bits bits = bits_of(c->dtype);
+    double sums[(VC_CURVE_POINTS + 1) * LANES] = {0.0};
+    uint64_t zeros = 0;
+    size_t n_keys;
+    size_t i;
+
+    if (is_short(c->dtype)) {
+        return;
+    }
+    n_keys = c->dtype == VC_DTYPE_F64 ? sum_f64(c, values, n, sums, scratch, &zeros)
+                                      : sum_f32(c, values, n, sums, scratch, &zeros);
+    (void)pthread_mutex_lock(&c->mutex);
+    for (i = 0; i < n_keys; i++) {
+        add_part(c, c->dtype == VC_DTYPE_F64 ? ((const uint64_t *)scratch)[i] : ((const uint32_t *)scratch)[i], bits);
+    }
+    for (i = 0; i < (c->n_marks + 1) * LANES; i++) {
+        vc_exact_add(&c->segments[i / LANES], sums[i]);
+    }
+    c->zeros += zeros;
+    (void)pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- the end ---- */
+
+/* The value of part `part` of the mark's bin; of f64 the middle of it, but for the one that has zero. */
+static double part_value(const struct vc_curve *c, const struct vc_curve_mark *mark, size_t part)
+{
+    const struct cut_bits bits = bits_of(c->dtype);
+    uint64_t key = (uint64_t)mark->bin << bits.bin_shift | (uint64_t)part << bits.part_shift;
+    uint32_t narrow = (uint32_t)key;
+    double d;
+    float f;
+
+    if (c->dtype == VC_DTYPE_F64) {
+        key |= key != 0 ? (uint64_t)1 << (bits.part_shift - 1) : 0;
+        memcpy(&d, &key, sizeof d);
+        return d;
+    }
+    memcpy(&f, &narrow, sizeof f);
+    return (double)f;
+}
+
+/* Sum of squares of the `need` smallest of the mark's bin; UINT64_MAX: of all. */
+static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *mark, uint64_t need)
+{
+    double sum = 0.0;
+    size_t i;
+
+    for (i = 0; mark->table != SIZE_MAX && need != 0 && i < PARTS; i++) {
+        uint64_t count = vc_min_u64(c->parts[mark->table * PARTS + i], need);
+        double x = count != 0 ? part_value(c, mark, i) : 0.0;
+
+        sum += (double)count * (x * x);
+        need -= need == UINT64_MAX ? 0 : count;
+    }
+    return sum;
+}
+
+static void finish_long(struct vc_curve *c)
+{
+    double before = 0.0; /* the mark */
+    size_t m;
+    size_t p = 0;
+
+    for (m = 0; m <= c->n_marks; m++) {
+        before += vc_exact_value(&c->segments[m]);
+        if (m == c->n_marks) {
+            break;
+        }
+        for (; p < c->n_points && c->mark_of[p] == m; p++) {
+            c->sum_e2[p] = before + sum_parts(c, &c->marks[m], c->need[p]);
+        }
+        before += sum_parts(c, &c->marks[m], UINT64_MAX);
+    }
+    c->sum_x2 = before;
+}
+
+/* Every bin is one magnitude. */
+static void finish_short(struct vc_curve *c)
+{
+    double before = 0.0; /* the bin */
+    size_t bin;
+    size_t p = 0;
+
+    for (bin = 0; bin < BINS / 2; bin++) {
+        double x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
+
+        for (; p < c->n_points && c->marks[c->mark_of[p]].bin == bin; p++) {
+            c->sum_e2[p] = before + (double)c->need[p] * (x * x);
+        }
+        before += c->bins[bin] != 0 ? (double)c->bins[bin] * (x * x) : 0.0;
+    }
+    c->sum_x2 = before;
+    c->zeros = c->bins[0];
+}
+
+void vc_curve_end(struct vc_ctx *ctx, struct vc_curve *c)
+{
+    if (c->n_marks != 0 && (c->parts != NULL || c->n_tables == 0 || is_short(c->dtype))) {
+        (is_short(c->dtype) ? finish_short : finish_long)(c);
+    }
+    c->n_marks = 0;
+    vc_free(ctx, c->bins);
+    vc_free(ctx, c->classes);
+    vc_free(ctx, c->parts);
+    vc_free(ctx, c->segments);
+    c->bins = NULL;
+    c->classes = NULL;
+    c->parts = NULL;
+    c->segments = NULL;
+    if (c->has_mutex) {
+        (void)pthread_mutex_destroy(&c->mutex);
+        c->has_mutex = false;
+    }
+}

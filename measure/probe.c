@@ -1,0 +1,213 @@
+/* probe.c - see probe.h. */
+#include "measure/probe.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "passes/decode.h"
+
+/* A vc_attempt_fn. */
+static enum vc_status add_way(struct vc_ctx *ctx, struct vc_item *item, const void *user, unsigned number)
+{
+    const struct vc_probe *p = user;
+    const struct vc_way *way = &p->ways->ways[number];
+
+    return way->add(ctx, item, way, p->weights);
+}
+
+static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const struct vc_desc *desc)
+{
+    struct vc_curve *c = vc_calloc_array(ctx, VC_TAG_SCRATCH, 1, sizeof *c);
+    size_t i;
+
+    if (c == NULL) {
+        return VC_E_NOMEM;
+    }
+    p->curve = c;
+    c->dtype = desc->dtype;
+    c->n_points = p->n_percents;
+    for (i = 0; i < p->n_percents; i++) {
+        c->k[i] = vc_curve_count_of(desc->n_elems, p->percents[i]);
+    }
+    return vc_curve_begin(ctx, c);
+}
+
+/* Of both steps: the first one begins. */
+static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_probe *p = step->state;
+    enum vc_status status;
+
+    VC_TRY(p->curve == NULL ? begin_curve(ctx, p, &step->in) : VC_OK);
+    VC_TRY(vc_attempts_begin(ctx, &p->attempts, step, item));
+out:
+    return status;
+}
+
+static void end_curve(struct vc_ctx *ctx, struct vc_probe *p)
+{
+    if (p->curve != NULL) {
+        vc_curve_end(ctx, p->curve);
+        p->zeros = p->curve->zeros;
+        p->sum_x2 = p->curve->sum_x2;
+        memcpy(p->sum_e2, p->curve->sum_e2, p->n_percents * sizeof *p->sum_e2);
+    }
+    vc_free(ctx, p->curve);
+    p->curve = NULL;
+}
+
+static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_probe *p = step->state;
+
+    end_curve(ctx, p);
+    vc_attempts_close(ctx, &p->attempts);
+}
+
+/* ---- the survey ---- */
+
+static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_probe *p = step->state;
+    enum vc_status status;
+
+    (void)item;
+    VC_TRY(vc_curve_count(ctx, p->curve, in->data, tile->n_elems, scratch));
+    VC_TRY(vc_attempts_scan(ctx, &p->attempts, tile, in, scratch));
+out:
+    return status;
+}
+
+static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_probe *p = step->state;
+    enum vc_status status;
+
+    (void)item;
+    VC_TRY(vc_curve_cut(ctx, p->curve));
+    VC_TRY(vc_attempts_scan_end(ctx, &p->attempts));
+out:
+    return status;
+}
+
+static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                   struct vc_tile_out *out)
+{
+    (void)ctx;
+    (void)item;
+    (void)scratch;
+    memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
+    return VC_OK;
+}
+
+/* The state is the probe's, which ends it. */
+static const struct vc_step_ops survey_ops = {
+    .begin = probe_begin, .scan = survey_scan, .scan_end = survey_scan_end, .apply = survey_apply};
+
+/* ---- the probe ---- */
+
+static enum vc_status probe_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct vc_probe *p = step->state;
+
+    if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
+        return vc_policy_look(ctx, step, item, tile, in, scratch);
+    }
+    vc_curve_sum(p->curve, in->data, tile->n_elems, scratch);
+    return vc_attempts_try(ctx, &p->attempts, tile, in, scratch);
+}
+
+static void probe_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_probe *p = step->state;
+
+    end_curve(ctx, p);
+    vc_attempts_release(ctx, &p->attempts);
+    vc_policy_forget(ctx, step);
+}
+
+static const struct vc_step_ops probe_ops = {
+    .look = probe_look, .explain = vc_policy_explain, .begin = probe_begin, .end = probe_end, .forget = probe_forget};
+
+/* ---- planning ---- */
+
+static enum vc_status plan_attempts(struct vc_ctx *ctx, struct vc_probe *p, struct vc_step *step, struct vc_item *item)
+{
+    struct vc_attempts *a = &p->attempts;
+    enum vc_status status;
+    size_t i;
+
+    a->add = add_way;
+    a->user = p;
+    a->results = vc_arena_alloc(ctx, item->arena, p->ways->n * sizeof *a->results);
+    if (a->results == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < p->ways->n; i++) {
+        if (p->ways->ways[i].reason(&p->ways->ways[i], item) == NULL) {
+            a->results[a->n++] = (struct vc_attempt_result){.way = (unsigned)i};
+        }
+    }
+    VC_TRY(vc_attempts_init(ctx, a));
+    VC_TRY(vc_attempts_open(ctx, a, step, item));
+    for (i = 0; i < a->n; i++) {
+        vc_attempts_count(a, step, i);
+    }
+out:
+    vc_attempts_close(ctx, a);
+    return status;
+}
+
+enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
+                            const unsigned *percents, size_t n_percents)
+{
+    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
+    bool quantized = item->desc.quant != NULL || vc_dtype_is_quantized(item->desc.dtype);
+    struct vc_probe *p;
+    struct vc_step *survey;
+    struct vc_step *step;
+    size_t tile;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    survey = vc_item_add_step(ctx, item, &survey_ops);
+    p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
+    VC_TRY_ALLOC(p);
+    p->sum_e2 = vc_arena_alloc(ctx, item->arena, n_percents * sizeof *p->sum_e2);
+    if (p->sum_e2 == NULL) {
+        vc_free(ctx, p);
+        return VC_E_NOMEM;
+    }
+    p->percents = percents;
+    p->n_percents = n_percents;
+    p->ways = ways;
+    p->weights = weights;
+    p->policy = (struct vc_policy){.nonfinite = VC_NONFINITE_KEEP, .room = VC_DTYPE_F64, .advice = ""};
+    VC_TRY(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* looks under this policy */
+    VC_TRY(plan_attempts(ctx, p, step, item));
+    tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
+    step->scheme = "probe";
+    step->scratch_bytes = vc_attempts_scratch(&p->attempts) > tile ? vc_attempts_scratch(&p->attempts) : tile;
+    step->state_bytes = sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, n_percents) + p->attempts.state_bytes;
+    survey->state = p;
+    survey->scheme = "survey";
+    survey->scan = true;
+    survey->scratch_bytes = step->scratch_bytes;
+out:
+    return status;
+}
+
+const struct vc_probe *vc_probe_of(const struct vc_item *item)
+{
+    const struct vc_step *last = item->n_steps != 0 ? item->steps[item->n_steps - 1] : NULL;
+
+    return last != NULL && last->ops == &probe_ops ? last->state : NULL;
+}
+
+enum vc_status vc_probe_settle(struct vc_ctx *ctx, struct vc_item *item)
+{
+    return vc_policy_decide(ctx, item->steps[item->n_steps - 1], item);
+}

@@ -1,0 +1,40 @@
+/* probe.h - the steps that measure one tensor for vc_model_sensitivity: they look and change nothing.
+ *
+ *     w --[ decode, if it is quantized ]--[ survey: scans ]--[ probe: looks ]
+ *
+ * The survey counts magnitudes and lets ways see the whole tensor that need it; the probe sums and tries. */
+#ifndef VC_MEASURE_PROBE_H
+#define VC_MEASURE_PROBE_H
+
+#include "core/chain/ways.h"
+#include "measure/curve.h"
+#include "passes/attempts.h"
+#include "passes/nonfinite.h"
+
+struct vc_probe {
+    struct vc_policy policy; /* first: what a look finds that is not finite */
+    const struct vc_way_list *ways;
+    enum vc_dtype weights;
+    const unsigned *percents; /* sparsities; the caller's, as `ways` are */
+    size_t n_percents;
+    struct vc_curve *curve;      /* from begin to end */
+    struct vc_attempts attempts; /* results in the item's arena */
+
+    /* From end on: of the curve, in the item's arena. */
+    uint64_t zeros;
+    double sum_x2;
+    double *sum_e2; /* one per percent */
+};
+
+/* Adds the steps to an item of a float or quantized tensor; `percents` are the sparsities, rising. What is
+ * given outlives the item. */
+enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
+                            const unsigned *percents, size_t n_percents);
+
+/* After the look: NULL where the item has no probe any more. */
+const struct vc_probe *vc_probe_of(const struct vc_item *item);
+
+/* After the look: an item whose values are not all finite loses its steps and gets the reason. */
+enum vc_status vc_probe_settle(struct vc_ctx *ctx, struct vc_item *item);
+
+#endif

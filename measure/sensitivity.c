@@ -1,0 +1,309 @@
+/* sensitivity.c - vc_model_sensitivity: which tensors are measured, the run, the figures. What is tried on a tile is in
+ * probe.c, what follows from the figures in sensitivity_advice.c. */
+#include <math.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "core/job/totals.h"
+#include "core/model/names.h"
+#include "core/run/executor.h"
+#include "kernels/kernels.h"
+#include "measure/probe.h"
+#include "measure/sensitivity_parts.h"
+#include "passes/decode.h"
+#include "passes/select.h"
+
+static const unsigned percents[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
+#define N_PERCENTS (sizeof percents / sizeof percents[0])
+
+static const struct vc_sensitivity_options option_defaults = {.min_elems = VC_DEFAULT_MIN_ELEMS};
+static const struct vc_options_kind kind = {"vc_sensitivity_options", "vc_sensitivity_defaults", &option_defaults,
+                                            sizeof option_defaults};
+
+void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size)
+{
+    vc_options_fill(&kind, options, struct_size);
+}
+
+/* What a measurement works with. */
+struct measuring {
+    struct vc_sensitivity_owned *owned;
+    const struct vc_sensitivity_options *options;
+    struct vc_way_list tried;
+    struct vc_arena arena; /* of the items */
+    size_t n_items;
+    struct vc_item *items; /* one per row that is measured, in that order */
+};
+
+/* ---- the ways ---- */
+
+static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_arena *arena = &m->owned->arena;
+    struct vc_sensitivity_way *ways;
+    size_t i;
+    enum vc_status status;
+
+    VC_TRY(vc_ways_of_prune(ctx, arena, &m->tried));
+    VC_TRY(vc_ways_of_quantize(ctx, arena, &m->tried));
+    m->owned->result.n_ways = N_PERCENTS + m->tried.n;
+    ways = vc_arena_alloc(ctx, arena, m->owned->result.n_ways * sizeof *ways);
+    VC_TRY_ALLOC(ways);
+    for (i = 0; i < N_PERCENTS; i++) {
+        ways[i] = (struct vc_sensitivity_way){.kind = VC_SENSITIVITY_MAGNITUDE,
+                                              .percent = percents[i],
+                                              .name = vc_arena_printf(ctx, arena, "%u%%", percents[i])};
+        VC_TRY_ALLOC(ways[i].name);
+    }
+    for (i = 0; i < m->tried.n; i++) {
+        const struct vc_way *way = &m->tried.ways[i];
+
+        ways[N_PERCENTS + i] = (struct vc_sensitivity_way){
+            .kind = way->prunes ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = way->name};
+    }
+    m->owned->result.ways = ways;
+out:
+    return status;
+}
+
+/* ---- which tensors ---- */
+
+/* Why the tensor is not measured whatever the rules say; NULL: it can be. Static. */
+static const char *impossible(const struct vc_tensor *t)
+{
+    const struct vc_desc desc = {.dtype = t->dtype, .quant = t->quant};
+
+    if (!vc_decode_can(&desc)) {
+        return vc_name_is_quantized_part(t->name) ? "quantized already"
+               : t->dtype == VC_DTYPE_RAW         ? "no array"
+                                                  : vc_dtype_name(t->dtype);
+    }
+    return t->n_elems == 0 ? "empty" : NULL;
+}
+
+/* Sets the row's reason where the tensor is not to be measured. */
+static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const struct vc_tensor *t,
+                             struct vc_sensitivity_row *row)
+{
+    const struct vc_sensitivity_options *o = m->options;
+    struct vc_arena *arena = &m->owned->arena;
+    const char *glob = NULL;
+    enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
+    const char *skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
+
+    row->reason = impossible(t);
+    if (row->reason != NULL || choice == VC_CHOICE_INCLUDE) {
+        return VC_OK;
+    }
+    if (choice == VC_CHOICE_EXCLUDE) {
+        row->reason = vc_arena_printf(ctx, arena, "excluded by '%s'", glob);
+    } else if (t->n_dims < 2) {
+        row->reason = vc_arena_printf(ctx, arena, "%u-D", t->n_dims);
+    } else if (skip != NULL) {
+        row->reason = skip;
+        return VC_OK;
+    } else if (t->n_elems < o->min_elems) {
+        row->reason = vc_arena_printf(ctx, arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
+    } else {
+        return VC_OK;
+    }
+    return row->reason == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+static bool is_row(const struct vc_tensor *t)
+{
+    return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR;
+}
+
+static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_sensitivity_owned *owned = m->owned;
+    const struct vc_model *model = owned->result.model;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *owned->rows);
+    VC_TRY_ALLOC(owned->rows);
+    owned->result.rows = owned->rows;
+    for (i = 0; i < model->n_tensors; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+        struct vc_sensitivity_row *row = &owned->rows[owned->result.n_rows];
+
+        if (!is_row(t)) {
+            continue;
+        }
+        *row = (struct vc_sensitivity_row){.tensor = i,
+                                           .name = t->name,
+                                           .dtype = t->dtype,
+                                           .n_elems = t->n_elems,
+                                           .prune_keeps = t->n_dims < 2 ? "fewer than two axes" : vc_prune_skip(t)};
+        owned->result.n_rows++;
+        VC_TRY(choose(ctx, m, t, row));
+        m->n_items += row->reason == NULL;
+    }
+    VC_TRY(vc_rules_unmatched(ctx, &owned->arena, m->options->rules, m->options->n_rules, model, &owned->result.note));
+out:
+    return status;
+}
+
+/* ---- the run ---- */
+
+static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
+{
+    const struct vc_sensitivity *result = &m->owned->result;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    m->items = vc_calloc_array(ctx, VC_TAG_MISC, m->n_items, sizeof *m->items);
+    VC_TRY_ALLOC(m->items);
+    m->n_items = 0;
+    for (i = 0; i < result->n_rows; i++) {
+        if (result->rows[i].reason == NULL) {
+            m->items[n] = vc_item_make(result->model, result->rows[i].tensor, &m->arena);
+            m->n_items = ++n;
+            VC_TRY(vc_item_list_parts(ctx, &m->items[n - 1]));
+            VC_TRY(vc_probe_add(ctx, &m->items[n - 1], &m->tried, percents, N_PERCENTS));
+        }
+    }
+out:
+    return status;
+}
+
+static struct vc_sensitivity_error figures(double x2, double e2, uint64_t bytes)
+{
+    return (struct vc_sensitivity_error){
+        .relative = e2 == 0.0 ? 0.0 : sqrt(e2 / x2), .sqnr_db = vc_sqnr_db(x2, e2), .bytes = bytes};
+}
+
+static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const struct vc_item *item,
+                               struct vc_sensitivity_row *row)
+{
+    const struct vc_probe *p = vc_probe_of(item);
+    const struct vc_desc *floats = &item->steps[item->n_steps - 1]->in;
+    uint64_t bytes = vc_dtype_bytes(floats->dtype, floats->n_elems);
+    struct vc_sensitivity_error *errors =
+        vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_ways * sizeof *errors);
+    size_t i;
+
+    if (errors == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < N_PERCENTS; i++) {
+        errors[i] = figures(p->sum_x2, p->sum_e2[i], bytes);
+    }
+    for (i = 0; i < m->tried.n; i++) {
+        const struct vc_way *way = &m->tried.ways[i];
+
+        errors[N_PERCENTS + i] = (struct vc_sensitivity_error){.reason = way->reason(way, item)};
+    }
+    for (i = 0; i < p->attempts.n; i++) {
+        const struct vc_attempt_result *r = &p->attempts.results[i];
+
+        errors[N_PERCENTS + r->way] = r->refused
+                                          ? (struct vc_sensitivity_error){.reason = "a value is too large for it"}
+                                          : figures(r->sum_x2, r->sum_e2, r->bytes);
+    }
+    row->n_zeros = p->zeros;
+    row->rms = sqrt(p->sum_x2 / (double)row->n_elems);
+    row->errors = errors;
+    m->owned->result.n_measured++;
+    return VC_OK;
+}
+
+/* The items' reasons go with their arena. */
+static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_sensitivity_owned *owned = m->owned;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < owned->result.n_rows; i++) {
+        struct vc_sensitivity_row *row = &owned->rows[i];
+        struct vc_item *item = &m->items[n];
+
+        if (row->reason != NULL) {
+            continue;
+        }
+        n++;
+        VC_TRY(vc_probe_settle(ctx, item));
+        if (vc_probe_of(item) != NULL) {
+            VC_TRY(fill_row(ctx, m, item, row));
+        } else {
+            row->nonfinite = true;
+            row->reason = vc_arena_printf(ctx, &owned->arena, "%s", item->reason);
+            VC_TRY_ALLOC(row->reason);
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_exec exec = {.look = true, .what = "measuring"};
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(list_ways(ctx, m));
+    VC_TRY(list_rows(ctx, m));
+    VC_TRY(make_items(ctx, m));
+    exec.items = m->items;
+    exec.n_items = m->n_items;
+    VC_TRY(vc_exec_run(ctx, &exec));
+    VC_TRY(take_figures(ctx, m));
+    VC_TRY(vc_sensitivity_advise(ctx, m->owned));
+out:
+    for (i = 0; m->items != NULL && i < m->n_items; i++) {
+        vc_item_release(ctx, &m->items[i]);
+    }
+    vc_free(ctx, m->items);
+    vc_arena_release(ctx, &m->arena);
+    return status;
+}
+
+/* ---- the call ---- */
+
+enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_sensitivity_options *options, struct vc_sensitivity **out)
+{
+    struct vc_sensitivity_options own;
+    struct measuring m = {.options = &own};
+    enum vc_status status;
+
+    *out = NULL;
+    vc_call_begin(ctx);
+    VC_TRY(vc_options_read(ctx, &kind, options, &own));
+    if (vc_kernels_get(ctx) == NULL) {
+        return vc_call_end(ctx, ctx->status);
+    }
+    m.owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *m.owned);
+    VC_TRY_ALLOC(m.owned);
+    m.owned->ctx = ctx;
+    m.owned->result.model = model;
+    status = measure(ctx, &m);
+    if (status != VC_OK) {
+        (void)vc_context(ctx, "%s", model->path);
+    }
+    VC_TRY(vc_model_unchanged(ctx, model, status));
+    *out = &m.owned->result;
+    return vc_call_end(ctx, VC_OK);
+out:
+    vc_sensitivity_free(m.owned != NULL ? &m.owned->result : NULL);
+    return vc_call_end(ctx, status);
+}
+
+void vc_sensitivity_free(struct vc_sensitivity *sensitivity)
+{
+    struct vc_sensitivity_owned *owned = (struct vc_sensitivity_owned *)(void *)sensitivity;
+
+    if (owned != NULL) {
+        struct vc_ctx *ctx = owned->ctx;
+
+        vc_free(ctx, owned->rows);
+        vc_free(ctx, owned->picks);
+        vc_arena_release(ctx, &owned->arena);
+        vc_free(ctx, owned);
+    }
+}

@@ -1,0 +1,119 @@
+/* sensitivity_advice.c - which tensors stand out, from the figures of all of them: those whose error is far above the
+ * median. What is far is a matter of taste and is written down in sensitivity.h; the rest is counting. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/ctx.h"
+#include "measure/sensitivity_parts.h"
+
+#define PRUNE_FACTOR    1.25
+#define QUANTIZE_FACTOR 2.0
+
+/* The way of that name; VC_NO_TENSOR: there is none. */
+static size_t find_way(const struct vc_sensitivity *s, const char *name)
+{
+    size_t i = 0;
+
+    while (i < s->n_ways && strcmp(s->ways[i].name, name) != 0) {
+        i++;
+    }
+    return i < s->n_ways ? i : VC_NO_TENSOR;
+}
+
+/* The error of the row, or NaN: it has none, or the command leaves the tensor alone. */
+static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
+{
+    bool pruning = s->ways[way].kind != VC_SENSITIVITY_SCHEME;
+
+    if (row->errors == NULL || row->errors[way].reason != NULL || (pruning && row->prune_keeps != NULL)) {
+        return (double)NAN;
+    }
+    return row->errors[way].relative;
+}
+
+/* The highest sparsity at which the row's error is within the limit. */
+static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, double limit)
+{
+    unsigned percent = 0;
+    size_t i;
+
+    for (i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+        if (row->errors[i].relative <= limit) {
+            percent = s->ways[i].percent;
+        }
+    }
+    return percent;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+    const struct vc_sensitivity_pick *x = a;
+    const struct vc_sensitivity_pick *y = b;
+
+    if (x->relative != y->relative) {
+        return x->relative > y->relative ? -1 : 1;
+    }
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* `errors` and `picks` have room for all rows. */
+static void advise(const struct vc_sensitivity *s, const char *way, double factor, double *errors,
+                   struct vc_sensitivity_pick *picks, struct vc_sensitivity_advice *advice)
+{
+    size_t number = find_way(s, way);
+    size_t n = 0;
+    size_t i;
+
+    *advice = (struct vc_sensitivity_advice){.way = VC_NO_TENSOR, .picks = picks};
+    for (i = 0; number != VC_NO_TENSOR && i < s->n_rows; i++) {
+        errors[n] = error_of(s, &s->rows[i], number);
+        n += isfinite(errors[n]) ? 1 : 0;
+    }
+    if (n == 0) {
+        return;
+    }
+    qsort(errors, n, sizeof *errors, smaller_first);
+    advice->way = number;
+    advice->median = n % 2 != 0 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
+    advice->limit = factor * advice->median;
+    for (i = 0; i < s->n_rows; i++) {
+        double error = error_of(s, &s->rows[i], number);
+
+        if (isfinite(error) && error > advice->limit) {
+            picks[advice->n_picks++] =
+                (struct vc_sensitivity_pick){.row = i,
+                                             .relative = error,
+                                             .percent = s->ways[number].kind == VC_SENSITIVITY_MAGNITUDE
+                                                            ? percent_within(s, &s->rows[i], advice->limit)
+                                                            : 0};
+        }
+    }
+    if (advice->n_picks != 0) {
+        qsort(picks, advice->n_picks, sizeof *picks, worst_first);
+    }
+}
+
+enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_owned *owned)
+{
+    struct vc_sensitivity *s = &owned->result;
+    double *errors = vc_alloc_array(ctx, VC_TAG_MISC, s->n_rows + 1, sizeof *errors);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(errors);
+    owned->picks = vc_calloc_array(ctx, VC_TAG_REPORT, 2 * s->n_rows + 1, sizeof *owned->picks);
+    VC_TRY_ALLOC(owned->picks);
+    advise(s, "50%", PRUNE_FACTOR, errors, owned->picks, &s->prune);
+    advise(s, "int8/channel", QUANTIZE_FACTOR, errors, owned->picks + s->n_rows, &s->quantize);
+out:
+    vc_free(ctx, errors);
+    return status;
+}

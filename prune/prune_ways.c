@@ -1,0 +1,34 @@
+/* prune_ways.c - the pattern 2:4 as a way that others try: core/chain/ways.h. */
+#include "core/chain/ways.h"
+#include "prune/prune_steps.h"
+
+static const char *reason(const struct vc_way *way, const struct vc_item *item)
+{
+    (void)way;
+    return item->desc.n_dims < 2 ? "fewer than two axes" : NULL;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way *way, enum vc_dtype weights)
+{
+    (void)weights;
+    return vc_n_of_m_add(ctx, item, way->self, way->name);
+}
+
+enum vc_status vc_ways_of_prune(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list)
+{
+    struct vc_prune_options *options = vc_arena_alloc(ctx, arena, sizeof *options);
+
+    if (options == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (list->n == VC_MAX_WAYS) {
+        return vc_fail(ctx, VC_E_INTERNAL, "more than %d ways", VC_MAX_WAYS);
+    }
+    vc_prune_defaults(options);
+    options->pattern = VC_PATTERN_N_OF_M;
+    options->keep = 2;
+    options->group = 4;
+    list->ways[list->n++] =
+        (struct vc_way){.name = "2:4", .prunes = true, .self = options, .reason = reason, .add = add};
+    return VC_OK;
+}

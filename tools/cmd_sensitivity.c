@@ -1,0 +1,171 @@
+/* cmd_sensitivity.c - vcompress sensitivity: what each tensor would lose. The library measures (vc_model_sensitivity),
+ * makes the document and the drawing; print_sensitivity.c has the tables. */
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/convert.h"
+#include "tools/print_sensitivity.h"
+
+struct sensitivity_cli {
+    struct convert_options convert; /* first: the common options, --include and --exclude */
+    struct vc_sensitivity_options measure;
+    const char *svg;
+};
+
+static bool take_void_as(void *group, const char *value)
+{
+    ((struct sensitivity_cli *)group)->convert.open.void_as = VC_DTYPE_BF16;
+    return strcmp(value, "bf16") == 0;
+}
+
+/* clang-format off */
+static const struct opt sensitivity_opts[] = {
+    {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
+     .help = "draw it, too: a heat map of all tensors, and the curves of those that pruning hurts most; replaces an older "
+             "drawing, nothing else"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, measure.min_elems),
+     .help = "leave out tensors with fewer elements (default 4096)"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, convert.open.key),
+     .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
+     .help = "what NumPy's raw 2-byte elements (V2) mean"},
+};
+/* clang-format on */
+static const struct opt_group group_sensitivity = {"Sensitivity", sensitivity_opts,
+                                                   sizeof(sensitivity_opts) / sizeof(sensitivity_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_sensitivity, &group_select, &group_run, &group_json, &group_report, &group_help,
+};
+
+static int print_json(struct app *app, const struct vc_sensitivity *s)
+{
+    char *text = NULL;
+    enum vc_status status = vc_sensitivity_json(app->ctx, s, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int draw(struct app *app, const struct vc_sensitivity *s, const char *path)
+{
+    char *text = NULL;
+    enum vc_status status = vc_sensitivity_svg(app->ctx, s, &text);
+    int rc = status == VC_OK ? svg_write(app, path, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+/* Prints the tables, the document and the drawing. */
+static int tell(struct app *app, const struct sensitivity_cli *cli, const struct vc_sensitivity *s)
+{
+    const struct sensitivity_request request = {
+        .rules = cli->convert.rules, .n_rules = cli->convert.n_rules, .key = cli->convert.open.key};
+    int rc = GO_ON;
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_sensitivity(app, s, &request)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && cli->svg != NULL) {
+        rc = draw(app, s, cli->svg);
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, s);
+    }
+    app_print_memory(app);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+static int measure(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model)
+{
+    struct vc_sensitivity *s = NULL;
+    enum vc_status status;
+    int rc = check_key(app, model, cli->convert.open.key);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    progress_begin(app);
+    status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
+    progress_end();
+    rc = status == VC_OK ? tell(app, cli, s) : app_fail(app, status);
+    vc_sensitivity_free(s);
+    return rc;
+}
+
+static int measure_input(struct app *app, void *user)
+{
+    const struct sensitivity_cli *cli = user;
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->convert.open, &model);
+    int rc;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = measure(app, cli, model);
+    vc_model_close(model);
+    return rc;
+}
+
+/* GO_ON or a status. */
+static int check_svg(struct app *app, const char *path)
+{
+    if (path == NULL) {
+        return GO_ON;
+    }
+    if (app->parsed.n_args > 1) {
+        return app_usage(app, "--svg draws one INPUT, got %d", app->parsed.n_args);
+    }
+    if (path[0] == '\0' || strcmp(path, "-") == 0) {
+        return app_usage(app, "--svg: '%s' is no file; /dev/stdout is standard output", path);
+    }
+    if (app->json.path != NULL && strcmp(app->json.path, path) == 0) {
+        app->json.on = false;
+        return app_usage(app, "--json and --svg are both %s", path);
+    }
+    return svg_check(app, path);
+}
+
+static int run_sensitivity(struct app *app, int n_args, char **args)
+{
+    struct sensitivity_cli cli;
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_open_defaults(&cli.convert.open);
+    vc_sensitivity_defaults(&cli.measure);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
+    }
+    cli.measure.rules = cli.convert.rules;
+    cli.measure.n_rules = cli.convert.n_rules;
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? check_svg(app, cli.svg) : rc;
+    return rc == GO_ON ? inputs_each(app, measure_input, &cli) : rc;
+}
+
+const struct command command_sensitivity = {
+    .name = "sensitivity",
+    .usage = "[--svg FILE] [options] INPUT...",
+    .summary = "tell what each tensor would lose",
+    .text =
+        "Measures, per tensor, the error of pruning by magnitude to 10 to 95 %, of the pattern 2:4, and of every "
+        "scheme of quantize, from the weights alone; writes no checkpoint. Error is the RMS of the change over the "
+        "RMS of the tensor. At the end are the tensors that stand out, and command lines that treat them with care. "
+        "Quantized weights are measured as what they decode to. Each tensor is read twice.\n"
+        "  vcompress sensitivity model.npz\n"
+        "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.sensitivity/1",
+    .run = run_sensitivity,
+};

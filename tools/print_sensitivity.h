@@ -1,0 +1,26 @@
+/* print_sensitivity.h - the report of vcompress sensitivity: two tables, and the command lines that follow from them.
+ */
+#ifndef VC_TOOLS_PRINT_SENSITIVITY_H
+#define VC_TOOLS_PRINT_SENSITIVITY_H
+
+#include <vcompress/vcompress.h>
+
+#include "tools/app.h"
+
+/* What the command was told, as far as the commands that it suggests have to be told it, too. */
+struct sensitivity_request {
+    const struct vc_rule *rules;
+    size_t n_rules;
+    const char *key; /* --key; NULL: none */
+};
+
+/* False: no memory. */
+bool print_sensitivity(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request);
+
+/* print_advice.c: the tensors that stand out, and command lines that say so. */
+bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request);
+
+/* "27.3", "0.19": a relative error in percent, into a buffer of CELL_BYTES, which is returned. */
+char *fmt_relative(char *buf, double relative);
+
+#endif
