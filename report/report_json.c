@@ -230,7 +230,8 @@ static void write_pruning(struct vc_json *json, const struct vc_report_pruning *
 static void write_totals(struct vc_json *json, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
-    const struct vc_report_row *worst = totals->worst < report->n_rows ? &report->rows[totals->worst] : NULL;
+    struct vc_report_row worst;
+    bool has_worst = vc_report_get_row(report, totals->worst, &worst);
 
     vc_json_begin(json, "totals", '{', true);
     vc_json_line(json);
@@ -244,7 +245,7 @@ static void write_totals(struct vc_json *json, const struct vc_report *report)
     vc_json_line(json);
     vc_json_real(json, "sqnr_db", totals->measured ? totals->sqnr_db : (double)NAN);
     vc_json_bool(json, "exact", totals->measured && isinf(totals->sqnr_db));
-    write_string(json, "worst_tensor", worst != NULL ? worst->name : NULL);
+    write_string(json, "worst_tensor", has_worst ? worst.name : NULL);
     vc_json_line(json);
     write_pruning(json, report->pruning);
     vc_json_end(json, '}');
@@ -376,7 +377,10 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     write_run(&json, report);
     vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < report->n_rows; i++) {
-        write_row(&json, &report->rows[i]);
+        struct vc_report_row row;
+
+        (void)vc_report_get_row(report, i, &row);
+        write_row(&json, &row);
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');

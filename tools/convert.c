@@ -155,6 +155,7 @@ void convert_defaults(struct convert_options *options)
 {
     vc_open_defaults(&options->open);
     vc_write_defaults(&options->write);
+    options->write.rows_on_request = true;
 }
 
 /* ---- names ---- */

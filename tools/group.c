@@ -16,10 +16,10 @@ void groups_release(struct groups *groups)
 {
     for (size_t i = 0; i < groups->n; i++) {
         free(groups->list[i].key);
-        free(groups->list[i].pattern);
     }
     free(groups->list);
     free(groups->slots);
+    free(groups->scratch);
     groups_init(groups);
 }
 
@@ -29,20 +29,20 @@ static bool is_joint(char c)
     return c == '.' || c == '/' || c == '_' || c == '-' || c == ':' || c == '\0';
 }
 
-/* Replaces each run of digits that is a whole part of the name ("layers.12.w", not "conv1") by '*'. */
-static char *make_pattern(const char *name, bool apart)
+/* Replaces each run of digits that is a whole part of the name ("layers.12.w", not "conv1") by '*'. Returns the length;
+ * `to` has room for the name. */
+static size_t make_pattern(char *to, const char *name, bool apart)
 {
-    char *pattern = malloc(strlen(name) + 1);
-    char *p = pattern;
+    char *p = to;
     char before = '\0';
 
-    if (pattern == NULL) {
-        return NULL;
-    }
     for (const char *s = name; *s != '\0';) {
-        size_t digits = strspn(s, "0123456789");
+        size_t digits = 0;
 
-        if (!apart && digits > 0 && is_joint(before) && is_joint(s[digits])) {
+        while (!apart && is_joint(before) && s[digits] >= '0' && s[digits] <= '9') {
+            digits++;
+        }
+        if (digits > 0 && is_joint(s[digits])) {
             *p++ = '*';
             s += digits;
             before = '*';
@@ -52,41 +52,51 @@ static char *make_pattern(const char *name, bool apart)
         }
     }
     *p = '\0';
-    return pattern;
+    return (size_t)(p - to);
 }
 
-/* The key of a group: no name has a line break, so two different pairs never give the same text. */
-static char *join(const char *a, const char *b)
+/* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
+ * NULL: no memory. */
+static char *make_key(struct groups *groups, const char *name, const char *kind, bool apart, size_t *n_pattern)
 {
-    size_t n = strlen(a);
-    size_t m = strlen(b);
-    char *key = malloc(n + m + 2);
+    size_t n_kind = strlen(kind);
+    size_t need = strlen(name) + n_kind + 2;
 
-    if (key != NULL) {
-        memcpy(key, a, n);
-        key[n] = '\n';
-        memcpy(key + n + 1, b, m + 1);
+    if (need > groups->n_scratch) {
+        char *grown = realloc(groups->scratch, 2 * need);
+
+        if (grown == NULL) {
+            return NULL;
+        }
+        groups->scratch = grown;
+        groups->n_scratch = 2 * need;
     }
-    return key;
+    *n_pattern = make_pattern(groups->scratch, name, apart);
+    memcpy(groups->scratch + *n_pattern + 1, kind, n_kind + 1);
+    return groups->scratch;
 }
 
-static size_t hash(const char *key)
+static uint64_t add_text(uint64_t h, const char *text)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-
-    for (; *key != '\0'; key++) {
-        h = (h ^ (unsigned char)*key) * 0x100000001b3u;
+    for (; *text != '\0'; text++) {
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u; /* FNV-1a */
     }
-    return (size_t)(h ^ h >> 32);
+    return h * 0x100000001b3u;
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 && strcmp(a + strlen(a) + 1, b + strlen(b) + 1) == 0;
 }
 
 /* The slot where key is, or would be. */
 static size_t find_slot(const struct groups *groups, const char *key)
 {
+    uint64_t h = add_text(add_text(0xcbf29ce484222325u, key), key + strlen(key) + 1);
     size_t mask = groups->n_slots - 1;
-    size_t at = hash(key) & mask;
+    size_t at = (size_t)(h ^ h >> 32) & mask;
 
-    while (groups->slots[at] != 0 && strcmp(groups->list[groups->slots[at] - 1].key, key) != 0) {
+    while (groups->slots[at] != 0 && !same_key(groups->list[groups->slots[at] - 1].key, key)) {
         at = (at + 1) & mask;
     }
     return at;
@@ -119,28 +129,30 @@ static bool grow(struct groups *groups)
 
 size_t groups_add(struct groups *groups, size_t index, const char *name, const char *kind, bool apart)
 {
-    char *pattern = make_pattern(name, apart);
-    char *key = pattern != NULL ? join(pattern, kind) : NULL;
-    size_t result = NO_GROUP;
+    size_t n_pattern;
+    char *key = make_key(groups, name, kind, apart, &n_pattern);
+    size_t n_key;
     size_t at;
+    char *copy;
 
     if (key == NULL || (groups->n == groups->capacity && !grow(groups))) {
-        goto out;
+        return NO_GROUP;
     }
     at = find_slot(groups, key);
     if (groups->slots[at] != 0) {
-        result = groups->slots[at] - 1;
-        groups->list[result].count++;
-        goto out;
+        groups->list[groups->slots[at] - 1].count++;
+        return groups->slots[at] - 1;
     }
-    result = groups->n++;
-    groups->slots[at] = groups->n;
-    groups->list[result] = (struct group){.key = key, .pattern = pattern, .name = name, .first = index, .count = 1};
-    return result;
-out:
-    free(key);
-    free(pattern);
-    return result;
+    n_key = n_pattern + 1 + strlen(key + n_pattern + 1) + 1;
+    copy = malloc(n_key);
+    if (copy == NULL) {
+        return NO_GROUP;
+    }
+    memcpy(copy, key, n_key);
+    groups->slots[at] = ++groups->n;
+    groups->list[groups->n - 1] =
+        (struct group){.key = copy, .pattern = copy, .name = name, .first = index, .count = 1};
+    return groups->n - 1;
 }
 
 char *group_label(const struct group *group, const char *times)

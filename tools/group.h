@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 struct group {
-    char *key;
-    char *pattern;    /* the name with its numbers replaced */
-    const char *name; /* of the first member, borrowed */
-    size_t first;     /* index given with the first member */
+    char *key;           /* the pattern, and behind its NUL the kind */
+    const char *pattern; /* the name with its numbers replaced */
+    const char *name;    /* of the first member, borrowed */
+    size_t first;        /* index given with the first member */
     size_t count;
 };
 
@@ -18,6 +18,8 @@ struct groups {
     struct group *list; /* in the order of their first members */
     size_t n_slots;     /* hash table of list indices + 1; a power of two */
     size_t *slots;
+    char *scratch; /* of n_scratch bytes */
+    size_t n_scratch;
 };
 
 #define NO_GROUP ((size_t)-1)

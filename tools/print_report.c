@@ -13,11 +13,20 @@
 /* One line of the table: the sums, and the worst, of its tensors. */
 struct line {
     size_t n_tensors;
-    const struct vc_report_row *row; /* the first one */
+    size_t first; /* row of the first one */
     uint64_t before, after, zeros, elems, clipped;
     double sqnr_db, max_abs_error;
     bool measured, shown;
 };
+
+/* Row number `index`, of those that there are. */
+static struct vc_report_row row_at(const struct vc_report *report, size_t index)
+{
+    struct vc_report_row row = {.name = ""};
+
+    (void)vc_report_get_row(report, index, &row);
+    return row;
+}
 
 /* What tensors must have in common, besides the pattern of their names, to share a line: action, types, scheme, shape.
  */
@@ -34,10 +43,10 @@ static void kind_of(const struct vc_report_row *row, char *buf, size_t n)
     }
 }
 
-static void add_row(struct line *line, const struct vc_report_row *row)
+static void add_row(struct line *line, size_t index, const struct vc_report_row *row)
 {
     if (line->n_tensors == 0) {
-        *line = (struct line){.row = row, .sqnr_db = (double)INFINITY};
+        *line = (struct line){.first = index, .sqnr_db = (double)INFINITY};
     }
     line->n_tensors++;
     line->before += row->bytes_before;
@@ -98,6 +107,7 @@ static void print_input(const struct out *out, const struct vc_report *report)
 /* Which columns the table has. */
 struct view {
     const struct out *out;
+    const struct vc_report *report;
     bool measured, verbose;
     bool zeros;    /* something was pruned: the share of zeros is shown without -v, too */
     bool one_type; /* every line has the same type and room is short: it is said once, above the table */
@@ -156,14 +166,14 @@ static bool same_steps(const struct vc_report_row *a, const struct vc_report_row
 
 static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
 {
-    const struct vc_report_row *row = line->row;
+    const struct vc_report_row row = row_at(view->report, line->first);
     char type[TYPE_BYTES];
     char shape[CELL_BYTES];
 
     table_add(table, INK_NONE, label);
-    table_add(table, INK_NONE, fmt_shape(shape, view->out, row->n_dims, row->shape));
+    table_add(table, INK_NONE, fmt_shape(shape, view->out, row.n_dims, row.shape));
     if (!view->one_type) {
-        table_add(table, INK_NONE, fmt_type(type, view->out, row));
+        table_add(table, INK_NONE, fmt_type(type, view->out, &row));
     }
     add_figures(table, view, line);
 }
@@ -268,22 +278,22 @@ static void add_rest(struct table *table, const struct view *view, const struct 
 
 /* The column of types is left out, and said once above the table, when all are the same and the names would not fit
  * otherwise. */
-static bool drop_type(const struct out *out, const struct groups *groups, const struct line *lines)
+static bool drop_type(const struct view *view, const struct groups *groups, const struct line *lines)
 {
-    const struct vc_report_row *first = lines[0].row;
+    const struct vc_report_row first = row_at(view->report, lines[0].first);
     size_t longest = 0;
 
     for (size_t i = 0; i < groups->n; i++) {
-        const struct vc_report_row *row = lines[i].row;
+        const struct vc_report_row row = row_at(view->report, lines[i].first);
         size_t width = text_width(groups->list[i].pattern) + (groups->list[i].count > 1 ? 4 : 0);
 
         longest = lines[i].shown && width > longest ? width : longest;
-        if (row->dtype_before != first->dtype_before || row->dtype_after != first->dtype_after ||
-            !same_steps(row, first)) {
+        if (row.dtype_before != first.dtype_before || row.dtype_after != first.dtype_after ||
+            !same_steps(&row, &first)) {
             return false;
         }
     }
-    return longest + FIGURES_WIDTH > (size_t)out->width;
+    return longest + FIGURES_WIDTH > (size_t)view->out->width;
 }
 
 static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst,
@@ -300,9 +310,11 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
     if (!choose_lines(lines, groups->n, worst, view.verbose)) {
         return false;
     }
-    view.one_type = !view.verbose && drop_type(out, groups, lines);
+    view.one_type = !view.verbose && drop_type(&view, groups, lines);
     if (view.one_type) {
-        fprintf(out->to, "  %s\n", fmt_type(type, out, lines[0].row));
+        const struct vc_report_row row = row_at(view.report, lines[0].first);
+
+        fprintf(out->to, "  %s\n", fmt_type(type, out, &row));
     }
     fputc('\n', out->to);
     begin_table(&table, &view);
@@ -320,29 +332,30 @@ static bool print_lines(struct app *app, const struct groups *groups, struct lin
 
 static bool print_changed(struct app *app, const struct vc_report *report)
 {
-    struct view view = {.out = &app->out, .verbose = app->common.verbose > 0, .zeros = report->pruning != NULL};
+    struct view view = {
+        .out = &app->out, .report = report, .verbose = app->common.verbose > 0, .zeros = report->pruning != NULL};
     struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
     struct groups groups;
     size_t worst = NO_GROUP;
     bool ok = lines != NULL;
 
     groups_init(&groups);
-    for (size_t i = 0; ok && i < report->n_rows; i++) {
-        const struct vc_report_row *row = &report->rows[i];
+    for (size_t i = 0; ok && report->totals.n_changed > 0 && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
         char kind[2048];
         size_t g;
 
-        if (!changed(row)) {
+        if (!changed(&row)) {
             continue;
         }
-        kind_of(row, kind, sizeof(kind));
-        g = groups_add(&groups, i, row->name, kind, view.verbose);
+        kind_of(&row, kind, sizeof(kind));
+        g = groups_add(&groups, i, row.name, kind, view.verbose);
         if (g == NO_GROUP) {
             ok = false;
             break;
         }
-        add_row(&lines[g], row);
-        view.measured = view.measured || row->measured;
+        add_row(&lines[g], i, &row);
+        view.measured = view.measured || row.measured;
         worst = i == report->totals.worst ? g : worst;
     }
     ok = ok && print_lines(app, &groups, lines, worst, &view);
@@ -363,10 +376,10 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
 
     groups_init(&groups);
     for (size_t i = 0; ok && i < report->n_rows; i++) {
-        const struct vc_report_row *row = &report->rows[i];
+        const struct vc_report_row row = row_at(report, i);
 
-        if (same_fate(row, like)) {
-            ok = groups_add(&groups, i, row->name, "", false) != NO_GROUP;
+        if (same_fate(&row, like)) {
+            ok = groups_add(&groups, i, row.name, "", false) != NO_GROUP;
         }
     }
     for (size_t i = 0; ok && i < groups.n; i++) {
@@ -391,16 +404,17 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
 
 static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
 {
+    const struct vc_report_row row = row_at(report, line->first);
     char n[CELL_BYTES];
     char size[CELL_BYTES];
     bool ok;
 
     fmt_count(n, line->n_tensors);
     fmt_size(size, out, line->before);
-    fprintf(out->to, "  %s %s tensor%s, %s: ", fate(line->row), n, plural(line->n_tensors), size);
-    print_clean(out->to, line->row->reason[0] != '\0' ? line->row->reason : "nothing to do");
+    fprintf(out->to, "  %s %s tensor%s, %s: ", fate(&row), n, plural(line->n_tensors), size);
+    print_clean(out->to, row.reason[0] != '\0' ? row.reason : "nothing to do");
     fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
-    ok = print_names(out, report, line->row, (size_t)out->width - 6);
+    ok = print_names(out, report, &row, (size_t)out->width - 6);
     fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
     return ok;
 }
@@ -418,17 +432,17 @@ static bool print_each_reason(const struct out *out, const struct vc_report *rep
 
     table_init(&table, "lllrl");
     for (size_t i = 0; i < report->n_rows; i++) {
-        const struct vc_report_row *row = &report->rows[i];
+        const struct vc_report_row row = row_at(report, i);
 
-        if (is_listed(row, of_changed)) {
-            bool kept = row->action == VC_ACTION_KEPT || of_changed;
+        if (is_listed(&row, of_changed)) {
+            bool kept = row.action == VC_ACTION_KEPT || of_changed;
             char reason[CELL_BYTES * 5];
 
-            snprintf(reason, sizeof(reason), "%s%s%.300s", kept ? "" : fate(row), kept ? "" : ": ", row->reason);
-            table_add(&table, INK_NONE, row->name);
-            table_add(&table, INK_NONE, fmt_shape(buf, out, row->n_dims, row->shape));
-            table_add(&table, INK_NONE, of_changed ? row->scheme : vc_dtype_name(row->dtype_before));
-            table_add(&table, INK_NONE, fmt_size(buf, out, of_changed ? row->bytes_after : row->bytes_before));
+            snprintf(reason, sizeof(reason), "%s%s%.300s", kept ? "" : fate(&row), kept ? "" : ": ", row.reason);
+            table_add(&table, INK_NONE, row.name);
+            table_add(&table, INK_NONE, fmt_shape(buf, out, row.n_dims, row.shape));
+            table_add(&table, INK_NONE, of_changed ? row.scheme : vc_dtype_name(row.dtype_before));
+            table_add(&table, INK_NONE, fmt_size(buf, out, of_changed ? row.bytes_after : row.bytes_before));
             table_add(&table, INK_DIM, reason);
         }
     }
@@ -447,14 +461,14 @@ static bool print_reasons(struct app *app, const struct vc_report *report, bool 
 
     groups_init(&reasons);
     for (size_t i = 0; ok && i < report->n_rows; i++) {
-        const struct vc_report_row *row = &report->rows[i];
+        const struct vc_report_row row = row_at(report, i);
 
-        if (is_listed(row, of_changed)) {
-            size_t g = groups_add(&reasons, i, row->reason, fate(row), true);
+        if (is_listed(&row, of_changed)) {
+            size_t g = groups_add(&reasons, i, row.reason, fate(&row), true);
 
             ok = g != NO_GROUP;
             if (ok) {
-                add_row(&lines[g], row);
+                add_row(&lines[g], i, &row);
             }
         }
     }
@@ -470,6 +484,9 @@ static bool print_reasons(struct app *app, const struct vc_report *report, bool 
 /* Of what changed, or of the others. */
 static bool print_why(struct app *app, const struct vc_report *report, bool of_changed)
 {
+    if (of_changed && report->totals.n_changed == 0) {
+        return true;
+    }
     return app->common.verbose > 0 ? print_each_reason(&app->out, report, of_changed)
                                    : print_reasons(app, report, of_changed);
 }
@@ -587,21 +604,23 @@ static void print_facts(const struct out *out, const struct vc_report *report)
     uint64_t clipped = 0;
     char buf[CELL_BYTES];
 
-    for (size_t i = 0; i < report->n_rows; i++) {
-        nonfinite += report->rows[i].measured ? report->rows[i].nonfinite : 0;
-        clipped += report->rows[i].measured ? report->rows[i].clipped : 0;
+    for (size_t i = 0; totals->measured && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+
+        nonfinite += row.measured ? row.nonfinite : 0;
+        clipped += row.measured ? row.clipped : 0;
     }
     if (totals->scale_bytes > 0) {
         fprintf(out->to, "  scales are %s of the output\n",
                 fmt_percent(buf, (double)totals->scale_bytes, (double)totals->host_after));
     }
     if (totals->measured && totals->worst < report->n_rows) {
-        const struct vc_report_row *row = &report->rows[totals->worst];
+        const struct vc_report_row row = row_at(report, totals->worst);
 
         fputs("  worst tensor ", out->to);
-        print_clean(out->to, row->name);
-        fprintf(out->to, ": %s", fmt_db(buf, row->sqnr_db));
-        fprintf(out->to, ", max error %s\n", fmt_real(buf, row->max_abs_error));
+        print_clean(out->to, row.name);
+        fprintf(out->to, ": %s", fmt_db(buf, row.sqnr_db));
+        fprintf(out->to, ", max error %s\n", fmt_real(buf, row.max_abs_error));
     }
     if (nonfinite > 0) {
         fprintf(out->to, "  %sreplaced %s NaN or Inf%s\n", out_ink(out, INK_WARN), fmt_count(buf, nonfinite),

@@ -24,13 +24,13 @@ void vc_arena_release(struct vc_ctx *ctx, struct vc_arena *arena)
     arena->capacity = 0;
 }
 
-void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
+/* The next bytes of the chunk, or of a new one. */
+static void *take(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
 {
     struct vc_arena_chunk *chunk;
     void *p;
 
-    size = (size + 7) & ~(size_t)7;
-    if (arena->chunks == NULL || size > arena->capacity - arena->used) {
+    if (arena->chunks == NULL || arena->used > arena->capacity || size > arena->capacity - arena->used) {
         size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
 
         chunk = vc_alloc(ctx, VC_TAG_NAMES, sizeof *chunk + capacity);
@@ -47,9 +47,16 @@ void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
     return p;
 }
 
+void *vc_arena_alloc(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
+{
+    arena->used = (arena->used + 7) & ~(size_t)7;
+    return take(ctx, arena, size);
+}
+
+/* Strings need no alignment. */
 char *vc_arena_copy(struct vc_ctx *ctx, struct vc_arena *arena, const char *s, size_t n)
 {
-    char *copy = vc_arena_alloc(ctx, arena, n + 1);
+    char *copy = take(ctx, arena, n + 1);
 
     if (copy != NULL) {
         memcpy(copy, s, n);
@@ -67,7 +74,7 @@ char *vc_arena_vprintf(struct vc_ctx *ctx, struct vc_arena *arena, const char *f
     va_copy(again, args);
     n = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    s = vc_arena_alloc(ctx, arena, (size_t)(n < 0 ? 0 : n) + 1);
+    s = take(ctx, arena, (size_t)(n < 0 ? 0 : n) + 1);
     if (s != NULL) {
         (void)vsnprintf(s, (size_t)(n < 0 ? 0 : n) + 1, format, args);
     }

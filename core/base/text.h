@@ -8,6 +8,7 @@ struct vc_text {
     struct vc_ctx *ctx;
     char *data; /* NUL-terminated once something was added; owned, vc_text_release */
     size_t n, capacity;
+    bool counting;         /* no text is made: only n, what it would have, is known in the end */
     enum vc_status status; /* first failure; later calls do nothing */
 };
 
@@ -15,6 +16,7 @@ void vc_text_init(struct vc_text *text, struct vc_ctx *ctx);
 void vc_text_release(struct vc_text *text);
 void vc_text_add(struct vc_text *text, const char *format, ...) VC_PRINTF(2, 3);
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n);
+void vc_text_add_uint(struct vc_text *text, uint64_t v);
 
 /* "..." with JSON escapes; bytes that are no UTF-8 become U+FFFD. */
 void vc_text_add_json_string(struct vc_text *text, const char *s);

@@ -35,6 +35,7 @@ struct vc_pass;
 struct vc_step;
 struct vc_item;
 struct vc_compare;
+struct vc_item_lists;
 struct vc_job;
 struct vc_reader;
 
@@ -159,6 +160,7 @@ struct vc_item {
     size_t alias_of;                  /* ... this earlier item */
     size_t total_step;                /* the step whose figures are those of the chain; SIZE_MAX: none ... */
     struct vc_compare *compare; /* ... but this compares both ends of it; NULL: nothing tells the error of the chain */
+    const struct vc_item_lists *lists; /* of its row in the report; NULL: they are empty. The job's */
 };
 
 /* A job as its passes see it while they plan. */

@@ -95,7 +95,7 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_report_totals *totals = &job->report.totals;
     double limit = job->options.min_sqnr_db;
-    const struct vc_report_row *worst;
+    struct vc_report_row worst;
 
     if (!(limit > 0.0)) {
         return VC_OK;
@@ -104,14 +104,14 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
         judge(job, "min_sqnr_db", (double)NAN, true);
         return VC_OK;
     }
-    worst = &job->rows[totals->worst];
-    judge(job, "min_sqnr_db", worst->sqnr_db, worst->sqnr_db >= limit);
-    if (worst->sqnr_db >= limit) {
+    worst = vc_job_row(job, totals->worst);
+    judge(job, "min_sqnr_db", worst.sqnr_db, worst.sqnr_db >= limit);
+    if (worst.sqnr_db >= limit) {
         return VC_OK;
     }
     return miss(ctx, job,
-                vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst->name,
-                                worst->sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
+                vc_arena_printf(ctx, &job->arena, "%s has an SQNR of %.2f dB, %s asks for %.2f dB", worst.name,
+                                worst.sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
 }
 
 /* The zeros that pruning each tensor to that share makes. */
@@ -121,8 +121,10 @@ static uint64_t expected_zeros(const struct vc_job *job, double share)
     size_t i;
 
     for (i = 0; i < job->report.n_rows; i++) {
-        if (vc_job_is_pruned(&job->plan.items[job->row_item[i]])) {
-            sum += (uint64_t)floor(share * (double)job->rows[i].n_elems);
+        const struct vc_item *item = vc_job_row_item(job, i);
+
+        if (vc_job_is_pruned(item)) {
+            sum += (uint64_t)floor(share * (double)job->model->tensors[item->source].n_elems);
         }
     }
     return sum;

@@ -47,7 +47,7 @@ enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
     }
     *p = (struct vc_report_pruning){.device_sparse_2_4 = job->report.totals.device_native};
     for (i = 0; i < job->report.n_rows; i++) {
-        const struct vc_item *item = &job->plan.items[job->row_item[i]];
+        const struct vc_item *item = vc_job_row_item(job, i);
         uint64_t n = item->desc.n_elems;
 
         if (!vc_job_is_pruned(item)) {
@@ -91,15 +91,15 @@ void vc_job_report_zeros(struct vc_job *job)
     }
     p->measured = true;
     for (i = 0; i < job->report.n_rows; i++) {
-        const struct vc_report_row *row = &job->rows[i];
+        const struct vc_report_row row = vc_job_row(job, i);
 
-        if (vc_job_is_pruned(&job->plan.items[job->row_item[i]])) {
-            p->measured = p->measured && row->measured;
-            p->zeros_before += row->zeros_before;
-            p->zeros_after += row->zeros_after;
-            p->mask_and_values += mask_and_values(row);
+        if (vc_job_is_pruned(vc_job_row_item(job, i))) {
+            p->measured = p->measured && row.measured;
+            p->zeros_before += row.zeros_before;
+            p->zeros_after += row.zeros_after;
+            p->mask_and_values += mask_and_values(&row);
         } else {
-            p->mask_and_values += row->bytes_after;
+            p->mask_and_values += row.bytes_after;
         }
     }
     p->sparsity = p->n_weights == 0 ? 0.0 : (double)p->zeros_after / (double)p->n_weights;

@@ -99,7 +99,7 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
 
 /* One entry for each pass that changed the tensor: what it had become when the pass was through. */
 static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
-                                 struct vc_report_row *row)
+                                 struct vc_item_lists *lists)
 {
     struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->n_steps * sizeof *steps);
     size_t k;
@@ -113,20 +113,20 @@ static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const s
         if (k + 1 < item->n_steps && item->steps[k + 1]->pass == step->pass) {
             continue;
         }
-        steps[row->n_steps++] = (struct vc_report_step){.pass = step->pass->ops->name,
-                                                        .scheme = step->scheme,
-                                                        .dtype = step->out.dtype,
-                                                        .n_dims = step->out.n_dims,
-                                                        .shape = step->out.shape,
-                                                        .bytes = vc_dtype_bytes(step->out.dtype, step->out.n_elems) +
-                                                                 parts_bytes(&step->out)};
+        steps[lists->n_steps++] = (struct vc_report_step){.pass = step->pass->ops->name,
+                                                          .scheme = step->scheme,
+                                                          .dtype = step->out.dtype,
+                                                          .n_dims = step->out.n_dims,
+                                                          .shape = step->out.shape,
+                                                          .bytes = vc_dtype_bytes(step->out.dtype, step->out.n_elems) +
+                                                                   parts_bytes(&step->out)};
     }
-    row->steps = steps;
+    lists->steps = steps;
     return VC_OK;
 }
 
 static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
-                                 struct vc_report_row *row)
+                                 struct vc_item_lists *lists)
 {
     const struct vc_desc *desc = &item->desc;
     struct vc_report_part *parts = vc_arena_alloc(ctx, &job->arena, (desc->n_parts + 1) * sizeof *parts);
@@ -141,57 +141,117 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const s
         if (part->apart) {
             continue;
         }
-        parts[row->n_parts++] = (struct vc_report_part){part->role, part->dtype, part->n_dims, part->shape,
-                                                        vc_dtype_bytes(part->dtype, part->n_elems)};
+        parts[lists->n_parts++] = (struct vc_report_part){part->role, part->dtype, part->n_dims, part->shape,
+                                                          vc_dtype_bytes(part->dtype, part->n_elems)};
     }
-    row->parts = parts;
+    lists->parts = parts;
     return VC_OK;
 }
 
+/* What a row points to, made while memory can still be refused: the lists of a tensor that has parts or was changed,
+ * and which one a second name is the same as. */
+static enum vc_status prepare_row(struct vc_ctx *ctx, struct vc_job *job, struct vc_item *item)
+{
+    struct vc_item_lists *lists;
+    enum vc_status status = VC_OK;
+
+    if (vc_item_is_idle(item)) {
+        if (item->tied && !item->dropped) {
+            item->reason =
+                vc_arena_printf(ctx, &job->arena, "the same as %s", job->model->tensors[item->alias_of].name);
+            VC_TRY_ALLOC(item->reason);
+        }
+        return VC_OK;
+    }
+    if (item->n_steps == 0 && item->desc.n_parts == 0) {
+        return VC_OK;
+    }
+    lists = vc_arena_alloc(ctx, &job->arena, sizeof *lists);
+    VC_TRY_ALLOC(lists);
+    *lists = (struct vc_item_lists){.n_parts = 0};
+    VC_TRY(list_parts(ctx, job, item, lists));
+    VC_TRY(item->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
+    item->lists = lists;
+out:
+    return status;
+}
+
 /* Dropped, or a second name: nothing of its own is in the output. */
-static enum vc_status fill_idle(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
-                                struct vc_report_row *row)
+static void fill_idle(const struct vc_job *job, const struct vc_item *item, struct vc_report_row *row)
 {
     row->scheme = "";
     row->action = item->dropped ? VC_ACTION_DROPPED : VC_ACTION_TIED;
-    row->reason = item->dropped
-                      ? vc_job_role_reason(job->model->tensors[item->source].role)
-                      : vc_arena_printf(ctx, &job->arena, "the same as %s", job->model->tensors[item->alias_of].name);
+    row->reason = item->dropped ? vc_job_role_reason(job->model->tensors[item->source].role) : item->reason;
     if (item->tied) {
         row->bytes_before = 0;
         row->file_bytes_before = 0;
     }
-    return row->reason == NULL ? VC_E_NOMEM : VC_OK;
 }
 
-static enum vc_status fill_row(struct vc_ctx *ctx, struct vc_job *job, size_t index, struct vc_report_row *row)
+/* What was measured of the item. */
+static void fill_result(const struct vc_item_result *result, struct vc_report_row *row)
 {
-    const struct vc_item *item = &job->plan.items[index];
-    const struct vc_tensor *t = &job->model->tensors[index];
+    const struct vc_error *total = &result->total;
 
-    *row = (struct vc_report_row){.name = t->name,
-                                  .role = t->role,
-                                  .dtype_before = t->dtype,
-                                  .dtype_after = item->desc.dtype,
-                                  .n_dims = t->n_dims,
-                                  .shape = t->shape,
-                                  .n_elems = t->n_elems,
-                                  .n_dims_after = t->n_dims,
-                                  .shape_after = t->shape};
-    row->bytes_before = source_bytes(job->model, index, &row->file_bytes_before);
+    row->measured = total->measured;
+    row->nonfinite = result->nonfinite;
+    if (total->measured) {
+        row->sum_x2 = total->sum_x2;
+        row->sum_e2 = total->sum_e2;
+        row->sqnr_db = vc_sqnr_db(total->sum_x2, total->sum_e2);
+        row->max_abs_error = total->max_abs_error;
+        row->zeros_before = total->zeros_before;
+        row->zeros_after = total->zeros_after;
+        row->clipped = total->clipped;
+    }
+}
+
+struct vc_item *vc_job_row_item(const struct vc_job *job, size_t row)
+{
+    return &job->plan.items[job->row_item != NULL ? job->row_item[row] : row];
+}
+
+struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
+{
+    const struct vc_item *item = vc_job_row_item(job, index);
+    const struct vc_tensor *t = &job->model->tensors[item->source];
+    struct vc_report_row row = {.name = t->name,
+                                .role = t->role,
+                                .dtype_before = t->dtype,
+                                .dtype_after = item->desc.dtype,
+                                .n_dims = t->n_dims,
+                                .shape = t->shape,
+                                .n_elems = t->n_elems,
+                                .n_dims_after = t->n_dims,
+                                .shape_after = t->shape};
+
+    row.bytes_before = source_bytes(job->model, item->source, &row.file_bytes_before);
     if (vc_item_is_idle(item)) {
-        return fill_idle(ctx, job, item, row);
-    }
-    if (list_parts(ctx, job, item, row) != VC_OK) {
-        return VC_E_NOMEM;
-    }
-    if (item->n_steps == 0) {
-        fill_kept(job->model, item, row);
+        fill_idle(job, item, &row);
+    } else if (item->n_steps == 0) {
+        fill_kept(job->model, item, &row);
     } else {
-        fill_changed(job->model, item, row);
-        return list_steps(ctx, job, item, row);
+        fill_changed(job->model, item, &row);
     }
-    return VC_OK;
+    if (item->lists != NULL) {
+        row.n_parts = item->lists->n_parts;
+        row.parts = item->lists->parts;
+        row.n_steps = item->lists->n_steps;
+        row.steps = item->lists->steps;
+    }
+    if (job->results != NULL) {
+        fill_result(&job->results[item->source], &row);
+    }
+    return row;
+}
+
+bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_report_row *row)
+{
+    if (index >= report->n_rows) {
+        return false;
+    }
+    *row = report->rows != NULL ? report->rows[index] : vc_job_row(report->job, index);
+    return true;
 }
 
 /* "quantize --int8" of every pass, joined by " + ". */
@@ -326,6 +386,56 @@ static uint64_t source_file_bytes(const struct vc_job *job)
     return total;
 }
 
+/* Which items have rows: those of this worker that are no parts of others. */
+static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < model->n_tensors; i++) {
+        n += model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].elsewhere;
+    }
+    if (n != model->n_tensors) {
+        job->row_item = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->row_item);
+        VC_TRY_ALLOC(job->row_item);
+    }
+    for (i = 0; i < model->n_tensors; i++) {
+        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].elsewhere) {
+            if (job->row_item != NULL) {
+                job->row_item[job->report.n_rows] = i;
+            }
+            job->report.n_rows++;
+            VC_TRY(prepare_row(ctx, job, &job->plan.items[i]));
+        }
+    }
+    if (!job->options.rows_on_request) {
+        job->rows = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->rows);
+        VC_TRY_ALLOC(job->rows);
+    }
+out:
+    return status;
+}
+
+/* Makes the rows, or makes them anew, where a list of them is wanted, and adds them up. */
+static void fill_rows(struct vc_job *job)
+{
+    struct vc_totals sum;
+    size_t i;
+
+    vc_totals_begin(&sum);
+    for (i = 0; i < job->report.n_rows; i++) {
+        struct vc_report_row row = vc_job_row(job, i);
+
+        vc_totals_add(&sum, &row);
+        if (job->rows != NULL) {
+            job->rows[i] = row;
+        }
+    }
+    vc_totals_end(&sum, &job->report.totals);
+}
+
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_report *report = &job->report;
@@ -333,18 +443,12 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     enum vc_status status = VC_OK;
     size_t i;
 
-    job->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *job->rows);
-    VC_TRY_ALLOC(job->rows);
-    job->row_item = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *job->row_item);
-    VC_TRY_ALLOC(job->row_item);
     for (i = 0; i < model->n_tensors; i++) {
         report->input_compressed |= model->tensors[i].compressed;
-        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].elsewhere) {
-            job->row_item[report->n_rows] = i;
-            VC_TRY(fill_row(ctx, job, i, &job->rows[report->n_rows++]));
-        }
     }
+    VC_TRY(list_rows(ctx, job));
     report->rows = job->rows;
+    report->job = job;
     report->command = join_commands(ctx, job);
     VC_TRY_ALLOC(report->command);
     VC_TRY(list_layouts(ctx, job));
@@ -356,7 +460,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->gate_missed = "";
     report->device = "cpu";
     report->totals.file_before = source_file_bytes(job);
-    vc_totals_compute(job->rows, report->n_rows, &report->totals);
+    fill_rows(job);
     VC_TRY(vc_job_report_pruning(ctx, job));
     VC_TRY(list_notes(ctx, job));
 out:
@@ -375,21 +479,20 @@ static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
 }
 
 /* The figures of a pass are those of its last lossy step. */
-static void fill_steps(const struct vc_item *item, const struct vc_item_result *result, struct vc_report_row *row)
+static void fill_steps(const struct vc_item *item, const struct vc_item_result *result)
 {
-    /* The list was made in the arena by list_steps. */
-    struct vc_report_step *steps = (struct vc_report_step *)(uintptr_t)row->steps;
     size_t at = 0;
     size_t k;
 
-    for (k = 0; row->n_steps != 0 && k < item->n_steps; k++) {
+    for (k = 0; item->lists != NULL && item->lists->n_steps != 0 && k < item->n_steps; k++) {
+        struct vc_report_step *step = &item->lists->steps[at];
         const struct vc_error *error = &result->steps[k];
 
         if (error->measured) {
-            steps[at].measured = true;
-            steps[at].sqnr_db = vc_sqnr_db(error->sum_x2, error->sum_e2);
-            steps[at].max_abs_error = error->max_abs_error;
-            steps[at].zeros = error->zeros_after;
+            step->measured = true;
+            step->sqnr_db = vc_sqnr_db(error->sum_x2, error->sum_e2);
+            step->max_abs_error = error->max_abs_error;
+            step->zeros = error->zeros_after;
         }
         at += k + 1 < item->n_steps && item->steps[k + 1]->pass != item->steps[k]->pass;
     }
@@ -400,24 +503,11 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
     size_t i;
 
     for (i = 0; i < job->report.n_rows; i++) {
-        const struct vc_item_result *result = &job->results[job->row_item[i]];
-        const struct vc_error *total = &result->total;
-        struct vc_report_row *row = &job->rows[i];
+        const struct vc_item *item = vc_job_row_item(job, i);
 
-        row->measured = total->measured;
-        row->nonfinite = result->nonfinite;
-        if (total->measured) {
-            row->sum_x2 = total->sum_x2;
-            row->sum_e2 = total->sum_e2;
-            row->sqnr_db = vc_sqnr_db(total->sum_x2, total->sum_e2);
-            row->max_abs_error = total->max_abs_error;
-            row->zeros_before = total->zeros_before;
-            row->zeros_after = total->zeros_after;
-            row->clipped = total->clipped;
-        }
-        fill_steps(&job->plan.items[job->row_item[i]], result, row);
+        fill_steps(item, &job->results[item->source]);
     }
-    vc_totals_compute(job->rows, job->report.n_rows, &job->report.totals);
+    fill_rows(job);
     vc_job_report_zeros(job);
     return add_late_note(ctx, job);
 }

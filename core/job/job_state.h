@@ -26,14 +26,21 @@ struct vc_job {
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     struct vc_out_list outs;
     struct vc_out_tensor *out_tensors;
-    size_t *first_out; /* per item: its main tensor in out_tensors; its parts follow */
-    struct vc_report_row *rows;
-    size_t *row_item;                  /* item of each row */
+    size_t *first_out;                 /* per item: its main tensor in out_tensors; its parts follow */
+    struct vc_report_row *rows;        /* NULL where they are made on request */
+    size_t *row_item;                  /* item of each row; NULL: row i is of item i */
     struct vc_report_gate *gates;      /* in the arena; report.gates */
     struct vc_report_pruning *pruning; /* in the arena; report.pruning */
     struct vc_report_note *notes;      /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
+};
+
+/* The lists of a row. */
+struct vc_item_lists {
+    size_t n_parts, n_steps;
+    const struct vc_report_part *parts;
+    struct vc_report_step *steps;
 };
 
 /* Takes back all that planning made; passes stay. */
@@ -86,6 +93,10 @@ enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_report.c ---- */
 
+/* Row number `row`, made from the plan and, once there are results, from these. */
+struct vc_report_row vc_job_row(const struct vc_job *job, size_t row);
+/* The item that it is of. */
+struct vc_item *vc_job_row_item(const struct vc_job *job, size_t row);
 /* Builds rows and totals from the plan. */
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 /* Puts what was measured into rows and totals. */

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "core/base/exact_sum.h"
-
 double vc_sqnr_db(double x2, double e2)
 {
     return e2 == 0.0 ? (double)INFINITY : 10.0 * log10(x2 / e2);
@@ -32,32 +30,41 @@ static void add_row(const struct vc_report_row *row, struct vc_report_totals *to
     totals->scale_bytes += row->scale_bytes;
 }
 
-void vc_totals_compute(const struct vc_report_row *rows, size_t n, struct vc_report_totals *totals)
+void vc_totals_begin(struct vc_totals *sum)
+{
+    *sum = (struct vc_totals){.totals = {.worst = VC_NO_TENSOR}};
+    vc_exact_clear(&sum->x2);
+    vc_exact_clear(&sum->e2);
+}
+
+void vc_totals_add(struct vc_totals *sum, const struct vc_report_row *row)
+{
+    size_t index = sum->totals.n_tensors;
+
+    add_row(row, &sum->totals);
+    if (row->measured) {
+        vc_exact_add(&sum->x2, row->sum_x2);
+        vc_exact_add(&sum->e2, row->sum_e2);
+        if (!sum->totals.measured || row->sqnr_db < sum->worst_db) {
+            sum->totals.worst = index;
+            sum->worst_db = row->sqnr_db;
+        }
+        sum->totals.measured = true;
+    }
+}
+
+void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals)
 {
     uint64_t file_before = totals->file_before;
     uint64_t file_after = totals->file_after;
-    struct vc_exact_sum x2;
-    struct vc_exact_sum e2;
     uint64_t weights;
-    size_t i;
 
-    *totals = (struct vc_report_totals){.file_before = file_before, .file_after = file_after, .worst = VC_NO_TENSOR};
-    vc_exact_clear(&x2);
-    vc_exact_clear(&e2);
-    for (i = 0; i < n; i++) {
-        add_row(&rows[i], totals);
-        if (rows[i].measured) {
-            totals->measured = true;
-            vc_exact_add(&x2, rows[i].sum_x2);
-            vc_exact_add(&e2, rows[i].sum_e2);
-            if (totals->worst == VC_NO_TENSOR || rows[i].sqnr_db < rows[totals->worst].sqnr_db) {
-                totals->worst = i;
-            }
-        }
-    }
+    *totals = sum->totals;
+    totals->file_before = file_before;
+    totals->file_after = file_after;
     totals->n_changed = totals->n_tensors - totals->n_kept - totals->n_dropped - totals->n_tied;
     totals->device_native = totals->host_after;
     weights = totals->host_after - totals->optimizer_after - totals->other_after;
     totals->bits_per_weight = totals->n_params == 0 ? 0.0 : 8.0 * (double)weights / (double)totals->n_params;
-    totals->sqnr_db = totals->measured ? vc_sqnr_db(vc_exact_value(&x2), vc_exact_value(&e2)) : 0.0;
+    totals->sqnr_db = totals->measured ? vc_sqnr_db(vc_exact_value(&sum->x2), vc_exact_value(&sum->e2)) : 0.0;
 }

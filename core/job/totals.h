@@ -4,9 +4,19 @@
 
 #include <vcompress/report.h>
 
-/* Everything in totals but file_before and file_after, from the rows. Errors are summed exactly: the total does not
- * depend on the order of the tensors. */
-void vc_totals_compute(const struct vc_report_row *rows, size_t n, struct vc_report_totals *totals);
+#include "core/base/exact_sum.h"
+
+/* While rows are added up, in their order. Errors are summed exactly: the total does not depend on that. */
+struct vc_totals {
+    struct vc_report_totals totals;
+    struct vc_exact_sum x2, e2;
+    double worst_db;
+};
+
+void vc_totals_begin(struct vc_totals *sum);
+void vc_totals_add(struct vc_totals *sum, const struct vc_report_row *row);
+/* Sets everything in totals but file_before and file_after. */
+void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals);
 
 /* 10 log10(x2 / e2); INFINITY when e2 is 0. */
 double vc_sqnr_db(double x2, double e2);

@@ -66,9 +66,9 @@ struct vc_source_ops {
 
 /* Per tensor, beside the public part. */
 struct vc_tensor_io {
-    bool sequential;
     uint64_t raw_bytes; /* of VC_FORM_RAW; 0 where the format has no such form */
     unsigned shard;     /* which of several files it lies in */
+    bool sequential;
 };
 
 #define VC_MAX_FACTS 32

@@ -45,17 +45,14 @@ static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, co
 /* What llama.cpp computes with in f32 alone: its own converter writes these in f32, whatever type is asked for. */
 static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
 {
-    static const char *const globs[] = {"*norm*",       "*ffn_gate_inp*", "position_embd*",   "token_types*",
-                                        "*rope_freqs*", "*ssm_conv*",     "*shortconv.conv*", "*time_mix_*",
-                                        "*altup*",      "*attn_rel_b*"};
+    static struct vc_glob_set globs = {.n = 10,
+                                       .globs = {"*norm*", "*ffn_gate_inp*", "position_embd*", "token_types*",
+                                                 "*rope_freqs*", "*ssm_conv*", "*shortconv.conv*", "*time_mix_*",
+                                                 "*altup*", "*attn_rel_b*"}};
     size_t n = strlen(tensor->name);
-    size_t i = 0;
 
-    while (i < sizeof globs / sizeof globs[0] && !vc_glob_match(globs[i], tensor->name)) {
-        i++;
-    }
-    return i < sizeof globs / sizeof globs[0] || tensor->n_dims < 2 || n < 7 ||
-           strcmp(tensor->name + n - 7, ".weight") != 0;
+    return tensor->n_dims < 2 || n < 7 || strcmp(tensor->name + n - 7, ".weight") != 0 ||
+           vc_glob_set_find(&globs, tensor->name) != SIZE_MAX;
 }
 
 static const char *const schemes[] = {"int8", NULL};

@@ -95,10 +95,9 @@ struct gguf_shard {
 struct gguf {
     size_t n_shards;
     struct gguf_shard *shards;
-    struct vc_arena arena; /* their paths */
+    struct vc_arena arena; /* their paths, shapes */
     uint64_t *offsets;     /* of the tensors in the data of their files */
     char *names;
-    uint64_t *shapes;
 };
 
 /* A position in a file that is read front to back through a buffer; `where` goes into the sentence when the file ends
@@ -110,8 +109,13 @@ struct gguf_cursor {
     uint64_t start; /* of what the buffer holds */
     size_t n;
     unsigned char *buffer;
-    char where[160]; /* what is being read: "metadata key 'general.name'" */
+    char where[160]; /* what is being read: "metadata key 'general.name'"; or, said only when it is asked for: */
+    uint64_t entry, n_entries; /* tensor entry number `entry`; 0: none */
+    const char *tensor;        /* ... of that name; NULL: it is not known yet */
 };
+
+/* What is being read. */
+const char *vc_gguf_where(struct gguf_cursor *cursor);
 
 enum vc_status vc_gguf_cursor_init(struct vc_ctx *ctx, const struct vc_infile *file, struct gguf_cursor *cursor);
 void vc_gguf_cursor_release(struct gguf_cursor *cursor);

@@ -83,7 +83,7 @@ static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
             in_file = 0;
         }
         in_file = vc_add_u64(in_file, size, &in_file) ? in_file : UINT64_MAX; /* refused later */
-        to->file_of[i] = n - 1;
+        to->file_of[i] = (uint32_t)(n - 1);
     }
     return n;
 }
@@ -139,6 +139,7 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
 
         vc_text_init(&file->fresh, ctx);
         vc_text_init(&file->entries, ctx);
+        file->entries.counting = plan->sizes_only;
         atomic_init(&file->got, 0);
         file->from = plan->source != NULL && (kept || i == 0) ? &plan->source->shards[i] : NULL;
         file->alignment = file->from != NULL ? file->from->metadata.alignment : VC_GGUF_ALIGN;

@@ -41,7 +41,7 @@ struct gguf_file {
     struct gguf_patch patches[VC_GGUF_MAX_PATCHES]; /* in the order of the file */
     size_t n_patches;
     uint64_t n_pairs, n_tensors;
-    struct vc_text entries; /* ends in the padding before the data */
+    struct vc_text entries; /* ends in the padding before the data; its size alone where nothing is written */
     uint64_t metadata_bytes;
     uint64_t value_bytes; /* of all tensors, without padding */
     uint64_t values_end;  /* in the file; what follows is padding */
@@ -54,7 +54,7 @@ struct gguf_files {
     struct vc_arena arena;
     size_t n;
     struct gguf_file *files;
-    size_t *file_of;   /* by output */
+    uint32_t *file_of; /* by output */
     uint64_t *offsets; /* by output, from the start of its file */
     const char *note;  /* what cannot be kept, for the report; NULL: nothing */
 };
@@ -66,6 +66,7 @@ struct gguf_plan {
     const struct gguf *source; /* NULL: the model is of another format */
     const char *prefix;        /* of the names of files: "model" */
     bool in_folder;
+    bool sizes_only; /* entries are counted, and not made */
     uint64_t max_shard_bytes;
     unsigned shard, n_shards; /* as in vc_write_options */
 };

@@ -35,16 +35,27 @@ void vc_gguf_cursor_release(struct gguf_cursor *cursor)
     cursor->buffer = NULL;
 }
 
+const char *vc_gguf_where(struct gguf_cursor *cursor)
+{
+    if (cursor->entry != 0 && cursor->tensor != NULL) {
+        (void)snprintf(cursor->where, sizeof cursor->where, "the entry of tensor '%s'", cursor->tensor);
+    } else if (cursor->entry != 0) {
+        (void)snprintf(cursor->where, sizeof cursor->where, "tensor entry %" PRIu64 " of %" PRIu64, cursor->entry,
+                       cursor->n_entries);
+    }
+    return cursor->where;
+}
+
 /* The file has n bytes more from the cursor on. The cursor never passes the end of the file, so the difference cannot
  * wrap. */
-static enum vc_status need(const struct gguf_cursor *cursor, uint64_t n)
+static enum vc_status need(struct gguf_cursor *cursor, uint64_t n)
 {
     uint64_t left = cursor->file->size_bytes - cursor->at;
 
     return n <= left ? VC_OK
                      : vc_fail(cursor->ctx, VC_E_FORMAT,
                                "ends inside %s: that needs %" PRIu64 " bytes more, the file has %" PRIu64,
-                               cursor->where, n, left);
+                               vc_gguf_where(cursor), n, left);
 }
 
 /* The next piece of the file into the buffer. */

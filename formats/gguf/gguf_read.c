@@ -2,7 +2,7 @@
  * round to NumPy's order. The bytes: gguf.h.
  *
  *     vc_model_open -> gguf_open -> gguf_split.c finds the files
- *                                -> first walk over the entries of each: check everything, count names and dimensions
+ *                                -> first walk over the entries of each: check everything, count names
  *                                -> second walk: store them in memory of exactly that size
  *     passes        -> gguf_read: a range of a tensor's data, from any thread
  *
@@ -15,6 +15,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
+#include "core/model/shapes.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
@@ -72,19 +73,19 @@ static enum vc_status take_name(struct gguf_cursor *cursor, struct entry *entry)
 
     VC_TRY(vc_gguf_take_u64(cursor, &n));
     if (n > VC_GGUF_MAX_NAME) {
-        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed", cursor->where, n,
-                       VC_GGUF_MAX_NAME);
+        return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name has %" PRIu64 " bytes; %d are allowed",
+                       vc_gguf_where(cursor), n, VC_GGUF_MAX_NAME);
     }
     entry->name_bytes = (size_t)n;
     VC_TRY(vc_gguf_take(cursor, entry->name, entry->name_bytes));
     entry->name[n] = '\0';
     entry->broken = !vc_utf8_valid(entry->name, entry->name_bytes);
     if (entry->broken) {
-        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", cursor->where);
+        status = vc_fail(cursor->ctx, VC_E_FORMAT, "%s: its name is no UTF-8", vc_gguf_where(cursor));
         (void)snprintf(entry->name, sizeof entry->name, "%.*s", VC_GGUF_MAX_NAME, cursor->where);
         return vc_collect(cursor->ctx, status, "name", entry->name);
     }
-    (void)snprintf(cursor->where, sizeof cursor->where, "the entry of tensor '%s'", entry->name);
+    cursor->tensor = entry->name;
 out:
     return status;
 }
@@ -166,7 +167,7 @@ out:
 /* What a walk over the entries adds up. The first walk tells the second how much memory names and shapes need. */
 struct sums {
     uint64_t n_tensors;
-    uint64_t name_bytes, n_dims;
+    uint64_t name_bytes;
     uint64_t data_bytes; /* the last tensor's padding included */
     uint64_t last_end;   /* ... and without it */
     bool unsure;         /* the size of the tensor before is not known: findings are collected, and it is broken */
@@ -198,7 +199,6 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct entry *entry, u
     sums->data_bytes = end;
     sums->last_end = vc_max_u64(sums->last_end, last);
     sums->name_bytes += entry->name_bytes + 1;
-    sums->n_dims += entry->n_dims;
     return VC_OK;
 }
 
@@ -208,21 +208,23 @@ struct store {
     struct vc_model *model;
     unsigned shard;
     char *names;
-    uint64_t *shapes;
+    struct vc_shapes shapes;
 };
 
-/* The entry becomes tensor number model->n_tensors. Name and shape are copied into the blocks that `allocate` made. */
-static void store_entry(const struct entry *entry, struct store *to)
+/* The entry becomes tensor number model->n_tensors. Its name is copied into the block that `allocate` made. */
+static enum vc_status store_entry(struct vc_ctx *ctx, const struct entry *entry, struct store *to)
 {
     struct vc_model *model = to->model;
-    size_t i = model->n_tensors++;
+    size_t i = model->n_tensors;
     char *name = to->names;
-    uint64_t *shape = to->shapes;
+    const uint64_t *shape = vc_shapes_keep(ctx, &to->self->arena, &to->shapes, entry->shape, entry->n_dims);
 
+    if (shape == NULL) {
+        return VC_E_NOMEM;
+    }
     memcpy(name, entry->name, entry->name_bytes + 1);
-    memcpy(shape, entry->shape, entry->n_dims * sizeof *shape);
     to->names += entry->name_bytes + 1;
-    to->shapes += entry->n_dims;
+    model->n_tensors++;
     to->self->offsets[i] = entry->offset;
     model->tensors[i] = (struct vc_tensor){.name = name,
                                            .dtype = entry->dtype,
@@ -234,6 +236,7 @@ static void store_entry(const struct entry *entry, struct store *to)
                                            .companion_of = VC_NO_TENSOR,
                                            .alias_of = VC_NO_TENSOR};
     model->io[i] = (struct vc_tensor_io){.raw_bytes = entry->size_bytes, .shard = to->shard};
+    return VC_OK;
 }
 
 /* Goes over the entries from the cursor on; called twice for each file. First with `to` NULL: everything is checked and
@@ -247,8 +250,9 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignmen
     uint64_t i;
 
     for (i = 0; i < sums->n_tensors; i++) {
-        (void)snprintf(cursor->where, sizeof cursor->where, "tensor entry %" PRIu64 " of %" PRIu64, i + 1,
-                       sums->n_tensors);
+        cursor->entry = i + 1;
+        cursor->n_entries = sums->n_tensors;
+        cursor->tensor = NULL;
         VC_TRY(take_entry(cursor, &entry));
         if (entry.broken) {
             sums->unsure = true;
@@ -257,15 +261,14 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignmen
         }
         VC_TRY(add_entry(cursor->ctx, &entry, alignment, sums));
         sums->unsure = false;
-        if (to != NULL && (sums->name_bytes > counted->name_bytes || sums->n_dims > counted->n_dims ||
-                           sums->last_end > counted->last_end)) {
+        if (to != NULL && (sums->name_bytes > counted->name_bytes || sums->last_end > counted->last_end)) {
             return vc_fail(cursor->ctx, VC_E_FORMAT, "was changed while it was read");
         }
-        if (to != NULL) {
-            store_entry(&entry, to);
-        }
+        VC_TRY(to != NULL ? store_entry(cursor->ctx, &entry, to) : VC_OK);
     }
 out:
+    cursor->entry = 0;
+    cursor->tensor = NULL;
     return status;
 }
 
@@ -283,8 +286,6 @@ static enum vc_status allocate(struct vc_ctx *ctx, const struct sums *sums, stru
     VC_TRY_ALLOC(self->offsets);
     self->names = vc_alloc(ctx, VC_TAG_NAMES, (size_t)sums->name_bytes);
     VC_TRY_ALLOC(self->names);
-    self->shapes = vc_alloc_array(ctx, VC_TAG_NAMES, (size_t)sums->n_dims, sizeof *self->shapes);
-    VC_TRY_ALLOC(self->shapes);
 out:
     return status;
 }
@@ -413,8 +414,7 @@ static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct
         }
         lost = lost || sums->incomplete;
         if (!vc_add_u64(total->n_tensors, sums->n_tensors, &total->n_tensors) ||
-            !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes) ||
-            !vc_add_u64(total->n_dims, sums->n_dims, &total->n_dims)) {
+            !vc_add_u64(total->name_bytes, sums->name_bytes, &total->name_bytes)) {
             return vc_fail(ctx, VC_E_FORMAT, "has more than 2^64 tensors");
         }
     }
@@ -450,7 +450,6 @@ static enum vc_status read_shards(struct vc_ctx *ctx, struct gguf *self, struct 
     VC_TRY(check_shards(ctx, self, model, walks, &total));
     VC_TRY(allocate(ctx, &total, self, model));
     to.names = self->names;
-    to.shapes = self->shapes;
     vc_findings_mute(ctx, true);
     for (; to.shard < self->n_shards; to.shard++) {
         if (walks[to.shard].sums.n_tensors != 0) {
@@ -499,7 +498,6 @@ static void gguf_close(struct vc_model *model)
     vc_arena_release(ctx, &self->arena);
     vc_free(ctx, self->offsets);
     vc_free(ctx, self->names);
-    vc_free(ctx, self->shapes);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);
     vc_free(ctx, model->io);

@@ -77,6 +77,7 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
             vc_option(ctx, "nonfinite"), vc_option(ctx, "shard"));
     }
     self->plan.outs = outs;
+    self->plan.sizes_only = self->file == NULL && self->folder == NULL;
     VC_TRY(vc_gguf_files_make(ctx, &self->plan, &self->files));
     sink->note = self->files.note != NULL ? self->files.note : sink->note;
     if (!self->share) {

@@ -78,19 +78,6 @@ static struct scan find_end(const char *text, size_t n, size_t at)
     return scan;
 }
 
-/* Commas at the top, and one. */
-size_t vc_json_walk_count(const char *text, size_t n)
-{
-    size_t count = 0;
-    size_t at = 0;
-
-    while (at < n) {
-        at = find_end(text, n, at).end;
-        count++;
-    }
-    return count;
-}
-
 size_t vc_json_object_end(const char *text, size_t n, size_t at)
 {
     size_t depth = 0;

@@ -26,9 +26,6 @@ struct json_walk {
     bool minus_zero; /* a number "-0" was among them, which jansson takes for the integer 0 */
 };
 
-/* Members of the object that the text begins with, at least. */
-size_t vc_json_walk_count(const char *text, size_t n);
-
 /* Behind the object whose opening bracket is at `at`, by counting brackets; n: it does not end. */
 size_t vc_json_object_end(const char *text, size_t n, size_t at);
 

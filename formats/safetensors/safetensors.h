@@ -29,16 +29,16 @@ struct safetensors_dtype {
 extern const struct safetensors_dtype vc_safetensors_dtypes[];
 extern const size_t vc_safetensors_n_dtypes;
 
-/* A tensor as its header entry has it. */
+/* A tensor as its header entry has it; its shard is in the model's io. There may be a million of them, so they are kept
+ * small. */
 struct safetensors_entry {
-    uint64_t offset, n_bytes; /* in the data of its shard */
-    unsigned shard;
     const char *name;
     const uint64_t *shape;
-    unsigned n_dims;
-    unsigned order; /* in the header */
-    bool broken;    /* only while findings are collected: it is left out */
-    const struct safetensors_dtype *dtype;
+    uint64_t offset, n_bytes; /* in the data of its shard */
+    uint32_t order;           /* in the header */
+    uint8_t n_dims;
+    uint8_t type; /* its number in vc_safetensors_dtypes */
+    bool broken;  /* only while findings are collected: it is left out */
 };
 
 /* One file. */

@@ -21,19 +21,19 @@
 /* The output that a record belongs to: constants follow the scales of their module. */
 static const struct vc_out_tensor *output_of(const struct safetensors_plan *plan, size_t record)
 {
-    while (plan->records->records[record].out == VC_NO_TENSOR) {
+    while (plan->records->records[record].out == VC_SAFETENSORS_CONSTANT) {
         record--;
     }
     return &plan->outs->tensors[plan->records->records[record].out];
 }
 
 /* Every record goes to the file that its source tensor lies in. */
-static void keep_shards(const struct safetensors_plan *plan, struct safetensors_files *to)
+static void keep_shards(const struct safetensors_plan *plan)
 {
     size_t i;
 
     for (i = 0; i < plan->records->n; i++) {
-        to->file_of[i] = plan->model->io[output_of(plan, i)->source].shard;
+        plan->records->records[i].file = plan->model->io[output_of(plan, i)->source].shard;
     }
 }
 
@@ -52,8 +52,7 @@ struct share {
 };
 
 /* Fills files up to max_shard_bytes in the order of the records; a weight with its scales is not divided. */
-static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
-                             size_t *n_files)
+static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t *n_files)
 {
     struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
     enum vc_status status = VC_OK;
@@ -80,7 +79,7 @@ static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *
             share->file = *n_files;
             in_file += share->n_bytes;
         }
-        to->file_of[i] = share->file - 1;
+        plan->records->records[i].file = (uint32_t)(share->file - 1);
     }
 out:
     vc_free(ctx, shares);
@@ -117,23 +116,22 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     size_t i;
     enum vc_status status = VC_OK;
 
-    to->file_of = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *to->file_of);
-    VC_TRY_ALLOC(to->file_of);
     if (plan->in_folder && plan->max_shard_bytes != 0) {
-        VC_TRY(divide(ctx, plan, to, &n));
+        VC_TRY(divide(ctx, plan, &n));
     } else if (plan->in_folder && plan->model->folder != NULL) {
         n = plan->model->n_shards;
-        keep_shards(plan, to);
+        keep_shards(plan);
     }
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
     VC_TRY_ALLOC(to->files);
     to->n = n;
     for (i = 0; i < n; i++) {
         vc_text_init(&to->files[i].header, ctx);
+        to->files[i].header.counting = plan->sizes_only;
         atomic_init(&to->files[i].got, 0);
     }
     for (i = 0; i < plan->records->n; i++) {
-        to->files[to->file_of[i]].n_records++;
+        to->files[plan->records->records[i].file].n_records++;
     }
     VC_TRY(name_files(ctx, plan, to));
 out:
@@ -142,23 +140,43 @@ out:
 
 /* ---- headers ---- */
 
-/* The metadata entry that says how the plain quantized tensors of this file are to be read. */
-static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan,
-                                   const struct safetensors_files *to, size_t file, struct vc_text *text)
+/* The file that an output goes to. */
+static size_t file_of(const struct safetensors_plan *plan, size_t out)
 {
-    bool *told = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *told);
-    const char **names = vc_calloc_array(ctx, VC_TAG_NAMES, plan->outs->n, sizeof *names);
+    return plan->records->records[plan->records->of_out[out]].file;
+}
+
+/* Codes that neither their name nor a dialect's configuration tells how to read. */
+static bool needs_manifest(const struct safetensors_plan *plan, size_t out)
+{
+    return plan->outs->tensors[out].quant != NULL && !plan->outs->tensors[out].alias && !plan->records->told[out];
+}
+
+/* The metadata entry that says how the plain quantized tensors of this file are to be read. */
+static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t file,
+                                   struct vc_text *text)
+{
+    size_t n = plan->outs->n;
+    bool *told = NULL;
+    const char **names = NULL;
     struct vc_text manifest;
     enum vc_status status = VC_OK;
-    size_t i;
+    size_t i = 0;
 
     vc_text_init(&manifest, ctx);
+    while (i < n && !(needs_manifest(plan, i) && file_of(plan, i) == file)) {
+        i++;
+    }
+    if (i == n) {
+        return VC_OK;
+    }
+    told = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *told);
     VC_TRY_ALLOC(told);
+    names = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *names);
     VC_TRY_ALLOC(names);
-    for (i = 0; i < plan->outs->n; i++) {
+    for (i = 0; i < n; i++) {
         names[i] = plan->records->records[plan->records->of_out[i]].name; /* second names are told */
-        told[i] =
-            plan->outs->tensors[i].alias || plan->records->told[i] || to->file_of[plan->records->of_out[i]] != file;
+        told[i] = !needs_manifest(plan, i) || file_of(plan, i) != file;
     }
     VC_TRY(vc_manifest_write_quantized(ctx, plan->outs, told, names, &manifest));
     if (manifest.n != 0) {
@@ -182,8 +200,8 @@ static void add_name(struct vc_text *text, const char *second, const char *first
 
 /* The format has no second names. Those of the output are noted one by one ("dropped": "kept", as safetensors' own
  * tools do) and together in an entry of ours, because theirs may be of tensors that only share memory. */
-static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan,
-                                  const struct safetensors_files *to, size_t file, struct vc_text *text)
+static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_plan *plan, size_t file,
+                                  struct vc_text *text)
 {
     struct vc_text names;
     enum vc_status status;
@@ -194,7 +212,7 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
         const struct vc_out_tensor *out = &plan->outs->tensors[i];
         const char *first;
 
-        if (!out->alias || out->role != VC_PART_CODES || to->file_of[plan->records->of_out[out->alias_of]] != file) {
+        if (!out->alias || out->role != VC_PART_CODES || file_of(plan, out->alias_of) != file) {
             continue;
         }
         first = plan->outs->tensors[out->alias_of].name;
@@ -246,25 +264,11 @@ static bool keeps_division(const struct safetensors_plan *plan, const struct saf
     return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
 }
 
-/* Of a file of several: which job made them. */
-static enum vc_status add_job(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct vc_text *text)
-{
-    struct vc_text job;
-    enum vc_status status;
-
-    vc_text_init(&job, ctx);
-    vc_safetensors_job_text(plan->outs, plan->layout, &job);
-    VC_TRY(job.status);
-    vc_text_add(text, ",\"" VC_SAFETENSORS_JOB "\":");
-    vc_text_add_json_string(text, job.data);
-out:
-    vc_text_release(&job);
-    return status;
-}
-
-/* The metadata of one file: what the source says, then second names, the manifest and the job. */
+/* The metadata of one file: what the source says (`joined`), then second names, the manifest and, of a file of several,
+ * the job that made them. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
-                                   const struct safetensors_files *to, size_t file, const struct vc_text *joined)
+                                   const struct safetensors_files *to, size_t file, const struct vc_text *joined,
+                                   const struct vc_text *job)
 {
     struct vc_text *text = &to->files[file].header;
     enum vc_status status = VC_OK;
@@ -275,9 +279,12 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
     } else {
         vc_text_add_bytes(text, joined->data, joined->n);
     }
-    VC_TRY(add_aliases(ctx, plan, to, file, text));
-    VC_TRY(add_manifest(ctx, plan, to, file, text));
-    VC_TRY(plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0 ? add_job(ctx, plan, text) : VC_OK);
+    VC_TRY(add_aliases(ctx, plan, file, text));
+    VC_TRY(add_manifest(ctx, plan, file, text));
+    if (job->n != 0) {
+        vc_text_add(text, ",\"" VC_SAFETENSORS_JOB "\":");
+        vc_text_add_json_string(text, job->data);
+    }
     vc_text_add(text, "}");
     status = text->status;
 out:
@@ -290,39 +297,53 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
 {
     static const char prefix[VC_SAFETENSORS_PREFIX_BYTES] = {0};
     struct vc_text joined;
+    struct vc_text job;
     enum vc_status status = VC_OK;
     size_t i;
 
     vc_text_init(&joined, ctx);
+    vc_text_init(&job, ctx);
+    if (plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0) {
+        vc_safetensors_job_text(plan->outs, plan->layout, &job);
+        VC_TRY(job.status);
+    }
     VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
     for (i = 0; i < to->n; i++) {
         vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
-        VC_TRY(add_metadata(ctx, plan, to, i, &joined));
+        VC_TRY(add_metadata(ctx, plan, to, i, &joined, &job));
     }
 out:
     vc_text_release(&joined);
+    vc_text_release(&job);
     return status;
 }
 
-static void add_shape(struct vc_text *text, unsigned n_dims, const uint64_t *shape)
+static void add_words(struct vc_text *text, const char *words)
+{
+    vc_text_add_bytes(text, words, strlen(words));
+}
+
+/* One tensor; offset: of its first byte in the data.
+ *
+ *     ,"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} */
+static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
 {
     unsigned d;
 
-    vc_text_add(text, "\"shape\":[");
-    for (d = 0; d < n_dims; d++) {
-        vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ",", shape[d]);
-    }
-    vc_text_add(text, "]");
-}
-
-/* One tensor; offset: of its first byte in the data. */
-static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
-{
-    vc_text_add(text, ",");
+    add_words(text, ",");
     vc_text_add_json_string(text, record->name);
-    vc_text_add(text, ":{\"dtype\":\"%s\",", record->dtype);
-    add_shape(text, record->n_dims, record->shape);
-    vc_text_add(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", offset, offset + record->n_bytes);
+    add_words(text, ":{\"dtype\":\"");
+    add_words(text, vc_safetensors_dtypes[record->type].name);
+    add_words(text, "\",\"shape\":[");
+    for (d = 0; d < record->n_dims; d++) {
+        add_words(text, d == 0 ? "" : ",");
+        vc_text_add_uint(text, record->shape[d]);
+    }
+    add_words(text, "],\"data_offsets\":[");
+    vc_text_add_uint(text, offset);
+    add_words(text, ",");
+    vc_text_add_uint(text, offset + record->n_bytes);
+    add_words(text, "]}");
 }
 
 /* Closes the header, adds the blanks and puts the length in front. */
@@ -337,7 +358,9 @@ static enum vc_status complete_header(struct vc_ctx *ctx, struct vc_text *text)
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the safetensors header would have %zu bytes; %" PRIu64 " are allowed",
                        text->n - VC_SAFETENSORS_PREFIX_BYTES, VC_SAFETENSORS_MAX_HEADER);
     }
-    vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
+    if (!text->counting) {
+        vc_put_le64((unsigned char *)text->data, text->n - VC_SAFETENSORS_PREFIX_BYTES);
+    }
 out:
     return status;
 }
@@ -350,11 +373,11 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
 
     VC_TRY(start_headers(ctx, plan, to));
     for (i = 0; i < plan->records->n; i++) {
-        const struct safetensors_record *record = &plan->records->records[i];
-        struct safetensors_file *file = &to->files[to->file_of[i]];
+        struct safetensors_record *record = &plan->records->records[i];
+        struct safetensors_file *file = &to->files[record->file];
         uint64_t end;
 
-        to->offsets[i] = file->data_bytes;
+        record->offset = file->data_bytes;
         if (!vc_add_u64(file->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
         }
@@ -365,7 +388,9 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
         VC_TRY(complete_header(ctx, &to->files[i].header));
     }
     for (i = 0; i < plan->records->n; i++) {
-        to->offsets[i] += to->files[to->file_of[i]].header.n;
+        struct safetensors_record *record = &plan->records->records[i];
+
+        record->offset += to->files[record->file].header.n;
     }
 out:
     return status;
@@ -377,8 +402,6 @@ enum vc_status vc_safetensors_files_make(struct vc_ctx *ctx, const struct safete
     enum vc_status status = VC_OK;
 
     *out = (struct safetensors_files){.n = 0};
-    out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, plan->records->n, sizeof *out->offsets);
-    VC_TRY_ALLOC(out->offsets);
     VC_TRY(assign(ctx, plan, out));
     VC_TRY(make_headers(ctx, plan, out));
 out:
@@ -393,8 +416,6 @@ void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *
         vc_text_release(&files->files[i].header);
     }
     vc_free(ctx, files->files);
-    vc_free(ctx, files->file_of);
-    vc_free(ctx, files->offsets);
     vc_arena_release(ctx, &files->arena);
     *files = (struct safetensors_files){.n = 0};
 }

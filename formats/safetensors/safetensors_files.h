@@ -14,7 +14,7 @@ struct safetensors_file {
     const char *name;        /* in the folder; NULL for a single file */
     struct vc_outfile *file; /* NULL: nothing is written. In a folder it is the folder's */
     size_t n_records;        /* 0: the file is not made */
-    struct vc_text header;   /* with its length in front */
+    struct vc_text header;   /* with its length in front; its size alone where nothing is written */
     uint64_t data_bytes;
     atomic_uint_fast64_t got;
 };
@@ -23,19 +23,18 @@ struct safetensors_files {
     struct vc_arena arena;
     size_t n;
     struct safetensors_file *files;
-    size_t *file_of;   /* by record */
-    uint64_t *offsets; /* by record, from the start of its file */
-    const char *note;  /* what cannot be kept, for the report; NULL: nothing */
+    const char *note; /* what cannot be kept, for the report; NULL: nothing */
 };
 
 struct safetensors_plan {
     const struct vc_out_list *outs;
     const struct vc_model *model;
-    const struct safetensors *source; /* NULL: the model is of another format */
-    const struct safetensors_records *records;
-    const char *prefix; /* of the names of new files: "model" */
-    const char *layout; /* name of the sink's dialect */
+    const struct safetensors *source;    /* NULL: the model is of another format */
+    struct safetensors_records *records; /* get their files and offsets */
+    const char *prefix;                  /* of the names of new files: "model" */
+    const char *layout;                  /* name of the sink's dialect */
     bool in_folder;
+    bool sizes_only; /* headers are counted, and not made */
     uint64_t max_shard_bytes;
 };
 

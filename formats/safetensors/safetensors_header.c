@@ -12,6 +12,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/shapes.h"
 #include "formats/dialects/manifest.h"
 #include "formats/io/json_walk.h"
 #include "formats/safetensors/safetensors.h"
@@ -52,13 +53,10 @@ struct parsing {
     struct safetensors *self;
     struct safetensors_shard *shard;
     uint64_t data_bytes;
-    size_t n;            /* entries of the shard so far */
-    bool metadata_known; /* that member was there */
-    bool minus_zero;     /* ... and was told */
-    struct seen_shape {
-        const uint64_t *dims;
-        size_t n;
-    } shapes[64]; /* in the shard's arena, by hash */
+    size_t n;                /* entries of the shard so far */
+    bool metadata_known;     /* that member was there */
+    bool minus_zero;         /* ... and was told */
+    struct vc_shapes shapes; /* in the shard's arena */
 };
 
 /* ---- one entry ---- */
@@ -75,7 +73,7 @@ static enum vc_status set_dtype(const struct parsing *p, const char *name, size_
 
     for (i = 0; i < vc_safetensors_n_dtypes; i++) {
         if (strncmp(vc_safetensors_dtypes[i].name, name, n) == 0 && vc_safetensors_dtypes[i].name[n] == '\0') {
-            entry->dtype = &vc_safetensors_dtypes[i];
+            entry->type = (uint8_t)i;
             return VC_OK;
         }
     }
@@ -93,29 +91,11 @@ static enum vc_status read_dtype(const struct parsing *p, const json_t *json, st
     return set_dtype(p, name, strlen(name), entry);
 }
 
-/* Most tensors of a model share a few shapes: one that was seen lately is used again. */
 static enum vc_status set_shape(struct parsing *p, const uint64_t *shape, size_t n, struct safetensors_entry *entry)
 {
-    uint64_t hash = n;
-    struct seen_shape *seen;
-    uint64_t *dims;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        hash = (hash ^ shape[i]) * 0x9e3779b97f4a7c15u;
-    }
-    seen = &p->shapes[hash >> 58];
-    if (seen->dims == NULL || seen->n != n || memcmp(seen->dims, shape, n * sizeof *shape) != 0) {
-        dims = vc_arena_alloc(p->ctx, &p->shard->arena, n * sizeof *dims);
-        if (dims == NULL) {
-            return VC_E_NOMEM;
-        }
-        memcpy(dims, shape, n * sizeof *dims);
-        *seen = (struct seen_shape){dims, n};
-    }
-    entry->shape = seen->dims;
-    entry->n_dims = (unsigned)n;
-    return VC_OK;
+    entry->shape = vc_shapes_keep(p->ctx, &p->shard->arena, &p->shapes, shape, n);
+    entry->n_dims = (uint8_t)n;
+    return entry->shape != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 static enum vc_status read_shape(struct parsing *p, const json_t *json, struct safetensors_entry *entry)
@@ -179,12 +159,12 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
             return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape has more than 2^64 elements", entry->name);
         }
     }
-    if (!vc_mul_u64(n, entry->dtype->n_bits, &n_bits)) {
+    if (!vc_mul_u64(n, vc_safetensors_dtypes[entry->type].n_bits, &n_bits)) {
         return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape needs more than 2^61 bytes", entry->name);
     }
     if (n_bits % 8 != 0) {
         return vc_fail(p->ctx, VC_E_FORMAT, "%s: %" PRIu64 " elements of type %s end inside a byte", entry->name, n,
-                       entry->dtype->name);
+                       vc_safetensors_dtypes[entry->type].name);
     }
     if (n_bits / 8 != entry->n_bytes) {
         return vc_fail(p->ctx, VC_E_FORMAT,
@@ -202,18 +182,47 @@ static enum vc_status note(const struct parsing *p, struct safetensors_entry *en
     return vc_collect(p->ctx, status, id, entry->name);
 }
 
+/* Makes room for n entries more. A checkpoint may have many shards, so there is room for more than that; it is not
+ * touched before it is used. */
+static enum vc_status grow_entries(struct parsing *p, size_t n)
+{
+    struct safetensors *self = p->self;
+    size_t have = p->shard->first + p->n;
+    struct safetensors_entry *entries;
+    size_t total;
+    size_t room;
+
+    if (!vc_add_size(have, n, &total) || !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) ||
+        total > INT32_MAX) {
+        return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
+    }
+    if (total <= self->capacity) {
+        return VC_OK;
+    }
+    entries = vc_alloc_array(p->ctx, VC_TAG_NAMES, room, sizeof *entries);
+    if (entries == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (have != 0) {
+        memcpy(entries, self->entries, have * sizeof *entries);
+    }
+    vc_free(p->ctx, self->entries);
+    self->entries = entries;
+    self->capacity = room;
+    return VC_OK;
+}
+
 /* The next entry, with nothing but its name of n bytes. NULL: no memory. */
 static struct safetensors_entry *add_entry(struct parsing *p, const char *name, size_t n)
 {
-    struct safetensors_entry *entry = &p->self->entries[p->shard->first + p->n];
+    struct safetensors_entry *entry;
+    const char *copy = vc_arena_copy(p->ctx, &p->shard->arena, name, n);
 
-    entry->name = vc_arena_copy(p->ctx, &p->shard->arena, name, n);
-    if (entry->name == NULL) {
+    if (copy == NULL || (p->shard->first + p->n == p->self->capacity && grow_entries(p, p->n / 2 + 16) != VC_OK)) {
         return NULL;
     }
-    entry->order = (unsigned)p->n++;
-    entry->shard = (unsigned)(p->shard - p->self->shards);
-    entry->offset = VC_UNPLACED;
+    entry = &p->self->entries[p->shard->first + p->n];
+    *entry = (struct safetensors_entry){.name = copy, .order = (uint32_t)p->n++, .offset = VC_UNPLACED};
     return entry;
 }
 
@@ -297,35 +306,6 @@ out:
 
 /* ---- the header ---- */
 
-/* Makes room for n entries more behind those of the shards before this one. A checkpoint may have many shards, so there
- * is room for as many again. */
-static enum vc_status grow_entries(struct parsing *p, size_t n)
-{
-    struct safetensors *self = p->self;
-    struct safetensors_entry *entries;
-    size_t total;
-    size_t room;
-
-    p->shard->first = self->n_entries;
-    if (!vc_add_size(self->n_entries, n, &total) || !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room)) {
-        return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
-    }
-    if (total <= self->capacity) {
-        return VC_OK;
-    }
-    entries = vc_calloc_array(p->ctx, VC_TAG_NAMES, room, sizeof *entries);
-    if (entries == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (self->n_entries != 0) {
-        memcpy(entries, self->entries, self->n_entries * sizeof *entries);
-    }
-    vc_free(p->ctx, self->entries);
-    self->entries = entries;
-    self->capacity = room;
-    return VC_OK;
-}
-
 static enum vc_status read_member(struct parsing *p, const char *name, json_t *value)
 {
     if (strcmp(name, VC_SAFETENSORS_METADATA) != 0) {
@@ -354,6 +334,19 @@ static bool is_metadata(const struct safetensors_plain_entry *plain)
            memcmp(plain->name, VC_SAFETENSORS_METADATA, plain->n_name) == 0;
 }
 
+/* About as many entries as there are: each is an object. */
+static size_t count_braces(const char *text, size_t n)
+{
+    const char *end = text + n;
+    size_t count = 0;
+
+    while ((text = memchr(text, '{', (size_t)(end - text))) != NULL) {
+        count++;
+        text++;
+    }
+    return count;
+}
+
 static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 {
     static const char *const wanted[] = {"shape", "data_offsets", NULL};
@@ -364,7 +357,8 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
 
     vc_json_walk_begin(&walk, text, n);
     walk.wanted = wanted;
-    VC_TRY(grow_entries(p, vc_json_walk_count(text, n)));
+    p->shard->first = p->self->n_entries;
+    VC_TRY(grow_entries(p, count_braces(text, n)));
     do {
         struct safetensors_plain_entry plain;
         size_t end;

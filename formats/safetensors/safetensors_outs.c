@@ -25,38 +25,50 @@ struct making {
     const struct safetensors *source;
     const struct vc_dialect *dialect;
     struct safetensors_records *to;
-    struct owner *owners; /* by output */
+    struct owner *owners; /* by output; NULL: the dialect lays nothing */
 };
 
-const char *vc_safetensors_dtype_name(enum vc_dtype dtype)
+size_t vc_safetensors_type_of(enum vc_dtype dtype)
 {
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < vc_safetensors_n_dtypes; i++) {
-        if (vc_safetensors_dtypes[i].dtype == dtype) {
-            return vc_safetensors_dtypes[i].name;
-        }
+    while (i < vc_safetensors_n_dtypes && vc_safetensors_dtypes[i].dtype != dtype) {
+        i++;
     }
-    return NULL;
+    return i;
 }
 
 /* ---- outputs as they are ---- */
 
-static struct safetensors_record *add_record(struct making *m, size_t out)
+/* out: VC_SAFETENSORS_CONSTANT where none brings its bytes. */
+static struct safetensors_record *add_record(struct making *m, uint32_t out)
 {
     struct safetensors_record *record = &m->to->records[m->to->n++];
 
-    record->out = out;
-    if (out != VC_NO_TENSOR) {
-        m->to->of_out[out] = m->to->n - 1;
+    *record = (struct safetensors_record){.out = out};
+    if (out != VC_SAFETENSORS_CONSTANT) {
+        m->to->of_out[out] = (uint32_t)(m->to->n - 1);
     }
     return record;
+}
+
+/* The type of a record that is no copy of the source's. */
+static enum vc_status set_type(const struct making *m, enum vc_dtype dtype, const char *name,
+                               struct safetensors_record *record)
+{
+    size_t type = vc_safetensors_type_of(dtype);
+
+    record->type = (uint8_t)type;
+    return type < vc_safetensors_n_dtypes
+               ? VC_OK
+               : vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors cannot hold elements of type %s", name,
+                         vc_dtype_name(dtype));
 }
 
 static enum vc_status add_as_is(struct making *m, size_t index)
 {
     const struct vc_out_tensor *out = &m->outs->tensors[index];
-    struct safetensors_record *record = add_record(m, index);
+    struct safetensors_record *record = add_record(m, (uint32_t)index);
 
     record->n_bytes = out->size_bytes;
     record->name =
@@ -68,17 +80,14 @@ static enum vc_status add_as_is(struct making *m, size_t index)
         const struct safetensors_entry *entry = &m->source->entries[out->source];
 
         record->name = out->quant == NULL || m->to->told[index] ? entry->name : record->name;
-        record->dtype = entry->dtype->name;
+        record->type = entry->type;
         record->n_dims = entry->n_dims;
         record->shape = entry->shape;
         return VC_OK;
     }
-    record->dtype = vc_safetensors_dtype_name(out->dtype);
-    record->n_dims = out->n_dims;
+    record->n_dims = (uint8_t)out->n_dims;
     record->shape = out->shape;
-    return record->dtype != NULL ? VC_OK
-                                 : vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors cannot hold elements of type %s",
-                                           out->name, vc_dtype_name(out->dtype));
+    return set_type(m, out->dtype, out->name, record);
 }
 
 /* ---- weights of a dialect ---- */
@@ -108,18 +117,23 @@ static enum vc_status note_packing(struct making *m, const struct vc_packed *pac
     return VC_OK;
 }
 
-static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, size_t out)
+static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uint32_t out)
 {
     struct safetensors_record *record = add_record(m, out);
+    struct vc_laid *copy = vc_arena_alloc(m->ctx, &m->to->arena, sizeof *copy);
+    enum vc_status status = VC_OK;
 
+    VC_TRY_ALLOC(copy);
+    *copy = *laid;
+    record->laid = copy;
     record->name = laid->name;
-    record->dtype = vc_safetensors_dtype_name(laid->dtype);
-    record->n_dims = laid->n_dims;
+    record->n_dims = (uint8_t)laid->n_dims;
     record->shape = laid->shape;
     record->n_bytes = laid->n_bytes;
-    record->packed = laid->packed;
-    record->constant = laid->constant;
-    return laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK;
+    VC_TRY(set_type(m, laid->dtype, laid->name, record));
+    VC_TRY(laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK);
+out:
+    return status;
 }
 
 /* The codes or a part of them, as the dialect has it. */
@@ -135,7 +149,7 @@ static enum vc_status add_part(struct making *m, size_t index)
 
     VC_TRY(m->dialect->file->lay(&laying));
     for (i = 0; i < laying.n; i++) {
-        VC_TRY(add_laid(m, &laying.laid[i], i == 0 ? index : VC_NO_TENSOR));
+        VC_TRY(add_laid(m, &laying.laid[i], i == 0 ? (uint32_t)index : VC_SAFETENSORS_CONSTANT));
     }
 out:
     return status;
@@ -149,7 +163,7 @@ static enum vc_status find_owners(struct making *m)
     size_t i;
     unsigned k;
 
-    for (i = 0; i < m->outs->n; i++) {
+    for (i = 0; m->owners != NULL && i < m->outs->n; i++) {
         m->owners[i].codes = VC_NO_TENSOR;
     }
     for (i = 0; i < m->outs->n; i++) {
@@ -211,7 +225,7 @@ static enum vc_status make_records(struct making *m)
         if (m->outs->tensors[i].alias) {
             continue; /* the other name has the bytes */
         }
-        VC_TRY(m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i));
+        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i));
     }
     VC_TRY(check_names(m));
 out:
@@ -227,17 +241,19 @@ enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_o
     enum vc_status status = VC_OK;
 
     *out = (struct safetensors_records){.n = 0};
-    if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most)) {
+    if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most) || n_most > INT32_MAX) {
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }
-    out->records = vc_calloc_array(ctx, VC_TAG_NAMES, n_most, sizeof *out->records);
+    out->records = vc_alloc_array(ctx, VC_TAG_NAMES, n_most, sizeof *out->records);
     VC_TRY_ALLOC(out->records);
     out->of_out = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->of_out);
     VC_TRY_ALLOC(out->of_out);
     out->told = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->told);
     VC_TRY_ALLOC(out->told);
-    m.owners = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *m.owners);
-    VC_TRY_ALLOC(m.owners);
+    if (dialect->file != NULL) {
+        m.owners = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *m.owners);
+        VC_TRY_ALLOC(m.owners);
+    }
     VC_TRY(make_records(&m));
 out:
     vc_free(ctx, m.owners);

@@ -9,23 +9,26 @@
 
 #define VC_SAFETENSORS_PACKINGS 4 /* kinds in one file */
 
-/* One tensor of the file. */
+/* One tensor of the file. There may be a million of them, so they are kept small. */
 struct safetensors_record {
     const char *name;
-    const char *dtype; /* as the format calls it */
-    unsigned n_dims;
     const uint64_t *shape;
     uint64_t n_bytes;
-    struct vc_packed packed; /* packing NULL: the output's bytes as they come */
-    size_t out;              /* the output it holds; VC_NO_TENSOR: it is `constant` */
-    const void *constant;    /* n_bytes */
+    uint64_t offset;            /* from the start of its file; safetensors_files.c sets it, and `file` */
+    const struct vc_laid *laid; /* as the dialect lays it; NULL: the output's bytes as they come */
+    uint32_t out;               /* the output it holds; VC_SAFETENSORS_CONSTANT: it is laid->constant */
+    uint32_t file;
+    uint8_t type; /* its number in vc_safetensors_dtypes */
+    uint8_t n_dims;
 };
+
+#define VC_SAFETENSORS_CONSTANT UINT32_MAX
 
 struct safetensors_records {
     struct vc_arena arena; /* names, shapes and constants that are not the job's */
     size_t n;
     struct safetensors_record *records; /* in the order of the file */
-    size_t *of_out;                     /* record that holds an output; nothing for second names */
+    uint32_t *of_out;                   /* record that holds an output; nothing for second names */
     bool *told;                         /* by output: its name and neighbours say how it is quantized */
     size_t n_packings;
     struct vc_packed packings[VC_SAFETENSORS_PACKINGS]; /* of each kind the one that needs the most room */
@@ -41,7 +44,7 @@ void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_recor
 /* Room for n_bytes of codes in their packed form; 0 where none are packed. */
 size_t vc_safetensors_pack_bound(const struct safetensors_records *records, size_t n_bytes);
 
-/* The format's name for a type; NULL: it has none. */
-const char *vc_safetensors_dtype_name(enum vc_dtype dtype);
+/* The number of the format's type in vc_safetensors_dtypes; vc_safetensors_n_dtypes: it has none. */
+size_t vc_safetensors_type_of(enum vc_dtype dtype);
 
 #endif

@@ -15,12 +15,12 @@
 
 /* ---- tensors ---- */
 
-static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor, struct vc_tensor_io *io)
+static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor)
 {
     unsigned d;
 
     tensor->name = entry->name;
-    tensor->dtype = entry->dtype->dtype;
+    tensor->dtype = vc_safetensors_dtypes[entry->type].dtype;
     tensor->n_dims = entry->n_dims;
     tensor->shape = entry->shape;
     tensor->n_elems = 1;
@@ -31,14 +31,13 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
     tensor->file_bytes = entry->n_bytes;
     tensor->companion_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
-    io->raw_bytes = entry->n_bytes;
-    io->shard = entry->shard;
 }
 
 /* The headers of all shards have been read: their entries become the tensors of the model, in their order. */
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
+    size_t shard;
     size_t i;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
@@ -46,7 +45,15 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self,
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
     for (i = 0; i < self->n_entries; i++) {
-        fill_tensor(&self->entries[i], &model->tensors[i], &model->io[i]);
+        fill_tensor(&self->entries[i], &model->tensors[i]);
+    }
+    for (shard = 0; shard < self->n_shards; shard++) {
+        for (i = 0; i < self->shards[shard].n; i++) {
+            size_t tensor = self->shards[shard].first + i;
+
+            model->io[tensor] =
+                (struct vc_tensor_io){.raw_bytes = self->entries[tensor].n_bytes, .shard = (unsigned)shard};
+        }
     }
     model->n_tensors = self->n_entries;
     model->n_shards = self->n_shards;
@@ -159,10 +166,11 @@ out:
 
 /* Codes of a packed tensor. Where they take as many bytes in the file as in memory they are read into their place and
  * unpacked there; others come through a buffer, in parts that fit it. */
-static enum vc_status read_packed(struct vc_ctx *ctx, const struct safetensors *self, size_t tensor, uint64_t at,
+static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, uint64_t at,
                                   void *dst, size_t n)
 {
-    const struct safetensors_shard *shard = &self->shards[self->entries[tensor].shard];
+    const struct safetensors *self = model->self;
+    const struct safetensors_shard *shard = &self->shards[model->io[tensor].shard];
     const struct vc_packed *p = &vc_finds_at(&self->finds, tensor)->packed;
     uint64_t base = shard->data_offset + self->entries[tensor].offset;
     unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
@@ -200,7 +208,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
 {
     const struct safetensors *self = model->self;
     const struct safetensors_entry *entry = &self->entries[tensor];
-    const struct safetensors_shard *shard = &self->shards[entry->shard];
+    const struct safetensors_shard *shard = &self->shards[model->io[tensor].shard];
     bool unpack = form == VC_FORM_VALUES && vc_finds_at(&self->finds, tensor)->packed.packing != NULL;
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
     enum vc_status status = VC_OK;
@@ -210,7 +218,7 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry->name);
     }
     if (unpack) {
-        VC_TRY(read_packed(ctx, self, tensor, offset, dst, n_bytes));
+        VC_TRY(read_packed(ctx, model, tensor, offset, dst, n_bytes));
         return VC_OK;
     }
     VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry->offset + offset, dst, n_bytes));

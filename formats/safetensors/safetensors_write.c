@@ -191,6 +191,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
                                     .prefix = make_prefix(ctx, self),
                                     .layout = sink->dialect->name,
                                     .in_folder = self->in_folder,
+                                    .sizes_only = self->file == NULL && self->folder == NULL,
                                     .max_shard_bytes = self->max_shard_bytes};
     enum vc_status status = VC_OK;
 
@@ -239,17 +240,23 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
     return vc_safetensors_pack_bound(&self->records, n_bytes);
 }
 
+/* How the codes of a record are packed; NULL: they are not. */
+static const struct vc_packed *packed_of(const struct safetensors_record *record)
+{
+    return record->laid != NULL && record->laid->packed.packing != NULL ? &record->laid->packed : NULL;
+}
+
 /* vc_sink_ops.pack: packs codes as the dialect wants them. The packet keeps its offset in codes; emit finds the place
  * of the packed bytes by it. */
 static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct safetensors_sink *self = sink->self;
     const struct safetensors_record *record = &self->records.records[self->records.of_out[packet->out]];
-    const struct vc_packed *p = &record->packed;
+    const struct vc_packed *p = packed_of(record);
     struct vc_packed_place place;
 
     (void)ctx;
-    if (p->packing != NULL) {
+    if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
         p->packing->pack(p, packet->offset, packet->data, packet->n_plain, packet->buffer);
         packet->n_bytes = place.n_runs * place.run_bytes;
@@ -259,27 +266,27 @@ static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_p
 }
 
 /* Writes n_bytes at an offset of a record. */
-static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, size_t record, uint64_t offset,
-                            const void *data, size_t n_bytes)
+static enum vc_status store(struct vc_ctx *ctx, struct safetensors_sink *self, const struct safetensors_record *record,
+                            uint64_t offset, const void *data, size_t n_bytes)
 {
-    struct safetensors_file *file = &self->files.files[self->files.file_of[record]];
+    struct safetensors_file *file = &self->files.files[record->file];
 
     atomic_fetch_add_explicit(&file->got, n_bytes, memory_order_relaxed);
-    return vc_outfile_write(ctx, file->file, self->files.offsets[record] + offset, data, n_bytes);
+    return vc_outfile_write(ctx, file->file, record->offset + offset, data, n_bytes);
 }
 
 /* vc_sink_ops.emit: the piece goes to its place, packed codes to all the runs that they lie in. */
 static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct safetensors_sink *self = sink->self;
-    size_t record = self->records.of_out[packet->out];
-    const struct vc_packed *p = &self->records.records[record].packed;
+    const struct safetensors_record *record = &self->records.records[self->records.of_out[packet->out]];
+    const struct vc_packed *p = packed_of(record);
     struct vc_packed_place place = {.offset = packet->offset, .run_bytes = packet->n_bytes, .n_runs = 1};
     const unsigned char *data = packet->data;
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (p->packing != NULL) {
+    if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
     }
     for (i = 0; i < place.n_runs; i++) {
@@ -299,8 +306,8 @@ static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sin
     for (i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
-        if (record->out == VC_NO_TENSOR) {
-            VC_TRY(store(ctx, self, i, 0, record->constant, (size_t)record->n_bytes));
+        if (record->out == VC_SAFETENSORS_CONSTANT) {
+            VC_TRY(store(ctx, self, record, 0, record->laid->constant, (size_t)record->n_bytes));
         }
     }
 out:
@@ -335,9 +342,10 @@ static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *s
     vc_text_init(&text, ctx);
     VC_TRY_ALLOC(entries);
     for (i = 0; i < self->records.n; i++) {
-        entries[i] =
-            (struct weight_index_entry){self->records.records[i].name, self->files.files[self->files.file_of[i]].name};
-        total += self->records.records[i].n_bytes;
+        const struct safetensors_record *record = &self->records.records[i];
+
+        entries[i] = (struct weight_index_entry){record->name, self->files.files[record->file].name};
+        total += record->n_bytes;
     }
     VC_TRY(vc_weight_index_text(total, self->records.n, entries, &text));
     VC_TRY(vc_safetensors_write_text(ctx, self->folder, name, text.data, text.n));
@@ -410,7 +418,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     (void)sink;
-    return vc_safetensors_dtype_name(dtype) != NULL;
+    return vc_safetensors_type_of(dtype) < vc_safetensors_n_dtypes;
 }
 
 static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_layout,

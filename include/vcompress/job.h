@@ -56,6 +56,8 @@ struct vc_write_options {
                            that of the input */
     double expect_sparsity; /* gate: the pruned tensors together have at least the zeros that so large a share of each
                                makes, rounded down per tensor; 0 = none, at most 1 */
+    bool rows_on_request;   /* the report has no list of rows, which takes 200 bytes for each tensor: vc_report_get_row
+                               makes them one by one */
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -150,6 +150,8 @@ struct vc_report_pruning {
     uint64_t mask_and_values;
 };
 
+struct vc_job;
+
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
     const char *input, *output; /* paths as given; output, and its format: of the first output */
@@ -159,7 +161,7 @@ struct vc_report {
     size_t n_outputs;      /* one, or more where vc_write_options.emit names others */
     const struct vc_report_output *outputs;
     size_t n_rows;
-    const struct vc_report_row *rows;
+    const struct vc_report_row *rows; /* NULL where rows are made on request: vc_report_get_row */
     struct vc_report_totals totals;
     const char *gate_missed; /* sentence; "" when every gate was met */
     const char *note;        /* all notes in one line, such as a glob that matched nothing; "": there are none */
@@ -178,7 +180,12 @@ struct vc_report {
     size_t n_files; /* 0 unless vc_job_digest was called */
     const struct vc_report_file *files;
     const struct vc_report_pruning *pruning; /* NULL: no tensor is pruned */
+    const struct vc_job *job;                /* that the rows come from; NULL: from `rows` */
 };
+
+/* Row number `index`, whether the report has a list of them (vc_write_options.rows_on_request) or not. Its strings and
+ * lists are those of the report. False behind the last. */
+VC_API bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_report_row *row);
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
  * NUL-terminated and freed with vc_text_free. */

@@ -445,6 +445,7 @@ static const struct {
     AT(vc_write_options, min_sqnr_db, 80),
     AT(vc_write_options, format, 88),
     AT(vc_write_options, expect_sparsity, 96),
+    AT(vc_write_options, rows_on_request, 104),
     AT(vc_quantize_options, struct_size, 0),
     AT(vc_quantize_options, target, 8),
     AT(vc_quantize_options, granularity, 12),

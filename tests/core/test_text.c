@@ -140,6 +140,37 @@ static void test_growth_and_detach(void **unused)
     vc_text_free(NULL);
 }
 
+/* A text that only counts takes no memory, and has the size of one that is made. */
+static void test_counting(void **unused)
+{
+    struct vc_text made;
+    struct vc_text counted;
+
+    (void)unused;
+    vc_text_init(&made, ctx);
+    vc_text_init(&counted, ctx);
+    counted.counting = true;
+    for (uint64_t v = 0; v < UINT64_MAX / 11; v = v * 10 + 9) {
+        struct vc_text *both[] = {&made, &counted};
+        char digits[32];
+
+        for (size_t i = 0; i < 2; i++) {
+            vc_text_add(both[i], "%s", "x ");
+            vc_text_add_json_string(both[i], "a\"\n\xc3\xa9\xff");
+            vc_text_add_uint(both[i], v);
+        }
+        (void)snprintf(digits, sizeof digits, "\"%llu", (unsigned long long)v);
+        assert_string_equal(made.data + made.n - strlen(digits), digits);
+        assert_int_equal(counted.n, made.n);
+    }
+    vc_text_add_uint(&made, UINT64_MAX);
+    assert_string_equal(made.data + made.n - 20, "18446744073709551615");
+    assert_null(counted.data);
+    assert_int_equal(counted.status, VC_OK);
+    vc_text_release(&made);
+    vc_text_release(&counted);
+}
+
 static void test_no_memory(void **unused)
 {
     struct vc_text text;
@@ -185,13 +216,10 @@ static void test_utf8(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_json_numbers),
-        cmocka_unit_test(test_numbers_read_back),
-        cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_growth_and_detach),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_json_strings),      cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_numbers_read_back), cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_growth_and_detach), cmocka_unit_test(test_counting),
+        cmocka_unit_test(test_no_memory),         cmocka_unit_test(test_utf8),
     };
 
     return cmocka_run_group_tests(tests, make, unmake);

@@ -94,8 +94,10 @@ static void test_samples(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         same_as_jansson(ctx, texts[i], strlen(texts[i]));
     }
-    assert_int_equal(vc_json_walk_count("{}", 2), 1);
-    assert_int_equal(vc_json_walk_count(sample, strlen(sample)), 6);
+    assert_int_equal(vc_json_object_end("{}", 2, 0), 2);
+    assert_int_equal(vc_json_object_end("[{\"}\":[1]},2]", 13, 1), 10);
+    assert_int_equal(vc_json_object_end("{[]", 3, 0), 3);
+    assert_int_equal(vc_json_object_end(sample, strlen(sample), 0), strlen(sample) - 2);
     test_ctx_done(ctx);
 }
 
