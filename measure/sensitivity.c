@@ -16,7 +16,7 @@
 static const unsigned percents[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])
 
-static const struct vc_sensitivity_options option_defaults = {.min_elems = VC_DEFAULT_MIN_ELEMS};
+static const struct vc_sensitivity_options option_defaults = {.min_elems = 0};
 static const struct vc_options_kind kind = {"vc_sensitivity_options", "vc_sensitivity_defaults", &option_defaults,
                                             sizeof option_defaults};
 

@@ -24,9 +24,10 @@ static size_t find_way(const struct vc_sensitivity *s, const char *name)
 /* The error of the row, or NaN: it has none, or the command leaves the tensor alone. */
 static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
 {
-    bool pruning = s->ways[way].kind != VC_SENSITIVITY_SCHEME;
+    bool kept =
+        s->ways[way].kind == VC_SENSITIVITY_SCHEME ? row->n_elems < VC_DEFAULT_MIN_ELEMS : row->prune_keeps != NULL;
 
-    if (row->errors == NULL || row->errors[way].reason != NULL || (pruning && row->prune_keeps != NULL)) {
+    if (row->errors == NULL || row->errors[way].reason != NULL || kept) {
         return (double)NAN;
     }
     return row->errors[way].relative;

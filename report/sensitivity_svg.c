@@ -5,15 +5,14 @@
  *     10% 20% ... 95%   2:4   int8/tensor ... bf16
  *     [ ][ ]     [#]    [+]   [ ]             [ ]     fc1.weight
  *
- * Numbers are printed from integers, so that no locale puts a comma into them. Names come from files: they are escaped,
- * and what XML does not allow becomes '?'. */
+ * Numbers are printed from integers, so that no locale puts a comma into them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/sensitivity.h>
 
-#include "core/base/text.h"
+#include "report/svg_text.h"
 
 #define MAX_ROWS 400 /* of the heat map; the worst of more */
 #define N_CURVES 5
@@ -39,72 +38,6 @@ struct drawing {
 };
 
 /* ---- text ---- */
-
-/* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. */
-static size_t char_length(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    unsigned code;
-
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0u) != 0x80u) {
-            return 0;
-        }
-    }
-    if (!vc_utf8_valid((const char *)s, n) || s[0] < 0x20 || s[0] == 0x7f) {
-        return 0;
-    }
-    code = n == 3 ? (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu) : 0;
-    if ((n == 2 && s[0] == 0xc2 && s[1] < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
-        (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code >= 0xfffe) {
-        return 0;
-    }
-    return n;
-}
-
-static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
-{
-    switch (n == 1 ? s[0] : 'x') {
-    case '<':
-        vc_text_add(text, "&lt;");
-        break;
-    case '>':
-        vc_text_add(text, "&gt;");
-        break;
-    case '&':
-        vc_text_add(text, "&amp;");
-        break;
-    case '"':
-        vc_text_add(text, "&quot;");
-        break;
-    default:
-        vc_text_add_bytes(text, n == 0 ? "?" : (const char *)s, n == 0 ? 1 : n);
-        break;
-    }
-}
-
-/* The string with at most `most` characters: the middle of a longer one is left out. */
-static void add_name(struct vc_text *text, const char *name, size_t most)
-{
-    const unsigned char *s = (const unsigned char *)name;
-    size_t length = 0;
-    size_t at = 0;
-
-    for (const unsigned char *p = s; *p != '\0'; p += char_length(p) == 0 ? 1 : char_length(p)) {
-        length++;
-    }
-    while (*s != '\0') {
-        size_t n = char_length(s);
-
-        if (length <= most || at < most / 2 || at >= length - (most - most / 2 - 1)) {
-            add_char(text, s, n);
-        } else if (at == most / 2) {
-            vc_text_add(text, "&#8230;");
-        }
-        at++;
-        s += n == 0 ? 1 : n;
-    }
-}
 
 /* A number of tenths: "12.5". */
 static void add_tenths(struct vc_text *text, double tenths)
@@ -209,7 +142,7 @@ static void add_style(struct vc_text *text)
 
     vc_text_add(text,
                 "<style>\n"
-                "svg{background:#fff;font-family:system-ui,'DejaVu Sans',Arial,sans-serif;font-size:12px}\n"
+                ".bg{fill:#fff}svg{font-family:system-ui,'DejaVu Sans',Arial,sans-serif;font-size:12px}\n"
                 "text{fill:#1b1f24}.dim{fill:#59636e}.h{font-size:18px;font-weight:600}"
                 ".b{font-size:14px;font-weight:600}.n{font-size:10px;text-anchor:middle}.e{text-anchor:end}"
                 ".m{text-anchor:middle}\n"
@@ -221,7 +154,7 @@ static void add_style(struct vc_text *text)
     for (size_t i = 0; i < N_CURVES; i++) {
         vc_text_add(text, ".l%zu{stroke:%s}.d%zu{fill:%s}", i, curves[i], i, curves[i]);
     }
-    vc_text_add(text, "\n@media (prefers-color-scheme:dark){svg{background:#12161b}text{fill:#e6eaef}.dim{fill:#9aa5b1}"
+    vc_text_add(text, "\n@media (prefers-color-scheme:dark){.bg{fill:#12161b}text{fill:#e6eaef}.dim{fill:#9aa5b1}"
                       ".x{stroke:#9aa5b1}.g{stroke:#2f3842}.md{stroke:#9aa5b1}.no{fill:#12161b;stroke:#2f3842}\n");
     for (size_t i = 0; i < N_CLASSES; i++) {
         vc_text_add(text, ".c%zu{fill:%s}.t%zu{fill:%s}", i, dark[i], i, i >= 8 ? "#12161b" : "#e6eaef");
@@ -245,11 +178,12 @@ static void add_head(struct drawing *d, unsigned height)
                 "<!-- vcompress sensitivity -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
                 "height=\"%u\" viewBox=\"0 0 %d %u\" role=\"img\">\n<title>",
                 WIDTH, height, WIDTH, height);
-    add_name(text, file_name(vc_model_path(s->model)), 200);
+    vc_svg_add_text(text, file_name(vc_model_path(s->model)), 200);
     vc_text_add(text, ": what each tensor loses</title>\n");
     add_style(text);
+    vc_text_add(text, "<rect class=\"bg\" width=\"%d\" height=\"%u\"/>\n", WIDTH, height);
     vc_text_add(text, "<text class=\"h\" x=\"16\" y=\"32\">");
-    add_name(text, file_name(vc_model_path(s->model)), 60);
+    vc_svg_add_text(text, file_name(vc_model_path(s->model)), 60);
     vc_text_add(text,
                 ": what each tensor loses</text>\n<text class=\"dim\" x=\"16\" y=\"52\">Relative error in percent: "
                 "RMS of the change / RMS of the tensor, from the weights alone. %zu of %zu weights measured",
@@ -284,7 +218,7 @@ static void add_columns(struct drawing *d)
                         s->ways[i].kind == VC_SENSITIVITY_PATTERN ? 106 : 84, titles[s->ways[i].kind]);
         }
         vc_text_add(text, "<text transform=\"translate(%u %d) rotate(-50)\">", x + CELL / 2, HEAT_TOP - 6);
-        add_name(text, s->ways[i].name, 16);
+        vc_svg_add_text(text, s->ways[i].name, 16);
         vc_text_add(text, "</text>\n");
     }
 }
@@ -298,7 +232,7 @@ static void add_cell(struct drawing *d, size_t row, size_t way, double y10)
     bool known = error->reason == NULL && !isnan(error->relative);
 
     vc_text_add(text, "<g><title>");
-    add_name(text, d->s->rows[row].name, 200);
+    vc_svg_add_text(text, d->s->rows[row].name, 200);
     vc_text_add(text, ", %s: ", d->s->ways[way].name);
     if (!known) {
         vc_text_add(text, "%s", error->reason != NULL ? error->reason : "no figure");
@@ -342,7 +276,7 @@ static void add_map(struct drawing *d)
             vc_text_add(text, "<text class=\"e\" x=\"%d\" y=\"", LABELS - 8);
             add_tenths(text, y10 + (d->row_h10 >= 180 ? 126.0 : 90.0));
             vc_text_add(text, d->row_h10 >= 180 ? "\">" : "\" font-size=\"10\">");
-            add_name(text, d->s->rows[d->rows[i]].name, 42);
+            vc_svg_add_text(text, d->s->rows[d->rows[i]].name, 42);
             vc_text_add(text, "</text>\n");
         }
         for (size_t way = 0; way < d->s->n_ways; way++) {
@@ -432,7 +366,7 @@ static void add_curve(struct drawing *d, size_t row, size_t number, unsigned x, 
         vc_text_add(text, "\" class=\"md\"><title>median of all tensors</title></path>\n");
     } else {
         vc_text_add(text, "\" class=\"l l%zu\"><title>", number);
-        add_name(text, s->rows[row].name, 200);
+        vc_svg_add_text(text, s->rows[row].name, 200);
         vc_text_add(text, "</title></path>\n");
     }
 }
@@ -448,7 +382,7 @@ static void add_curve_name(struct drawing *d, size_t row, size_t number, unsigne
     } else {
         vc_text_add(text, "<path class=\"l l%zu\" d=\"M%u %uh30\"/><text x=\"%u\" y=\"%u\">", number, x, y - 4, x + 40,
                     y);
-        add_name(text, d->s->rows[row].name, 44);
+        vc_svg_add_text(text, d->s->rows[row].name, 44);
         vc_text_add(text, ", ");
     }
     add_percent(text, curve_at(d, row, 50));

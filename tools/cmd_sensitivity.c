@@ -24,7 +24,7 @@ static const struct opt sensitivity_opts[] = {
      .help = "draw it, too: a heat map of all tensors, and the curves of those that pruning hurts most; replaces an older "
              "drawing, nothing else"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, measure.min_elems),
-     .help = "leave out tensors with fewer elements (default 4096)"},
+     .help = "leave out tensors with fewer elements (default 0)"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, convert.open.key),
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",

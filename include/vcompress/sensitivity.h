@@ -65,9 +65,10 @@ struct vc_sensitivity {
     size_t n_rows; /* weights in the model's order, without scales and second names */
     const struct vc_sensitivity_row *rows;
     size_t n_measured;
-    struct vc_sensitivity_advice prune;    /* for "prune --sparsity 0.5" */
-    struct vc_sensitivity_advice quantize; /* for "quantize --int8", which has a scale per output channel */
-    const char *note;                      /* rules that match nothing; NULL: none */
+    struct vc_sensitivity_advice prune; /* for "prune --sparsity 0.5" */
+    /* For "quantize --int8": a scale per output channel; tensors below VC_DEFAULT_MIN_ELEMS elements are left out. */
+    struct vc_sensitivity_advice quantize;
+    const char *note; /* rules that match nothing; NULL: none */
 };
 
 struct vc_sensitivity_options {
@@ -79,7 +80,7 @@ struct vc_sensitivity_options {
 
 VC_API void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size);
 
-/* No rules; tensors of at least VC_DEFAULT_MIN_ELEMS elements. */
+/* No rules, no least size: what options NULL means, too. */
 static inline void vc_sensitivity_defaults(struct vc_sensitivity_options *options)
 {
     vc_sensitivity_defaults_sized(options, sizeof *options);
