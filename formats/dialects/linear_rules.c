@@ -18,6 +18,18 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct vc_dialect *
                                      vc_dialect_that_loads(family, dialect)->name);
 }
 
+/* A model of GPT-2's kind has Conv1D in place of linear layers: where the dialect takes none, nothing would be left. */
+static enum vc_status check_conv1d(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_model *model)
+{
+    return !model->conv1d || dialect->file->takes_conv1d
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "models of type %s keep their matrices transposed (Conv1D), which loaders of the layout %s do "
+                         "not take; %s %s can be made",
+                         model->family != NULL ? model->family->type : "gpt2", dialect->name, vc_option(ctx, "layout"),
+                         vc_dialect_bitsandbytes.name);
+}
+
 enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,
                                const struct vc_dialect_request *request, bool allow_groups)
 {
@@ -35,8 +47,12 @@ enum vc_status vc_linear_check(struct vc_ctx *ctx, const struct vc_dialect *dial
     } else if (request->granularity == VC_GRANULARITY_GROUP && !allow_groups) {
         what = "one scale per row, no groups";
     }
+    if (what == NULL && request->model == NULL) {
+        return VC_OK;
+    }
     if (what == NULL) {
-        return request->model == NULL ? VC_OK : check_family(ctx, dialect, request->model->family);
+        return check_conv1d(ctx, dialect, request->model) == VC_OK ? check_family(ctx, dialect, request->model->family)
+                                                                   : ctx->status;
     }
     return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes %s (%s); %s plain takes all", dialect->name, what,
                    vc_option(ctx, field), vc_option(ctx, "layout"));

@@ -191,6 +191,8 @@ static enum vc_status read_config(struct check *c)
         if (c->n_groups < MAX_GROUPS) {
             c->groups[c->n_groups].weights = json_object_get(group, "weights");
             VC_TRY(read_names(c, json_object_get(group, "targets"), &c->groups[c->n_groups++].targets));
+        } else {
+            c->ignored.unsure = true; /* another group may be about any module */
         }
     }
 out:

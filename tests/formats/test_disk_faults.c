@@ -3,11 +3,14 @@
  * memory back and leaves no half output; the next one works. Sources are the small files of the builders. */
 #include "formats_test.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder_builder.h"
+#include "formats/io/outfile.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
 #include "tasks.h"
@@ -23,6 +26,31 @@ static void fail_all(const char *from, const char *to, struct task task)
     fail_each_allocation(ctx, from, to, task, 20);
     remove_path(to);
     vc_ctx_free(ctx);
+}
+
+/* Where the file system has no unnamed files, where the process may have few descriptors, and over an older output. */
+static void fail_all_ways(const char *from, const char *to, struct task task)
+{
+    struct rlimit before;
+    struct rlimit few;
+    int fd = open("/dev/null", O_RDONLY);
+
+    fail_all(from, to, task);
+    vc_outfile_no_unnamed(true);
+    fail_all(from, to, task);
+    task.over_older = true;
+    fail_all(from, to, task);
+    vc_outfile_no_unnamed(false);
+    fail_all(from, to, task);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 2 * (rlim_t)fd + 10; /* half of them are taken at the first files of the job */
+    (void)close(fd);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    fail_all(from, to, task);
+    task.over_older = false;
+    fail_all(from, to, task);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static struct task deflated(struct task task)
@@ -63,8 +91,8 @@ static void test_npz(void **state)
     (void)save("in.npz", &z.out);
     zip_release(&z);
     (void)save_own("in.npy", npy_matrix(6, 40));
-    fail_all("in.npz", "q.npz", task_int8());
-    fail_all("in.npz", "q.npz", deflated(task_int8()));
+    fail_all_ways("in.npz", "q.npz", task_int8());
+    fail_all_ways("in.npz", "q.npz", deflated(task_int8()));
     fail_all("in.npz", "q.npz", deflated(task_copy()));
     dropped.drop_other = true;
     fail_all("in.npz", "q.safetensors", dropped);
@@ -101,9 +129,9 @@ static void test_folders(void **state)
     (void)state;
     divided.write.max_shard_bytes = 100;
     make_folder(FOLDER_CONFIG);
-    fail_all("in", "out", task_copy());
+    fail_all_ways("in", "out", task_copy());
     fail_all("in", "out", layout(requantize(task_int8()), "compressed-tensors"));
-    fail_all("in", "out", divided);
+    fail_all_ways("in", "out", divided);
     fail_all("in", "out", casts_back());
     fail_all("in", "q.safetensors", layout(requantize(task_int8()), "plain"));
     fail_all("in", "q.npz", task_copy());
@@ -135,7 +163,7 @@ static void test_configs(void **state)
     must_run(ctx, "in.npz", "in/model.safetensors", task_copy());
     folder_write(in_folder("in"), "config.json", config, sizeof config - 1);
     fail_all("in", "out", task_fp16());
-    fail_all("in", "out", layout(task_int8(), "auto"));
+    fail_all_ways("in", "out", layout(task_int8(), "auto"));
     fail_all("in", "out", layout(task_int8(), "bitsandbytes"));
     remove_path("in");
     vc_ctx_free(ctx);
@@ -185,7 +213,7 @@ static void test_gguf(void **state)
     (void)state;
     add_tensors(&g, "blk.0");
     (void)save_own("in.gguf", gguf_finish(&g));
-    fail_all("in.gguf", "q.gguf", task_int8());
+    fail_all_ways("in.gguf", "q.gguf", task_int8());
     fail_all("in.gguf", "q.gguf", task_fp16());
     fail_all("in.gguf", "q.npz", task_copy());
     for (i = 0; i < 2; i++) {
@@ -199,7 +227,7 @@ static void test_gguf(void **state)
         snprintf(name, sizeof name, "m-%05u-of-00002.gguf", i + 1);
         (void)save_own(name, gguf_finish(&g));
     }
-    fail_all("m-00001-of-00002.gguf", "out", task_copy());
+    fail_all_ways("m-00001-of-00002.gguf", "out", task_copy());
     fail_all("m-00002-of-00002.gguf", "q.gguf", task_int8());
     empty_folder();
 }
@@ -233,7 +261,7 @@ static void test_onnx(void **state)
     (void)save_own("in.onnx", onnx_finish(&g));
     bytes_fill(&data, 0, 336);
     (void)save_own("w.bin", data);
-    fail_all("in.onnx", "q.onnx", task_copy());
+    fail_all_ways("in.onnx", "q.onnx", task_copy());
     fail_all("in.onnx", "q.onnx", task_int8());
     empty_folder();
 }
@@ -266,7 +294,7 @@ static void test_torch(void **state)
     fail_all("in.pt", "q.npz", task_int8());
     fail_all("in.pt", "q.safetensors", dropped);
     save_torch("in.pt", &packed, false);
-    fail_all("in.pt", "q.pt", task_copy());
+    fail_all_ways("in.pt", "q.pt", task_copy());
     save_torch("in.pt", NULL, true);
     fail_all("in.pt", "q.pt", task_int8());
     empty_folder();

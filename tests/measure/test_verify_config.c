@@ -69,12 +69,31 @@ static const struct config_case cases[] = {
     {CONFIG("\"re:b[.]q\"", INT8, ""), ""},
     {CONFIG("\"Linear\"", INT8, "\"re:a\\\\.(p|x)\""), ""},
     {CONFIG("\"Conv2d\"", INT8, ""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a.+\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a*p\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a\\\\d\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:(.*\\\\.)?[p]$\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a$b\""), ""},
+    /* those that are decided: a point for any character, dots with a backslash, parts of a name or none */
+    {CONFIG("\"Linear\"", INT8, "\"re:a.p$\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:^a\\\\.p$\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:a\\\\-p\""), "warning config a.p.weight"},
+    {CONFIG("\"Linear\"", INT8, "\"re:(.*\\\\.)?p$\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:(.*\\\\.)?a\\\\.p$\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"re:(.*\\\\.)?q$\""), "error config a.q.weight|warning config a.p.weight"},
+    {CONFIG("\"a.x\",\"a.q\",\"a.b\"", INT8, "\"z\",\"y\",\"a.p\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"Embedding\",\"my.Conv\""), ""},
+    {CONFIG("\"Linear\"", INT8, "\"my.Conv\""), "warning config a.p.weight"},
     /* other bits, groups, zero points */
     {CONFIG("\"a.q\"", "\"num_bits\":4", ""), "error config a.q.weight"},
     {CONFIG("\"a.q\"", "\"group_size\":8", ""), "error config a.q.weight"},
     {CONFIG("\"a.q\"", "\"group_size\":20", ""), "warning group a.q.weight"},
     {CONFIG("\"a.q\"", "\"symmetric\":false", ""), "error companion a.q.weight"},
+    {CONFIG("\"a.q\"", "\"num_bits\":9,\"group_size\":0,\"symmetric\":null", ""), ""},
     /* nothing that can be checked */
+    {"{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"dense\"}}", ""},
+    {"{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":false}}", ""},
+    {"{\"quantization_config\":{\"quant_method\":1}}", ""},
     {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", ""},
     {"{\"quantization_config\":7}", ""},
     {CONFIG("7,null,\"Linear\"", "\"num_bits\":\"x\"", "{},\"a.p\""), ""},
@@ -123,17 +142,86 @@ static void test_bitsandbytes(void **state)
         st_file("{" ENTRY("a.q.weight", "I8", "[2,2]", 0, 4) "," ENTRY("a.q.SCB", "F32", "[2]", 4, 12) "," //
                 ENTRY("a.p.weight", "F32", "[2,2]", 12, 28) "}",
                 "\1\2\3\4\0\0\x80\x3f\0\0\x80\x3f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 28);
+    static const char *const whole[][2] = {{"[7,\"a.p\"]", ""}, {"null", ""}, {"[]", "warning config a.p.weight"}};
     char text[300];
     size_t i;
 
     (void)state;
     (void)save("model.safetensors", &b);
+    for (i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        (void)snprintf(text, sizeof text,
+                       "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true,"
+                       "\"llm_int8_skip_modules\":%s}}",
+                       whole[i][0]);
+        save_config(text);
+        expect_at(scratch_folder(), headers(), whole[i][1]);
+    }
     for (i = 0; i < sizeof named / sizeof named[0]; i++) {
         (void)snprintf(text, sizeof text, skips, named[i].config);
         save_config(text);
         expect_at(scratch_folder(), headers(), named[i].wanted);
     }
     assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&b);
+}
+
+/* More patterns, or groups, than are looked at: what they would say is not known. */
+static void test_many(void **state)
+{
+    struct bytes b = model_file(4, 32, "");
+    struct bytes config = {NULL, 0, 0};
+    char one[200];
+    unsigned kind;
+    unsigned i;
+
+    (void)state;
+    (void)save("model.safetensors", &b);
+    for (kind = 0; kind < 2; kind++) {
+        config.n = 0;
+        bytes_add(&config, one,
+                  (size_t)snprintf(one, sizeof one,
+                                   "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\","
+                                   "\"ignore\":["));
+        for (i = 0; i < 300 && kind == 0; i++) {
+            bytes_add(&config, one, (size_t)snprintf(one, sizeof one, "\"re:x%u.*\",", i));
+        }
+        bytes_add(&config, one, (size_t)snprintf(one, sizeof one, "\"x\"],\"config_groups\":{"));
+        for (i = 0; i < 70 && kind == 1; i++) {
+            bytes_add(&config, one, (size_t)snprintf(one, sizeof one, "\"g%u\":{\"targets\":[\"y.%u\"]},", i, i));
+        }
+        bytes_add(&config, one, (size_t)snprintf(one, sizeof one, "\"g\":{\"targets\":[\"Linear\"]}}}}"));
+        bytes_add(&config, "", 1);
+        save_config((const char *)config.p);
+        expect_at(scratch_folder(), headers(), "");
+    }
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&config);
+    bytes_release(&b);
+}
+
+/* Codes of a byte each, and layers that vLLM joins. */
+static void test_plain_codes(void **state)
+{
+    struct bytes b =
+        st_zeros("{" ENTRY("l.q_proj.weight", "I8", "[2,2]", 0, 4) "," ENTRY(
+                     "l.q_proj.weight_scale", "F32", "[2,1]", 4,
+                     12) "," ENTRY("l.k_proj.weight", "F32", "[2,2]", 12,
+                                   28) "," ENTRY("l.up_proj.weight", "F8_E4M3", "[2,2]", 28,
+                                                 32) "," ENTRY("l.up_proj.weight_scale", "F32", "[2,1]", 32, 40) "}",
+                 40);
+    static const char joined[] = "warning joined l.q_proj.weight";
+
+    (void)state;
+    (void)save("model.safetensors", &b);
+    save_config(CONFIG("\"Linear\"", "\"num_bits\":8", "\"l.k_proj\""));
+    expect_at(scratch_folder(), headers(), joined);
+    save_config(CONFIG("\"Linear\"", "\"num_bits\":4", "\"l.k_proj\""));
+    expect_at(scratch_folder(), headers(),
+              "error config l.q_proj.weight|error config l.up_proj.weight|warning joined l.q_proj.weight");
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    expect_at(scratch_folder(), headers(), "");
     assert_int_equal(unlink(in_folder("model.safetensors")), 0);
     bytes_release(&b);
 }
@@ -249,7 +337,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compressed), cmocka_unit_test(test_bitsandbytes), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_left_over),  cmocka_unit_test(test_wide_codes),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_many),       cmocka_unit_test(test_plain_codes),  cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_wide_codes), cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

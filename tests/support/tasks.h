@@ -14,6 +14,7 @@ struct task {
     struct vc_quantize_options quantize;
     struct vc_dequantize_options dequantize;
     bool drop_optimizer, drop_other;
+    bool over_older; /* fail_each_...: an output of before lies there, and is whole whatever fails */
 };
 
 /* They replace an older output and work on tensors of any size. */
