@@ -223,6 +223,132 @@ static void test_left_alone(void **state)
     empty_folder();
 }
 
+/* A TensorAnnotation: the tensor, and a pair of a key and the tensor that quantizes it. */
+static struct bytes annotation(const char *tensor, const char *scale)
+{
+    struct bytes pair = {NULL, 0, 0};
+    struct bytes b = {NULL, 0, 0};
+
+    pb_text(&pair, 1, "SCALE_TENSOR");
+    pb_text(&pair, 2, scale);
+    pb_text(&b, 1, tensor);
+    pb_message(&b, 2, &pair);
+    return b;
+}
+
+/* Codes of DequantizeLinear, which annotations may speak of: then they stay as they are, under their names. */
+static struct onnx_builder annotated(struct bytes *note)
+{
+    const uint64_t dims[] = {4, 4};
+    struct onnx_builder g = {.ir = 0};
+
+    onnx_op_with(&g, "DequantizeLinear", "w.int8 w.scale", "w", "axis", 0);
+    onnx_op(&g, "MatMul", "x w", "y");
+    onnx_raw(&g, "w.int8", 3, 2, dims, NULL, 16);
+    onnx_raw(&g, "w.scale", 1, 1, dims, "\0\0\x80?\0\0\x80?\0\0\x80?\0\0\x80?", 16);
+    onnx_info(&g, 11, "x");
+    onnx_info(&g, 12, "y");
+    if (note != NULL) {
+        pb_message(&g.graph, 14, note);
+    }
+    return g;
+}
+
+static void test_annotations(void **state)
+{
+    static const char *const parts[] = {"w.int8", "w.scale"};
+    static const char *const tensors[][2] = {{"w.int8", "other"}, {"y", "w.scale"}};
+    struct onnx_builder g = annotated(NULL);
+    struct bytes note;
+    struct bytes b;
+    size_t i;
+
+    (void)state;
+    save_own("in.onnx", onnx_finish(&g));
+    must_convert("in.onnx", "out.onnx", BACK); /* they become floats */
+    assert_false(holds("out.onnx", "w.scale"));
+    for (i = 0; i < 2; i++) {
+        note = annotation(tensors[i][0], tensors[i][1]);
+        g = annotated(&note);
+        save_own("in.onnx", onnx_finish(&g));
+        expect_names("in.onnx", parts, 2);
+        must_convert("in.onnx", "out.onnx", COPY);
+        expect_same("in.onnx", "out.onnx");
+        must_convert("in.onnx", "out.onnx", BACK);
+        expect_same("in.onnx", "out.onnx");
+    }
+    g = annotated(NULL);
+    pb_int(&g.graph, 14, 7);
+    b = onnx_finish(&g);
+    expect_bad("a number", b.p, b.n, "an annotation");
+    bytes_release(&b);
+    note = (struct bytes){NULL, 0, 0};
+    pb_int(&note, 1, 7);
+    g = annotated(&note);
+    b = onnx_finish(&g);
+    expect_bad("a name that is a number", b.p, b.n, "the name in an annotation");
+    bytes_release(&b);
+    note = (struct bytes){NULL, 0, 0};
+    pb_data(&note, 2, "\x12\x7f", 2);
+    g = annotated(&note);
+    b = onnx_finish(&g);
+    expect_bad("a pair that ends early", b.p, b.n, "");
+    bytes_release(&b);
+    empty_folder();
+}
+
+/* Sparse initializers stay as they are; large ones are spoken of. */
+static void test_sparse(void **state)
+{
+    const uint64_t many[] = {2000};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model;
+    unsigned kind;
+
+    (void)state;
+    for (kind = 0; kind < 3; kind++) {
+        struct onnx_builder g = {.ir = 0};
+        struct bytes values = onnx_head("s", 1, 1, many);
+        struct bytes data = counting(8000);
+        struct bytes sparse = {NULL, 0, 0};
+        bool noted = false;
+        size_t i;
+
+        onnx_weights(&g, "w", 4, 4);
+        pb_data(&values, 9, data.p, data.n);
+        if (kind == 1) {
+            pb_int(&values, 14, 1); /* its values lie in another file */
+        }
+        pb_message(&sparse, 1, &values);
+        pb_message(&g.graph, 15, &sparse);
+        if (kind == 2) {
+            pb_int(&g.graph, 15, 3);
+        }
+        save_own("in.onnx", onnx_finish(&g));
+        bytes_release(&data);
+        if (kind == 2) {
+            assert_int_equal(walk_path(ctx, in_folder("in.onnx"), NULL), VC_E_FORMAT);
+            expect_says(ctx, "a sparse tensor");
+            continue;
+        }
+        model = must_open(ctx, in_folder("in.onnx"));
+        assert_int_equal(model->n_tensors, 1);
+        for (i = 0; i < model->n_facts; i++) {
+            noted = noted || strstr(model->facts[i].value, "or sparse, are carried over as they are: 1 with") != NULL;
+        }
+        assert_true(noted);
+        vc_model_close(model);
+        if (kind == 1) {
+            must_not_convert("in.onnx", "new.onnx", COPY, "a tensor inside a node has its values in another file");
+        } else {
+            must_convert("in.onnx", "out.onnx", COPY);
+            expect_same("in.onnx", "out.onnx");
+        }
+    }
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
 /* Graphs inside each other, `depth` of them below the main one, the innermost with weights. */
 static struct bytes deep(unsigned depth)
 {
@@ -305,9 +431,10 @@ static void test_cuts_and_flips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_same_nodes),     cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_external),    cmocka_unit_test(test_left_alone),     cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_allocations), cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_same_nodes), cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_external),       cmocka_unit_test(test_left_alone), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_annotations),    cmocka_unit_test(test_sparse),     cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_cuts_and_flips),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -156,6 +156,63 @@ static void test_written_again(void **state)
     vc_ctx_free(ctx);
 }
 
+/* Keys that are no text: numbers and truths by their names, others by their places; parts by what their keys say. */
+static void test_keys(void **state)
+{
+    static const char *const names[] = {"True", "False", "-5", "#3", "#4", "t"};
+    static const struct {
+        const char *key;
+        enum vc_role role;
+    } parts[] = {{"OptimizerState", VC_ROLE_OPTIMIZER}, {"opt", VC_ROLE_OPTIMIZER},  {"opt_state", VC_ROLE_OPTIMIZER},
+                 {"cuda_RNG", VC_ROLE_OTHER},           {"lr_sched", VC_ROLE_OTHER}, {"amp_scaler", VC_ROLE_OTHER}};
+    static const char *const keys[] = {"\x88", "\x89", "J\xfb\xff\xff\xff", "N", "K\1K\2\x86"};
+    static const size_t n_keys[] = {1, 1, 5, 1, 5};
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = {NULL, 0, 0};
+    struct vc_model *model;
+    size_t i;
+    size_t k;
+
+    (void)state;
+    pk_start(&b);
+    pk_raw(&b, "}(");
+    pk_string(&b, "model");
+    pk_raw(&b, "}(");
+    for (i = 0; i < 5; i++) {
+        bytes_add(&b, keys[i], n_keys[i]);
+        pk_tensor(&b, "FloatStorage", "0", 512, (int64_t)i, "2,3", "3,1");
+    }
+    entry(&b, "t", "FloatStorage", "0", 512, "4,4", "4,1");
+    pk_raw(&b, "u");
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        pk_string(&b, parts[i].key);
+        pk_raw(&b, "K\1");
+    }
+    pk_raw(&b, "u.");
+    (void)save_own("v.pt", torch_archive(&b, "little", plain_sizes, 1, NULL));
+    bytes_release(&b);
+    model = open_saved(ctx, "v.pt", NULL);
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (vc_model_find(model, names[i]) == VC_NO_TENSOR) {
+            fail_msg("%s is not there, but %s", names[i], model->tensors[i].name);
+        }
+    }
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (k = 0; k < model->n_parts && strcmp(model->parts[k].name, parts[i].key) != 0; k++) {
+        }
+        assert_true(k < model->n_parts);
+        assert_int_equal(model->parts[k].role, parts[i].role);
+    }
+    vc_model_close(model);
+    must_run(ctx, "v.pt", "o.pt", task_copy());
+    model = open_saved(ctx, "o.pt", NULL);
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_int_not_equal(vc_model_find(model, names[i]), VC_NO_TENSOR);
+    }
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+}
+
 /* What is left out is named. */
 static void test_note(void **state)
 {
@@ -189,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_written_again),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_note),
     };
 
