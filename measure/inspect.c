@@ -7,6 +7,7 @@
 
 #include "core/base/ctx.h"
 #include "core/job/job_bytes.h"
+#include "measure/packed_stats.h"
 
 /* What the caller gets is the first member. */
 struct owned {
@@ -14,6 +15,7 @@ struct owned {
     struct vc_ctx *ctx;
     struct vc_inspect_dtype dtypes[VC_DTYPE_COUNT];
     struct vc_value_stats *stats;
+    struct vc_packed_stats *packed;
 };
 
 /* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. */
@@ -69,7 +71,11 @@ static void list_dtypes(struct owned *owned)
     owned->result.dtypes = owned->dtypes;
 }
 
-enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
+/* Which values are read, and how their statistics are kept. */
+enum reading { NOTHING, LIST, PACKED };
+
+static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, enum reading reading,
+                              struct vc_inspection **out)
 {
     struct owned *owned;
     enum vc_status status = VC_OK;
@@ -91,7 +97,11 @@ enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool
         owned->result.fp16_bytes = planned_bytes(ctx, model, VC_TARGET_F16);
         vc_clear_error(ctx);
     }
-    if (stats) {
+    owned->result.has_stats = reading != NOTHING;
+    if (reading == PACKED) {
+        VC_TRY(vc_packed_stats_make(ctx, model, &owned->packed));
+    }
+    if (reading == LIST) {
         owned->stats = vc_calloc_array(ctx, VC_TAG_REPORT, owned->result.n_tensors, sizeof *owned->stats);
         VC_TRY_ALLOC(owned->stats);
         VC_TRY(vc_model_stats(ctx, model, owned->stats, owned->result.n_tensors));
@@ -104,12 +114,38 @@ out:
     return status;
 }
 
+enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
+{
+    return inspect(ctx, model, stats ? LIST : NOTHING, out);
+}
+
+enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out)
+{
+    return inspect(ctx, model, PACKED, out);
+}
+
+bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats)
+{
+    const struct owned *owned = (const struct owned *)(const void *)inspection;
+
+    if (!inspection->has_stats || index >= inspection->n_tensors) {
+        return false;
+    }
+    if (inspection->stats != NULL) {
+        *stats = inspection->stats[index];
+    } else {
+        vc_packed_stats_get(owned->packed, index, stats);
+    }
+    return true;
+}
+
 void vc_inspection_free(struct vc_inspection *inspection)
 {
     struct owned *owned = (struct owned *)(void *)inspection;
 
     if (owned != NULL) {
         vc_free(owned->ctx, owned->stats);
+        vc_packed_stats_free(owned->ctx, owned->packed);
         vc_free(owned->ctx, owned);
     }
 }

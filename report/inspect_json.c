@@ -97,6 +97,7 @@ static void write_stats(struct vc_json *json, const struct vc_value_stats *stats
 static void write_tensor(struct vc_json *json, const struct vc_inspection *in, size_t index)
 {
     const struct vc_tensor *tensor = vc_model_tensor(in->model, index);
+    struct vc_value_stats stats;
 
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "name", tensor->name);
@@ -115,7 +116,7 @@ static void write_tensor(struct vc_json *json, const struct vc_inspection *in, s
     vc_json_string(json, "role", role_name(tensor->role));
     vc_json_string(json, "kept_as", tensor->kept_as);
     write_quant(json, in->model, tensor->quant);
-    write_stats(json, in->stats != NULL ? &in->stats[index] : NULL);
+    write_stats(json, vc_inspect_get_stats(in, index, &stats) ? &stats : NULL);
     vc_json_end(json, '}');
 }
 

@@ -66,7 +66,7 @@ static int look(struct app *app, const struct vc_model *model, bool stats)
     if (stats) {
         progress_begin(app);
     }
-    status = vc_inspect(app->ctx, model, stats, &in);
+    status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
     progress_end();
     rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
     vc_inspection_free(in);

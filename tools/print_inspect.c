@@ -15,9 +15,9 @@ struct line {
     size_t index; /* the first tensor */
     size_t n_tensors;
     uint64_t bytes;
-    const struct vc_value_stats *stats; /* of the one tensor, or `own`; NULL without --stats */
-    struct vc_value_stats *own;         /* those of several, summed up */
-    double sum, sum2;                   /* over the finite values, for mean and rms */
+    struct vc_value_stats *own; /* of several tensors, summed up; NULL: of one, or without --stats */
+    bool nonfinite;             /* there are NaN or Inf */
+    double sum, sum2;           /* over the finite values, for mean and rms */
     bool shown;
 };
 
@@ -244,17 +244,22 @@ static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats
     }
 }
 
-/* Adds the statistics of one more tensor to its line. The first tensor's are pointed to; a copy to sum up in is made
- * with the second, because statistics are large (a histogram each) and with -v no line has a second. False: no memory.
- */
-static bool add_stats(struct line *line, const struct vc_value_stats *stats)
+/* Adds the statistics of one more tensor to its line. Those of the first are asked for again, and a copy to sum up in
+ * is made with the second, because statistics are large (a histogram each) and with -v no line has a second. False: no
+ * memory. */
+static bool add_stats(struct line *line, const struct vc_inspection *in, size_t tensor)
 {
-    double n = (double)count_finite(stats);
+    struct vc_value_stats stats;
+    double n;
 
-    line->sum += n > 0 ? stats->mean * n : 0;
-    line->sum2 += n > 0 ? stats->rms * stats->rms * n : 0;
-    if (line->stats == NULL) {
-        line->stats = stats;
+    if (!vc_inspect_get_stats(in, tensor, &stats)) {
+        return true; /* without --stats */
+    }
+    n = (double)count_finite(&stats);
+    line->sum += n > 0 ? stats.mean * n : 0;
+    line->sum2 += n > 0 ? stats.rms * stats.rms * n : 0;
+    line->nonfinite = line->nonfinite || stats.nans + stats.infs > 0;
+    if (line->n_tensors == 1) {
         return true;
     }
     if (line->own == NULL) {
@@ -262,18 +267,12 @@ static bool add_stats(struct line *line, const struct vc_value_stats *stats)
         if (line->own == NULL) {
             return false;
         }
-        *line->own = *line->stats;
-        line->stats = line->own;
+        (void)vc_inspect_get_stats(in, line->index, line->own);
     }
-    if (stats->valid) {
-        merge(line->own, stats);
+    if (stats.valid) {
+        merge(line->own, &stats);
     }
     return true;
-}
-
-static bool has_nonfinite(const struct line *line)
-{
-    return line->stats != NULL && line->stats->nans + line->stats->infs > 0;
 }
 
 /* Which columns the table has. */
@@ -283,14 +282,23 @@ struct view {
     bool nonfinite; /* there are NaN or Inf somewhere */
 };
 
-static void add_value_cells(struct table *table, const struct view *view, const struct line *line)
+static void add_value_cells(struct table *table, const struct view *view, const struct vc_inspection *in,
+                            const struct line *line)
 {
-    const struct vc_value_stats *s = line->stats;
-    uint64_t n_finite = count_finite(s);
-    double n = (double)n_finite;
-    double figures[] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
+    struct vc_value_stats first;
+    const struct vc_value_stats *s = line->own != NULL ? line->own : &first;
+    uint64_t n_finite;
+    double n;
+    double figures[4];
     char buf[CELL_BYTES];
 
+    (void)vc_inspect_get_stats(in, line->index, &first);
+    n_finite = count_finite(s);
+    n = (double)n_finite;
+    figures[0] = s->min;
+    figures[1] = s->max;
+    figures[2] = line->sum / n;
+    figures[3] = sqrt(line->sum2 / n);
     for (size_t i = 0; i < 4; i++) {
         if (i != 2 || view->verbose) { /* the mean of weights is next to nothing */
             table_add(table, INK_NONE, !s->valid ? "" : n_finite == 0 ? "-" : fmt_real(buf, figures[i]));
@@ -333,7 +341,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
         table_add(table, INK_NONE, fmt_size(buf, view->out, line->bytes));
         table_add(table, INK_NONE, fmt_percent(buf, (double)line->bytes, (double)in->value_bytes));
     } else {
-        add_value_cells(table, view, line);
+        add_value_cells(table, view, in, line);
     }
 }
 
@@ -390,7 +398,7 @@ static size_t choose_lines(struct line *lines, size_t n, bool all, const struct 
 
     for (size_t i = 0; i < n; i++) {
         order[i] = &lines[i];
-        lines[i].shown = all || n <= MAX_LINES || has_nonfinite(&lines[i]);
+        lines[i].shown = all || n <= MAX_LINES || lines[i].nonfinite;
     }
     if (!all && n > MAX_LINES) {
         qsort(order, n, sizeof(*order), by_size);
@@ -408,7 +416,7 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
                         struct line *lines)
 {
     const struct out *out = &app->out;
-    struct view view = {.out = out, .stats = in->stats != NULL, .verbose = app->common.verbose > 0};
+    struct view view = {.out = out, .stats = in->has_stats, .verbose = app->common.verbose > 0};
     const struct line **order = malloc((groups->n + 1) * sizeof(*order));
     struct table table;
     size_t hidden;
@@ -420,7 +428,7 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     hidden = choose_lines(lines, groups->n, view.verbose, order);
     free(order);
     for (size_t i = 0; i < groups->n; i++) {
-        view.nonfinite = view.nonfinite || has_nonfinite(&lines[i]);
+        view.nonfinite = view.nonfinite || lines[i].nonfinite;
     }
     begin_table(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
@@ -475,7 +483,7 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
             lines[g].index = groups.list[g].first;
             lines[g].n_tensors++;
             lines[g].bytes += tensor->size_bytes;
-            ok = in->stats == NULL || add_stats(&lines[g], &in->stats[i]);
+            ok = add_stats(&lines[g], in, i);
         }
     }
     if (ok && groups.n > 0) {

@@ -28,7 +28,8 @@ struct vc_inspection {
     const struct vc_inspect_dtype *dtypes; /* in the order of enum vc_dtype */
     uint64_t int8_bytes, fp16_bytes;       /* size of the file that quantize would write, exactly; 0: not known, as
                                               where weights are quantized already */
-    const struct vc_value_stats *stats;    /* one per tensor of the model; NULL unless values were read */
+    const struct vc_value_stats *stats;    /* one per tensor of the model; NULL unless values were read by vc_inspect */
+    bool has_stats;                        /* values were read: vc_inspect_get_stats gives them */
 };
 
 /* Looks at the headers, and with `stats` at the values, too (vc_model_stats). The result borrows from the model, which
@@ -36,6 +37,10 @@ struct vc_inspection {
  * when values are read; VC_E_NOMEM. */
 VC_API enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats,
                                  struct vc_inspection **out);
+/* The same with the values looked at, in a tenth of the memory: `stats` stays NULL. */
+VC_API enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out);
+/* The statistics of one tensor, however they are kept. False: values were not read, or there is no such tensor. */
+VC_API bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats);
 VC_API void vc_inspection_free(struct vc_inspection *inspection); /* accepts NULL */
 
 /* Renders it as one JSON document, schema vcompress.inspect/1 (installed as inspect-1.schema.json). *text is
