@@ -222,6 +222,18 @@ static struct vc_dim_atom *new_atom(struct vc_dims *dims)
     return &dims->atoms[dims->n_atoms];
 }
 
+/* -1: it may be negative. */
+static int64_t least_quotient(const struct vc_dims *dims, struct vc_dim above, struct vc_dim below)
+{
+    int64_t least;
+    int64_t divisor;
+
+    if (!vc_dim_least(dims, above, &least) || !vc_dim_least(dims, below, &divisor) || least < 0 || divisor <= 0) {
+        return -1;
+    }
+    return vc_dim_is_number(below) ? least / below.size : 0;
+}
+
 /* The atom that is a symbol of that name, or where name is NULL that quotient; made where there is none. */
 static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_dim above, struct vc_dim below)
 {
@@ -253,6 +265,7 @@ static struct vc_dim atom_dim(struct vc_dims *dims, const char *name, struct vc_
         atom->depth = 1 + depth + depth_of(dims, below);
     }
     atom_value(dims, atom);
+    atom->least = name != NULL ? 1 : least_quotient(dims, above, below);
     return dim_of_atom(dims, dims->n_atoms++);
 }
 
@@ -421,6 +434,31 @@ struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, u
         product = vc_dim_multiply(dims, product, shape[k]);
     }
     return product;
+}
+
+/* Terms that are added and not subtracted, of symbols and quotients that are not negative. */
+bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+
+    *least = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        int64_t product = terms[k].coefficient;
+
+        for (unsigned f = 0; f < VC_DIM_FACTORS && terms[k].atoms[f] != NO_ATOM; f++) {
+            int64_t factor = dims->atoms[terms[k].atoms[f]].least;
+
+            if (factor < 0 || terms[k].coefficient < 0 || __builtin_mul_overflow(product, factor, &product)) {
+                return false;
+            }
+        }
+        if (__builtin_add_overflow(*least, product, least)) {
+            return false;
+        }
+    }
+    return !vc_dim_is_bad(a);
 }
 
 /* ---- values and text ---- */

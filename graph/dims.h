@@ -35,6 +35,7 @@ struct vc_dim_atom {
     bool known;                 /* a bound symbol, or a quotient of such */
     int64_t value;              /* then */
     unsigned depth;             /* quotients of quotients of ... */
+    int64_t least;              /* that it is with any sizes of inputs; -1: it may be negative */
     struct vc_dim above, below; /* made of atoms before this one */
 };
 
@@ -88,6 +89,10 @@ struct vc_dim vc_dim_multiply(struct vc_dims *dims, struct vc_dim a, struct vc_d
 struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
 /* The product of n dimensions; 1 of none. */
 struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, unsigned n);
+
+/* A number that the dimension is never below, where that can be told: sizes of inputs are 1 or more. False: it cannot.
+ */
+bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least);
 
 /* Gives a symbol its size; false: there is none of that name. */
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size);

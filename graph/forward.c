@@ -22,17 +22,22 @@ struct forward {
 
 void vc_run_fail(struct vc_run *run, const char *format, ...)
 {
+    const struct vc_graph_node *node = run->node;
     char text[VC_MESSAGE_BYTES];
     va_list args;
+    unsigned k = 0; /* the first output that anybody uses; there is one, or the node would not run */
 
     if (run->status != VC_OK) {
         return;
     }
+    while (k + 1 < node->n_outputs && node->outputs[k] == VC_NO_VALUE) {
+        k++;
+    }
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    run->status = vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", run->node->op,
-                          run->graph->values[run->node->outputs[0]].name, text);
+    run->status =
+        vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", node->op, run->graph->values[node->outputs[k]].name, text);
 }
 
 void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims)

@@ -1,4 +1,5 @@
 /* loops_f64.c - the operators' definitions with double as the type of floats. */
-#define REAL   double
-#define SUFFIX _f64
+#define REAL       double
+#define SUFFIX     _f64
+#define MATH(name) name
 #include "graph/ops/op_loops.h"

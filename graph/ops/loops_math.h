@@ -1,4 +1,6 @@
-/* loops_math.h - part of loops.h: one element at a time. */
+/* loops_math.h - part of op_loops.h: one element at a time. */
+
+/* ---- two inputs and more, which broadcast ---- */
 
 /* y = a OP b with broadcasting, on floats and on integers. */
 #define PAIRWISE(id, real, integer)                                                          \
@@ -26,26 +28,252 @@
         }                                                                                    \
     }
 
+/* The remainder has the sign of the divisor; of a division by 0 it is 0. */
+static int64_t modulo(int64_t a, int64_t b)
+{
+    int64_t r = b == 0 || b == -1 ? 0 : a % b;
+
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 /* Integers wrap as ONNX's runtimes let them; a division by 0 gives 0. */
 PAIRWISE(add, a + b, (int64_t)((uint64_t)a + (uint64_t)b))
 PAIRWISE(sub, a - b, (int64_t)((uint64_t)a - (uint64_t)b))
 PAIRWISE(mul, a *b, (int64_t)((uint64_t)a *(uint64_t)b))
 PAIRWISE(div, a / b, b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
+PAIRWISE(mod, MATH(fmod)(a, b), vc_run_int(run, "fmod", 0) == 0 ? modulo(a, b) : b == 0 || b == -1 ? 0 : a % b)
 #undef PAIRWISE
 
-/* y = f(x) on floats. */
-#define EACH(id, f)                                                                  \
+/* base to the power of a whole number; of a negative one the fraction is cut off. */
+static int64_t whole_power(int64_t base, int64_t exponent)
+{
+    uint64_t x = (uint64_t)base;
+    uint64_t y = 1;
+
+    if (exponent < 0) {
+        return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    }
+    for (; exponent != 0; exponent /= 2, x *= x) {
+        y *= exponent % 2 == 1 ? x : 1;
+    }
+    return (int64_t)y;
+}
+
+/* The result has the type of the base. */
+RUN(pow)
+{
+    const struct vc_run_value *base = run->in[0];
+    const struct vc_run_value *exponent = run->in[1];
+    struct vc_run_walk walk;
+    void *out = NULL;
+
+    if (vc_run_walk_begin(run, &walk, run->in, 2)) {
+        out = vc_run_out(run, 0, base->is_real, walk.shape, walk.n_dims);
+    }
+    for (size_t i = 0; out != NULL && i < run->out[0].n; i++, vc_run_walk_next(&walk)) {
+        if (!base->is_real && !exponent->is_real) {
+            ((int64_t *)out)[i] = whole_power(((const int64_t *)base->data)[walk.place[0]],
+                                              ((const int64_t *)exponent->data)[walk.place[1]]);
+        } else {
+            REAL y = MATH(pow)(as_real(base, walk.place[0]), as_real(exponent, walk.place[1]));
+
+            if (base->is_real) {
+                ((REAL *)out)[i] = y;
+            } else {
+                ((int64_t *)out)[i] = to_integer(y);
+            }
+        }
+    }
+}
+
+/* The shape that all inputs broadcast to; false, with the failure set, where they do not. */
+static bool common_shape(struct vc_run *run, struct vc_run_value *all)
+{
+    all->n_dims = 0;
+    for (unsigned v = 0; v < run->n_in; v++) {
+        const struct vc_run_value *pair[2] = {all, run->in[v]};
+        struct vc_run_walk walk;
+
+        if (!vc_run_walk_begin(run, &walk, pair, 2)) {
+            return false;
+        }
+        all->n_dims = walk.n_dims;
+        memcpy(all->shape, walk.shape, sizeof all->shape);
+    }
+    return true;
+}
+
+/* y = the inputs, taken together one after the other: y = a, y = y OP b, ... */
+#define ONE_AFTER_THE_OTHER(id, real, integer)                                      \
+    RUN(id)                                                                         \
+    {                                                                               \
+        struct vc_run_value all;                                                    \
+        bool is_real = run->in[0]->is_real;                                         \
+        void *out = NULL;                                                           \
+                                                                                    \
+        if (common_shape(run, &all)) {                                              \
+            out = vc_run_out(run, 0, is_real, all.shape, all.n_dims);               \
+        }                                                                           \
+        for (unsigned v = 0; out != NULL && v < run->n_in; v++) {                   \
+            const struct vc_run_value *pair[2] = {&all, run->in[v]};                \
+            struct vc_run_walk walk;                                                \
+                                                                                    \
+            vc_run_walk_begin(run, &walk, pair, 2);                                 \
+            for (size_t i = 0; i < run->out[0].n; i++, vc_run_walk_next(&walk)) {   \
+                if (is_real) {                                                      \
+                    REAL b = ((const REAL *)run->in[v]->data)[walk.place[1]];       \
+                    REAL a = v == 0 ? b : ((REAL *)out)[i];                         \
+                                                                                    \
+                    ((REAL *)out)[i] = v == 0 ? b : real;                           \
+                } else {                                                            \
+                    int64_t b = ((const int64_t *)run->in[v]->data)[walk.place[1]]; \
+                    int64_t a = v == 0 ? b : ((int64_t *)out)[i];                   \
+                                                                                    \
+                    ((int64_t *)out)[i] = v == 0 ? b : integer;                     \
+                }                                                                   \
+            }                                                                       \
+        }                                                                           \
+        for (size_t i = 0; out != NULL && MEAN_##id && i < run->out[0].n; i++) {    \
+            ((REAL *)out)[i] /= (REAL)run->n_in;                                    \
+        }                                                                           \
+    }
+
+/* What is not a number stays so. */
+#define MEAN_sum  false
+#define MEAN_mean true
+#define MEAN_min  false
+#define MEAN_max  false
+ONE_AFTER_THE_OTHER(sum, a + b, (int64_t)((uint64_t)a + (uint64_t)b))
+ONE_AFTER_THE_OTHER(mean, a + b, a)
+ONE_AFTER_THE_OTHER(min, a < b || a != a ? a : b, a < b ? a : b)
+ONE_AFTER_THE_OTHER(max, a > b || a != a ? a : b, a > b ? a : b)
+#undef ONE_AFTER_THE_OTHER
+
+RUN(prelu)
+{
+    struct vc_run_walk walk;
+    REAL *out = NULL;
+
+    if (vc_run_walk_begin(run, &walk, run->in, 2)) {
+        out = vc_run_out(run, 0, true, walk.shape, walk.n_dims);
+    }
+    for (size_t i = 0; out != NULL && i < run->out[0].n; i++, vc_run_walk_next(&walk)) {
+        REAL x = ((const REAL *)run->in[0]->data)[walk.place[0]];
+
+        out[i] = x < 0 ? x * ((const REAL *)run->in[1]->data)[walk.place[1]] : x;
+    }
+}
+
+/* ---- one input ---- */
+
+/* y = f(x) on floats, with up to two attributes that are numbers. */
+#define EACH2(id, f, name_a, value_a, name_b, value_b)                               \
     RUN(id)                                                                          \
     {                                                                                \
         const REAL *in = run->in[0]->data;                                           \
         REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims); \
+        REAL a = (REAL)vc_run_float(run, name_a, value_a);                           \
+        REAL b = (REAL)vc_run_float(run, name_b, value_b);                           \
                                                                                      \
+        (void)a;                                                                     \
+        (void)b;                                                                     \
         for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {                  \
             REAL x = in[i];                                                          \
                                                                                      \
             out[i] = f;                                                              \
         }                                                                            \
     }
+#define EACH(id, f) EACH2(id, f, "", 0, "", 0)
 
-EACH(relu, x > 0 ? x : x == x ? 0 : x)
+/* Defaults are ONNX's, which are floats: 0.01f. */
+EACH(sqrt, MATH(sqrt)(x))
+EACH(exp, MATH(exp)(x))
+EACH(log, MATH(log)(x))
+EACH(reciprocal, 1 / x)
+EACH(erf, MATH(erf)(x))
+EACH(sin, MATH(sin)(x))
+EACH(cos, MATH(cos)(x))
+EACH(tan, MATH(tan)(x))
+EACH(floor, MATH(floor)(x))
+EACH(ceil, MATH(ceil)(x))
+EACH(round, MATH(rint)(x)) /* halves to even */
+EACH(sigmoid, 1 / (1 + MATH(exp)(-x)))
+EACH(tanh, MATH(tanh)(x))
+EACH(softplus, (x > 0 ? x : 0) + MATH(log1p)(MATH(exp)(-MATH(fabs)(x))))
+EACH(softsign, x / (1 + MATH(fabs)(x)))
+EACH(hardswish, x *MATH(fmax)(0, MATH(fmin)(1, x / 6 + (REAL)0.5)))
+EACH(mish, x *MATH(tanh)((x > 0 ? x : 0) + MATH(log1p)(MATH(exp)(-MATH(fabs)(x)))))
+EACH2(leakyrelu, x < 0 ? a * x : x, "alpha", (double)0.01f, "", 0)
+EACH2(elu, x < 0 ? a * MATH(expm1)(x) : x, "alpha", 1, "", 0)
+EACH2(selu, x > 0 ? b * x : b * (a * MATH(expm1)(x)), "alpha", (double)1.67326319217681884765625f, "gamma",
+      (double)1.05070102214813232421875f)
+EACH2(hardsigmoid, MATH(fmax)(0, MATH(fmin)(1, a *x + b)), "alpha", (double)0.2f, "beta", 0.5)
 #undef EACH
+#undef EACH2
+
+RUN(gelu)
+{
+    const REAL *in = run->in[0]->data;
+    REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims);
+    bool with_tanh = strcmp(vc_run_string(run, "approximate", "none"), "tanh") == 0;
+
+    for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
+        REAL x = in[i];
+
+        out[i] = with_tanh
+                     ? (REAL)0.5 * x * (1 + MATH(tanh)((REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x)))
+                     : (REAL)0.5 * x * (1 + MATH(erf)(x * (REAL)0.70710678118654752440));
+    }
+}
+
+/* y = f(x) on floats and on integers. */
+#define EACH_NUMBER(id, real, integer)                                      \
+    RUN(id)                                                                 \
+    {                                                                       \
+        const struct vc_run_value *in = run->in[0];                         \
+        void *out = vc_run_out(run, 0, in->is_real, in->shape, in->n_dims); \
+                                                                            \
+        for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {         \
+            if (in->is_real) {                                              \
+                REAL x = ((const REAL *)in->data)[i];                       \
+                                                                            \
+                ((REAL *)out)[i] = real;                                    \
+            } else {                                                        \
+                int64_t x = ((const int64_t *)in->data)[i];                 \
+                                                                            \
+                ((int64_t *)out)[i] = integer;                              \
+            }                                                               \
+        }                                                                   \
+    }
+
+EACH_NUMBER(relu, x > 0 ? x : x == x ? 0 : x, x > 0 ? x : 0)
+EACH_NUMBER(neg, -x, (int64_t)(0 - (uint64_t)x))
+EACH_NUMBER(abs, MATH(fabs)(x), x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
+EACH_NUMBER(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
+#undef EACH_NUMBER
+
+/* min(max(x, least), largest); either may be missing. */
+RUN(clip)
+{
+    const struct vc_run_value *in = run->in[0];
+    const struct vc_run_value *least = run->n_in > 1 ? run->in[1] : NULL;
+    const struct vc_run_value *most = run->n_in > 2 ? run->in[2] : NULL;
+    void *out = NULL;
+
+    if (vc_run_expect(run, 1, "least value", 1) && vc_run_expect(run, 2, "largest value", 1)) {
+        out = vc_run_out(run, 0, in->is_real, in->shape, in->n_dims);
+    }
+    for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
+        if (in->is_real) {
+            REAL x = ((const REAL *)in->data)[i];
+
+            x = least != NULL && x < *(const REAL *)least->data ? *(const REAL *)least->data : x;
+            ((REAL *)out)[i] = most != NULL && x > *(const REAL *)most->data ? *(const REAL *)most->data : x;
+        } else {
+            int64_t x = ((const int64_t *)in->data)[i];
+
+            x = least != NULL && x < *(const int64_t *)least->data ? *(const int64_t *)least->data : x;
+            ((int64_t *)out)[i] = most != NULL && x > *(const int64_t *)most->data ? *(const int64_t *)most->data : x;
+        }
+    }
+}

@@ -58,3 +58,45 @@ RUN(matmul)
         }
     }
 }
+
+/* Y = alpha * A' B' + beta * C, where A' and B' are A and B or, with transA and transB, their transposes. */
+RUN(gemm)
+{
+    const struct vc_run_value *a = run->in[0];
+    const struct vc_run_value *b = run->in[1];
+    const struct vc_run_value *c = run->n_in > 2 ? run->in[2] : NULL;
+    bool swap_a = vc_run_int(run, "transA", 0) != 0;
+    bool swap_b = vc_run_int(run, "transB", 0) != 0;
+    REAL alpha = (REAL)vc_run_float(run, "alpha", 1);
+    REAL beta = (REAL)vc_run_float(run, "beta", 1);
+    int64_t shape[2] = {a->shape[swap_a], b->shape[!swap_b]};
+    int64_t inner = a->shape[!swap_a];
+    struct vc_run_value product = {.n_dims = 2, .shape = {shape[0], shape[1]}};
+    const struct vc_run_value *pair[2] = {&product, c != NULL ? c : &product};
+    struct vc_run_walk walk;
+    REAL *out;
+
+    if (inner != b->shape[swap_b]) {
+        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)inner, (long long)b->shape[swap_b]);
+        return;
+    }
+    if (!vc_run_walk_begin(run, &walk, pair, 2)) {
+        return;
+    }
+    if (walk.shape[0] != shape[0] || walk.shape[1] != shape[1]) {
+        vc_run_fail(run, "C is larger than the product");
+        return;
+    }
+    out = vc_run_out(run, 0, true, shape, 2);
+    for (int64_t i = 0; out != NULL && i < shape[0]; i++) {
+        for (int64_t j = 0; j < shape[1]; j++, vc_run_walk_next(&walk)) {
+            REAL sum = 0;
+
+            for (int64_t k = 0; k < inner; k++) {
+                sum += ((const REAL *)a->data)[swap_a ? k * shape[0] + i : i * inner + k] *
+                       ((const REAL *)b->data)[swap_b ? j * inner + k : k * shape[1] + j];
+            }
+            out[i * shape[1] + j] = alpha * sum + (c != NULL ? beta * ((const REAL *)c->data)[walk.place[1]] : 0);
+        }
+    }
+}

@@ -49,7 +49,20 @@ const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k);
 const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n);
 /* The same, where all of them are numbers. Fails, with NULL, where they are not known: "axes must be constants". */
 bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t *numbers, size_t capacity, size_t *n);
+/* The floats of a constant, `*n` of them. Fails where the input is no constant or has more than `capacity`. */
+bool vc_infer_floats(struct vc_infer *in, unsigned k, const char *what, double *floats, size_t capacity, size_t *n);
 unsigned vc_infer_n_out(const struct vc_infer *in);
+
+/* Fails unless the inputs have these types, a letter each: f floats, i integers, b truth values, n floats or integers,
+ * a any, x that of input 0. The last letter holds for all further inputs; inputs that are not given fit. Every
+ * vc_infer_X calls it first: vc_run_X relies on it when it reads elements. */
+bool vc_infer_types(struct vc_infer *in, const char *types);
+/* Fails unless input k has from `least` to `most` dimensions. */
+bool vc_infer_rank(struct vc_infer *in, unsigned k, unsigned least, unsigned most);
+/* Fails unless input k, if it is given, has one element: [] or [1]. */
+bool vc_infer_single(struct vc_infer *in, unsigned k, const char *what);
+/* Marks the axes that input k lists; none of them may come twice. *n: how many. */
+bool vc_infer_axes(struct vc_infer *in, unsigned k, unsigned n_dims, bool *marked, size_t *n);
 
 /* Attributes; `otherwise` where the node has none of that name. A wrong kind is a problem. */
 int64_t vc_infer_int(struct vc_infer *in, const char *name, int64_t otherwise);
@@ -73,10 +86,23 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n);
 void vc_infer_macs(struct vc_infer *in, struct vc_dim macs);
 
+/* Output 0 as input 0: type and shape. */
+void vc_infer_out_like(struct vc_infer *in);
+
+/* How many numbers start, start + step, ... there are before limit; -1: no end, or nothing to count. */
+double vc_range_count(double start, double limit, double step);
+
+static inline bool vc_dim_is(struct vc_dim a, int64_t n)
+{
+    return vc_dim_is_number(a) && a.size == n;
+}
+
 static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)
 {
     return &in->graph->dims;
 }
+
+#define VC_OP_MANY 100000 /* inputs or outputs: any number */
 
 #define OP(id, name, min_in, max_in, min_out, max_out) \
     void vc_infer_##id(struct vc_infer *in);           \

@@ -18,6 +18,106 @@ void vc_infer_shape(struct vc_infer *in)
     vc_infer_out_elems(in, 0, x->shape == NULL ? NULL : x->shape + from, (size_t)(to - from));
 }
 
+void vc_infer_size(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    struct vc_dim all = vc_dim_product(vc_infer_dims(in), x->shape, x->n_dims);
+
+    vc_infer_out(in, 0, VC_DTYPE_I64, NULL, 0);
+    vc_infer_out_elems(in, 0, &all, 1);
+}
+
+/* Output 0 with the elements of input 0 in another shape. */
+static void reshaped(struct vc_infer *in, const struct vc_dim *shape, unsigned n_dims)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    size_t n;
+    const struct vc_dim *known = vc_infer_elems(in, 0, &n);
+
+    vc_infer_out(in, 0, x->dtype, shape, n_dims);
+    if (known != NULL && n_dims <= 1) {
+        vc_infer_out_elems(in, 0, known, n);
+    }
+}
+
+void vc_infer_identity(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+
+    reshaped(in, x->shape, x->n_dims);
+}
+
+/* Nothing is dropped when a model is run: ratio and training_mode say nothing. */
+void vc_infer_dropout(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+
+    vc_infer_int(in, "seed", 0);
+    vc_infer_out(in, 0, x->dtype, x->shape, x->n_dims);
+    vc_infer_out(in, 1, VC_DTYPE_BOOL, x->shape, x->n_dims);
+}
+
+void vc_infer_flatten(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    int64_t axis = vc_infer_int(in, "axis", 1);
+    unsigned at = axis == (int64_t)x->n_dims ? x->n_dims : vc_infer_axis(in, axis, x->n_dims);
+    struct vc_dim shape[2];
+
+    if (!in->failed) {
+        shape[0] = vc_dim_product(vc_infer_dims(in), x->shape, at);
+        shape[1] = vc_dim_product(vc_infer_dims(in), x->shape + at, x->n_dims - at);
+        vc_infer_out(in, 0, x->dtype, shape, 2);
+    }
+}
+
+/* Without a list of axes all dimensions go that are 1 whatever the sizes of inputs are. */
+void vc_infer_squeeze(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    bool marked[VC_GRAPH_MAX_DIMS];
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    unsigned n_dims = 0;
+    size_t n;
+
+    if (!vc_infer_axes(in, 1, x->n_dims, marked, &n)) {
+        return;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        bool one = vc_dim_is(x->shape[k], 1);
+
+        if (marked[k] && vc_dim_is_number(x->shape[k]) && !one) {
+            vc_infer_fail(in, "dimension %u has size %lld and cannot be left out", k, (long long)x->shape[k].size);
+            return;
+        }
+        if (!(vc_infer_in(in, 1) != NULL ? marked[k] : one)) {
+            shape[n_dims++] = x->shape[k];
+        }
+    }
+    reshaped(in, shape, n_dims);
+}
+
+void vc_infer_unsqueeze(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    bool marked[VC_GRAPH_MAX_DIMS];
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    size_t n;
+    unsigned from = 0;
+
+    vc_infer_elems(in, 1, &n);
+    if (x->n_dims + n > VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, "the output would have %zu dimensions; %d are supported", x->n_dims + n, VC_GRAPH_MAX_DIMS);
+        return;
+    }
+    if (vc_infer_axes(in, 1, x->n_dims + (unsigned)n, marked, &n)) {
+        for (unsigned k = 0; k < x->n_dims + n; k++) {
+            shape[k] = marked[k] ? vc_dim_number(1) : x->shape[from++];
+        }
+        reshaped(in, shape, x->n_dims + (unsigned)n);
+    }
+}
+
 /* What the dimension -1 is: the elements that are left. */
 static struct vc_dim open_dim(struct vc_infer *in, const struct vc_graph_value *x, const struct vc_dim *shape, size_t n,
                               size_t open)
@@ -49,9 +149,10 @@ void vc_infer_reshape(struct vc_infer *in)
     struct vc_dim all;
     struct vc_dim made;
     size_t open = (size_t)-1;
-    size_t n_known;
-    const struct vc_dim *known = vc_infer_elems(in, 0, &n_known);
 
+    if (!vc_infer_types(in, "ai") || !vc_infer_rank(in, 1, 1, 1)) {
+        return;
+    }
     if (wanted == NULL || n > VC_GRAPH_MAX_DIMS) {
         vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
                                          : "the shape has too many dimensions");
@@ -78,8 +179,5 @@ void vc_infer_reshape(struct vc_infer *in)
     if (vc_dim_is_number(all) && vc_dim_is_number(made) && all.size != made.size) {
         vc_infer_fail(in, "%lld elements cannot have a shape of %lld", (long long)all.size, (long long)made.size);
     }
-    vc_infer_out(in, 0, x->dtype, shape, (unsigned)n);
-    if (known != NULL && n <= 1) {
-        vc_infer_out_elems(in, 0, known, n_known);
-    }
+    reshaped(in, shape, (unsigned)n);
 }

@@ -41,6 +41,33 @@ const char *vc_run_string(const struct vc_run *run, const char *name, const char
 const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n);
 bool vc_run_has(const struct vc_run *run, const char *name);
 
+/* Axis -1 is the last. */
+static inline unsigned vc_run_axis(int64_t axis, unsigned n_dims)
+{
+    return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);
+}
+
+/* The product of the dimensions from `first` to before `end`: of a shape whose elements are there, so it cannot
+ * overflow unless one of the others is 0; then it is 0, too. */
+size_t vc_run_count(const struct vc_run_value *x, unsigned first, unsigned end);
+/* Input k has this many elements; else fails: "the scale has 3 elements; 4 are needed". An input that is not given is
+ * right. */
+bool vc_run_expect(struct vc_run *run, unsigned k, const char *what, size_t n);
+/* The axes that input k lists, marked. None where it is not given. Returns how many. */
+size_t vc_run_axes(const struct vc_run *run, unsigned k, unsigned n_dims, bool *marked);
+
+/* How the elements of an output are found in an input: element at[...] is number base + sum of at[k] * step[k]. It has
+ * room for twice the dimensions of a value, since tiles and blocks split each in two. */
+struct vc_run_view {
+    unsigned n_dims;
+    int64_t shape[2 * VC_GRAPH_MAX_DIMS];
+    int64_t step[2 * VC_GRAPH_MAX_DIMS];
+    int64_t base;
+};
+
+/* The input itself. */
+struct vc_run_view vc_run_view_of(const struct vc_run_value *x);
+
 /* Walks the elements of a shape while inputs that broadcast to it keep their places. */
 struct vc_run_walk {
     unsigned n_dims;

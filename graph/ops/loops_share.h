@@ -1,0 +1,87 @@
+/* loops_share.h - part of op_loops.h: what definitions of several families use. */
+
+static size_t element_bytes(const struct vc_run_value *x)
+{
+    return x->is_real ? sizeof(REAL) : sizeof(int64_t);
+}
+
+static void copy_element(const struct vc_run_value *x, size_t from, void *to, size_t at)
+{
+    memcpy((char *)to + at * element_bytes(x), (const char *)x->data + from * element_bytes(x), element_bytes(x));
+}
+
+/* The element, of floats or of integers. */
+static REAL as_real(const struct vc_run_value *x, size_t k)
+{
+    return x->is_real ? ((const REAL *)x->data)[k] : (REAL)((const int64_t *)x->data)[k];
+}
+
+/* A float that is cut off to an integer; what has no such integer becomes the nearest, not a number 0. */
+static int64_t to_integer(REAL x)
+{
+    return !(x == x)                           ? 0
+           : x >= (REAL)9223372036854775808.0  ? INT64_MAX
+           : x <= (REAL)-9223372036854775808.0 ? INT64_MIN
+                                               : (int64_t)x;
+}
+
+/* Output 0 with the elements of input 0 in another shape of as many elements. */
+static void reshaped(struct vc_run *run, const int64_t *shape, unsigned n_dims)
+{
+    const struct vc_run_value *x = run->in[0];
+    void *out = vc_run_out(run, 0, x->is_real, shape, n_dims);
+
+    if (out != NULL && run->out[0].n != x->n) {
+        vc_run_fail(run, "%zu elements do not have the shape asked for", x->n);
+    } else if (out != NULL && x->n != 0) {
+        memcpy(out, x->data, x->n * element_bytes(x));
+    }
+}
+
+/* The number as a place from 0 on, of which there are `size`; -1, with the failure set, where there is none. */
+static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
+{
+    if (at < -size || at >= size) {
+        vc_run_fail(run, "the index %lld is outside of the dimension of %lld", (long long)at, (long long)size);
+        return -1;
+    }
+    return at < 0 ? at + size : at;
+}
+
+/* n elements from x on, `step` apart: y = exp(x - m) / sum of exp(x - m), with m the largest of them; or the logarithm
+ * of that, x - m - log(sum). */
+static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool logarithm)
+{
+    REAL most = x[0];
+    REAL sum = 0;
+
+    for (size_t k = 1; k < n; k++) {
+        most = x[k * step] > most ? x[k * step] : most;
+    }
+    for (size_t k = 0; k < n; k++) {
+        REAL e = MATH(exp)(x[k * step] - most);
+
+        sum += e;
+        y[k * step] = logarithm ? x[k * step] - most : e;
+    }
+    for (size_t k = 0; k < n; k++) {
+        y[k * step] = logarithm ? y[k * step] - MATH(log)(sum) : y[k * step] / sum;
+    }
+}
+
+static size_t volume(const int64_t *size)
+{
+    return (size_t)size[0] * (size_t)size[1] * (size_t)size[2];
+}
+
+/* The output's shape: batch, channels, and the last n_dims - 2 of three spatial dimensions. */
+static REAL *out_of_window(struct vc_run *run, int64_t channels, const int64_t *size)
+{
+    unsigned n_dims = run->in[0]->n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS] = {run->in[0]->shape[0], channels};
+
+    for (unsigned k = 2; k < n_dims; k++) {
+        shape[k] = size[VC_WINDOW_DIMS - n_dims + k];
+    }
+    return vc_run_out(run, 0, true, shape, n_dims);
+}

@@ -1,0 +1,293 @@
+/* ops_index.c - shapes of what looks elements up by numbers, and of what makes elements from numbers. */
+#include <string.h>
+
+#include "graph/ops/ops.h"
+
+/* ---- Gather and its relatives ---- */
+
+static void gather_elems(struct vc_infer *in)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n_x;
+    size_t n;
+    const struct vc_dim *x = vc_infer_elems(in, 0, &n_x);
+    const struct vc_dim *at = vc_infer_elems(in, 1, &n);
+
+    if (x == NULL || at == NULL) {
+        return;
+    }
+    for (size_t k = 0; k < n; k++) {
+        int64_t from = vc_dim_is_number(at[k]) ? at[k].size : INT64_MAX;
+
+        from = from < 0 ? from + (int64_t)n_x : from;
+        if (from < 0 || from >= (int64_t)n_x) {
+            return;
+        }
+        elems[k] = x[from];
+    }
+    vc_infer_out_elems(in, 0, elems, n);
+}
+
+void vc_infer_gather(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *at = vc_infer_in(in, 1);
+    unsigned axis = vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
+    struct vc_dim shape[2 * VC_GRAPH_MAX_DIMS];
+    unsigned n_dims = x->n_dims + at->n_dims - 1;
+
+    if (in->failed || !vc_infer_types(in, "ai")) {
+        return;
+    }
+    if (n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, "the output would have %u dimensions; %d are supported", n_dims, VC_GRAPH_MAX_DIMS);
+        return;
+    }
+    memcpy(shape, x->shape, axis * sizeof *shape);
+    memcpy(shape + axis, at->shape, at->n_dims * sizeof *shape);
+    memcpy(shape + axis + at->n_dims, x->shape + axis + 1, (x->n_dims - axis - 1) * sizeof *shape);
+    vc_infer_out(in, 0, x->dtype, shape, n_dims);
+    gather_elems(in);
+}
+
+void vc_infer_gather_elements(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *at = vc_infer_in(in, 1);
+
+    vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
+    if (!in->failed && vc_infer_types(in, "ai") && vc_infer_rank(in, 1, x->n_dims, x->n_dims)) {
+        vc_infer_out(in, 0, x->dtype, at->shape, at->n_dims);
+    }
+}
+
+/* How many numbers of the last dimension of input k are the place of an element; 0: failed. */
+static unsigned tuple_size(struct vc_infer *in, unsigned k, unsigned most)
+{
+    const struct vc_graph_value *at = vc_infer_in(in, k);
+    struct vc_dim last = at->n_dims != 0 ? at->shape[at->n_dims - 1] : vc_dim_number(0);
+
+    if (!vc_dim_is_number(last) || last.size < 1 || last.size > most) {
+        vc_infer_fail(in, "the last dimension of '%s' has to be a number from 1 to %u", at->name, most);
+        return 0;
+    }
+    return (unsigned)last.size;
+}
+
+void vc_infer_gather_nd(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *at = vc_infer_in(in, 1);
+    int64_t batch = vc_infer_int(in, "batch_dims", 0);
+    struct vc_dim shape[2 * VC_GRAPH_MAX_DIMS];
+    unsigned n_dims;
+    unsigned tuple;
+
+    if (!vc_infer_types(in, "ai")) {
+        return;
+    }
+    if (batch < 0 || batch >= (int64_t)x->n_dims || batch >= (int64_t)at->n_dims) {
+        vc_infer_fail(in, "batch_dims is %lld", (long long)batch);
+        return;
+    }
+    tuple = tuple_size(in, 1, x->n_dims - (unsigned)batch);
+    n_dims = at->n_dims - 1 + x->n_dims - (unsigned)batch - tuple;
+    if (!in->failed && n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, "the output would have %u dimensions; %d are supported", n_dims, VC_GRAPH_MAX_DIMS);
+    }
+    if (in->failed) {
+        return;
+    }
+    for (unsigned k = 0; k < batch; k++) {
+        vc_infer_same(in, "the batch dimensions", x->shape[k], at->shape[k]);
+    }
+    memcpy(shape, at->shape, (at->n_dims - 1) * sizeof *shape);
+    memcpy(shape + at->n_dims - 1, x->shape + batch + tuple, (x->n_dims - (unsigned)batch - tuple) * sizeof *shape);
+    vc_infer_out(in, 0, x->dtype, shape, n_dims);
+}
+
+static void check_reduction(struct vc_infer *in)
+{
+    const char *how = vc_infer_string(in, "reduction", "none");
+
+    if (strcmp(how, "none") != 0 && strcmp(how, "add") != 0 && strcmp(how, "mul") != 0 && strcmp(how, "min") != 0 &&
+        strcmp(how, "max") != 0) {
+        vc_infer_fail(in, "the reduction '%s' is not supported", how);
+    } else if (strcmp(how, "none") != 0 && vc_infer_in(in, 0)->dtype == VC_DTYPE_BOOL) {
+        vc_infer_fail(in, "truth values cannot be reduced");
+    }
+}
+
+void vc_infer_scatter_nd(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *at = vc_infer_in(in, 1);
+    const struct vc_graph_value *updates = vc_infer_in(in, 2);
+    unsigned tuple;
+
+    check_reduction(in);
+    if (in->failed || !vc_infer_types(in, "aix")) {
+        return;
+    }
+    tuple = tuple_size(in, 1, x->n_dims);
+    if (in->failed || !vc_infer_rank(in, 2, at->n_dims - 1 + x->n_dims - tuple, at->n_dims - 1 + x->n_dims - tuple)) {
+        return;
+    }
+    for (unsigned k = 0; k < updates->n_dims; k++) {
+        vc_infer_same(in, "the shape of the updates", updates->shape[k],
+                      k < at->n_dims - 1 ? at->shape[k] : x->shape[k - (at->n_dims - 1) + tuple]);
+    }
+    vc_infer_out_like(in);
+}
+
+void vc_infer_scatter_elements(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *at = vc_infer_in(in, 1);
+
+    vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
+    check_reduction(in);
+    if (in->failed || !vc_infer_types(in, "aix") || !vc_infer_rank(in, 1, x->n_dims, x->n_dims) ||
+        !vc_infer_rank(in, 2, x->n_dims, x->n_dims)) {
+        return;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        vc_infer_same(in, "the shape of the updates", vc_infer_in(in, 2)->shape[k], at->shape[k]);
+    }
+    vc_infer_out_like(in);
+}
+
+/* The last input is [off, on]; the dimension `depth` is put in at the axis. */
+void vc_infer_one_hot(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *values = vc_infer_in(in, 2);
+    size_t n;
+    const struct vc_dim *depth = vc_infer_elems(in, 1, &n);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS + 1];
+    unsigned axis = vc_infer_axis(in, vc_infer_int(in, "axis", -1), x->n_dims + 1);
+
+    if (in->failed || !vc_infer_types(in, "iia") || !vc_infer_rank(in, 2, 1, 1)) {
+        return;
+    }
+    if (depth == NULL || n != 1 || x->n_dims == VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, depth == NULL ? "the depth is computed from values, not from the sizes of inputs"
+                                        : "the output has too many dimensions, or the depth too many numbers");
+        return;
+    }
+    vc_infer_same(in, "the number of values, which are off and on", values->shape[0], vc_dim_number(2));
+    memcpy(shape, x->shape, axis * sizeof *shape);
+    shape[axis] = depth[0];
+    memcpy(shape + axis + 1, x->shape + axis, (x->n_dims - axis) * sizeof *shape);
+    vc_infer_out(in, 0, values->dtype, shape, x->n_dims + 1);
+}
+
+/* ---- what is made from numbers ---- */
+
+/* The attribute value is the element: a float, or an integer. (A tensor of truth values: Expand one.) */
+void vc_infer_constant_of_shape(struct vc_infer *in)
+{
+    size_t n;
+    const struct vc_dim *shape = vc_infer_elems(in, 0, &n);
+    const struct vc_graph_node *node = &in->graph->nodes[in->index];
+    bool integer = node->n_attrs != 0 && node->attrs[0].kind == VC_ATTR_INT;
+    struct vc_dim elems[VC_MAX_ELEMS];
+    struct vc_dim element;
+
+    if (integer) {
+        element = vc_dim_number(vc_infer_int(in, "value", 0));
+    } else {
+        vc_infer_float(in, "value", 0);
+        element = vc_dim_bad();
+    }
+    if (!vc_infer_types(in, "i") || !vc_infer_rank(in, 0, 1, 1)) {
+        return;
+    }
+    if (shape == NULL || n > VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, shape == NULL ? "the shape is computed from values, not from the sizes of inputs"
+                                        : "the shape has too many dimensions");
+        return;
+    }
+    vc_infer_out(in, 0, integer ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, (unsigned)n);
+    if (integer && n <= 1 && (n == 0 || (vc_dim_is_number(shape[0]) && shape[0].size <= VC_MAX_ELEMS))) {
+        size_t all = n == 0 ? 1 : (size_t)shape[0].size;
+
+        for (size_t k = 0; k < all && !in->failed; k++) {
+            elems[k] = element;
+        }
+        vc_infer_out_elems(in, 0, elems, in->failed ? 0 : all);
+    }
+}
+
+/* ceil((limit - start) / step), not below 0. */
+static struct vc_dim range_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim limit, int64_t step)
+{
+    struct vc_dim length = step > 0 ? vc_dim_subtract(dims, limit, start) : vc_dim_subtract(dims, start, limit);
+    int64_t stride = step > 0 ? step : -step;
+
+    length = vc_dim_divide(dims, vc_dim_add(dims, length, vc_dim_number(stride - 1)), vc_dim_number(stride));
+    return vc_dim_is_number(length) && length.size < 0 ? vc_dim_number(0) : length;
+}
+
+void vc_infer_range(struct vc_infer *in)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    struct vc_dim size;
+    int64_t step;
+    size_t n[3];
+    const struct vc_dim *from = vc_infer_elems(in, 0, &n[0]);
+    const struct vc_dim *to = vc_infer_elems(in, 1, &n[1]);
+
+    if (!vc_infer_types(in, "nx") || !vc_infer_single(in, 0, "the start") || !vc_infer_single(in, 1, "the limit") ||
+        !vc_infer_single(in, 2, "the step")) {
+        return;
+    }
+    if (vc_infer_in(in, 0)->dtype == VC_DTYPE_F32) {
+        double ends[3];
+        double count;
+
+        for (unsigned k = 0; k < 3; k++) {
+            if (!vc_infer_floats(in, k, "the range", &ends[k], 1, &n[0])) {
+                return;
+            }
+        }
+        count = vc_range_count(ends[0], ends[1], ends[2]);
+        if (count < 0) {
+            vc_infer_fail(in, "the range has no end");
+            return;
+        }
+        size = vc_dim_number((int64_t)count);
+        vc_infer_out(in, 0, VC_DTYPE_F32, &size, 1);
+        return;
+    }
+    if (from == NULL || to == NULL) {
+        vc_infer_fail(in, "the range is computed from values, not from the sizes of inputs");
+        return;
+    }
+    if (!vc_infer_numbers(in, 2, "the step", &step, 1, &n[2])) {
+        return;
+    }
+    if (step == 0 || step == INT64_MIN) {
+        vc_infer_fail(in, "the step is %lld", (long long)step);
+        return;
+    }
+    size = range_size(vc_infer_dims(in), from[0], to[0], step);
+    vc_infer_out(in, 0, VC_DTYPE_I64, &size, 1);
+    if (vc_dim_is_number(size) && size.size <= VC_MAX_ELEMS) {
+        for (int64_t k = 0; k < size.size; k++) {
+            elems[k] = vc_dim_add(vc_infer_dims(in), from[0],
+                                  vc_dim_multiply(vc_infer_dims(in), vc_dim_number(k), vc_dim_number(step)));
+        }
+        vc_infer_out_elems(in, 0, elems, (size_t)size.size);
+    }
+}
+
+void vc_infer_trilu(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+
+    vc_infer_int(in, "upper", 1);
+    if (vc_infer_types(in, "ai") && vc_infer_rank(in, 0, 2, VC_GRAPH_MAX_DIMS) && vc_infer_single(in, 1, "k")) {
+        vc_infer_out(in, 0, x->dtype, x->shape, x->n_dims);
+    }
+}

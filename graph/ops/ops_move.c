@@ -1,0 +1,400 @@
+/* ops_move.c - shapes of what puts elements into other places and computes nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/ops/ops.h"
+
+void vc_infer_transpose(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    bool seen[VC_GRAPH_MAX_DIMS] = {false};
+    size_t n;
+    const int64_t *perm = vc_infer_ints(in, "perm", &n);
+
+    if (perm != NULL && n != x->n_dims) {
+        vc_infer_fail(in, "perm has %zu numbers; the input has %u dimensions", n, x->n_dims);
+        return;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        int64_t from = perm != NULL ? perm[k] : (int64_t)(x->n_dims - 1 - k);
+
+        if (from < 0 || from >= (int64_t)x->n_dims || seen[from]) {
+            vc_infer_fail(in, "perm is no order of %u dimensions", x->n_dims);
+            return;
+        }
+        seen[from] = true;
+        shape[k] = x->shape[from];
+    }
+    vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+}
+
+static void concat_elems(struct vc_infer *in)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t all = 0;
+
+    for (unsigned k = 0; k < vc_infer_n_in(in); k++) {
+        size_t n;
+        const struct vc_dim *x = vc_infer_elems(in, k, &n);
+
+        if (x == NULL || n > VC_MAX_ELEMS - all) {
+            return;
+        }
+        memcpy(elems + all, x, n * sizeof *elems);
+        all += n;
+    }
+    vc_infer_out_elems(in, 0, elems, all);
+}
+
+void vc_infer_concat(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    unsigned axis;
+
+    if (!vc_infer_has(in, "axis")) {
+        vc_infer_fail(in, "the attribute axis is missing");
+        return;
+    }
+    axis = vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
+    if (in->failed || !vc_infer_types(in, "ax")) {
+        return;
+    }
+    memcpy(shape, x->shape, x->n_dims * sizeof *shape);
+    for (unsigned k = 1; k < vc_infer_n_in(in); k++) {
+        const struct vc_graph_value *y = vc_infer_in(in, k);
+
+        if (y == NULL) {
+            vc_infer_fail(in, "input %u is missing", k);
+            return;
+        }
+        if (!vc_infer_rank(in, k, x->n_dims, x->n_dims)) {
+            return;
+        }
+        for (unsigned d = 0; d < x->n_dims; d++) {
+            char what[48];
+
+            snprintf(what, sizeof what, "dimension %u of the inputs", d);
+            shape[d] = d == axis ? vc_dim_add(vc_infer_dims(in), shape[d], y->shape[d])
+                                 : vc_infer_same(in, what, shape[d], y->shape[d]);
+        }
+    }
+    vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+    concat_elems(in);
+}
+
+/* ---- Slice ---- */
+
+/* Where a slice begins or ends: negative numbers count from the end, and what is beyond an end is that end. Of sizes
+ * that depend on inputs it is taken that the slice lies within the dimension, as it does wherever its author wrote it
+ * for that. */
+static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct vc_dim size, bool backwards)
+{
+    int64_t least;
+    bool negative = vc_dim_is_number(at)
+                        ? at.size < 0
+                        : vc_dim_least(dims, vc_dim_subtract(dims, vc_dim_number(0), at), &least) && least > 0;
+
+    if (vc_dim_is_number(at) && at.size <= -INT32_MAX) { /* before the first element, whatever the size is */
+        return vc_dim_number(backwards ? -1 : 0);
+    }
+    if (negative) {
+        at = vc_dim_add(dims, at, size);
+    }
+    if (vc_dim_is_number(at) && at.size >= INT32_MAX) {
+        return backwards ? vc_dim_subtract(dims, size, vc_dim_number(1)) : size;
+    }
+    if (vc_dim_is_number(at) && vc_dim_is_number(size)) {
+        int64_t low = backwards ? -1 : 0;
+        int64_t high = backwards ? size.size - 1 : size.size;
+
+        return vc_dim_number(at.size < low ? low : at.size > high ? high : at.size);
+    }
+    return at;
+}
+
+/* The size that a slice of one dimension has. */
+static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim end, int64_t step,
+                                struct vc_dim size)
+{
+    struct vc_dim first = slice_bound(dims, start, size, step < 0);
+    struct vc_dim behind = slice_bound(dims, end, size, step < 0);
+    struct vc_dim length = step > 0 ? vc_dim_subtract(dims, behind, first) : vc_dim_subtract(dims, first, behind);
+    int64_t stride = step > 0 ? step : -step;
+
+    if (!vc_dim_is_number(first) || !vc_dim_is_number(behind)) {
+        int64_t least;
+
+        /* first >= 0 for the usual 0:n of a fixed dimension: no more than there is */
+        if (step > 0 && vc_dim_is_number(size) && vc_dim_least(dims, vc_dim_subtract(dims, behind, size), &least) &&
+            least >= 0) {
+            length = vc_dim_subtract(dims, size, first);
+        }
+    }
+    length = vc_dim_divide(dims, vc_dim_add(dims, length, vc_dim_number(stride - 1)), vc_dim_number(stride));
+    return vc_dim_is_number(length) && length.size < 0 ? vc_dim_number(0) : length;
+}
+
+/* The elements of a slice of a list that is known. */
+static void slice_elems(struct vc_infer *in, int64_t start, int64_t step, size_t n)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n_x;
+    const struct vc_dim *x = vc_infer_elems(in, 0, &n_x);
+
+    start = start < 0 ? start + (int64_t)n_x : start;
+    start = start < 0 ? 0 : start;
+    start = step < 0 && start > (int64_t)n_x - 1 ? (int64_t)n_x - 1 : start;
+    for (size_t k = 0; k < n; k++) { /* n is what slice_size made of it: all of them are there */
+        elems[k] = x[start + (int64_t)k * step];
+    }
+    vc_infer_out_elems(in, 0, elems, n);
+}
+
+void vc_infer_slice(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    int64_t axes[VC_GRAPH_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int64_t steps[VC_GRAPH_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    bool seen[VC_GRAPH_MAX_DIMS] = {false};
+    size_t n;
+    size_t n_ends;
+    size_t n_more;
+    const struct vc_dim *starts = vc_infer_elems(in, 1, &n);
+    const struct vc_dim *ends = vc_infer_elems(in, 2, &n_ends);
+
+    if (!vc_infer_types(in, "ai")) {
+        return;
+    }
+    if (starts == NULL || ends == NULL) {
+        vc_infer_fail(in, "where the slice begins and ends is computed from values, not from the sizes of inputs");
+        return;
+    }
+    if (n != n_ends || n > x->n_dims) {
+        vc_infer_fail(in, "%zu starts and %zu ends are given for %u dimensions", n, n_ends, x->n_dims);
+        return;
+    }
+    for (unsigned k = 3; k < vc_infer_n_in(in); k++) {
+        if (vc_infer_in(in, k) == NULL) {
+            continue;
+        }
+        if (!vc_infer_numbers(in, k, k == 3 ? "the list of axes" : "the list of steps", k == 3 ? axes : steps,
+                              VC_GRAPH_MAX_DIMS, &n_more)) {
+            return;
+        }
+        if (n_more != n) {
+            vc_infer_fail(in, "%zu starts and %zu %s are given", n, n_more, k == 3 ? "axes" : "steps");
+            return;
+        }
+    }
+    memcpy(shape, x->shape, x->n_dims * sizeof *shape);
+    for (size_t k = 0; k < n; k++) {
+        unsigned axis = vc_infer_axis(in, axes[k], x->n_dims);
+
+        if (!in->failed && (seen[axis] || steps[k] == 0 || steps[k] == INT64_MIN)) {
+            vc_infer_fail(in, seen[axis] ? "axis %lld is listed twice" : "the step along axis %lld is 0 or too large",
+                          (long long)axes[k]);
+        }
+        if (in->failed) {
+            return;
+        }
+        seen[axis] = true;
+        shape[axis] = slice_size(vc_infer_dims(in), starts[k], ends[k], steps[k], x->shape[axis]);
+    }
+    vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+    if (vc_infer_elems(in, 0, &n_more) != NULL && x->n_dims == 1 && vc_dim_is_number(shape[0]) &&
+        (n == 0 || vc_dim_is_number(starts[0]))) {
+        slice_elems(in, n == 0 ? 0 : starts[0].size, n == 0 ? 1 : steps[0], (size_t)shape[0].size);
+    }
+}
+
+/* ---- Split ---- */
+
+void vc_infer_split(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    struct vc_graph_value of = *x;
+    struct vc_dims *dims = vc_infer_dims(in);
+    unsigned axis = vc_infer_axis(in, vc_infer_int(in, "axis", 0), x->n_dims);
+    int64_t n = vc_infer_n_out(in);
+    int64_t parts = vc_infer_int(in, "num_outputs", n);
+    size_t n_sizes = 0;
+    const struct vc_dim *sizes = vc_infer_elems(in, 1, &n_sizes);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    struct vc_dim sum = vc_dim_number(0);
+    struct vc_dim chunk;
+
+    if (in->failed || !vc_infer_types(in, "ai")) {
+        return;
+    }
+    if (vc_infer_in(in, 1) != NULL && (sizes == NULL || n_sizes != (size_t)n)) {
+        vc_infer_fail(in, sizes == NULL ? "the sizes of the parts are computed from values"
+                                        : "there are more or fewer sizes than parts");
+        return;
+    }
+    if (parts != n) {
+        vc_infer_fail(in, "num_outputs is %lld and there are %lld outputs", (long long)parts, (long long)n);
+        return;
+    }
+    chunk = vc_dim_divide(dims, vc_dim_add(dims, of.shape[axis], vc_dim_number(n - 1)), vc_dim_number(n));
+    memcpy(shape, of.shape, of.n_dims * sizeof *shape);
+    for (int64_t k = 0; k < n; k++) {
+        shape[axis] = sizes != NULL ? sizes[k] : k + 1 < n ? chunk : vc_dim_subtract(dims, of.shape[axis], sum);
+        sum = vc_dim_add(dims, sum, shape[axis]);
+        vc_infer_out(in, (unsigned)k, of.dtype, shape, of.n_dims);
+    }
+    vc_infer_same(in, "the sum of the parts and the dimension", sum, of.shape[axis]);
+}
+
+/* ---- Expand, Tile, Pad ---- */
+
+void vc_infer_expand(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    size_t n;
+    size_t n_known;
+    const struct vc_dim *wanted = vc_infer_elems(in, 1, &n);
+    const struct vc_dim *known = vc_infer_elems(in, 0, &n_known);
+    struct vc_graph_value to = {.name = "the shape", .shape = wanted, .n_dims = (unsigned)n};
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    struct vc_dim elems[VC_MAX_ELEMS];
+    unsigned n_dims;
+
+    if (!vc_infer_types(in, "ai") || !vc_infer_rank(in, 1, 1, 1)) {
+        return;
+    }
+    if (wanted == NULL || n > VC_GRAPH_MAX_DIMS) {
+        vc_infer_fail(in, wanted == NULL ? "the shape is computed from values, not from the sizes of inputs"
+                                         : "the shape has too many dimensions");
+        return;
+    }
+    if (!vc_infer_broadcast(in, x, &to, shape, &n_dims)) {
+        return;
+    }
+    vc_infer_out(in, 0, x->dtype, shape, n_dims);
+    if (known != NULL && n_known == 1 && n_dims <= 1 &&
+        (n_dims == 0 || (vc_dim_is_number(shape[0]) && shape[0].size <= VC_MAX_ELEMS))) {
+        n = n_dims == 0 ? 1 : (size_t)shape[0].size;
+        for (size_t k = 0; k < n; k++) {
+            elems[k] = known[0];
+        }
+        vc_infer_out_elems(in, 0, elems, n);
+    }
+}
+
+void vc_infer_tile(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    size_t n;
+    const struct vc_dim *repeats = vc_infer_elems(in, 1, &n);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+
+    if (!vc_infer_types(in, "ai")) {
+        return;
+    }
+    if (repeats == NULL || n != x->n_dims) {
+        vc_infer_fail(in, repeats == NULL ? "how often to repeat is computed from values, not from the sizes of inputs"
+                                          : "there has to be one number of repeats for each dimension");
+        return;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        shape[k] = vc_dim_multiply(vc_infer_dims(in), x->shape[k], repeats[k]);
+    }
+    vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+}
+
+void vc_infer_pad(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const char *mode = vc_infer_string(in, "mode", "constant");
+    int64_t axes[VC_GRAPH_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    size_t n_axes = x->n_dims;
+    size_t n;
+    const struct vc_dim *pads = vc_infer_elems(in, 1, &n);
+    struct vc_dims *dims = vc_infer_dims(in);
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+
+    if (!vc_infer_types(in, "aiai") || !vc_infer_single(in, 2, "the padding's value")) {
+        return;
+    }
+    if (vc_infer_in(in, 2) != NULL && vc_infer_in(in, 2)->dtype != x->dtype) {
+        vc_infer_fail(in, "the padding's value has another type than the input");
+    }
+    if (strcmp(mode, "constant") != 0 && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0 &&
+        strcmp(mode, "wrap") != 0) {
+        vc_infer_fail(in, "the mode '%s' is not supported; 'constant', 'reflect', 'edge' and 'wrap' are", mode);
+    }
+    if (vc_infer_in(in, 3) != NULL) {
+        vc_infer_numbers(in, 3, "the list of axes", axes, VC_GRAPH_MAX_DIMS, &n_axes);
+    }
+    if (in->failed) {
+        return;
+    }
+    if (pads == NULL || n != 2 * n_axes) {
+        vc_infer_fail(in, pads == NULL ? "the padding is computed from values, not from the sizes of inputs"
+                                       : "there have to be two numbers of padding for each axis");
+        return;
+    }
+    memcpy(shape, x->shape, x->n_dims * sizeof *shape);
+    for (size_t k = 0; k < n_axes; k++) {
+        unsigned axis = vc_infer_axis(in, axes[k], x->n_dims);
+
+        if (in->failed) {
+            return;
+        }
+        shape[axis] = vc_dim_add(dims, shape[axis], vc_dim_add(dims, pads[k], pads[k + n_axes]));
+    }
+    vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+}
+
+/* ---- blocks of pixels to channels and back ---- */
+
+static void infer_blocks(struct vc_infer *in, bool to_space)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    int64_t block = vc_infer_int(in, "blocksize", 0);
+    const char *mode = to_space ? vc_infer_string(in, "mode", "DCR") : "DCR";
+    struct vc_dims *dims = vc_infer_dims(in);
+    struct vc_dim shape[4];
+    struct vc_dim b = vc_dim_number(block);
+    struct vc_dim square = vc_dim_multiply(dims, b, b);
+
+    if (!vc_infer_rank(in, 0, 4, 4)) {
+        return;
+    }
+    if (block < 1 || vc_dim_is_bad(square)) {
+        vc_infer_fail(in, "the block's size is %lld", (long long)block);
+        return;
+    }
+    if (strcmp(mode, "DCR") != 0 && strcmp(mode, "CRD") != 0) {
+        vc_infer_fail(in, "the mode '%s' is not supported; 'DCR' and 'CRD' are", mode);
+        return;
+    }
+    shape[0] = x->shape[0];
+    shape[1] = to_space ? vc_dim_divide(dims, x->shape[1], square) : vc_dim_multiply(dims, x->shape[1], square);
+    for (unsigned k = 2; k < 4; k++) {
+        shape[k] = to_space ? vc_dim_multiply(dims, x->shape[k], b) : vc_dim_divide(dims, x->shape[k], b);
+    }
+    for (unsigned k = 1; k < 4; k++) {
+        struct vc_dim divisor = k == 1 ? square : b;
+
+        if (to_space == (k == 1) && vc_dim_is_number(x->shape[k]) && x->shape[k].size % divisor.size != 0) {
+            vc_infer_fail(in, "dimension %u, %lld, cannot be divided into %lld", k, (long long)x->shape[k].size,
+                          (long long)divisor.size);
+            return;
+        }
+    }
+    vc_infer_out(in, 0, x->dtype, shape, 4);
+}
+
+void vc_infer_depth_to_space(struct vc_infer *in)
+{
+    infer_blocks(in, true);
+}
+
+void vc_infer_space_to_depth(struct vc_infer *in)
+{
+    infer_blocks(in, false);
+}

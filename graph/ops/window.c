@@ -1,0 +1,199 @@
+/* window.c - attributes and sizes of windows: see window.h. */
+#include "graph/ops/window.h"
+
+#include <string.h>
+
+#define MOST 1000000000 /* of a kernel, a stride, a dilation, a pad: their products fit */
+
+static bool fill(struct vc_infer *in, const char *name, unsigned n, int64_t least, int64_t *to, unsigned n_to)
+{
+    size_t n_given;
+    const int64_t *given = vc_infer_ints(in, name, &n_given);
+
+    for (unsigned k = 0; k < n_to; k++) {
+        to[k] = least;
+    }
+    if (given != NULL && n_given != n) {
+        vc_infer_fail(in, "%s has %zu numbers; %u are needed", name, n_given, n);
+        return false;
+    }
+    for (unsigned k = 0; given != NULL && k < n; k++) {
+        if (given[k] < least || given[k] > MOST) {
+            vc_infer_fail(in, "%s has the number %lld", name, (long long)given[k]);
+            return false;
+        }
+        to[k] = given[k];
+    }
+    return !in->failed;
+}
+
+static bool auto_pad(struct vc_infer *in, struct vc_window_attrs *w)
+{
+    const char *pad = vc_infer_string(in, "auto_pad", "NOTSET");
+    static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+
+    for (unsigned k = 0; k < 4; k++) {
+        if (strcmp(pad, names[k]) == 0) {
+            w->pad = k == 0 ? VC_PAD_NOTSET : k == 1 ? VC_PAD_VALID : k == 2 ? VC_PAD_SAME_UPPER : VC_PAD_SAME_LOWER;
+            return true;
+        }
+    }
+    vc_infer_fail(in, "auto_pad is '%s'; NOTSET, VALID, SAME_UPPER and SAME_LOWER are supported", pad);
+    return false;
+}
+
+bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kernel, struct vc_window_attrs *w)
+{
+    int64_t pads[2 * VC_WINDOW_DIMS];
+
+    *w = (struct vc_window_attrs){.n = n};
+    if (!fill(in, "kernel_shape", n, 1, w->kernel, VC_WINDOW_DIMS) ||
+        !fill(in, "strides", n, 1, w->stride, VC_WINDOW_DIMS) ||
+        !fill(in, "dilations", n, 1, w->dilation, VC_WINDOW_DIMS) ||
+        !fill(in, "pads", 2 * n, 0, pads, 2 * VC_WINDOW_DIMS) || !auto_pad(in, w)) {
+        return false;
+    }
+    if (kernel == NULL && !vc_infer_has(in, "kernel_shape")) {
+        vc_infer_fail(in, "the attribute kernel_shape is missing");
+        return false;
+    }
+    for (unsigned k = 0; k < n; k++) {
+        if (kernel != NULL && (!vc_dim_is_number(kernel[k]) || kernel[k].size < 1 || kernel[k].size > MOST ||
+                               (vc_infer_has(in, "kernel_shape") && kernel[k].size != w->kernel[k]))) {
+            vc_infer_fail(in, "kernel_shape does not fit the weights, or is no number");
+            return false;
+        }
+        w->kernel[k] = kernel != NULL ? kernel[k].size : w->kernel[k];
+        w->before[k] = w->pad == VC_PAD_NOTSET ? pads[k] : 0;
+        w->behind[k] = w->pad == VC_PAD_NOTSET ? pads[n + k] : 0;
+    }
+    return true;
+}
+
+struct vc_dim vc_window_count(struct vc_dims *dims, const struct vc_window_attrs *w, unsigned k, struct vc_dim size,
+                              bool ceil)
+{
+    struct vc_dim stride = vc_dim_number(w->stride[k]);
+    int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1;
+    int64_t spare;
+
+    if (w->pad == VC_PAD_SAME_UPPER || w->pad == VC_PAD_SAME_LOWER) { /* ceil(size / stride) */
+        return vc_dim_divide(dims, vc_dim_add(dims, size, vc_dim_number(w->stride[k] - 1)), stride);
+    }
+    /* floor((before + size + behind - reach) / stride) + 1. With ceil the quotient is rounded up, and a window that
+     * would begin behind the input is not there: ceil((before + size + min(behind - reach + stride, 0)) / stride). */
+    spare = w->behind[k] - reach + w->stride[k];
+    if (ceil) {
+        spare = (spare < 0 ? spare : 0) + w->stride[k] - 1;
+    }
+    return vc_dim_divide(dims, vc_dim_add(dims, size, vc_dim_number(w->before[k] + spare)), stride);
+}
+
+/* ---- in a run ---- */
+
+/* The attributes of a node that was inferred: they are right. The missing dimensions come first. */
+static void read_attrs(struct vc_run *run, const int64_t *kernel, struct vc_window *w)
+{
+    const struct vc_run_value *x = run->in[0];
+    unsigned n = x->n_dims - 2;
+    unsigned skip = VC_WINDOW_DIMS - n;
+    size_t size;
+    const int64_t *shape = kernel != NULL ? kernel : vc_run_ints(run, "kernel_shape", &size);
+    const int64_t *strides = vc_run_ints(run, "strides", &size);
+    const int64_t *dilations = vc_run_ints(run, "dilations", &size);
+    const int64_t *pads = vc_run_ints(run, "pads", &size);
+    bool explicit_pads = strcmp(vc_run_string(run, "auto_pad", "NOTSET"), "NOTSET") == 0;
+
+    for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
+        bool there = k >= skip;
+
+        w->in[k] = there ? x->shape[2 + k - skip] : 1;
+        w->out[k] = 1;
+        w->kernel[k] = there ? shape[k - skip] : 1;
+        w->stride[k] = there && strides != NULL ? strides[k - skip] : 1;
+        w->dilation[k] = there && dilations != NULL ? dilations[k - skip] : 1;
+        w->before[k] = there && pads != NULL && explicit_pads ? pads[k - skip] : 0;
+        w->behind[k] = there && pads != NULL && explicit_pads ? pads[n + k - skip] : 0;
+    }
+}
+
+static int64_t quotient_up(int64_t a, int64_t b)
+{
+    return a <= 0 ? 0 : (a - 1) / b + 1;
+}
+
+bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct vc_window *w)
+{
+    const char *pad = vc_run_string(run, "auto_pad", "NOTSET");
+
+    read_attrs(run, kernel, w);
+    for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
+        int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1;
+        int64_t room;
+
+        if (w->in[k] > INT64_MAX / 4) {
+            vc_run_fail(run, "a dimension of the input is too large");
+            return false;
+        }
+        if (strncmp(pad, "SAME", 4) == 0) {
+            int64_t all;
+
+            w->out[k] = quotient_up(w->in[k], w->stride[k]);
+            all = (w->out[k] - 1) * w->stride[k] + reach - w->in[k];
+            all = all < 0 ? 0 : all;
+            w->before[k] = strcmp(pad, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
+            w->behind[k] = all - w->before[k];
+            continue;
+        }
+        room = w->in[k] + w->before[k] + w->behind[k] - reach;
+        if (room < 0 && !(ceil && room + w->stride[k] > 0)) {
+            vc_run_fail(run, "a window of %lld elements does not fit into %lld with padding", (long long)reach,
+                        (long long)(w->in[k] + w->before[k] + w->behind[k]));
+            return false;
+        }
+        w->out[k] =
+            ceil ? quotient_up(w->in[k] + w->before[k] +
+                                   (w->behind[k] - reach + w->stride[k] < 0 ? w->behind[k] - reach + w->stride[k] : 0),
+                               w->stride[k])
+                 : room / w->stride[k] + 1;
+    }
+    return true;
+}
+
+bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct vc_window *w)
+{
+    unsigned n = run->in[0]->n_dims - 2;
+    unsigned skip = VC_WINDOW_DIMS - n;
+    const char *pad = vc_run_string(run, "auto_pad", "NOTSET");
+    bool same = strncmp(pad, "SAME", 4) == 0;
+    size_t size;
+    const int64_t *more = vc_run_ints(run, "output_padding", &size);
+    const int64_t *shape = vc_run_ints(run, "output_shape", &size);
+
+    read_attrs(run, kernel, w);
+    for (unsigned k = 0; k < VC_WINDOW_DIMS; k++) {
+        int64_t reach = (w->kernel[k] - 1) * w->dilation[k] + 1 + (more != NULL && k >= skip ? more[k - skip] : 0);
+        int64_t windows = w->in[k];
+        int64_t all;
+
+        if (windows == 0 || windows > INT64_MAX / 4 / w->stride[k]) {
+            vc_run_fail(run, "a dimension of the input has size %lld", (long long)windows);
+            return false;
+        }
+        all = (windows - 1) * w->stride[k] + reach; /* with what the pads cut off */
+        w->in[k] = all - w->before[k] - w->behind[k];
+        if (k >= skip && (shape != NULL || same)) {
+            int64_t cut;
+
+            w->in[k] = shape != NULL ? shape[k - skip] : windows * w->stride[k];
+            cut = all > w->in[k] ? all - w->in[k] : 0;
+            w->before[k] = strcmp(pad, "SAME_UPPER") == 0 ? cut / 2 : cut - cut / 2;
+        }
+        w->out[k] = windows;
+        if (w->in[k] < 0) {
+            vc_run_fail(run, "the padding takes more than there is");
+            return false;
+        }
+    }
+    return true;
+}

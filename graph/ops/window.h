@@ -1,0 +1,48 @@
+/* window.h - what convolutions and pools share: a window of `kernel` elements, `dilation` apart, that moves over the
+ * spatial dimensions by `stride`, with `pads` around the input.
+ *
+ *     in 5, kernel 3, dilation 1, stride 2, pads 1 and 1:   . 0 1 2 3 4 .   windows at -1, 1, 3: three outputs */
+#ifndef VC_GRAPH_OPS_WINDOW_H
+#define VC_GRAPH_OPS_WINDOW_H
+
+#include "graph/ops/ops.h"
+#include "graph/ops/run.h"
+
+#define VC_WINDOW_DIMS 3
+
+/* The attributes, checked; [k] is spatial dimension k. */
+struct vc_window_attrs {
+    unsigned n; /* spatial dimensions */
+    int64_t kernel[VC_WINDOW_DIMS], stride[VC_WINDOW_DIMS], dilation[VC_WINDOW_DIMS];
+    int64_t before[VC_WINDOW_DIMS], behind[VC_WINDOW_DIMS]; /* pads, if auto_pad is NOTSET */
+    enum { VC_PAD_NOTSET, VC_PAD_VALID, VC_PAD_SAME_UPPER, VC_PAD_SAME_LOWER } pad;
+};
+
+/* Fails for attributes that are wrong or not supported. `kernel`: what the weights say; NULL: the attribute does. */
+bool vc_infer_window(struct vc_infer *in, unsigned n, const struct vc_dim *kernel, struct vc_window_attrs *w);
+/* How many windows there are along dimension k. `ceil`: also one that begins within the input and ends beyond it. */
+struct vc_dim vc_window_count(struct vc_dims *dims, const struct vc_window_attrs *w, unsigned k, struct vc_dim size,
+                              bool ceil);
+
+/* Three spatial dimensions always; those that are missing come first and have size 1. */
+struct vc_window {
+    int64_t in[VC_WINDOW_DIMS], out[VC_WINDOW_DIMS], kernel[VC_WINDOW_DIMS];
+    int64_t stride[VC_WINDOW_DIMS], dilation[VC_WINDOW_DIMS];
+    int64_t before[VC_WINDOW_DIMS]; /* elements of padding before the first one */
+    int64_t behind[VC_WINDOW_DIMS];
+};
+
+/* For input 0. Fails where no window fits. `kernel`: the sizes of the weights, or NULL. */
+bool vc_run_window(struct vc_run *run, const int64_t *kernel, bool ceil, struct vc_window *w);
+/* The same for ConvTranspose, where `in` and `out` change places: in[k] windows make out[k] elements. */
+bool vc_run_window_transposed(struct vc_run *run, const int64_t *kernel, struct vc_window *w);
+
+/* Where element `at` of window `o` is along dimension k; -1: in the padding. */
+static inline int64_t vc_window_place(const struct vc_window *w, unsigned k, int64_t o, int64_t at)
+{
+    int64_t i = o * w->stride[k] - w->before[k] + at * w->dilation[k];
+
+    return i >= 0 && i < w->in[k] ? i : -1;
+}
+
+#endif
