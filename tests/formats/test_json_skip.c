@@ -45,8 +45,7 @@ static void same_verdict(const char *text, size_t n)
 static void test_values(void **state)
 {
     static const char *const samples[] = {
-        "{ \"a\" : [1,2,{\"b\":\"},{\"}] , \"c\\\"\":{},\"d\":-0.5e+10, \"e\":[[],[ ]],\n\"\\u00e4\":null,\"\":true } "
-        "x",
+        "{ \"a\" : [1,2,{\"b\":\"},{\"}] , \"c\\\"\":{},\"d\":-0.5e+10, \"e\":[[],[ ]],\n\"\\u00e4\":null,\"\":true}x",
         "[0, -1, 10.25, 1E5, 1e-3, false, \"\\b\\f\\n\\r\\t\\/\\\\\\uD83D\\uDE00\", \"\xc3\xa4\", {\"x\":[{}]}]",
         "\"text\" , 1",
         "-12.5e3]",
