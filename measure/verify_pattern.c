@@ -1,15 +1,19 @@
-/* verify_pattern.c - whether weights have an N:M pattern: at most N of every M values along the input channels are not
- * zero. Looks at the tensors that prune would choose by itself, decoded, each front to back.
+/* verify_pattern.c - whether weights have a pattern. N:M: at most N of every M values along the input channels are not
+ * zero. Blocks, as prune cuts the matrix of a tensor: each is zero, or has no zero. Looks at the tensors that prune
+ * would choose by itself, and by the rules, decoded, each front to back.
  *
  *     2:4, [out, in]        0.1 0 0 0.3 | 0 0.2 0 0 | ...            fine
- *                           0.1 0 0.2 0.3 | ...                      3 of 4: a finding */
+ *                           0.1 0 0.2 0.3 | ...                      3 of 4: a finding
+ *     block:1x4             0.1 0.2 0.4 0.3 | 0 0 0 0 | ...          fine */
 #include <stdio.h>
 
+#include "core/base/checked.h"
 #include "measure/values.h"
 #include "measure/verify_parts.h"
 #include "passes/select.h"
 
-#define MAX_GROUP 256u /* as prune has it */
+#define MAX_GROUP 256u /* as prune has them */
+#define MAX_BLOCK 65536u
 
 /* What a worker saw of one tensor. */
 struct seen {
@@ -23,16 +27,18 @@ struct seen {
 struct pattern_job {
     struct verify *v;
     unsigned keep, group;
+    unsigned rows, cols; /* of a block; 0: N:M */
     struct seen *seen;
 };
 
 /* Where the groups of a tensor lie, and how many values of those that are open are not zero. */
 struct groups {
-    uint64_t len, inner; /* elements along the input axis; elements behind each other apart */
-    uint16_t *count;     /* `inner` of them */
+    uint64_t len, inner; /* elements along the input axis; elements behind each other apart. Of blocks: rows and columns
+                            of the matrix */
+    uint32_t *count;     /* `inner` of them, or one for each block beside the others */
 };
 
-/* "2:4" */
+/* "2:4", "block:4x4" */
 static enum vc_status parse_pattern(struct vc_ctx *ctx, const char *text, struct pattern_job *job)
 {
     int end = 0;
@@ -41,8 +47,14 @@ static enum vc_status parse_pattern(struct vc_ctx *ctx, const char *text, struct
         job->group <= MAX_GROUP && job->keep >= 1 && job->keep < job->group) {
         return VC_OK;
     }
-    return vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' is no pattern: N:M with N from 1 to M - 1, M up to %u",
-                   vc_option(ctx, "pattern"), text, MAX_GROUP);
+    if (sscanf(text, "block:%5ux%5u%n", &job->rows, &job->cols, &end) == 2 && text[end] == '\0' && job->rows >= 1 &&
+        job->cols >= 1 && job->rows <= MAX_BLOCK && job->cols <= MAX_BLOCK) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT,
+                   "%s: '%s' is no pattern: N:M with N from 1 to M - 1, M up to %u, or block:RxC with 1 to %u rows and "
+                   "columns",
+                   vc_option(ctx, "pattern"), text, MAX_GROUP, MAX_BLOCK);
 }
 
 static bool is_zero(const void *data, bool is_f64, uint64_t i)
@@ -58,9 +70,9 @@ static void count_tile(const struct pattern_job *job, const struct groups *g, co
     for (i = 0; i < tile->n_elems; i++) {
         uint64_t at = tile->first + i;
         uint64_t along = at / g->inner % g->len;
-        uint16_t *count = &g->count[at % g->inner];
+        uint32_t *count = &g->count[at % g->inner];
 
-        *count = (uint16_t)((along % job->group == 0 ? 0 : *count) + !is_zero(data, is_f64, i));
+        *count = (along % job->group == 0 ? 0 : *count) + !is_zero(data, is_f64, i);
         if (along % job->group != job->group - 1 && along != g->len - 1) {
             continue;
         }
@@ -69,6 +81,40 @@ static void count_tile(const struct pattern_job *job, const struct groups *g, co
             seen->first_bad = seen->n_bad++ == 0 ? at : seen->first_bad;
         }
         seen->most = *count > seen->most ? *count : seen->most;
+    }
+}
+
+/* A row of blocks is complete: those that have zeros and other values are counted. */
+static void end_blocks(const struct pattern_job *job, const struct groups *g, uint64_t row, struct seen *seen)
+{
+    uint64_t n_rows = row % job->rows + 1;
+    uint64_t col;
+
+    for (col = 0; col < g->inner; col += job->cols) {
+        uint64_t n_cols = vc_min_u64(job->cols, g->inner - col);
+        uint32_t *count = &g->count[col / job->cols];
+
+        seen->n_groups++;
+        if (*count != 0 && *count != n_rows * n_cols) {
+            seen->first_bad = seen->n_bad++ == 0 ? row * g->inner + col + n_cols - 1 : seen->first_bad;
+        }
+        *count = 0;
+    }
+}
+
+static void count_blocks(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
+                         const void *data, bool is_f64, struct seen *seen)
+{
+    uint64_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        uint64_t row = (tile->first + i) / g->inner;
+        uint64_t col = (tile->first + i) % g->inner;
+
+        g->count[col / job->cols] += !is_zero(data, is_f64, i);
+        if (col == g->inner - 1 && (row % job->rows == job->rows - 1 || row == g->len - 1)) {
+            end_blocks(job, g, row, seen);
+        }
     }
 }
 
@@ -85,8 +131,12 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     for (d = axis + 1; d < t->n_dims; d++) {
         g.inner *= t->shape[d];
     }
+    if (job->rows != 0) {
+        vc_rows_of(t->shape, t->n_dims, &g.len, &g.inner);
+    }
     VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
-    g.count = vc_calloc_array(ctx, VC_TAG_SCRATCH, g.inner, sizeof *g.count);
+    g.count = vc_calloc_array(ctx, VC_TAG_SCRATCH, job->rows != 0 ? vc_ceil_div_u64(g.inner, job->cols) : g.inner,
+                              sizeof *g.count);
     VC_TRY_ALLOC(g.count);
     for (;;) {
         struct vc_tile_result result;
@@ -97,7 +147,11 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
         if (!more) {
             break;
         }
-        count_tile(job, &g, &tile, result.data, is_f64, seen);
+        if (job->rows != 0) {
+            count_blocks(job, &g, &tile, result.data, is_f64, seen);
+        } else {
+            count_tile(job, &g, &tile, result.data, is_f64, seen);
+        }
     }
     seen->checked = true;
 out:
@@ -106,10 +160,15 @@ out:
     return status;
 }
 
-static bool is_chosen(const struct vc_tensor *t)
+static bool is_chosen(const struct pattern_job *job, const struct vc_tensor *t)
 {
+    const struct vc_verify_options *o = &job->v->options;
+    const char *glob = NULL;
+    enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
+
     return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
-           t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && vc_prune_skip(t) == NULL;
+           t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && choice != VC_CHOICE_EXCLUDE &&
+           (choice == VC_CHOICE_INCLUDE || vc_prune_skip(t) == NULL);
 }
 
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
@@ -119,7 +178,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     struct vc_values values = {0};
     enum vc_status status;
 
-    if (!is_chosen(t)) {
+    if (!is_chosen(job, t)) {
         return VC_OK;
     }
     VC_TRY(vc_values_init(ctx, job->v->model, index, &values));
@@ -140,6 +199,13 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job
         return vc_find(ctx, VC_SEVERITY_ERROR, "pattern", name, "cannot be read: %s", seen->error);
     }
     job->v->result.n_pattern += seen->checked;
+    if (seen->n_bad != 0 && job->rows != 0) {
+        return vc_find(ctx, VC_SEVERITY_ERROR, "pattern", name,
+                       "is not block:%ux%u: %llu of %llu blocks have zeros and other values; the first ends at element "
+                       "%llu",
+                       job->rows, job->cols, (unsigned long long)seen->n_bad, (unsigned long long)seen->n_groups,
+                       (unsigned long long)seen->first_bad);
+    }
     return seen->n_bad == 0
                ? VC_OK
                : vc_find(ctx, VC_SEVERITY_ERROR, "pattern", name,
@@ -169,8 +235,7 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
     }
     if (v->result.n_pattern == 0) {
         VC_TRY(vc_find(ctx, VC_SEVERITY_ERROR, "pattern", NULL,
-                       "no tensor is one that prune would choose, so nothing has the pattern %u:%u", job.keep,
-                       job.group));
+                       "no tensor is one that prune would choose, so nothing has the pattern %s", v->options.pattern));
     }
 out:
     for (i = 0; job.seen != NULL && i < n; i++) {

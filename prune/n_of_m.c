@@ -31,6 +31,76 @@ out:
     return status;
 }
 
+/* ---- the check ---- */
+
+static unsigned bits_of(unsigned byte)
+{
+    byte -= byte >> 1 & 0x55;
+    byte = (byte & 0x33) + (byte >> 2 & 0x33);
+    return (byte + (byte >> 4)) & 0x0f;
+}
+
+/* Groups that keep more than they may, where each lies in one byte of the mask: 2, 4 or 8 bits side by side. */
+static uint64_t bad_in_bytes(const uint8_t *mask, uint64_t n_bits, unsigned keep, unsigned group)
+{
+    unsigned part = (1u << group) - 1;
+    uint64_t n_bad = 0;
+    uint64_t i;
+    unsigned at;
+
+    for (i = 0; i < n_bits / 8; i++) {
+        for (at = 0; at < 8; at += group) {
+            n_bad += bits_of((unsigned)mask[i] >> at & part) > keep;
+        }
+    }
+    return n_bad;
+}
+
+/* Groups that keep more than they may, of n_bits from bit 0: whole blocks of len x n_inner. *n_groups: all of them. */
+static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, uint64_t n_bits, uint64_t len,
+                           uint64_t *n_groups)
+{
+    const struct vc_prune_options *o = s->options;
+    uint64_t n_bad = 0;
+    uint64_t first;
+    uint64_t inner;
+    uint64_t n;
+    uint64_t k;
+
+    *n_groups = n_bits / (len * s->n_inner) * vc_ceil_div_u64(len, o->group) * s->n_inner;
+    if (s->n_inner == 1 && len % 8 == 0 && (o->group == 2 || o->group == 4 || o->group == 8)) {
+        return bad_in_bytes(mask, n_bits, o->keep, o->group);
+    }
+    for (first = 0; first < n_bits / s->n_inner; first += n) { /* rows of n_inner bits, as many as a group has */
+        n = vc_min_u64(o->group, len - first % len);
+        for (inner = 0; inner < s->n_inner; inner++) {
+            unsigned kept = 0;
+
+            for (k = 0; k < n; k++) {
+                uint64_t at = (first + k) * s->n_inner + inner;
+
+                kept += (unsigned)mask[at / 8] >> at % 8 & 1u;
+            }
+            n_bad += kept > o->keep;
+        }
+    }
+    return n_bad;
+}
+
+/* Looks whether the mask that is applied to n elements has the pattern: whole groups, as mask_of takes them. */
+static enum vc_status check_mask(struct vc_ctx *ctx, struct vc_prune_state *s, const uint8_t *mask, uint64_t n)
+{
+    uint64_t n_groups;
+    uint64_t n_bad = bad_groups(s, mask, n, vc_min_u64(s->n_len, n / s->n_inner), &n_groups);
+
+    if (n_bad != 0) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%llu of %llu groups would keep more than %u of %u weights",
+                       (unsigned long long)n_bad, (unsigned long long)n_groups, s->options->keep, s->options->group);
+    }
+    (void)atomic_fetch_add(&s->n_checked, n_groups);
+    return VC_OK;
+}
+
 static enum vc_dtype value_type(const struct vc_step *step)
 {
     return step->in.dtype == VC_DTYPE_F64 ? VC_DTYPE_F64 : VC_DTYPE_F32;
@@ -44,6 +114,7 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
     enum vc_status status = VC_OK;
 
     (void)item;
+    atomic_store(&s->n_checked, 0);
     if (step->scan) {
         struct vc_band_grid grid = s->bands.grid;
 
@@ -59,6 +130,7 @@ static void n_of_m_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
 
+    step->n_checked = atomic_load(&s->n_checked);
     vc_bands_release(ctx, &s->bands);
     vc_free(ctx, s->mask);
     s->mask = NULL;
@@ -99,10 +171,10 @@ out:
 
 static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    (void)ctx;
-    (void)step;
+    struct vc_prune_state *s = step->state;
+
     (void)item;
-    return VC_OK;
+    return check_mask(ctx, s, s->mask, step->in.n_elems);
 }
 
 /* ---- every tile ---- */
@@ -127,6 +199,7 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
     }
     VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
     VC_TRY(mask_of(ctx, step, values, tile->n_elems, mask));
+    VC_TRY(check_mask(ctx, s, mask, tile->n_elems));
     VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
 out:
     return status;

@@ -3,6 +3,8 @@
 #ifndef VC_PRUNE_PRUNE_STEPS_H
 #define VC_PRUNE_PRUNE_STEPS_H
 
+#include <stdatomic.h>
+
 #include <vcompress/prune.h>
 
 #include "core/base/arena.h"
@@ -36,6 +38,7 @@ struct vc_prune_state {
     const struct vc_prune_state *also; /* of the step before, with the mask of a pair: what it removes is removed here,
                                           too; NULL: none */
     uint64_t n_len, n_inner;           /* N of M: elements along the input axis, and apart from each other */
+    _Atomic uint64_t n_checked;        /* ... and groups whose mask was looked at */
 };
 
 /* The state of a new step on item->desc, plain floats: added with its policy, the flags of `ops` and the report's words

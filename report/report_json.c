@@ -224,6 +224,18 @@ static void write_pruning(struct vc_json *json, const struct vc_report_pruning *
     vc_json_real(json, "model_sparsity", pruning->measured ? pruning->model_sparsity : (double)NAN);
     vc_json_known(json, "mask_and_values_bytes", pruning->mask_and_values);
     vc_json_uint(json, "sparse_2_4_tensors", pruning->n_sparse_2_4);
+    if (pruning->n_pattern != 0) {
+        vc_json_begin(json, "pattern", '{', true);
+        vc_json_uint(json, "keep", pruning->pattern_keep);
+        vc_json_uint(json, "group", pruning->pattern_group);
+        vc_json_uint(json, "tensors", pruning->n_pattern);
+        vc_json_uint(json, "groups", pruning->n_groups);
+        vc_json_end(json, '}');
+    } else {
+        vc_json_null(json, "pattern");
+    }
+    vc_json_uint(json, "mask_bytes", pruning->mask_bytes);
+    vc_json_uint(json, "pruned_bytes", pruning->pruned_bytes);
     vc_json_end(json, '}');
 }
 

@@ -6,10 +6,13 @@
 #include "tools/app.h"
 #include "tools/commands.h"
 
+#define MAX_PATTERN_RULES 64
+
 struct verify_cli {
     struct base_options base;
     struct vc_verify_options verify;
     bool strict;
+    struct vc_rule rules[MAX_PATTERN_RULES];
 };
 
 #define VERIFY(member) OPT_FIELD(struct verify_cli, verify.member)
@@ -18,6 +21,27 @@ static bool take_void_as(void *group, const char *value)
 {
     ((struct verify_cli *)group)->verify.void_as = VC_DTYPE_BF16;
     return strcmp(value, "bf16") == 0;
+}
+
+static bool take_rule(void *group, const char *glob, bool include)
+{
+    struct verify_cli *cli = group;
+
+    if (glob[0] == '\0' || cli->verify.n_rules == MAX_PATTERN_RULES) {
+        return false;
+    }
+    cli->rules[cli->verify.n_rules++] = (struct vc_rule){.glob = glob, .include = include};
+    return true;
+}
+
+static bool take_include(void *group, const char *value)
+{
+    return take_rule(group, value, true);
+}
+
+static bool take_exclude(void *group, const char *value)
+{
+    return take_rule(group, value, false);
 }
 
 /* clang-format off */
@@ -32,9 +56,13 @@ static const struct opt verify_opts[] = {
              "the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
      .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
-    {.name = "pattern", .value = "N:M", .kind = OPT_TEXT, VERIFY(pattern),
+    {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_TEXT, VERIFY(pattern),
      .help = "every weight that prune would choose has at most N values of M along the input channels that are not zero, "
-             "such as 2:4; reads these weights"},
+             "such as 2:4; or blocks of R rows and C columns that are zero or have no zero; reads these weights"},
+    {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include, .option = "include=true",
+     .help = "with --pattern: tensors whose name matches, too; the last match wins"},
+    {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude, .option = "include=false",
+     .help = "with --pattern: not the tensors whose name matches; the last match wins"},
     {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
      .help = "warnings count for the exit status as well"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
@@ -246,6 +274,10 @@ static int run_verify(struct app *app, int n_args, char **args)
     if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
         return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
     }
+    if (cli.verify.n_rules != 0 && cli.verify.pattern == NULL) {
+        return app_usage(app, "--include and --exclude say which weights --pattern is about, which is not given");
+    }
+    cli.verify.rules = cli.rules;
     rc = app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db);
     if (rc != GO_ON) {
         return rc;

@@ -593,8 +593,21 @@ static void print_zeros(const struct out *out, const struct vc_report *report)
             fmt_count(all, pruning->n_weights), 100.0 * pruning->sparsity);
     fprintf(out->to, "; %s before), %.2f %% of all weights\n", fmt_count(n, pruning->zeros_before),
             100.0 * pruning->model_sparsity);
-    fprintf(out->to, "  mask and values: %s, of the mask its entropy, of the other values all bits\n",
-            fmt_size(n, out, pruning->mask_and_values));
+    fprintf(out->to, "  mask and values: %s, of the mask its entropy, of the other values all bits%s\n",
+            fmt_size(n, out, pruning->mask_and_values),
+            zeros_stored(report) && strcmp(report->output_format, "npz") == 0
+                ? "; with --deflate about that, rather more"
+                : "");
+    if (pruning->n_pattern != 0) {
+        fprintf(out->to, "  pattern: %u:%u in all %s groups of ", pruning->pattern_keep, pruning->pattern_group,
+                fmt_count(n, pruning->n_groups));
+        fprintf(out->to, "%s tensor%s, checked in the masks that were applied\n", fmt_count(n, pruning->n_pattern),
+                plural(pruning->n_pattern));
+    }
+    if (pruning->masks != NULL) {
+        fprintf(out->to, "  masks: %s for %s of weights, 1 : %.1f\n", fmt_size(n, out, pruning->mask_bytes),
+                fmt_size(all, out, pruning->pruned_bytes), (double)pruning->pruned_bytes / (double)pruning->mask_bytes);
+    }
 }
 
 static void print_facts(const struct out *out, const struct vc_report *report)

@@ -136,6 +136,7 @@ struct vc_step {
                              that earlier steps make, out has none: it drops them or makes its own */
     size_t scratch_bytes; /* per worker, for look, scan or apply of the largest tile */
     size_t state_bytes;   /* what begin allocates, for the plan of memory */
+    uint64_t n_checked;   /* groups of that pattern that were looked at in what it wrote: all have it. Set by end */
     bool begun;           /* between begin and end */
     size_t first_view;    /* the executor's */
 };

@@ -148,6 +148,14 @@ struct vc_report_pruning {
      * per element) and its other values as they are: what to measure a deflated file by. Compression of the values
      * themselves may still beat it. */
     uint64_t mask_and_values;
+    /* Tensors with a pattern, `pattern_keep` of `pattern_group`: that many groups were looked at in the masks that were
+     * applied, and all have it. 0: nothing was pruned so, or not yet. */
+    size_t n_pattern;
+    uint64_t n_groups;
+    unsigned pattern_keep, pattern_group;
+    const char *masks;     /* the output with the masks; NULL: none */
+    uint64_t mask_bytes;   /* of the masks of all tensors that were pruned, a bit for each weight ... */
+    uint64_t pruned_bytes; /* ... and of these tensors' values in the output */
 };
 
 struct vc_job;

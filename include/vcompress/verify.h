@@ -45,6 +45,8 @@ struct vc_verify_dtype {
     uint64_t size_bytes; /* of their values; tied ones once */
 };
 
+struct vc_rule; /* quantize.h */
+
 /* Strings are read during the call of vc_verify only. */
 struct vc_verify_options {
     size_t struct_size;    /* set by vc_verify_defaults */
@@ -53,8 +55,12 @@ struct vc_verify_options {
     bool sha256;           /* ... and a digest of each tensor; VC_E_UNSUPPORTED where it was not built in */
     double min_sqnr_db;    /* with `against`: below it a tensor is an error; 0 = none */
     enum vc_dtype void_as; /* as in vc_open_options, for both files */
-    const char *pattern; /* "2:4": an error where a weight that prune would choose by itself has more than 2 values of 4
-                            along its input channels that are not zero; reads these weights. NULL: any */
+    /* "2:4": an error where a weight that prune would choose by itself has more than 2 values of 4 along its input
+     * channels that are not zero. "block:4x4": where a block of its matrix has zeros and other values. Reads these
+     * weights. NULL: any. */
+    const char *pattern;
+    const struct vc_rule *rules; /* with `pattern`: which weights besides, or not; the last that matches decides */
+    size_t n_rules;
 };
 
 VC_API void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_size);

@@ -430,6 +430,8 @@ static const struct {
     AT(vc_verify_options, min_sqnr_db, 24),
     AT(vc_verify_options, void_as, 32),
     AT(vc_verify_options, pattern, 40),
+    AT(vc_verify_options, rules, 48),
+    AT(vc_verify_options, n_rules, 56),
     AT(vc_write_options, struct_size, 0),
     AT(vc_write_options, path, 8),
     AT(vc_write_options, emit, 16),

@@ -1,9 +1,9 @@
 /* test_alloc_faults.c - every allocation and every write fails once, one after the other, until the work succeeds.
  *
  * A small model goes through the library (quantize with stored and deflated output, to two files at once, dequantize of
- * deflated input, convert, inspect, diff) while the n-th request fails. Each time: the right status, a sentence, no
- * file left behind, an older output untouched, and every byte given back to the pool. Leaks outside the pool are
- * AddressSanitizer's part. */
+ * deflated input, prune with masks in and out, convert, inspect, diff) while the n-th request fails. Each time: the
+ * right status, a sentence, no file left behind, an older output untouched, and every byte given back to the pool.
+ * Leaks outside the pool are AddressSanitizer's part. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #define OLDER "an older output"
 
-static char input[256], packed[256], output[256], second[256];
+static char input[256], packed[256], output[256], second[256], mask_file[256];
 
 /* ---- an input: an npz of stored members, written by hand ---- */
 
@@ -132,6 +132,9 @@ enum work {
     WORK_EMIT,     /* int8 to `output` and `second` */
     WORK_AIM_SQNR, /* and the rest */
     WORK_AIM_BYTES,
+    WORK_PRUNE,      /* scores over all, its masks to `second` */
+    WORK_PRUNE_MASK, /* what the masks of a file say */
+    WORK_PRUNE_N_OF_M,
     WORK_LOOK,
     N_WORK
 };
@@ -145,7 +148,34 @@ static const char *const work_names[] = {"int8 stored",
                                          "int8 to two files",
                                          "an aim of 41 dB, the rest bf16",
                                          "an aim of 1 GB",
+                                         "prune by scores, masks to a file",
+                                         "prune by the masks of a file",
+                                         "prune 2:4, masks to a file",
                                          "stats, diff, report"};
+
+/* The file of masks is opened as the command does; *masks is the caller's. */
+static enum vc_status add_prune(struct vc_ctx *ctx, struct vc_job *job, enum work work, struct vc_model **masks)
+{
+    struct vc_prune_options p;
+    enum vc_status status = VC_OK;
+
+    vc_prune_defaults(&p);
+    p.mask_path = work == WORK_PRUNE_MASK ? NULL : second;
+    if (work == WORK_PRUNE) {
+        p.sparsity = "0.5";
+        p.scope = VC_PRUNE_GLOBAL;
+        p.score = VC_SCORE_LAMP;
+    } else if (work == WORK_PRUNE_N_OF_M) {
+        p.pattern = VC_PATTERN_N_OF_M;
+    } else {
+        VC_TRY(vc_model_open(ctx, mask_file, NULL, masks));
+        p.pattern = VC_PATTERN_GIVEN;
+        p.mask = *masks;
+    }
+    VC_TRY(vc_job_add_prune(ctx, job, &p));
+out:
+    return status;
+}
 
 static enum vc_status add_pass(struct vc_ctx *ctx, struct vc_job *job, enum work work)
 {
@@ -190,6 +220,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     const char *const emit[] = {second};
     struct vc_write_options options = support_replace(to, work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE);
     struct vc_model *model = NULL;
+    struct vc_model *masks = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     char *json = NULL;
@@ -198,7 +229,9 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     options.n_emit = work == WORK_EMIT;
     VC_TRY(vc_model_open(ctx, work == WORK_DEQUANTIZE || work == WORK_CONVERT ? packed : input, NULL, &model));
     VC_TRY(vc_job_create(ctx, model, &job));
-    VC_TRY(add_pass(ctx, job, work));
+    VC_TRY(work == WORK_PRUNE || work == WORK_PRUNE_MASK || work == WORK_PRUNE_N_OF_M
+               ? add_prune(ctx, job, work, &masks)
+               : add_pass(ctx, job, work));
     VC_TRY(vc_job_plan(ctx, job, &options));
     VC_TRY(vc_job_run(ctx, job));
     written = true;
@@ -206,6 +239,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
 out:
     vc_text_free(json);
     vc_job_free(job);
+    vc_model_close(masks);
     vc_model_close(model);
     return status;
 }
@@ -284,7 +318,7 @@ static void check_untouched(bool older)
         assert_memory_equal(bytes, OLDER, n);
     }
     free(bytes);
-    assert_int_equal(count_files(), 2 + (unsigned)older);
+    assert_int_equal(count_files(), 3 + (unsigned)older);
 }
 
 struct undisturbed {
@@ -312,7 +346,7 @@ static void check_same_as(const struct undisturbed *u)
 {
     check_same(output, u->bytes, u->n_bytes);
     check_same(second, u->second, u->n_second);
-    assert_int_equal(count_files(), 3 + (u->second != NULL));
+    assert_int_equal(count_files(), 4 + (u->second != NULL));
 }
 
 /* The one moment in which one of two files has its name already: the sentence says so. */
@@ -417,7 +451,7 @@ static void every_write(void **state)
     for (enum work work = 0; work < WORK_LOOK; work++) {
         struct undisturbed u = run_undisturbed(work);
 
-        assert_int_equal(u.second != NULL, work == WORK_EMIT);
+        assert_int_equal(u.second != NULL, work == WORK_EMIT || work == WORK_PRUNE || work == WORK_PRUNE_N_OF_M);
         assert_true(u.n_writes > 3);
         for (uint64_t n = 1; n <= u.n_writes; n++) {
             run_with_fault(work, 0, false, n, 1, &u);
@@ -457,9 +491,16 @@ static int make_folder(void **state)
     (void)snprintf(packed, sizeof packed, "%s/packed.npz", scratch_folder());
     (void)snprintf(output, sizeof output, "%s/out.npz", scratch_folder());
     (void)snprintf(second, sizeof second, "%s/out.safetensors", scratch_folder());
+    (void)snprintf(mask_file, sizeof mask_file, "%s/masks.safetensors", scratch_folder());
     write_input(input);
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     status = convert(ctx, WORK_DEFLATED, packed);
+    if (status == VC_OK) { /* the masks of what 2:4 prunes */
+        status = convert(ctx, WORK_PRUNE_N_OF_M, output);
+        assert_int_equal(status, VC_OK);
+        assert_int_equal(rename(second, mask_file), 0);
+        assert_int_equal(unlink(output), 0);
+    }
     if (status != VC_OK) {
         print_error("%s\n", vc_ctx_message(ctx));
     }
@@ -473,6 +514,7 @@ static int remove_folder(void **state)
     remove_path(packed);
     remove_path(output);
     remove_path(second);
+    remove_path(mask_file);
     return scratch_remove(state);
 }
 

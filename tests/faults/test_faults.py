@@ -366,6 +366,18 @@ class Faults(unittest.TestCase):
                 self.left(old)
                 subprocess.run(["umount", self.out_dir], check=True)
 
+    def test_full_disk_with_masks(self):
+        """The pruned weights and their masks are outputs of one run: both are there, or neither."""
+        masks = os.path.join(self.out_dir, "m.npz")
+        need = os.path.getsize(self.large)
+        for share in (0.5, 0.98, 1.02):  # the last has room for the weights alone
+            self.mount("size=%d,mode=777" % (int(need * share) + 8192))
+            old = self.older(True)
+            self.failed(self.run_it("prune", "--sparsity", "0.5", "--force", self.large, "-o", self.out, "--mask-out", masks),
+                        "o.npz", "m.npz", codes=(4,))
+            self.left(old)
+            subprocess.run(["umount", self.out_dir], check=True)
+
     def test_disk_too_full_by_a_little(self):
         """Deflated output is not known beforehand: the space runs out in the middle."""
         self.mount("size=2m,mode=777")

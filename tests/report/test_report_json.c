@@ -120,7 +120,8 @@ static void test_pruning(void **state)
 {
     struct vc_ctx *ctx = *state;
     struct vc_report report = report_of(NULL, 0);
-    struct vc_report_pruning pruning = {.n_tensors = 2, .n_weights = 1000, .device_sparse_2_4 = 700};
+    struct vc_report_pruning pruning = {
+        .n_tensors = 2, .n_weights = 1000, .device_sparse_2_4 = 700, .mask_bytes = 125, .pruned_bytes = 4000};
     char *text = text_of(ctx, &report);
 
     has(text, "\"sparse_2_4\": null}");
@@ -130,7 +131,8 @@ static void test_pruning(void **state)
     text = text_of(ctx, &report);
     has(text, "\"sparse_2_4\": null}");
     has(text, "\"pruning\": {\"tensors\": 2, \"weights\": 1000, \"zeros\": null, \"sparsity\": null, "
-              "\"model_sparsity\": null, \"mask_and_values_bytes\": null, \"sparse_2_4_tensors\": 0}");
+              "\"model_sparsity\": null, \"mask_and_values_bytes\": null, \"sparse_2_4_tensors\": 0, "
+              "\"pattern\": null, \"mask_bytes\": 125, \"pruned_bytes\": 4000}");
     vc_text_free(text);
     pruning.n_sparse_2_4 = 1;
     pruning.measured = true;
@@ -139,10 +141,16 @@ static void test_pruning(void **state)
     pruning.sparsity = 0.5;
     pruning.model_sparsity = 0.25;
     pruning.mask_and_values = 2125;
+    pruning.n_pattern = 1;
+    pruning.n_groups = 125;
+    pruning.pattern_keep = 2;
+    pruning.pattern_group = 4;
     text = text_of(ctx, &report);
     has(text, "\"sparse_2_4\": 700}");
     has(text, "\"zeros\": {\"before\": 3, \"after\": 500}, \"sparsity\": 0.5, \"model_sparsity\": 0.25, "
-              "\"mask_and_values_bytes\": 2125, \"sparse_2_4_tensors\": 1}");
+              "\"mask_and_values_bytes\": 2125, \"sparse_2_4_tensors\": 1, "
+              "\"pattern\": {\"keep\": 2, \"group\": 4, \"tensors\": 1, \"groups\": 125}, \"mask_bytes\": 125, "
+              "\"pruned_bytes\": 4000}");
     vc_text_free(text);
 }
 
