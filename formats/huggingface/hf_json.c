@@ -12,7 +12,14 @@ struct reading {
     size_t n, at;
     size_t n_blank; /* bytes of such a number that are still to come */
     bool in_string, escaped;
+    char before; /* the byte before that place; 0 at the begin */
 };
+
+/* Whether a value may begin behind that byte: "1eNaN" has no NaN in it. */
+static bool may_begin_behind(char before)
+{
+    return before == '\0' || strchr(" \t\r\n,:[", before) != NULL;
+}
 
 /* Bytes of such a number at that place; 0: there is none. */
 static size_t number_at(const char *text, size_t n)
@@ -44,11 +51,12 @@ static char next_byte(struct reading *r)
         r->escaped = c == '\\' && !r->escaped;
     } else if (c == '"') {
         r->in_string = true;
-    } else if ((c == 'N' || c == 'I' || c == '-') && (n_number = number_at(r->text + r->at, r->n - r->at)) != 0) {
+    } else if ((c == 'N' || c == 'I' || c == '-') && may_begin_behind(r->before) &&
+               (n_number = number_at(r->text + r->at, r->n - r->at)) != 0) {
         r->n_blank = n_number - 1;
         c = '0';
     }
-    r->at++;
+    r->before = r->text[r->at++];
     return c;
 }
 

@@ -235,8 +235,9 @@ static void test_forms(void **state)
 static void test_python_numbers(void **state)
 {
     static const char odd[] = "{\"limits\": [0.0, Infinity, -Infinity, NaN], \"text\": \"NaN \\\" Infinity \\\\\"";
-    static const char *const bad[] = {"{\"a\": NaNa}",  "{\"a\": Infinit}", "{\"a\": -I}",    "{\"a\": N}",
-                                      "{\"a\": 1} NaN", "{NaN: 1}",         "{\"a\": \"\\\"}"};
+    static const char *const bad[] = {"{\"a\": NaNa}",       "{\"a\": Infinit}", "{\"a\": -I}",
+                                      "{\"a\": N}",          "{\"a\": 1} NaN",   "{\"a\": 1eNaN}",
+                                      "{\"a\": 1-Infinity}", "{NaN: 1}",         "{\"a\": \"\\\"}"};
     static const char text[] = "{\"a\": [-Infinity,NaN], \"NaN\": \"\\\\\\\"NaN\", \"b\": NaN}";
     struct vc_ctx *ctx = test_ctx();
     struct hf_json json;
