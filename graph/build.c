@@ -3,6 +3,7 @@
 #include "graph/build.h"
 
 #include "core/base/option_struct.h"
+#include "graph/onnx/onnx_build.h"
 
 static const struct vc_graph_options graph_defaults = {.weights = NULL};
 static const struct vc_options_kind graph_kind = {"vc_graph_options", "vc_graph_defaults", &graph_defaults,
@@ -15,7 +16,7 @@ void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_siz
 
 /* By kind of program; NULL: nobody understands it. */
 static vc_graph_builder *const builders[] = {
-    [VC_PROGRAM_NODES] = NULL,
+    [VC_PROGRAM_NODES] = vc_onnx_build_graph,
     [VC_PROGRAM_CONFIG] = NULL,
     [VC_PROGRAM_KEYS] = NULL,
 };
@@ -41,6 +42,16 @@ out:
     return status;
 }
 
+/* A graph from the program that is in *program, and the end of what was needed for it. */
+static enum vc_status build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
+                            const struct vc_graph_options *options, struct vc_arena *arena, struct vc_graph **out)
+{
+    const struct vc_graph_source source = {
+        .ctx = ctx, .model = model, .program = program, .weights = options->weights, .arena = arena};
+
+    return vc_graph_from_program(&source, out);
+}
+
 enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_options *options,
                               struct vc_graph **out)
 {
@@ -53,13 +64,26 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
     VC_TRY(vc_model_program(ctx, model, &arena, &program));
-    {
-        const struct vc_graph_source source = {
-            .ctx = ctx, .model = model, .program = &program, .weights = own.weights, .arena = &arena};
-
-        VC_TRY(vc_graph_from_program(&source, out));
-    }
+    VC_TRY(build(ctx, model, &program, &own, &arena, out));
 out:
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}
+
+enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
+                                   const struct vc_graph_options *options, struct vc_graph **out)
+{
+    struct vc_graph_options own;
+    struct vc_program program;
+    struct vc_arena arena = {0};
+    enum vc_status status;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
+    VC_TRY(vc_onnx_parse(ctx, &arena, text, n, &program));
+    VC_TRY(build(ctx, NULL, &program, &own, &arena, out));
+out:
+    vc_arena_release(ctx, &arena);
+    return status;
 }

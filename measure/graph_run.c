@@ -169,14 +169,15 @@ static enum vc_status find_tensor(struct vc_ctx *ctx, const struct vc_model *mod
 static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct graph_run *run = user;
+    const struct vc_model *model = param->from_weights ? run->options.weights : run->model;
     struct place place = param_place(param);
     size_t tensor = VC_NO_TENSOR;
     enum vc_status status = VC_OK;
 
-    VC_TRY(find_tensor(ctx, run->model, param, &tensor));
-    status = read_values(ctx, run, run->model, tensor, &place, elements);
+    VC_TRY(find_tensor(ctx, model, param, &tensor));
+    status = read_values(ctx, run, model, tensor, &place, elements);
     if (status != VC_OK) {
-        status = vc_context(ctx, "%s", run->model->path);
+        status = vc_context(ctx, "%s", model->path);
     }
 out:
     return status;

@@ -125,6 +125,15 @@ static inline void vc_graph_defaults(struct vc_graph_options *options)
 VC_API enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model,
                                      const struct vc_graph_options *options, struct vc_graph **out);
 
+/* The graph of a text of n bytes in ONNX's textual form, as onnx.parser reads it and vc_graph_print_text writes it.
+ * Inputs that it calls parameters (docs/graph.md) are those of options->weights. Failures as of vc_graph_build, and
+ * VC_E_FORMAT with the line for what is no such text; then *out is NULL. */
+VC_API enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
+                                          const struct vc_graph_options *options, struct vc_graph **out);
+
+/* The graph in that form. *text is NUL-terminated and freed with vc_text_free. */
+VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
+
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);
 
@@ -180,6 +189,7 @@ struct vc_graph_run_options {
      * The array is valid during the call. What it returns, if not VC_OK, ends the run and is returned by it. */
     enum vc_status (*take)(void *user, const struct vc_graph_array *array);
     void *user;
+    const struct vc_model *weights; /* vc_graph_options.weights, where parameters are in it; NULL: none */
 };
 
 VC_API void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t struct_size);

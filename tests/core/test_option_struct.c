@@ -506,6 +506,7 @@ static const struct {
     AT(vc_graph_run_options, values, 24),
     AT(vc_graph_run_options, take, 32),
     AT(vc_graph_run_options, user, 40),
+    AT(vc_graph_run_options, weights, 48),
     AT(vc_graph_options, struct_size, 0),
     AT(vc_graph_options, weights, 8),
 };

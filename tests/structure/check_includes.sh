@@ -48,6 +48,17 @@ list_edges | awk -v sq="'" '
         }
         return "formats/" a " may not include formats/" b ": a format does not include another format" sq "s headers"
     }
+    # Rooms of graph/ stand on the graph and its operators, and do not know each other.
+    function graph_may_not(from, t,    a, b) {
+        a = room(from)
+        b = room(t)
+        if (a == b || b == "" || b == "ops") { return "" }
+        if (a == "" || a == "ops") {
+            if (from ~ /^graph\/build\.c$/) { return "" }
+            return "only graph/build.c knows the rooms that build graphs"
+        }
+        return "graph/" a " may not include graph/" b ": builders do not know each other"
+    }
     # base <- model <- chain <- run <- job
     function core_may_not(from, t,    a, b) {
         a = room(from)
@@ -94,6 +105,7 @@ list_edges | awk -v sq="'" '
         if (!ok) { bad(from "/ may not") }
         why = from == "formats" && to == "formats" ? formats_may_not($1, t) : ""
         if (from == "core" && to == "core") { why = core_may_not($1, t) }
+        if (from == "graph" && to == "graph") { why = graph_may_not($1, t) }
         if (why != "") { bad(why) }
         edges++
     }

@@ -1,0 +1,541 @@
+/* onnx_build.c - names, order, inputs and outputs of a program of nodes, and each node into the graph. */
+#include "graph/onnx/onnx_build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+/* ---- names ---- */
+
+static struct vc_name_list list_of(const struct vc_onnx_build *b)
+{
+    return VC_NAME_LIST(b->names, sizeof *b->names);
+}
+
+struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name)
+{
+    size_t at = vc_name_table_find(&b->table, list_of(b), name, strlen(name));
+
+    return at == SIZE_MAX ? NULL : &b->names[at];
+}
+
+const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n)
+{
+    const char *name = *node->name != '\0' ? node->name : node->n_outputs != 0 ? node->outputs[0] : "";
+
+    (void)snprintf(text, n, "%.100s '%.200s'", node->op, name);
+    return text;
+}
+
+/* Adds a name; one that is there already is a problem, but for an input with a default value. */
+static void add_name(struct vc_onnx_build *b, struct vc_onnx_name name)
+{
+    size_t twice;
+
+    if (*name.name == '\0') {
+        return;
+    }
+    b->names[b->n_names] = name;
+    twice = vc_name_table_add(&b->table, list_of(b), b->n_names);
+    if (twice == SIZE_MAX) {
+        b->n_names++;
+    } else if (name.maker != VC_ONNX_BY_INPUT || b->names[twice].maker == VC_ONNX_BY_INPUT) {
+        vc_graph_complain(b->graph, "the value '%s' is made twice", name.name);
+    }
+}
+
+/* A Constant node that holds numbers. */
+static bool is_constant(const struct vc_program_node *node)
+{
+    return strcmp(node->op, "Constant") == 0 && *node->domain == '\0' && node->n_attrs == 1 && node->n_outputs == 1 &&
+           (node->attrs->kind == VC_PROGRAM_TENSOR || node->attrs->kind == VC_PROGRAM_INT ||
+            node->attrs->kind == VC_PROGRAM_INTS || node->attrs->kind == VC_PROGRAM_FLOAT ||
+            node->attrs->kind == VC_PROGRAM_FLOATS);
+}
+
+/* What it holds, as a tensor. */
+static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, const struct vc_program_node *node)
+{
+    const struct vc_program_attr *attr = node->attrs;
+    struct vc_program_tensor *tensor;
+    uint64_t *shape;
+    unsigned char *data;
+    size_t n;
+    bool is_float;
+
+    if (attr->kind == VC_PROGRAM_TENSOR) {
+        return attr->tensor;
+    }
+    is_float = attr->kind == VC_PROGRAM_FLOAT || attr->kind == VC_PROGRAM_FLOATS;
+    n = attr->kind == VC_PROGRAM_INTS || attr->kind == VC_PROGRAM_FLOATS ? attr->n : 1;
+    tensor = vc_arena_alloc(b->ctx, b->source->arena, sizeof *tensor + sizeof *shape + 8 * n);
+    if (tensor == NULL) {
+        b->graph->status = VC_E_NOMEM;
+        return NULL;
+    }
+    shape = (uint64_t *)(tensor + 1);
+    data = (unsigned char *)(shape + 1);
+    shape[0] = n;
+    *tensor = (struct vc_program_tensor){.dtype = is_float ? VC_DTYPE_F64 : VC_DTYPE_I64,
+                                         .n_dims = attr->kind == VC_PROGRAM_INTS || attr->kind == VC_PROGRAM_FLOATS,
+                                         .shape = shape,
+                                         .n_bytes = 8 * n,
+                                         .data = data};
+    for (size_t k = 0; k < n; k++) {
+        uint64_t bits;
+
+        if (is_float) {
+            memcpy(&bits, attr->kind == VC_PROGRAM_FLOAT ? &attr->f : &attr->floats[k], sizeof bits);
+        } else {
+            bits = (uint64_t)(attr->kind == VC_PROGRAM_INT ? attr->i : attr->ints[k]);
+        }
+        vc_put_le64(data + 8 * k, bits);
+    }
+    return tensor;
+}
+
+static enum vc_status collect_names(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+    size_t n = p->n_constants + p->n_inputs + 1;
+    enum vc_status status;
+
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        n += p->nodes[k].n_outputs;
+    }
+    b->names = vc_calloc_array(b->ctx, VC_TAG_NAMES, n, sizeof *b->names);
+    VC_TRY_ALLOC(b->names);
+    VC_TRY(vc_name_table_make(b->ctx, n, &b->table));
+    for (size_t k = 0; k < p->n_constants; k++) {
+        add_name(b, (struct vc_onnx_name){.name = p->constants[k].name, .maker = VC_ONNX_BY_CONSTANT, .number = k});
+    }
+    for (size_t k = 0; k < p->n_inputs; k++) {
+        add_name(b, (struct vc_onnx_name){.name = p->inputs[k].name, .maker = VC_ONNX_BY_INPUT, .number = k});
+    }
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        const struct vc_program_tensor *tensor = is_constant(&p->nodes[k]) ? constant_of(b, &p->nodes[k]) : NULL;
+
+        for (size_t i = 0; i < p->nodes[k].n_outputs; i++) {
+            add_name(b, (struct vc_onnx_name){.name = p->nodes[k].outputs[i],
+                                              .maker = tensor != NULL ? VC_ONNX_BY_TENSOR : VC_ONNX_BY_NODE,
+                                              .number = k,
+                                              .tensor = tensor});
+        }
+    }
+    for (size_t k = 0; k < p->n_notes; k++) {
+        size_t n_prefix = strlen(VC_ONNX_PARAMETER_NOTE);
+        struct vc_onnx_name *name = strncmp(p->notes[k].key, VC_ONNX_PARAMETER_NOTE, n_prefix) == 0
+                                        ? vc_onnx_find_name(b, p->notes[k].key + n_prefix)
+                                        : NULL;
+
+        if (name != NULL && name->maker == VC_ONNX_BY_INPUT) {
+            name->parameter = p->notes[k].value;
+        }
+    }
+out:
+    return status;
+}
+
+/* Inputs of operators that have to be known when the graph is built. */
+static bool must_be_known(const char *op, size_t k)
+{
+    static const struct {
+        const char *op;
+        size_t first, last;
+    } places[] = {{"Resize", 1, 3}, {"Upsample", 1, 1}, {"Clip", 1, 2}, {"Pad", 1, 3}, {"Pow", 1, 1}, {"Range", 0, 2}};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (strcmp(places[i].op, op) == 0 && k >= places[i].first && k <= places[i].last) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is used has to be made. */
+static void check_uses(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+    char text[400];
+
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        const struct vc_program_node *node = &p->nodes[k];
+
+        for (size_t i = 0; i < node->n_inputs; i++) {
+            struct vc_onnx_name *name = *node->inputs[i] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[i]);
+
+            if (name != NULL) {
+                name->must_be_known |= must_be_known(node->op, i);
+                name->n_uses++;
+            } else if (*node->inputs[i] != '\0') {
+                vc_graph_complain(b->graph, "%s uses '%s', which nothing makes",
+                                  vc_onnx_node_text(node, text, sizeof text), node->inputs[i]);
+            }
+        }
+    }
+    for (size_t k = 0; k < p->n_outputs; k++) {
+        struct vc_onnx_name *name = vc_onnx_find_name(b, p->outputs[k].name);
+
+        if (name == NULL) {
+            vc_graph_complain(b->graph, "nothing makes the output '%s'", p->outputs[k].name);
+        } else {
+            name->is_output = true;
+            name->n_uses++;
+        }
+    }
+}
+
+/* ---- a node into the graph ---- */
+
+struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name)
+{
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, name) == 0) {
+            return &node->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+void vc_onnx_drop_attr(struct vc_onnx_node *node, const char *name)
+{
+    struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    if (attr != NULL) {
+        memmove(attr, attr + 1, (size_t)(node->attrs + node->n_attrs - attr - 1) * sizeof *attr);
+        node->n_attrs--;
+    }
+}
+
+int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t otherwise)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    return attr != NULL && attr->kind == VC_ATTR_INT ? attr->i : otherwise;
+}
+
+const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
+{
+    uint32_t v = k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
+
+    return v == VC_NO_VALUE || b->graph->facts[v].unknown ? NULL : &b->graph->values[v];
+}
+
+void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value)
+{
+    struct vc_onnx_name *name = k < node->n_outputs ? vc_onnx_find_name(b, node->outputs[k]) : NULL;
+
+    if (name != NULL && name->maker == VC_ONNX_BY_NODE && &b->program->nodes[name->number] == node) {
+        name->is_made = true;
+        name->value = value;
+    }
+}
+
+const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
+{
+    const char *name = k < node->n_outputs && *node->outputs[k] != '\0' ? node->outputs[k] : NULL;
+
+    return name != NULL && vc_graph_find(b->graph, name) == VC_NO_VALUE ? name : NULL;
+}
+
+/* Nobody uses the output: an operator's optional one, which is left out then. */
+static bool is_unused(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
+{
+    const struct vc_onnx_name *name = vc_onnx_find_name(b, node->outputs[k]);
+
+    return name == NULL || name->n_uses == 0;
+}
+
+/* Attributes as the graph has them. False: one that no operator here has, and a problem. */
+static bool take_attrs(struct vc_onnx_build *b, const struct vc_program_node *from, struct vc_onnx_node *node)
+{
+    char text[400];
+
+    for (size_t k = 0; k < from->n_attrs; k++) {
+        const struct vc_program_attr *a = &from->attrs[k];
+        struct vc_graph_attr to = {.name = a->name, .i = a->i, .f = a->f, .s = a->s, .n = a->n};
+
+        to.ints = a->ints;
+        to.floats = a->floats;
+        switch (a->kind) {
+        case VC_PROGRAM_INT:
+            to.kind = VC_ATTR_INT;
+            break;
+        case VC_PROGRAM_FLOAT:
+            to.kind = VC_ATTR_FLOAT;
+            break;
+        case VC_PROGRAM_STRING:
+            to.kind = VC_ATTR_STRING;
+            break;
+        case VC_PROGRAM_INTS:
+            to.kind = VC_ATTR_INTS;
+            break;
+        case VC_PROGRAM_FLOATS:
+            to.kind = VC_ATTR_FLOATS;
+            break;
+        case VC_PROGRAM_TENSOR:
+            continue; /* asked for where an operator has one */
+        case VC_PROGRAM_GRAPH:
+            vc_graph_complain(b->graph, "%s has a graph inside (%s); such operators are not supported",
+                              vc_onnx_node_text(from, text, sizeof text), a->name);
+            return false;
+        default:
+            vc_graph_complain(b->graph, "%s: the attribute %s is of a kind that no operator here has",
+                              vc_onnx_node_text(from, text, sizeof text), a->name);
+            return false;
+        }
+        node->attrs[node->n_attrs++] = to;
+    }
+    return true;
+}
+
+static void set_unknown(struct vc_onnx_build *b, const struct vc_program_node *node)
+{
+    for (size_t k = 0; k < node->n_outputs; k++) {
+        vc_onnx_set_output(b, node, k, vc_graph_unknown(b->graph, NULL));
+    }
+}
+
+/* Adds what is left after the rewrites, with the names that the file has for its outputs. */
+static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    const struct vc_program_node *from = node->from;
+    struct vc_node_spec spec = {.op = node->op,
+                                .name = from->name,
+                                .n_inputs = node->n_inputs,
+                                .n_attrs = node->n_attrs,
+                                .inputs = node->inputs,
+                                .attrs = node->attrs};
+    const char **names = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_outputs + (size_t)1, sizeof *names);
+    uint32_t first;
+
+    if (names == NULL) {
+        b->graph->status = VC_E_NOMEM;
+        return;
+    }
+    spec.n_outputs = (unsigned)from->n_outputs;
+    while (spec.n_outputs > 1 && is_unused(b, from, spec.n_outputs - 1)) {
+        spec.n_outputs--;
+    }
+    for (unsigned k = 0; k < spec.n_outputs; k++) {
+        names[k] = vc_onnx_output_name(b, from, k);
+    }
+    while (spec.n_inputs > 0 && spec.inputs[spec.n_inputs - 1] == VC_NO_VALUE) {
+        spec.n_inputs--;
+    }
+    spec.output_names = names;
+    first = spec.n_outputs == 1 ? vc_onnx_fold(b, node, names[0]) : VC_NO_VALUE;
+    if (first != VC_NO_VALUE) {
+        vc_onnx_set_output(b, from, 0, first);
+    } else {
+        first = vc_graph_add_node(b->graph, &spec);
+        for (unsigned k = 0; first != VC_NO_VALUE && k < spec.n_outputs; k++) {
+            uint32_t v = vc_graph_output_of(b->graph, first, k);
+
+            vc_onnx_set_output(b, from, k, v != VC_NO_VALUE ? v : first);
+        }
+    }
+    vc_free(b->ctx, names);
+}
+
+/* One node, whose inputs are made. */
+static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program_node *from)
+{
+    struct vc_onnx_node node = {.from = from, .op = from->op};
+    char text[400];
+    enum vc_status status = VC_OK;
+
+    if (from->n_inputs > UINT32_MAX / 2 || from->n_outputs > UINT32_MAX / 2 || is_constant(from)) {
+        return VC_OK;
+    }
+    node.inputs = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_inputs + VC_ONNX_SPARE, sizeof *node.inputs);
+    VC_TRY_ALLOC(node.inputs);
+    node.attrs = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_attrs + VC_ONNX_SPARE, sizeof *node.attrs);
+    VC_TRY_ALLOC(node.attrs);
+    for (size_t k = 0; k < from->n_inputs; k++) {
+        struct vc_onnx_name *name = *from->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, from->inputs[k]);
+
+        node.inputs[k] = *from->inputs[k] == '\0' ? VC_NO_VALUE
+                         : name == NULL           ? vc_graph_unknown(b->graph, NULL)
+                                                  : vc_onnx_make_value(b, name);
+    }
+    node.n_inputs = (unsigned)from->n_inputs;
+    if (*from->domain != '\0') {
+        vc_graph_complain(b->graph, "%s is of the domain '%s', whose operators are not supported%s",
+                          vc_onnx_node_text(from, text, sizeof text), from->domain,
+                          b->program->n_functions != 0 ? ", nor are functions of the file" : "");
+        set_unknown(b, from);
+    } else if (!take_attrs(b, from, &node)) {
+        set_unknown(b, from);
+    } else if (vc_onnx_modernize(b, &node)) {
+        add_node(b, &node);
+    }
+    for (size_t k = 0; k < from->n_outputs; k++) { /* an operator without outputs here, or a problem */
+        struct vc_onnx_name *name = vc_onnx_find_name(b, from->outputs[k]);
+
+        if (name != NULL && !name->is_made && name->maker == VC_ONNX_BY_NODE &&
+            &b->program->nodes[name->number] == from) {
+            vc_onnx_set_output(b, from, k, vc_graph_unknown(b->graph, NULL));
+        }
+    }
+    status = b->graph->status;
+out:
+    vc_free(b->ctx, node.inputs);
+    vc_free(b->ctx, node.attrs);
+    return status;
+}
+
+/* ---- order ---- */
+
+/* A walk over the nodes: each behind those that it needs, else in the file's order. */
+struct order {
+    unsigned char *state; /* 0 not seen, 1 waits for those above it on the stack, 2 added */
+    struct step {
+        size_t node, input; /* the next input to look at */
+    } * stack;
+    size_t n;
+};
+
+/* The nodes from `node` to the end of the stack need each other. */
+static void complain_cycle(struct vc_onnx_build *b, const struct order *o, size_t node)
+{
+    char names[600] = "";
+    size_t n = 0;
+    size_t first = o->n - 1;
+
+    while (first > 0 && o->stack[first].node != node) {
+        first--;
+    }
+    for (size_t k = first; k < o->n && k < first + 4; k++) {
+        char text[120];
+
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", k > first ? ", " : "",
+                              vc_onnx_node_text(&b->program->nodes[o->stack[k].node], text, sizeof text));
+        n = n < sizeof names ? n : sizeof names - 1;
+    }
+    vc_graph_complain(b->graph, "nodes need each other in a cycle: %s%s", names, o->n > first + 4 ? ", ..." : "");
+}
+
+/* The node that makes input k of `node` and is still to be added; SIZE_MAX: none. */
+static size_t waits_for(struct vc_onnx_build *b, struct order *o, const struct vc_program_node *node, size_t k)
+{
+    const struct vc_onnx_name *name = *node->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, node->inputs[k]);
+
+    if (name == NULL || name->maker != VC_ONNX_BY_NODE || o->state[name->number] == 2) {
+        return SIZE_MAX;
+    }
+    if (o->state[name->number] == 1) {
+        complain_cycle(b, o, name->number);
+        return SIZE_MAX; /* make_value gives a value of which nothing is known */
+    }
+    return name->number;
+}
+
+static enum vc_status add_nodes(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+    struct order o = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    o.state = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, 1);
+    VC_TRY_ALLOC(o.state);
+    o.stack = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_nodes + 1, sizeof *o.stack);
+    VC_TRY_ALLOC(o.stack);
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        size_t next = k;
+
+        VC_TRY(vc_check_cancelled(b->ctx));
+        while (o.state[k] != 2) {
+            struct step *top;
+
+            if (next != SIZE_MAX) {
+                o.state[next] = 1;
+                o.stack[o.n++] = (struct step){next, 0};
+            }
+            top = &o.stack[o.n - 1];
+            next = SIZE_MAX;
+            while (next == SIZE_MAX && top->input < p->nodes[top->node].n_inputs) {
+                next = waits_for(b, &o, &p->nodes[top->node], top->input++);
+            }
+            if (next == SIZE_MAX) {
+                VC_TRY(take_node(b, &p->nodes[top->node]));
+                o.state[top->node] = 2;
+                o.n--;
+            }
+        }
+    }
+out:
+    vc_free(b->ctx, o.state);
+    vc_free(b->ctx, o.stack);
+    return status;
+}
+
+/* ---- the graph ---- */
+
+static void find_opset(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+
+    b->opset = 1;
+    for (size_t k = 0; k < p->n_opsets; k++) {
+        b->opset = *p->opsets[k].domain == '\0' ? p->opsets[k].version : b->opset;
+    }
+    if (b->opset < VC_ONNX_OLDEST || b->opset > VC_ONNX_NEWEST) {
+        vc_graph_complain(b->graph, "its operator set is %" PRId64 "; %d to %d are supported", b->opset, VC_ONNX_OLDEST,
+                          VC_ONNX_NEWEST);
+    }
+}
+
+/* Inputs come in their order, whoever uses them first. */
+static void add_inputs(struct vc_onnx_build *b)
+{
+    for (size_t k = 0; k < b->program->n_inputs; k++) {
+        struct vc_onnx_name *name = vc_onnx_find_name(b, b->program->inputs[k].name);
+
+        if (name != NULL && name->maker == VC_ONNX_BY_INPUT && name->number == k) {
+            (void)vc_onnx_make_value(b, name);
+        }
+    }
+}
+
+/* An output that another name stands for gets a node of its own, so that it is called as the file calls it. */
+static void add_outputs(struct vc_onnx_build *b)
+{
+    for (size_t k = 0; k < b->program->n_outputs; k++) {
+        struct vc_onnx_name *name = vc_onnx_find_name(b, b->program->outputs[k].name);
+        uint32_t value = name == NULL ? VC_NO_VALUE : vc_onnx_make_value(b, name);
+
+        if (value != VC_NO_VALUE) {
+            if (!b->graph->facts[value].unknown && strcmp(b->graph->values[value].name, name->name) != 0) {
+                value = vc_graph_add(b->graph, "Identity",
+                                     vc_graph_find(b->graph, name->name) == VC_NO_VALUE ? name->name : NULL, &value, 1);
+            }
+            vc_graph_add_output(b->graph, value);
+        }
+    }
+}
+
+enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct vc_graph *graph)
+{
+    struct vc_onnx_build b = {.ctx = source->ctx, .source = source, .program = source->program, .graph = graph};
+    enum vc_status status;
+
+    VC_TRY(collect_names(&b));
+    find_opset(&b);
+    check_uses(&b);
+    b.of_param_capacity = source->program->n_constants + source->program->n_inputs + 1;
+    b.of_param = vc_calloc_array(b.ctx, VC_TAG_NAMES, b.of_param_capacity, sizeof *b.of_param);
+    VC_TRY_ALLOC(b.of_param);
+    VC_TRY(source->weights != NULL ? vc_onnx_match_weights(&b) : VC_OK);
+    add_inputs(&b);
+    VC_TRY(add_nodes(&b));
+    add_outputs(&b);
+out:
+    vc_name_table_release(b.ctx, &b.table);
+    vc_free(b.ctx, b.names);
+    vc_free(b.ctx, b.of_param);
+    vc_free(b.ctx, b.matches);
+    return status;
+}

@@ -1,0 +1,118 @@
+/* onnx_build.h - a graph from the nodes of an ONNX file or of its textual form.
+ *
+ *     onnx_build.c   names, order, inputs and outputs         onnx_values.c   tensors: constants and parameters
+ *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
+ *     onnx_repair.c  names by values                          onnx_text.c, onnx_print.c   the textual form
+ *
+ * Nodes are added in an order in which they can be computed, which is the file's where that is one. Each is first made
+ * one of operator set VC_GRAPH_OPSET (onnx_older.c), then may become part of a larger operator (onnx_fold.c); the nodes
+ * that it replaces stay behind, and vc_graph_finish removes those that nothing uses. */
+#ifndef VC_GRAPH_ONNX_BUILD_H
+#define VC_GRAPH_ONNX_BUILD_H
+
+#include "core/base/name_table.h"
+#include "graph/build.h"
+
+#define VC_ONNX_OLDEST 7
+#define VC_ONNX_NEWEST 28
+
+/* A note of the file, "vcompress.parameter:NAME": the input NAME is a parameter, the value its tensor's name. */
+#define VC_ONNX_PARAMETER_NOTE "vcompress.parameter:"
+
+enum vc_onnx_maker { VC_ONNX_BY_INPUT, VC_ONNX_BY_CONSTANT, VC_ONNX_BY_TENSOR, VC_ONNX_BY_NODE };
+
+/* A name of the program and what it is. */
+struct vc_onnx_name {
+    const char *name; /* first: VC_NAME_LIST */
+    enum vc_onnx_maker maker;
+    size_t number;                          /* of the input, constant or node */
+    const struct vc_program_tensor *tensor; /* BY_TENSOR: what a Constant node holds */
+    const char *parameter;                  /* an input that is a parameter: its tensor's name */
+    uint32_t n_uses;                        /* by nodes, and as an output of the graph */
+    bool is_output;
+    bool must_be_known; /* an operator takes it only as a constant */
+    bool is_made;
+    uint32_t value; /* then: of the graph */
+};
+
+struct vc_onnx_build {
+    struct vc_ctx *ctx;
+    const struct vc_graph_source *source;
+    const struct vc_program *program;
+    struct vc_graph *graph;
+    int64_t opset;
+    size_t n_names;
+    struct vc_onnx_name *names;
+    struct vc_name_table table;
+    const struct vc_program_tensor **of_param; /* by parameter of the graph: its elements where they are few, or NULL */
+    size_t of_param_capacity;
+    struct vc_onnx_match *matches; /* by constant of the program (onnx_repair.c); NULL: no other checkpoint */
+};
+
+/* The tensor of the other checkpoint that a constant of the program stands for. */
+struct vc_onnx_match {
+    size_t index; /* VC_NO_TENSOR: none */
+    bool transposed;
+};
+
+/* A node on its way into the graph. */
+struct vc_onnx_node {
+    const struct vc_program_node *from;
+    const char *op;
+    unsigned n_inputs, n_attrs;
+    uint32_t *inputs; /* with room for VC_ONNX_SPARE more */
+    struct vc_graph_attr *attrs;
+};
+
+#define VC_ONNX_SPARE 4
+
+/* ---- onnx_build.c ---- */
+
+vc_graph_builder vc_onnx_build_graph;
+
+/* NULL: nothing has that name. */
+struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
+/* "Add 'n1'", for sentences. */
+const char *vc_onnx_node_text(const struct vc_program_node *node, char *text, size_t n);
+/* Output k of the node is that value. */
+void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value);
+/* The name that output k has in the file; NULL: none, or it is taken. */
+const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
+
+struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name);
+void vc_onnx_drop_attr(struct vc_onnx_node *node, const char *name);
+int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t otherwise);
+/* The value of input k; NULL: it is not there, or nothing is known about it. */
+const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k);
+
+/* ---- onnx_values.c ---- */
+
+/* The value of a name that is an input's, a constant's or a tensor's, made at its first use. */
+uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);
+/* A constant of the graph with the tensor's elements. */
+uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor);
+/* The single number that the value is known to be. */
+bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number);
+
+/* ---- onnx_older.c ---- */
+
+/* Rewrites the node for VC_GRAPH_OPSET. False: nothing is left to add, its outputs are set or a problem is noted. */
+bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* ---- onnx_fold.c ---- */
+
+/* The value that the node's only output is, where that needs another node or none; VC_NO_VALUE: the node stays. */
+uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output);
+
+/* ---- onnx_repair.c ---- */
+
+/* Fills b->matches from source->weights. */
+enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b);
+
+/* ---- onnx_text.c ---- */
+
+/* The program that the text says; problems are sentences with lines, the first of which is the failure. */
+enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const char *text, size_t n,
+                             struct vc_program *out);
+
+#endif

@@ -1,0 +1,475 @@
+/* onnx_fold.c - what exporters write in many nodes, as the one operator that it is. Looked for from its last node
+ * backwards, when that is added; the same in exact arithmetic, or it stays as it is.
+ *
+ *     Transpose(w)                                                          w, transposed
+ *     d = Sub(x, ReduceMean(x)); Div(d, Sqrt(Add(ReduceMean(Pow(d, 2)), eps)))        LayerNormalization(x, 1)
+ *     Mul(x, Reciprocal(Sqrt(Add(ReduceMean(Pow(x, 2)), eps))))                       RMSNormalization(x, 1)
+ *     Mul(LayerNormalization(x, 1), w); Add(LayerNormalization(x, w), b)              LayerNormalization(x, w, b)
+ *     0.5 * x * (1 + Erf(x / sqrt(2)))                                                Gelu(x)
+ *     0.5 * x * (1 + Tanh(sqrt(2 / pi) * (x + 0.044715 * x ^ 3)))                     Gelu<approximate = "tanh">(x)
+ */
+#include <math.h>
+#include <string.h>
+
+#include "graph/onnx/onnx_build.h"
+
+#define MAX_FACTORS 8
+#define MAX_NESTED  4
+#define TOLERANCE   1e-6 /* of constants, which files have in f32 */
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= TOLERANCE * fabs(b);
+}
+
+/* ---- the nodes before a value ---- */
+
+/* The node that makes the value, if it is of that operator; its pointer is valid until a node is added. */
+static const struct vc_graph_node *made_by(const struct vc_onnx_build *b, uint32_t value, const char *op)
+{
+    uint32_t node = value == VC_NO_VALUE || b->graph->facts[value].unknown ? VC_NO_NODE : b->graph->values[value].node;
+
+    return node != VC_NO_NODE && strcmp(b->graph->nodes[node].op, op) == 0 ? &b->graph->nodes[node] : NULL;
+}
+
+/* The node is op(a, number) or, where the order does not matter, op(number, a). */
+static bool with_number(const struct vc_onnx_build *b, uint32_t value, const char *op, bool either, uint32_t *a,
+                        double *number)
+{
+    const struct vc_graph_node *node = made_by(b, value, op);
+
+    if (node == NULL || node->n_inputs != 2) {
+        return false;
+    }
+    for (unsigned k = 0; k < (either ? 2u : 1u); k++) {
+        if (vc_onnx_scalar(b, node->inputs[1 - k], number)) {
+            *a = node->inputs[k];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many of the last dimensions the mean is taken over, which are kept as 1; 0: it is no such mean. */
+static unsigned mean_of(const struct vc_onnx_build *b, uint32_t value, uint32_t *x)
+{
+    const struct vc_graph_node *node = made_by(b, value, "ReduceMean");
+    const struct vc_graph_value *in = node == NULL ? NULL : &b->graph->values[node->inputs[0]];
+    const struct vc_dim *axes;
+    int64_t n;
+    uint64_t seen = 0;
+
+    if (node == NULL || node->n_inputs != 2 || node->inputs[1] == VC_NO_VALUE ||
+        b->graph->facts[node->inputs[1]].elems == NULL || b->graph->values[value].n_dims != in->n_dims) {
+        return 0;
+    }
+    axes = b->graph->facts[node->inputs[1]].elems;
+    n = b->graph->values[node->inputs[1]].n_dims == 1 ? b->graph->values[node->inputs[1]].shape[0].size : 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t axis = !vc_dim_is_number(axes[k]) ? 0 : axes[k].size + (axes[k].size < 0 ? (int64_t)in->n_dims : 0);
+
+        if (axis < (int64_t)in->n_dims - n || axis >= (int64_t)in->n_dims || (seen >> axis & 1) != 0) {
+            return 0;
+        }
+        seen |= (uint64_t)1 << axis;
+    }
+    *x = node->inputs[0];
+    return (unsigned)n;
+}
+
+/* The value is the square of *x. */
+static bool is_square(const struct vc_onnx_build *b, uint32_t value, uint32_t *x)
+{
+    const struct vc_graph_node *mul = made_by(b, value, "Mul");
+    double power;
+
+    if (mul != NULL && mul->inputs[0] == mul->inputs[1]) {
+        *x = mul->inputs[0];
+        return true;
+    }
+    return with_number(b, value, "Pow", false, x, &power) && power == 2;
+}
+
+/* Both are x - mean, of the same x and mean; exporters write it twice at times. */
+static bool is_same_difference(const struct vc_onnx_build *b, uint32_t a, uint32_t c)
+{
+    const struct vc_graph_node *x = made_by(b, a, "Sub");
+    const struct vc_graph_node *y = made_by(b, c, "Sub");
+
+    return a == c || (x != NULL && y != NULL && x->inputs[0] == y->inputs[0] && x->inputs[1] == y->inputs[1]);
+}
+
+/* The value is Sqrt(mean of *x squared, + *epsilon); how many dimensions, or 0. */
+static unsigned is_root(const struct vc_onnx_build *b, uint32_t value, uint32_t *x, double *epsilon)
+{
+    const struct vc_graph_node *root = made_by(b, value, "Sqrt");
+    uint32_t mean;
+    uint32_t squares;
+    unsigned n;
+
+    if (root == NULL || !with_number(b, root->inputs[0], "Add", true, &mean, epsilon)) {
+        return 0;
+    }
+    n = mean_of(b, mean, &squares);
+    return n != 0 && is_square(b, squares, x) ? n : 0;
+}
+
+/* ---- normalizations ---- */
+
+/* Op(x, scale of ones) over the last n dimensions; VC_NO_VALUE where these have no sizes. */
+static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *output, uint32_t x, unsigned n,
+                         double epsilon)
+{
+    const struct vc_graph_value *v = &b->graph->values[x];
+    const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -(int64_t)n), vc_attr_float("epsilon", epsilon)};
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    uint32_t in[2] = {x, VC_NO_VALUE};
+    double *ones;
+    int64_t all = 1;
+
+    for (unsigned k = 0; k < n; k++) {
+        struct vc_dim d = v->shape[v->n_dims - n + k];
+
+        if (!vc_dim_is_number(d) || d.size < 1 || d.size > VC_GRAPH_MAX_NODES / all) {
+            return VC_NO_VALUE;
+        }
+        shape[k] = d.size;
+        all *= d.size;
+    }
+    ones = vc_alloc_array(b->ctx, VC_TAG_NAMES, (size_t)all, sizeof *ones);
+    if (ones == NULL) {
+        b->graph->status = VC_E_NOMEM;
+        return VC_NO_VALUE;
+    }
+    for (int64_t k = 0; k < all; k++) {
+        ones[k] = 1;
+    }
+    in[1] = vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, shape, n, ones);
+    vc_free(b->ctx, ones);
+    return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
+                                                              .n_inputs = 2,
+                                                              .inputs = in,
+                                                              .n_outputs = 1,
+                                                              .output_names = &output,
+                                                              .n_attrs = 2,
+                                                              .attrs = attrs});
+}
+
+static uint32_t fold_layer_norm(struct vc_onnx_build *b, const struct vc_onnx_node *div, const char *output)
+{
+    const struct vc_graph_node *sub = made_by(b, div->inputs[0], "Sub");
+    uint32_t difference;
+    uint32_t x;
+    double epsilon;
+    unsigned n = is_root(b, div->inputs[1], &difference, &epsilon);
+
+    if (sub == NULL || n == 0 || !is_same_difference(b, div->inputs[0], difference) ||
+        mean_of(b, sub->inputs[1], &x) != n || x != sub->inputs[0]) {
+        return VC_NO_VALUE;
+    }
+    return add_norm(b, "LayerNormalization", output, x, n, epsilon);
+}
+
+/* x / Sqrt(..), or x * the reciprocal of it. */
+static uint32_t fold_rms_norm(struct vc_onnx_build *b, uint32_t x, uint32_t root, const char *output)
+{
+    uint32_t of;
+    double epsilon;
+    unsigned n = is_root(b, root, &of, &epsilon);
+
+    return n != 0 && of == x ? add_norm(b, "RMSNormalization", output, x, n, epsilon) : VC_NO_VALUE;
+}
+
+/* The value's number of elements is known and all are 1. */
+static bool is_ones(const struct vc_onnx_build *b, uint32_t value)
+{
+    const struct vc_graph_value *v = &b->graph->values[value];
+    int64_t n = 1;
+
+    if (v->kind != VC_VALUE_CONSTANT || v->dtype != VC_DTYPE_F32) {
+        return false;
+    }
+    for (unsigned d = 0; d < v->n_dims; d++) {
+        n *= v->shape[d].size;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        if (((const double *)v->data)[k] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_shape(const struct vc_graph_value *a, const struct vc_graph_value *b)
+{
+    bool same = a->n_dims == b->n_dims && a->dtype == b->dtype;
+
+    for (unsigned d = 0; same && d < a->n_dims; d++) {
+        same = vc_dim_equal(a->shape[d], b->shape[d]);
+    }
+    return same;
+}
+
+/* Mul(norm with ones, w) and Add(norm without bias, bias): one more input of the same operator. */
+static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, bool is_add,
+                            const char *output)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        const struct vc_graph_node *norm = made_by(b, node->inputs[k], op);
+        const struct vc_graph_value *more = vc_onnx_input(b, node, 1 - k);
+        uint32_t in[3];
+
+        if (norm == NULL || more == NULL || norm->n_inputs != 2 || norm->n_outputs != 1 ||
+            (more->kind != VC_VALUE_PARAMETER && more->kind != VC_VALUE_CONSTANT) ||
+            !same_shape(more, &b->graph->values[norm->inputs[1]]) || (!is_add && !is_ones(b, norm->inputs[1]))) {
+            continue;
+        }
+        in[0] = norm->inputs[0];
+        in[1] = is_add ? norm->inputs[1] : node->inputs[1 - k];
+        in[2] = node->inputs[1 - k];
+        return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
+                                                                  .n_inputs = is_add ? 3 : 2,
+                                                                  .inputs = in,
+                                                                  .n_outputs = 1,
+                                                                  .output_names = &output,
+                                                                  .n_attrs = norm->n_attrs,
+                                                                  .attrs = norm->attrs});
+    }
+    return VC_NO_VALUE;
+}
+
+/* ---- Gelu ---- */
+
+/* A value as a product: a number, and what is no number. */
+struct product {
+    double number;
+    unsigned n;
+    uint32_t factors[MAX_FACTORS];
+    bool too_many;
+};
+
+static void add_factor(struct product *p, uint32_t value)
+{
+    if (p->n == MAX_FACTORS) {
+        p->too_many = true;
+    } else {
+        p->factors[p->n++] = value;
+    }
+}
+
+/* Takes the value apart: products, quotients by a number, squares and cubes. */
+static void factor(const struct vc_onnx_build *b, uint32_t value, unsigned depth, struct product *p)
+{
+    const struct vc_graph_node *mul = made_by(b, value, "Mul");
+    uint32_t x;
+    double number;
+
+    if (vc_onnx_scalar(b, value, &number)) {
+        p->number *= number;
+    } else if (depth == 0) {
+        add_factor(p, value);
+    } else if (mul != NULL) {
+        factor(b, mul->inputs[0], depth - 1, p);
+        factor(b, mul->inputs[1], depth - 1, p);
+    } else if (with_number(b, value, "Div", false, &x, &number)) {
+        p->number /= number;
+        factor(b, x, depth - 1, p);
+    } else if (with_number(b, value, "Pow", false, &x, &number) && (number == 2 || number == 3)) {
+        for (double k = 0; k < number; k++) {
+            add_factor(p, x);
+        }
+    } else {
+        add_factor(p, value);
+    }
+}
+
+static struct product factors_of(const struct vc_onnx_build *b, uint32_t value)
+{
+    struct product p = {.number = 1};
+
+    factor(b, value, MAX_NESTED, &p);
+    return p;
+}
+
+/* number * x ^ power. */
+static bool is_power(const struct vc_onnx_build *b, uint32_t value, uint32_t x, double number, unsigned power)
+{
+    struct product p = factors_of(b, value);
+
+    for (unsigned k = 0; k < p.n; k++) {
+        if (p.factors[k] != x) {
+            return false;
+        }
+    }
+    return !p.too_many && p.n == power && is_near(p.number, number);
+}
+
+/* sqrt(2 / pi) * (x + 0.044715 x ^ 3), or with x before the sum. */
+static bool is_cubic(const struct vc_onnx_build *b, uint32_t value, uint32_t x)
+{
+    struct product p = factors_of(b, value);
+    const struct vc_graph_node *add = NULL;
+    uint32_t rest;
+    double one;
+
+    if (p.too_many || !is_near(p.number, 0.79788456080286536)) {
+        return false;
+    }
+    if (p.n == 1) {
+        add = made_by(b, p.factors[0], "Add");
+        return add != NULL && ((add->inputs[0] == x && is_power(b, add->inputs[1], x, 0.044715, 3)) ||
+                               (add->inputs[1] == x && is_power(b, add->inputs[0], x, 0.044715, 3)));
+    }
+    for (unsigned k = 0; p.n == 2 && k < 2; k++) {
+        if (p.factors[k] == x && with_number(b, p.factors[1 - k], "Add", true, &rest, &one) && one == 1) {
+            return is_power(b, rest, x, 0.044715, 2);
+        }
+    }
+    return false;
+}
+
+static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mul, const char *output)
+{
+    struct product p = {.number = 1};
+
+    factor(b, mul->inputs[0], MAX_NESTED, &p);
+    factor(b, mul->inputs[1], MAX_NESTED, &p);
+    for (unsigned k = 0; !p.too_many && p.n == 2 && is_near(p.number, 0.5) && k < 2; k++) {
+        uint32_t x = p.factors[k];
+        const struct vc_graph_node *inner;
+        struct vc_graph_attr tanh_form = vc_attr_string("approximate", "tanh");
+        uint32_t rest;
+        double one;
+        bool is_erf;
+
+        if (!with_number(b, p.factors[1 - k], "Add", true, &rest, &one) || one != 1) {
+            continue;
+        }
+        inner = made_by(b, rest, "Erf");
+        is_erf = inner != NULL && is_power(b, inner->inputs[0], x, 0.70710678118654752, 1);
+        inner = made_by(b, rest, "Tanh");
+        if (is_erf || (inner != NULL && is_cubic(b, inner->inputs[0], x))) {
+            return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = "Gelu",
+                                                                      .n_inputs = 1,
+                                                                      .inputs = &x,
+                                                                      .n_outputs = 1,
+                                                                      .output_names = &output,
+                                                                      .n_attrs = is_erf ? 0 : 1,
+                                                                      .attrs = &tanh_form});
+        }
+    }
+    return VC_NO_VALUE;
+}
+
+/* ---- weights ---- */
+
+/* The last two axes of a parameter, and no others, are swapped. */
+static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const struct vc_graph_attr *perm = vc_onnx_attr(node, "perm");
+    const struct vc_graph_param *param;
+    struct vc_param_spec spec;
+
+    if (x == NULL || x->kind != VC_VALUE_PARAMETER || x->n_dims < 2 || (perm == NULL && x->n_dims != 2) ||
+        (perm != NULL && (perm->kind != VC_ATTR_INTS || perm->n != x->n_dims))) {
+        return VC_NO_VALUE;
+    }
+    for (unsigned d = 0; perm != NULL && d < x->n_dims; d++) {
+        unsigned other = d + 2 == x->n_dims ? d + 1 : d + 1 == x->n_dims ? d - 1 : d;
+
+        if (perm->ints[d] != other) {
+            return VC_NO_VALUE;
+        }
+    }
+    param = &b->graph->params[x->param];
+    spec = (struct vc_param_spec){.tensor = param->tensor,
+                                  .index = param->index,
+                                  .from_weights = param->from_weights,
+                                  .n_dims = param->n_dims,
+                                  .shape = param->shape,
+                                  .sliced = param->sliced,
+                                  .axis = param->axis,
+                                  .first = param->first,
+                                  .count = param->count,
+                                  .transposed = !param->transposed};
+    return vc_graph_add_param(b->graph, output, &spec);
+}
+
+/* A part of a parameter along one axis. */
+static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const struct vc_graph_param *param;
+    struct vc_param_spec spec;
+    int64_t at[4] = {0, 0, 0, 1}; /* start, end, axis, step */
+    int64_t size;
+
+    if (x == NULL || x->kind != VC_VALUE_PARAMETER || node->n_inputs < 4 || node->n_inputs > 5) {
+        return VC_NO_VALUE;
+    }
+    for (unsigned k = 1; k < node->n_inputs; k++) {
+        const struct vc_graph_value *v = vc_onnx_input(b, node, k);
+
+        if (v == NULL || v->kind != VC_VALUE_CONSTANT || v->dtype != VC_DTYPE_I64 || v->n_dims != 1 ||
+            v->shape[0].size != 1) {
+            return VC_NO_VALUE;
+        }
+        at[k - 1] = *(const int64_t *)v->data;
+    }
+    param = &b->graph->params[x->param];
+    at[2] += at[2] < 0 ? (int64_t)x->n_dims : 0;
+    if (param->sliced || param->transposed || at[3] != 1 || at[2] < 0 || at[2] >= (int64_t)x->n_dims) {
+        return VC_NO_VALUE;
+    }
+    size = x->shape[at[2]].size;
+    for (unsigned k = 0; k < 2; k++) {
+        at[k] += at[k] < 0 ? size : 0;
+        at[k] = at[k] < 0 ? 0 : at[k] > size ? size : at[k];
+    }
+    if (at[1] <= at[0]) {
+        return VC_NO_VALUE;
+    }
+    spec = (struct vc_param_spec){.tensor = param->tensor,
+                                  .index = param->index,
+                                  .from_weights = param->from_weights,
+                                  .n_dims = param->n_dims,
+                                  .shape = param->shape,
+                                  .sliced = true,
+                                  .axis = (unsigned)at[2],
+                                  .first = (uint64_t)at[0],
+                                  .count = (uint64_t)(at[1] - at[0])};
+    return vc_graph_add_param(b->graph, output, &spec);
+}
+
+uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
+{
+    const struct vc_graph_value *other = vc_onnx_input(b, node, 1);
+    uint32_t made = VC_NO_VALUE;
+    bool two = node->n_inputs == 2 && other != NULL && vc_onnx_input(b, node, 0) != NULL;
+    double one;
+
+    if (strcmp(node->op, "Transpose") == 0) {
+        made = fold_transpose(b, node, output);
+    } else if (strcmp(node->op, "Slice") == 0) {
+        made = fold_slice(b, node, output);
+    } else if (strcmp(node->op, "Div") == 0 && two) {
+        made = fold_layer_norm(b, node, output);
+        made = made == VC_NO_VALUE ? fold_rms_norm(b, node->inputs[0], node->inputs[1], output) : made;
+    } else if (strcmp(node->op, "Add") == 0 && two) {
+        made = fold_affine(b, node, "LayerNormalization", true, output);
+    } else if (strcmp(node->op, "Mul") == 0 && two) {
+        made = fold_affine(b, node, "LayerNormalization", false, output);
+        made = made == VC_NO_VALUE ? fold_affine(b, node, "RMSNormalization", false, output) : made;
+        for (unsigned k = 0; k < 2 && made == VC_NO_VALUE; k++) {
+            const struct vc_graph_node *root = made_by(b, node->inputs[1 - k], "Reciprocal");
+            const struct vc_graph_node *div = made_by(b, node->inputs[1 - k], "Div");
+
+            if (root != NULL || (div != NULL && vc_onnx_scalar(b, div->inputs[0], &one) && one == 1)) {
+                made = fold_rms_norm(b, node->inputs[k], root != NULL ? root->inputs[0] : div->inputs[1], output);
+            }
+        }
+        made = made == VC_NO_VALUE ? fold_gelu(b, node, output) : made;
+    }
+    return made;
+}

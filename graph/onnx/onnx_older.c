@@ -1,0 +1,314 @@
+/* onnx_older.c - nodes of operator sets 7 to 28 as those of VC_GRAPH_OPSET: what was an attribute and is an input now,
+ * operators with other names, defaults that changed. Only where the result is the same.
+ *
+ *     Squeeze<axes = [0]>(x), set 11     ->     Squeeze(x, axes) with a constant [0] */
+#include <string.h>
+
+#include "graph/onnx/onnx_build.h"
+
+/* A problem with the node; its outputs become unknown. */
+static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *why)
+{
+    char text[400];
+
+    vc_graph_complain(b->graph, "%s: %s", vc_onnx_node_text(node->from, text, sizeof text), why);
+    return false;
+}
+
+/* Input k is that value; inputs before it that are not there are left out. There is room for VC_ONNX_SPARE more. */
+static void set_input(struct vc_onnx_node *node, unsigned k, uint32_t value)
+{
+    while (node->n_inputs <= k) {
+        node->inputs[node->n_inputs++] = VC_NO_VALUE;
+    }
+    node->inputs[k] = value;
+}
+
+static bool has_input(const struct vc_onnx_node *node, unsigned k)
+{
+    return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE;
+}
+
+/* A list of integers in an attribute becomes input k. */
+static void ints_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    if (attr != NULL && attr->kind == VC_ATTR_INTS && !has_input(node, k) && node->n_inputs <= k) {
+        set_input(node, k, vc_graph_add_ints(b->graph, attr->ints, attr->n));
+        vc_onnx_drop_attr(node, name);
+    }
+}
+
+static uint32_t add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
+                        const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
+                                                              .n_inputs = n,
+                                                              .inputs = inputs,
+                                                              .n_outputs = 1,
+                                                              .output_names = &name,
+                                                              .n_attrs = n_attrs,
+                                                              .attrs = attrs});
+}
+
+/* ---- one function for each operator, or for some that are alike ---- */
+
+static bool take_axes(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    ints_to_input(b, node, "axes", 1);
+    return true;
+}
+
+static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    ints_to_input(b, node, "split", 1);
+    return true;
+}
+
+static bool take_reshape(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    ints_to_input(b, node, "shape", 1);
+    return true;
+}
+
+/* Slice-1: starts, ends, axes. */
+static bool take_slice(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (vc_onnx_attr(node, "starts") != NULL) {
+        ints_to_input(b, node, "starts", 1);
+        ints_to_input(b, node, "ends", 2);
+        ints_to_input(b, node, "axes", 3);
+    }
+    return true;
+}
+
+/* Clip-6: min and max, which are the least and the largest float where they are not given: no limit. */
+static bool take_clip(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const char *const names[] = {"min", "max"};
+
+    for (unsigned k = 0; k < 2; k++) {
+        const struct vc_graph_attr *attr = vc_onnx_attr(node, names[k]);
+
+        if (attr != NULL && attr->kind == VC_ATTR_FLOAT && !has_input(node, k + 1)) {
+            set_input(node, k + 1, vc_graph_add_float(b->graph, attr->f));
+            vc_onnx_drop_attr(node, names[k]);
+        }
+    }
+    return true;
+}
+
+/* Pad-2: pads, value. */
+static bool take_pad(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr *value = vc_onnx_attr(node, "value");
+
+    ints_to_input(b, node, "pads", 1);
+    if (value != NULL && value->kind == VC_ATTR_FLOAT && !has_input(node, 2)) {
+        set_input(node, 2, vc_graph_add_float(b->graph, value->f));
+        vc_onnx_drop_attr(node, "value");
+    }
+    return true;
+}
+
+/* Nothing is dropped when a model is run: the output is the input. */
+static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_onnx_name *mask = node->from->n_outputs > 1 ? vc_onnx_find_name(b, node->from->outputs[1]) : NULL;
+
+    if (node->n_inputs == 0 || node->inputs[0] == VC_NO_VALUE || (mask != NULL && mask->n_uses != 0)) {
+        return refuse(b, node, "its mask is used; such a model can only be trained");
+    }
+    vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
+    return false;
+}
+
+static bool take_identity(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (node->n_inputs == 1 && node->inputs[0] != VC_NO_VALUE && node->from->n_outputs == 1) {
+        vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
+        return false;
+    }
+    return true;
+}
+
+/* Floats are all of one precision here, that of the run. */
+static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    int64_t to = vc_onnx_int(node, "to", 0);
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+
+    if (x != NULL && x->dtype == VC_DTYPE_F32 && (to == 1 || to == 10 || to == 11 || to == 16)) {
+        return take_identity(b, node);
+    }
+    return true;
+}
+
+/* BatchNormalization: spatial is what it has been ever since 9; the running statistics are inputs, so what training
+ * would make of them is left out. */
+static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (vc_onnx_int(node, "spatial", 1) == 0) {
+        return refuse(b, node, "statistics for each pixel (spatial=0) are not supported");
+    }
+    vc_onnx_drop_attr(node, "spatial");
+    vc_onnx_drop_attr(node, "training_mode");
+    return true;
+}
+
+/* Before 13 all dimensions from `axis` (1) on were one. */
+static bool take_softmax(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    int64_t axis = vc_onnx_int(node, "axis", 1);
+    struct vc_graph_attr last = vc_attr_int("axis", -1);
+    struct vc_graph_attr from = vc_attr_int("axis", axis);
+    uint32_t in[2];
+
+    if (b->opset >= 13 || x == NULL) {
+        return true;
+    }
+    if (axis < -(int64_t)x->n_dims || axis >= (int64_t)x->n_dims - 1 || axis == -1) {
+        vc_onnx_drop_attr(node, "axis");
+        node->attrs[node->n_attrs++] = vc_attr_int("axis", axis); /* the last one, or one that there is not */
+        return true;
+    }
+    axis += axis < 0 ? (int64_t)x->n_dims : 0;
+    from.i = axis;
+    in[1] = add_one(b, "Shape", NULL, node->inputs, 1, NULL, 0);
+    in[0] = add_one(b, "Flatten", NULL, node->inputs, 1, &from, 1);
+    in[0] = add_one(b, node->op, NULL, in, 1, &last, 1);
+    vc_onnx_set_output(b, node->from, 0, add_one(b, "Reshape", vc_onnx_output_name(b, node->from, 0), in, 2, NULL, 0));
+    return false;
+}
+
+/* Upsample, and Resize-10: both scale from the corner; what lies between is cut off. */
+static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    struct vc_graph_attr *scales = vc_onnx_attr(node, "scales");
+    bool upsample = strcmp(node->op, "Upsample") == 0;
+    const struct vc_graph_value *v;
+
+    if (!upsample && b->opset > 10) {
+        return true;
+    }
+    if (scales != NULL && scales->kind == VC_ATTR_FLOATS) {
+        const int64_t n = (int64_t)scales->n;
+
+        set_input(node, 1, vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, &n, 1, scales->floats));
+        vc_onnx_drop_attr(node, "scales");
+    }
+    if (node->n_inputs != 2) {
+        return refuse(b, node, "its scales are missing");
+    }
+    v = vc_onnx_input(b, node, 1);
+    for (int64_t k = 0; v != NULL && k < (v->n_dims == 1 && v->data != NULL ? v->shape[0].size : 0); k++) {
+        if (((const double *)v->data)[k] < 1) {
+            return refuse(b, node, "making an image smaller in this way is not supported before operator set 11");
+        }
+    }
+    set_input(node, 2, node->inputs[1]);
+    node->inputs[1] = VC_NO_VALUE;
+    node->op = "Resize";
+    node->attrs[node->n_attrs++] = vc_attr_string("coordinate_transformation_mode", "asymmetric");
+    node->attrs[node->n_attrs++] = vc_attr_string("nearest_mode", "floor");
+    return true;
+}
+
+/* Its value is a tensor of one element. */
+static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_program_tensor *tensor = NULL;
+    uint32_t constant;
+    double x = 0;
+
+    for (size_t k = 0; k < node->from->n_attrs; k++) {
+        tensor = node->from->attrs[k].kind == VC_PROGRAM_TENSOR ? node->from->attrs[k].tensor : tensor;
+    }
+    if (tensor == NULL) {
+        return true;
+    }
+    constant = vc_onnx_add_tensor(b, NULL, tensor);
+    if (constant == VC_NO_VALUE || !vc_onnx_scalar(b, constant, &x)) {
+        return refuse(b, node, "its value is no single number");
+    }
+    if (b->graph->values[constant].dtype == VC_DTYPE_F32) {
+        node->attrs[node->n_attrs++] = vc_attr_float("value", x);
+        return true;
+    }
+    node->attrs[node->n_attrs++] = vc_attr_int("value", *(const int64_t *)b->graph->values[constant].data);
+    if (b->graph->values[constant].dtype == VC_DTYPE_BOOL) {
+        struct vc_graph_attr to = vc_attr_int("to", 9);
+        uint32_t v = add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+
+        vc_onnx_set_output(b, node->from, 0, add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), &v, 1, &to, 1));
+        return false;
+    }
+    return true;
+}
+
+/* Before 21 scale and bias had an element for each group; now for each channel. */
+static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    int64_t groups = vc_onnx_int(node, "num_groups", 0);
+
+    if (b->opset >= 21 || x == NULL || x->n_dims < 2 || groups < 1 || !vc_dim_is_number(x->shape[1])) {
+        return true;
+    }
+    for (unsigned k = 1; k < 3 && k < node->n_inputs; k++) {
+        const int64_t wide[2] = {groups, x->shape[1].size / groups};
+        const int64_t column[2] = {groups, 1};
+        const int64_t flat = -1;
+        uint32_t in[2] = {node->inputs[k], vc_graph_add_ints(b->graph, column, 2)};
+
+        in[0] = add_one(b, "Reshape", NULL, in, 2, NULL, 0);
+        in[1] = vc_graph_add_ints(b->graph, wide, 2);
+        in[0] = add_one(b, "Expand", NULL, in, 2, NULL, 0);
+        in[1] = vc_graph_add_ints(b->graph, &flat, 1);
+        node->inputs[k] = add_one(b, "Reshape", NULL, in, 2, NULL, 0);
+    }
+    return true;
+}
+
+bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const struct {
+        const char *op;
+        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
+    } rows[] = {{"Squeeze", take_axes},
+                {"Unsqueeze", take_axes},
+                {"ReduceSum", take_axes},
+                {"ReduceMean", take_axes},
+                {"ReduceMax", take_axes},
+                {"ReduceMin", take_axes},
+                {"ReduceProd", take_axes},
+                {"ReduceL1", take_axes},
+                {"ReduceL2", take_axes},
+                {"ReduceSumSquare", take_axes},
+                {"ReduceLogSum", take_axes},
+                {"ReduceLogSumExp", take_axes},
+                {"Split", take_split},
+                {"Reshape", take_reshape},
+                {"Slice", take_slice},
+                {"Clip", take_clip},
+                {"Pad", take_pad},
+                {"Dropout", take_dropout},
+                {"Identity", take_identity},
+                {"Cast", take_cast},
+                {"BatchNormalization", take_batch_norm},
+                {"Softmax", take_softmax},
+                {"LogSoftmax", take_softmax},
+                {"Upsample", take_resize},
+                {"Resize", take_resize},
+                {"ConstantOfShape", take_constant_of_shape},
+                {"GroupNormalization", take_group_norm}};
+
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(rows[k].op, node->op) == 0) {
+            return rows[k].take(b, node);
+        }
+    }
+    return true;
+}

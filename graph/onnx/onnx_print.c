@@ -1,0 +1,466 @@
+/* onnx_print.c - a graph in ONNX's textual form, as onnx.parser and vc_onnx_parse read it.
+ *
+ *     <ir_version: 11, opset_import: ["" : 23], metadata_props: ["vcompress.parameter:w": "fc1.weight"]>
+ *     graph (float[batch, 784] x, float[128, 784] w) => (float[batch, 128] y) {
+ *         "w^T" = Transpose <perm = [1, 0]> (w)
+ *         y = MatMul (x, "w^T")
+ *     }
+ *
+ * Parameters are inputs, and a note for each says so. Where the graph uses a tensor in slices or transposed, the input
+ * is the whole tensor, and nodes make of it what the graph uses, under its name. Constants are initializers. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "graph/onnx/onnx_build.h"
+
+#define IR_VERSION 11 /* the one of VC_GRAPH_OPSET */
+
+struct print {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph;
+    struct vc_text text;
+    uint32_t *whole; /* by parameter: the first of the same tensor, for which there is one input */
+    uint32_t *as_is; /* by such a first one: a parameter that is the whole tensor, whose name the input has; or none */
+    uint32_t *order; /* the first ones in the order in which nodes use them, which reading them again keeps */
+    uint32_t n_order;
+};
+
+/* ---- words ---- */
+
+/* In quotes unless it is a plain word; always for what would be read as a type. */
+static void add_name(struct print *p, const char *name)
+{
+    static const char *const types[] = {"float",     "double",     "float16",      "bfloat16", "int64",    "int32",
+                                        "int16",     "int8",       "uint64",       "uint32",   "uint16",   "uint8",
+                                        "bool",      "string",     "seq",          "map",      "optional", "opaque",
+                                        "complex64", "complex128", "sparse_tensor"};
+    bool plain = isalpha((unsigned char)*name) || *name == '_';
+
+    for (const char *c = name; *c != '\0'; c++) {
+        plain = plain && (isalnum((unsigned char)*c) || *c == '_');
+    }
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        plain = plain && strcmp(types[k], name) != 0;
+    }
+    if (plain) {
+        vc_text_add(&p->text, "%s", name);
+        return;
+    }
+    vc_text_add(&p->text, "\"");
+    for (const char *c = name; *c != '\0'; c++) {
+        vc_text_add(&p->text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    }
+    vc_text_add(&p->text, "\"");
+}
+
+/* As a string in quotes. */
+static void add_string(struct print *p, const char *prefix, const char *s)
+{
+    vc_text_add(&p->text, "\"");
+    for (unsigned k = 0; k < 2; k++) {
+        for (const char *c = k == 0 ? prefix : s; *c != '\0'; c++) {
+            vc_text_add(&p->text, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+        }
+    }
+    vc_text_add(&p->text, "\"");
+}
+
+/* A float that is seen to be one, with as many digits as it takes. */
+static void add_float(struct print *p, double x)
+{
+    char digits[64];
+
+    if (isnan(x) || isinf(x)) {
+        vc_text_add(&p->text, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+        return;
+    }
+    for (int n = 6; n <= 17; n++) {
+        (void)snprintf(digits, sizeof digits, "%.*g", n, x);
+        if (strtod(digits, NULL) == x) {
+            break;
+        }
+    }
+    vc_text_add(&p->text, "%s%s", digits, strpbrk(digits, ".e") == NULL ? ".0" : "");
+}
+
+static const char *type_name(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 ? "float" : dtype == VC_DTYPE_BOOL ? "bool" : "int64";
+}
+
+static void add_type(struct print *p, const struct vc_graph_value *value)
+{
+    vc_text_add(&p->text, "%s", type_name(value->dtype));
+    for (unsigned d = 0; d < value->n_dims; d++) {
+        char text[512];
+
+        vc_text_add(&p->text, d == 0 ? "[" : ", ");
+        (void)vc_dim_text(&p->graph->dims, value->shape[d], text, sizeof text);
+        if (vc_dim_is_number(value->shape[d])) {
+            vc_text_add(&p->text, "%s", text);
+        } else {
+            add_name(p, text);
+        }
+    }
+    vc_text_add(&p->text, value->n_dims == 0 ? " " : "] ");
+    add_name(p, value->name);
+}
+
+/* ---- parameters ---- */
+
+/* The tensor as it lies in the checkpoint, not a part of it nor transposed. */
+static bool is_whole(const struct vc_graph_param *param)
+{
+    return !param->sliced && !param->transposed;
+}
+
+/* Several parameters of one tensor are one input. */
+static enum vc_status find_wholes(struct print *p)
+{
+    const struct vc_graph *graph = p->graph;
+    struct vc_name_table table = {NULL, 0, 0};
+    struct vc_name_list list = VC_NAME_LIST(graph->params, sizeof *graph->params); /* their tensors' names */
+    enum vc_status status;
+
+    p->whole = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->whole);
+    VC_TRY_ALLOC(p->whole);
+    p->as_is = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->as_is);
+    VC_TRY_ALLOC(p->as_is);
+    VC_TRY(vc_name_table_make(p->ctx, graph->n_params + (size_t)1, &table));
+    for (uint32_t k = 0; k < graph->n_params; k++) {
+        size_t first = vc_name_table_add(&table, list, k);
+
+        p->whole[k] = first == SIZE_MAX ? k : (uint32_t)first;
+        p->as_is[k] = VC_NO_PARAM;
+        if (is_whole(&graph->params[k]) && p->as_is[p->whole[k]] == VC_NO_PARAM) {
+            p->as_is[p->whole[k]] = k;
+        }
+    }
+out:
+    vc_name_table_release(p->ctx, &table);
+    return status;
+}
+
+/* The order of the inputs. */
+static enum vc_status find_order(struct print *p)
+{
+    const struct vc_graph *graph = p->graph;
+    bool *seen = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *seen);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(seen);
+    p->order = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->order);
+    VC_TRY_ALLOC(p->order);
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        for (unsigned i = 0; i < graph->nodes[k].n_inputs; i++) {
+            uint32_t v = graph->nodes[k].inputs[i];
+            uint32_t param = v == VC_NO_VALUE ? VC_NO_PARAM : graph->values[v].param;
+
+            if (param != VC_NO_PARAM && !seen[p->whole[param]]) {
+                seen[p->whole[param]] = true;
+                p->order[p->n_order++] = p->whole[param];
+            }
+        }
+    }
+    for (uint32_t k = 0; k < graph->n_params; k++) { /* those that are outputs */
+        if (!seen[p->whole[k]]) {
+            seen[p->whole[k]] = true;
+            p->order[p->n_order++] = p->whole[k];
+        }
+    }
+out:
+    vc_free(p->ctx, seen);
+    return status;
+}
+
+/* The name of the input for the whole tensor: that of the value which it is, else the tensor's, if no value has it. */
+static const char *whole_name(const struct print *p, uint32_t k, char *name, size_t n)
+{
+    const struct vc_graph *graph = p->graph;
+    uint32_t same = p->as_is[p->whole[k]];
+    const char *tensor = graph->params[k].tensor;
+
+    if (same != VC_NO_PARAM) {
+        return graph->values[graph->params[same].value].name;
+    }
+    (void)snprintf(name, n, "%.1000s", tensor);
+    for (unsigned i = 1; vc_graph_find(graph, name) != VC_NO_VALUE; i++) {
+        (void)snprintf(name, n, "%.1000s:%u", tensor, i);
+    }
+    return name;
+}
+
+#define MAX_WHOLE_NAME 1100
+
+static void add_whole_name(struct print *p, uint32_t k)
+{
+    char name[MAX_WHOLE_NAME];
+
+    add_name(p, whole_name(p, k, name, sizeof name));
+}
+
+/* A name that begins as the value's. */
+static void add_part_name(struct print *p, const struct vc_graph_param *param, const char *what)
+{
+    char name[MAX_WHOLE_NAME + 16];
+
+    (void)snprintf(name, sizeof name, "%.1000s:%s", p->graph->values[param->value].name, what);
+    add_name(p, name);
+}
+
+/* Where a slice begins and ends, as initializers. */
+static void add_slice_numbers(struct print *p, const struct vc_graph_param *param, bool *any)
+{
+    static const char *const names[] = {"first", "end", "axis"};
+    const uint64_t numbers[] = {param->first, param->first + param->count, param->axis};
+
+    for (unsigned k = 0; param->sliced && k < 3; k++) {
+        vc_text_add(&p->text, "%s", *any ? ",\n " : "\n<");
+        *any = true;
+        vc_text_add(&p->text, "int64[1] ");
+        add_part_name(p, param, names[k]);
+        vc_text_add(&p->text, " = {%" PRIu64 "}", numbers[k]);
+    }
+}
+
+/* The nodes that make of the whole tensor what the graph uses. */
+static void add_param_nodes(struct print *p, uint32_t k)
+{
+    const struct vc_graph_param *param = &p->graph->params[k];
+    const char *name = p->graph->values[param->value].name;
+
+    if (is_whole(param)) {
+        if (p->as_is[p->whole[k]] != k) {
+            vc_text_add(&p->text, "    ");
+            add_name(p, name);
+            vc_text_add(&p->text, " = Identity (");
+            add_whole_name(p, k);
+            vc_text_add(&p->text, ")\n");
+        }
+        return;
+    }
+    if (param->sliced) {
+        vc_text_add(&p->text, "    ");
+        if (param->transposed) {
+            add_part_name(p, param, "part");
+        } else {
+            add_name(p, name);
+        }
+        vc_text_add(&p->text, " = Slice (");
+        add_whole_name(p, k);
+        for (unsigned i = 0; i < 3; i++) {
+            static const char *const names[] = {"first", "end", "axis"};
+
+            vc_text_add(&p->text, ", ");
+            add_part_name(p, param, names[i]);
+        }
+        vc_text_add(&p->text, ")\n");
+    }
+    if (param->transposed) {
+        vc_text_add(&p->text, "    ");
+        add_name(p, name);
+        vc_text_add(&p->text, " = Transpose <perm = [");
+        for (unsigned d = 0; d < param->n_dims; d++) {
+            unsigned to = d + 2 == param->n_dims ? d + 1 : d + 1 == param->n_dims ? d - 1 : d;
+
+            vc_text_add(&p->text, "%s%u", d == 0 ? "" : ", ", to);
+        }
+        vc_text_add(&p->text, "]> (");
+        if (param->sliced) {
+            add_part_name(p, param, "part");
+        } else {
+            add_whole_name(p, k);
+        }
+        vc_text_add(&p->text, ")\n");
+    }
+}
+
+/* ---- the head ---- */
+
+static void add_head(struct print *p)
+{
+    const struct vc_graph *graph = p->graph;
+    bool any = false;
+
+    vc_text_add(&p->text, "<ir_version: %d, opset_import: [\"\" : %d]", IR_VERSION, VC_GRAPH_OPSET);
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        char name[MAX_WHOLE_NAME];
+
+        vc_text_add(&p->text, "%s", any ? ",\n " : ",\n metadata_props: [");
+        add_string(p, VC_ONNX_PARAMETER_NOTE, whole_name(p, p->order[i], name, sizeof name));
+        vc_text_add(&p->text, " : ");
+        add_string(p, "", graph->params[p->order[i]].tensor);
+        any = true;
+    }
+    vc_text_add(&p->text, "%s>\n", any ? "]" : "");
+}
+
+static void add_signature(struct print *p)
+{
+    const struct vc_graph *graph = p->graph;
+    bool any = false;
+
+    vc_text_add(&p->text, "graph (");
+    for (uint32_t k = 0; k < graph->n_inputs; k++) {
+        vc_text_add(&p->text, "%s", any ? ",\n    " : "");
+        any = true;
+        add_type(p, &graph->values[graph->inputs[k]]);
+    }
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        uint32_t k = p->order[i];
+
+        vc_text_add(&p->text, "%sfloat", any ? ",\n    " : "");
+        any = true;
+        for (unsigned d = 0; d < graph->params[k].n_dims; d++) {
+            vc_text_add(&p->text, "%s%" PRIu64, d == 0 ? "[" : ", ", graph->params[k].shape[d]);
+        }
+        vc_text_add(&p->text, graph->params[k].n_dims == 0 ? " " : "] ");
+        add_whole_name(p, k);
+    }
+    vc_text_add(&p->text, ") => (");
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        vc_text_add(&p->text, "%s", k == 0 ? "" : ",\n    ");
+        add_type(p, &graph->values[graph->outputs[k]]);
+    }
+    vc_text_add(&p->text, ")");
+}
+
+/* Constants, with their elements. */
+static void add_initializers(struct print *p)
+{
+    const struct vc_graph *graph = p->graph;
+    bool any = false;
+
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        const struct vc_graph_value *value = &graph->values[v];
+        int64_t n = 1;
+
+        if (value->kind != VC_VALUE_CONSTANT) {
+            continue;
+        }
+        vc_text_add(&p->text, "%s", any ? ",\n " : "\n<");
+        any = true;
+        add_type(p, value);
+        vc_text_add(&p->text, " = {");
+        for (unsigned d = 0; d < value->n_dims; d++) {
+            n *= value->shape[d].size;
+        }
+        for (int64_t k = 0; k < n; k++) {
+            vc_text_add(&p->text, "%s", k == 0 ? "" : ", ");
+            if (value->dtype == VC_DTYPE_F32) {
+                add_float(p, ((const double *)value->data)[k]);
+            } else {
+                vc_text_add(&p->text, "%" PRId64, ((const int64_t *)value->data)[k]);
+            }
+        }
+        vc_text_add(&p->text, "}");
+    }
+    for (uint32_t k = 0; k < graph->n_params; k++) {
+        add_slice_numbers(p, &graph->params[k], &any);
+    }
+    vc_text_add(&p->text, "%s {\n", any ? ">" : "");
+}
+
+/* ---- nodes ---- */
+
+static void add_attribute(struct print *p, const struct vc_graph_node *node, const struct vc_graph_attr *attr)
+{
+    if (strcmp(node->op, "ConstantOfShape") == 0) { /* the graph has the number itself */
+        vc_text_add(&p->text, "%s = %s {", attr->name, attr->kind == VC_ATTR_INT ? "int64[1]" : "float[1]");
+    } else if (attr->n == 0 && (attr->kind == VC_ATTR_INTS || attr->kind == VC_ATTR_FLOATS)) {
+        vc_text_add(&p->text, "%s: %s = ", attr->name, attr->kind == VC_ATTR_INTS ? "ints" : "floats");
+    } else {
+        vc_text_add(&p->text, "%s = ", attr->name);
+    }
+    switch (attr->kind) {
+    case VC_ATTR_INT:
+        vc_text_add(&p->text, "%" PRId64, attr->i);
+        break;
+    case VC_ATTR_FLOAT:
+        add_float(p, attr->f);
+        break;
+    case VC_ATTR_STRING:
+        add_string(p, "", attr->s);
+        break;
+    case VC_ATTR_INTS:
+    case VC_ATTR_FLOATS:
+        vc_text_add(&p->text, "[");
+        for (size_t k = 0; k < attr->n; k++) {
+            vc_text_add(&p->text, "%s", k == 0 ? "" : ", ");
+            if (attr->kind == VC_ATTR_INTS) {
+                vc_text_add(&p->text, "%" PRId64, attr->ints[k]);
+            } else {
+                add_float(p, attr->floats[k]);
+            }
+        }
+        vc_text_add(&p->text, "]");
+        break;
+    }
+    vc_text_add(&p->text, "%s", strcmp(node->op, "ConstantOfShape") == 0 ? "}" : "");
+}
+
+static void add_values(struct print *p, const uint32_t *values, unsigned n)
+{
+    for (unsigned k = 0; k < n; k++) {
+        vc_text_add(&p->text, "%s", k == 0 ? "" : ", ");
+        if (values[k] == VC_NO_VALUE) {
+            vc_text_add(&p->text, "\"\"");
+        } else {
+            add_name(p, p->graph->values[values[k]].name);
+        }
+    }
+}
+
+static void add_node(struct print *p, const struct vc_graph_node *node)
+{
+    vc_text_add(&p->text, "    ");
+    if (*node->name != '\0') {
+        vc_text_add(&p->text, "[");
+        add_name(p, node->name);
+        vc_text_add(&p->text, "] ");
+    }
+    add_values(p, node->outputs, node->n_outputs);
+    vc_text_add(&p->text, " = %s", node->op);
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        vc_text_add(&p->text, k == 0 ? " <" : ", ");
+        add_attribute(p, node, &node->attrs[k]);
+    }
+    vc_text_add(&p->text, "%s (", node->n_attrs != 0 ? ">" : "");
+    add_values(p, node->inputs, node->n_inputs);
+    vc_text_add(&p->text, ")\n");
+}
+
+enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text)
+{
+    struct print p = {.ctx = ctx, .graph = graph};
+    enum vc_status status;
+
+    *text = NULL;
+    vc_clear_error(ctx);
+    vc_text_init(&p.text, ctx);
+    VC_TRY(find_wholes(&p));
+    VC_TRY(find_order(&p));
+    add_head(&p);
+    add_signature(&p);
+    add_initializers(&p);
+    for (uint32_t k = 0; k < graph->n_params; k++) {
+        add_param_nodes(&p, k);
+    }
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        add_node(&p, &graph->nodes[k]);
+    }
+    vc_text_add(&p.text, "}\n");
+    *text = vc_text_detach(&p.text);
+    status = p.text.status;
+out:
+    vc_text_release(&p.text);
+    vc_free(ctx, p.whole);
+    vc_free(ctx, p.as_is);
+    vc_free(ctx, p.order);
+    return status;
+}

@@ -1,0 +1,265 @@
+/* onnx_repair.c - which tensor of another checkpoint each tensor of an ONNX file is: the one of its name, or else the
+ * one with its values, as they are or with the last two axes swapped.
+ *
+ *     onnx::MatMul_105 [64, 256] f32, no such name     ->     encoder.fc1.weight [256, 64], transposed
+ *
+ * Tensors are known by the sums of their bits first, which need one read of each; the bits are compared where the sums
+ * agree. Two tensors of the checkpoint with the same values could both be meant: a problem, unless it says that they
+ * are the same (alias_of). */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/quantize.h>
+
+#include "core/base/checked.h"
+#include "graph/onnx/onnx_build.h"
+
+struct candidate {
+    const struct vc_model *model;
+    size_t index;
+    uint64_t sum; /* of hashes of the elements' bits: the same for any order of them */
+    uint64_t n_elems;
+    size_t of; /* number of the constant that it is for; SIZE_MAX: of the checkpoint */
+};
+
+static bool is_weight(const struct vc_tensor *t)
+{
+    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->companion_of == VC_NO_TENSOR && t->n_dims != 0 &&
+           t->n_elems != 0;
+}
+
+static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float **values)
+{
+    const struct vc_tensor *t = vc_model_tensor(model, index);
+    enum vc_status status;
+
+    *values = t->n_elems <= SIZE_MAX ? vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->n_elems, sizeof **values) : NULL;
+    if (*values == NULL) {
+        return VC_E_NOMEM;
+    }
+    status = vc_tensor_read_f32(ctx, model, index, *values, (size_t)t->n_elems);
+    if (status != VC_OK) {
+        vc_free(ctx, *values);
+        *values = NULL;
+    }
+    return status;
+}
+
+static enum vc_status sum_up(struct vc_ctx *ctx, struct candidate *c)
+{
+    float *values;
+    enum vc_status status;
+
+    c->n_elems = vc_model_tensor(c->model, c->index)->n_elems;
+    VC_TRY(read_tensor(ctx, c->model, c->index, &values));
+    for (uint64_t k = 0; k < c->n_elems; k++) {
+        uint32_t bits;
+        uint64_t h;
+
+        memcpy(&bits, &values[k], sizeof bits);
+        h = (bits + (uint64_t)0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+        c->sum += (h ^ h >> 31) * 0x94d049bb133111ebu;
+    }
+    vc_free(ctx, values);
+out:
+    return status;
+}
+
+static bool same_dims(const struct vc_tensor *a, const struct vc_tensor *b, bool transposed)
+{
+    if (a->n_dims != b->n_dims || (transposed && a->n_dims < 2)) {
+        return false;
+    }
+    for (unsigned d = 0; d < a->n_dims; d++) {
+        unsigned other = !transposed || d + 2 < a->n_dims ? d : d + 2 == a->n_dims ? d + 1 : d - 1;
+
+        if (a->shape[d] != b->shape[other]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Element by element, with the last two axes of b swapped where that is asked for. */
+static bool same_values(const struct vc_tensor *a, const float *x, const float *y, bool transposed)
+{
+    uint64_t rows = a->n_dims < 2 ? 1 : a->shape[a->n_dims - 2];
+    uint64_t columns = a->shape[a->n_dims - 1];
+
+    if (!transposed) {
+        return memcmp(x, y, (size_t)a->n_elems * sizeof *x) == 0;
+    }
+    for (uint64_t k = 0; k < a->n_elems; k++) {
+        uint64_t in = k % (rows * columns);
+
+        if (memcmp(&x[k], &y[k - in + in % columns * rows + in / columns], sizeof *x) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Compares with the values of b: as they are, then transposed. */
+static enum vc_status compare(struct vc_ctx *ctx, const struct vc_tensor *t, const float *values,
+                              const struct candidate *other, bool *same, bool *transposed)
+{
+    const struct vc_tensor *o = vc_model_tensor(other->model, other->index);
+    float *theirs = NULL;
+    enum vc_status status = VC_OK;
+
+    *same = false;
+    if (!same_dims(t, o, false) && !same_dims(t, o, true)) {
+        return VC_OK;
+    }
+    VC_TRY(read_tensor(ctx, other->model, other->index, &theirs));
+    *transposed = false;
+    *same = same_dims(t, o, false) && same_values(t, values, theirs, false);
+    if (!*same && same_dims(t, o, true)) {
+        *transposed = true;
+        *same = same_values(t, values, theirs, true);
+    }
+out:
+    vc_free(ctx, theirs);
+    return status;
+}
+
+static int by_sum(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+
+    return x->n_elems != y->n_elems ? (x->n_elems < y->n_elems ? -1 : 1)
+           : x->sum != y->sum       ? (x->sum < y->sum ? -1 : 1)
+           : x->index != y->index   ? (x->index < y->index ? -1 : 1)
+                                    : 0;
+}
+
+/* The first of the sorted candidates that is not before `c` by elements and sum. */
+static size_t first_like(const struct candidate *list, size_t n, const struct candidate *c)
+{
+    size_t low = 0;
+
+    while (low < n) {
+        size_t middle = low + (n - low) / 2;
+
+        if (list[middle].n_elems < c->n_elems || (list[middle].n_elems == c->n_elems && list[middle].sum < c->sum)) {
+            low = middle + 1;
+        } else {
+            n = middle;
+        }
+    }
+    return low;
+}
+
+/* All that have the values of c; two of them are a problem. */
+static enum vc_status match(struct vc_onnx_build *b, const struct candidate *c, const struct candidate *list, size_t n)
+{
+    const struct vc_tensor *t = vc_model_tensor(c->model, c->index);
+    struct vc_onnx_match *to = &b->matches[c->of];
+    float *values = NULL;
+    enum vc_status status;
+
+    VC_TRY(read_tensor(b->ctx, c->model, c->index, &values));
+    for (size_t k = first_like(list, n, c); k < n && list[k].n_elems == c->n_elems && list[k].sum == c->sum; k++) {
+        bool same;
+        bool transposed = false;
+
+        VC_TRY(compare(b->ctx, t, values, &list[k], &same, &transposed));
+        if (same && to->index != VC_NO_TENSOR) {
+            vc_graph_complain(b->graph, "%s has the values of %s and of %s; which of them it is cannot be told",
+                              t->name, vc_model_tensor(b->source->weights, to->index)->name,
+                              vc_model_tensor(b->source->weights, list[k].index)->name);
+            break;
+        }
+        if (same) {
+            *to = (struct vc_onnx_match){.index = list[k].index, .transposed = transposed};
+        }
+    }
+out:
+    vc_free(b->ctx, values);
+    return status;
+}
+
+/* The tensor of the same name is the one; it must have the shape that the graph knows. False: there is none. */
+static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t number)
+{
+    size_t index = vc_model_find(b->source->weights, t->name);
+
+    if (index == VC_NO_TENSOR || !is_weight(vc_model_tensor(b->source->weights, index))) {
+        return false;
+    }
+    if (!same_dims(t, vc_model_tensor(b->source->weights, index), false)) {
+        vc_graph_complain(b->graph, "%s has another shape in the checkpoint", t->name);
+        return true;
+    }
+    b->matches[number].index = index;
+    return true;
+}
+
+/* Reads each tensor of the checkpoint that no name has claimed, and sorts them by what they add up to. */
+static enum vc_status sum_weights(struct vc_onnx_build *b, struct candidate *list, size_t *n)
+{
+    const struct vc_model *weights = b->source->weights;
+    bool *claimed = vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + 1, sizeof *claimed);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(claimed);
+    for (size_t k = 0; k < b->program->n_constants; k++) {
+        if (b->matches[k].index != VC_NO_TENSOR) {
+            claimed[b->matches[k].index] = true;
+        }
+    }
+    for (size_t k = 0; k < vc_model_tensor_count(weights); k++) {
+        const struct vc_tensor *t = vc_model_tensor(weights, k);
+
+        if (!claimed[k] && is_weight(t) && t->alias_of == VC_NO_TENSOR) {
+            list[*n] = (struct candidate){.model = weights, .index = k, .of = SIZE_MAX};
+            VC_TRY(sum_up(b->ctx, &list[*n]));
+            (*n)++;
+        }
+    }
+    if (*n > 1) {
+        qsort(list, *n, sizeof *list, by_sum);
+    }
+out:
+    vc_free(b->ctx, claimed);
+    return status;
+}
+
+enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+    const struct vc_model *weights = b->source->weights;
+    struct candidate *list = NULL;
+    size_t n = 0;
+    size_t n_left = 0;
+    enum vc_status status = VC_OK;
+
+    b->matches = vc_calloc_array(b->ctx, VC_TAG_NAMES, p->n_constants + 1, sizeof *b->matches);
+    VC_TRY_ALLOC(b->matches);
+    list = vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + p->n_constants + 1, sizeof *list);
+    VC_TRY_ALLOC(list);
+    for (size_t k = 0; k < p->n_constants; k++) {
+        b->matches[k].index = VC_NO_TENSOR;
+    }
+    for (size_t k = 0; k < p->n_constants; k++) {
+        size_t index = b->source->model != NULL ? p->constants[k].index : VC_NO_TENSOR;
+        const struct vc_tensor *t = index == VC_NO_TENSOR ? NULL : vc_model_tensor(b->source->model, index);
+
+        if (t != NULL && is_weight(t) && t->n_elems > 1 && !by_name(b, t, k)) {
+            list[vc_model_tensor_count(weights) + n_left++] =
+                (struct candidate){.model = b->source->model, .index = index, .of = k};
+        }
+    }
+    VC_TRY(n_left != 0 ? sum_weights(b, list, &n) : VC_OK);
+    for (size_t k = 0; k < n_left; k++) {
+        struct candidate *c = &list[vc_model_tensor_count(weights) + k];
+
+        VC_TRY(vc_check_cancelled(b->ctx));
+        VC_TRY(sum_up(b->ctx, c));
+        VC_TRY(match(b, c, list, n));
+    }
+out:
+    vc_free(b->ctx, list);
+    return status;
+}

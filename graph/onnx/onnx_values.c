@@ -1,0 +1,300 @@
+/* onnx_values.c - the values that no node makes: inputs, tensors of the model as parameters, small tensors and integers
+ * as constants of the graph. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "graph/onnx/onnx_build.h"
+
+/* ---- elements ---- */
+
+static double half(uint32_t bits)
+{
+    int exponent = (int)(bits >> 10 & 31);
+    double mantissa = (double)(bits & 1023);
+    double x = exponent == 0    ? ldexp(mantissa, -24)
+               : exponent == 31 ? (bits & 1023) == 0 ? (double)INFINITY : (double)NAN
+                                : ldexp(mantissa + 1024, exponent - 25);
+
+    return (bits >> 15 & 1) != 0 ? -x : x;
+}
+
+static double single(uint32_t bits)
+{
+    float f;
+
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+/* Element k of a float type. */
+static double real_at(const struct vc_program_tensor *t, size_t k)
+{
+    const unsigned char *p = t->data;
+    uint64_t bits;
+    double x;
+
+    switch (t->dtype) {
+    case VC_DTYPE_F16:
+        return half((uint32_t)p[2 * k] | (uint32_t)p[2 * k + 1] << 8);
+    case VC_DTYPE_BF16:
+        return single((uint32_t)p[2 * k] << 16 | (uint32_t)p[2 * k + 1] << 24);
+    case VC_DTYPE_F32:
+        return single(vc_le32(p + 4 * k));
+    default:
+        bits = vc_le64(p + 8 * k);
+        memcpy(&x, &bits, sizeof x);
+        return x;
+    }
+}
+
+/* Element k of an integer type. */
+static int64_t integer_at(const struct vc_program_tensor *t, size_t k)
+{
+    const unsigned char *p = t->data;
+
+    switch (t->dtype) {
+    case VC_DTYPE_BOOL:
+        return p[k] != 0;
+    case VC_DTYPE_U8:
+        return p[k];
+    case VC_DTYPE_I8:
+        return (int8_t)p[k];
+    case VC_DTYPE_U16:
+        return (uint16_t)(p[2 * k] | p[2 * k + 1] << 8);
+    case VC_DTYPE_I16:
+        return (int16_t)(uint16_t)(p[2 * k] | p[2 * k + 1] << 8);
+    case VC_DTYPE_U32:
+        return vc_le32(p + 4 * k);
+    case VC_DTYPE_I32:
+        return (int32_t)vc_le32(p + 4 * k);
+    default:
+        return (int64_t)vc_le64(p + 8 * k);
+    }
+}
+
+/* What the graph calls elements of that type; VC_DTYPE_RAW: none. */
+static enum vc_dtype kind_of(enum vc_dtype dtype)
+{
+    switch (dtype) {
+    case VC_DTYPE_F16:
+    case VC_DTYPE_BF16:
+    case VC_DTYPE_F32:
+    case VC_DTYPE_F64:
+        return VC_DTYPE_F32;
+    case VC_DTYPE_BOOL:
+        return VC_DTYPE_BOOL;
+    case VC_DTYPE_U8:
+    case VC_DTYPE_I8:
+    case VC_DTYPE_U16:
+    case VC_DTYPE_I16:
+    case VC_DTYPE_U32:
+    case VC_DTYPE_I32:
+    case VC_DTYPE_U64:
+    case VC_DTYPE_I64:
+        return VC_DTYPE_I64;
+    default:
+        return VC_DTYPE_RAW;
+    }
+}
+
+static size_t count_of(const struct vc_program_tensor *t)
+{
+    return t->n_bytes == 0 ? 0 : (size_t)(t->n_bytes / vc_dtype_bytes(t->dtype, 1));
+}
+
+uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor)
+{
+    enum vc_dtype kind = kind_of(tensor->dtype);
+    const char *called = name != NULL ? name : "";
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    size_t n;
+    void *elements;
+    uint32_t value;
+
+    if (kind == VC_DTYPE_RAW || tensor->data == NULL || tensor->n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_graph_complain(b->graph, "%s: a constant %s cannot be read", called,
+                          kind == VC_DTYPE_RAW   ? "of a type that no operator here takes"
+                          : tensor->data == NULL ? "in another file, or of more than 16 MiB,"
+                                                 : "of so many dimensions");
+        return vc_graph_unknown(b->graph, name);
+    }
+    n = count_of(tensor);
+    for (unsigned d = 0; d < tensor->n_dims; d++) {
+        shape[d] = (int64_t)tensor->shape[d];
+    }
+    elements = vc_alloc_array(b->ctx, VC_TAG_NAMES, n + 1, 8);
+    if (elements == NULL) {
+        b->graph->status = VC_E_NOMEM;
+        return VC_NO_VALUE;
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (kind == VC_DTYPE_F32) {
+            ((double *)elements)[k] = real_at(tensor, k);
+        } else {
+            ((int64_t *)elements)[k] = integer_at(tensor, k);
+        }
+    }
+    value = vc_graph_add_constant(b->graph, name, kind, shape, tensor->n_dims, elements);
+    vc_free(b->ctx, elements);
+    return value;
+}
+
+bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number)
+{
+    const struct vc_graph_value *v = value == VC_NO_VALUE ? NULL : &b->graph->values[value];
+    const struct vc_program_tensor *tensor = NULL;
+
+    if (v == NULL || b->graph->facts[value].unknown || v->n_dims > 1) { /* more could add dimensions */
+        return false;
+    }
+    for (unsigned d = 0; d < v->n_dims; d++) {
+        if (!vc_dim_is_number(v->shape[d]) || v->shape[d].size != 1) {
+            return false;
+        }
+    }
+    if (v->kind == VC_VALUE_CONSTANT) {
+        *number = v->dtype == VC_DTYPE_F32 ? *(const double *)v->data : (double)*(const int64_t *)v->data;
+        return true;
+    }
+    tensor = v->kind == VC_VALUE_PARAMETER && v->param < b->of_param_capacity ? b->of_param[v->param] : NULL;
+    if (tensor != NULL && tensor->data != NULL && count_of(tensor) == 1 && kind_of(tensor->dtype) == VC_DTYPE_F32) {
+        *number = real_at(tensor, 0);
+        return true;
+    }
+    return false;
+}
+
+/* ---- inputs ---- */
+
+/* Names of dimensions are the file's; one without gets that of its place: "x_dim0". */
+static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
+{
+    const struct vc_program_dim *dim = &input->shape[d];
+    char name[300];
+
+    if (dim->name == NULL && dim->size >= 0) {
+        return vc_dim_number(dim->size);
+    }
+    (void)snprintf(name, sizeof name, "%.250s_dim%u", input->name, d);
+    return vc_dim_symbol(&b->graph->dims, dim->name != NULL && *dim->name != '\0' ? dim->name : name);
+}
+
+static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_program_value *input, const char *tensor)
+{
+    struct vc_param_spec spec = {.tensor = tensor, .index = VC_NO_TENSOR, .n_dims = input->n_dims};
+    uint64_t shape[VC_GRAPH_MAX_DIMS];
+
+    for (unsigned d = 0; d < input->n_dims; d++) {
+        if (input->shape[d].size < 0) {
+            vc_graph_complain(b->graph, "the parameter '%s': dimension %u has no size", input->name, d);
+            return vc_graph_unknown(b->graph, input->name);
+        }
+        shape[d] = (uint64_t)input->shape[d].size;
+    }
+    if (b->source->weights != NULL && vc_model_find(b->source->weights, tensor) != VC_NO_TENSOR) {
+        spec.index = vc_model_find(b->source->weights, tensor);
+        spec.from_weights = true;
+    }
+    spec.shape = shape;
+    return vc_graph_add_param(b->graph, input->name, &spec);
+}
+
+static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *name)
+{
+    const struct vc_program_value *input = &b->program->inputs[name->number];
+    struct vc_dim shape[VC_GRAPH_MAX_DIMS];
+    enum vc_dtype kind = kind_of(input->dtype);
+
+    if (kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS) {
+        vc_graph_complain(b->graph, "the input '%s' %s", name->name,
+                          kind == VC_DTYPE_RAW ? "is of a type that no operator here takes"
+                          : !input->has_shape  ? "has no shape"
+                                               : "has more dimensions than are supported");
+        return vc_graph_unknown(b->graph, name->name);
+    }
+    if (name->parameter != NULL) {
+        return add_parameter_input(b, input, name->parameter);
+    }
+    for (unsigned d = 0; d < input->n_dims; d++) {
+        shape[d] = input_dim(b, input, d);
+    }
+    return vc_graph_add_input(b->graph, name->name, kind, shape, input->n_dims);
+}
+
+/* ---- tensors ---- */
+
+/* Floats of the model are parameters, but for single numbers and what an operator takes only as constants. */
+static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_name *name,
+                         const struct vc_program_constant *c)
+{
+    const struct vc_tensor *t =
+        c->index != VC_NO_TENSOR && b->source->model != NULL ? vc_model_tensor(b->source->model, c->index) : NULL;
+
+    if (t == NULL || (t->quant == NULL && !vc_dtype_is_float(t->dtype))) {
+        return false;
+    }
+    if (c->tensor == NULL || t->quant != NULL ||
+        (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR)) {
+        return true;
+    }
+    return t->n_dims != 0 && !name->must_be_known;
+}
+
+static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name *name,
+                              const struct vc_program_constant *c)
+{
+    const struct vc_tensor *t = vc_model_tensor(b->source->model, c->index);
+    struct vc_param_spec spec = {.tensor = t->name, .index = c->index, .n_dims = t->n_dims, .shape = t->shape};
+    uint32_t value;
+
+    if (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR) {
+        const struct vc_tensor *other = vc_model_tensor(b->source->weights, b->matches[name->number].index);
+
+        spec.tensor = other->name;
+        spec.index = b->matches[name->number].index;
+        spec.from_weights = true;
+        spec.n_dims = other->n_dims;
+        spec.shape = other->shape;
+        spec.transposed = b->matches[name->number].transposed;
+    }
+    value = vc_graph_add_param(b->graph, name->name, &spec);
+    if (value != VC_NO_VALUE && b->graph->values[value].param < b->of_param_capacity) {
+        b->of_param[b->graph->values[value].param] = c->tensor;
+    }
+    return value;
+}
+
+uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name)
+{
+    const struct vc_program_constant *c;
+
+    if (name->is_made) {
+        return name->value;
+    }
+    name->is_made = true;
+    switch (name->maker) {
+    case VC_ONNX_BY_INPUT:
+        name->value = add_input(b, name);
+        break;
+    case VC_ONNX_BY_TENSOR:
+        name->value = vc_onnx_add_tensor(b, name->name, name->tensor);
+        break;
+    case VC_ONNX_BY_CONSTANT:
+        c = &b->program->constants[name->number];
+        if (is_parameter(b, name, c)) {
+            name->value = add_parameter(b, name, c);
+        } else if (c->tensor != NULL) {
+            name->value = vc_onnx_add_tensor(b, name->name, c->tensor);
+        } else {
+            vc_graph_complain(b->graph, "%s: integers of more than 16 MiB are not supported", name->name);
+            name->value = vc_graph_unknown(b->graph, name->name);
+        }
+        break;
+    case VC_ONNX_BY_NODE: /* of a cycle, which was told */
+        name->value = vc_graph_unknown(b->graph, NULL);
+        break;
+    }
+    return name->value;
+}

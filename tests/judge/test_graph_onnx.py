@@ -1,0 +1,366 @@
+"""test_graph_onnx.py - graphs of ONNX files against onnx and onnxruntime.
+
+Models: the texts of graph_texts/ (opset 7 to 23), the digits network that is shipped, and, where torch can export, a
+convolutional network with batch normalization, a transformer encoder and a small decoder, exported both ways. For each
+tests/graph/graph_driver builds the graph and computes it. Shapes of all values are those of onnx.shape_inference;
+outputs are within 1e-5 of the largest one of onnxruntime's; the graph as text is read by onnx.parser, accepted by
+onnx.checker and computes the same, and it is the same text again when it was read here.
+"""
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+try:
+    import numpy as np
+    import onnx
+    import onnx.parser
+    import onnxruntime
+    from onnx import helper, numpy_helper
+except ImportError as missing:
+    print("SKIPPED: %s for %s" % (missing, sys.executable))
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch is not None:
+    torch.backends.mha.set_fastpath_enabled(False)  # one fused operator, which is not exported
+onnxruntime.set_default_logger_severity(4)
+warnings.filterwarnings("ignore")
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(HERE)), "examples")
+BUILD = os.environ.get("VCOMPRESS_BUILD_DIR", "")
+PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "vcompress")
+DRIVER = os.path.join(BUILD, "tests", "graph", "graph_driver")
+
+
+def drive(*args):
+    """The lines of graph_driver, by their first word."""
+    done = subprocess.run([DRIVER] + list(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = {"problem": [], "node": [], "param": [], "value": [], "out": []}
+    for line in done.stdout.splitlines():
+        word, _, rest = line.partition("\t")
+        lines[word].append(rest.split("\t"))
+    if done.returncode not in (0, 1):
+        raise AssertionError("graph_driver: %d %s" % (done.returncode, done.stderr))
+    return lines
+
+
+def outputs_of(lines):
+    outs = {}
+    for name, rest in lines["out"]:
+        shape, _, values = rest.partition(":")
+        outs[name] = np.array([float(v) for v in values.split()], dtype=np.float64).reshape(
+            [int(s) for s in shape.split()])
+    return outs
+
+
+def near(ours, theirs, limit):
+    theirs = np.asarray(theirs, dtype=np.float64)
+    if ours.shape != theirs.shape:
+        return "shape %s and %s" % (ours.shape, theirs.shape)
+    if not theirs.size:
+        return ""
+    largest = max(np.abs(theirs).max(), 1e-30)
+    error = np.abs(ours - theirs).max() / largest
+    return "" if error <= limit else "differs by %g of the largest" % error
+
+
+def digits_model(weights):
+    """The shipped network as test_digits_onnx.py makes it, with padding by name."""
+    nodes = []
+    x = "image"
+    for k in (1, 2, 3):
+        nodes.append(helper.make_node("Conv", [x, "conv%d.weight" % k], ["c%d" % k], auto_pad="SAME_UPPER"))
+        nodes.append(helper.make_node("BatchNormalization", ["c%d" % k] + ["bn%d.%s" % (k, s) for s in (
+            "weight", "bias", "running_mean", "running_var")], ["b%d" % k]))
+        nodes.append(helper.make_node("Relu", ["b%d" % k], ["r%d" % k]))
+        x = "r%d" % k
+        if k > 1:
+            nodes.append(helper.make_node("MaxPool", [x], ["p%d" % k], kernel_shape=[2, 2], strides=[2, 2]))
+            x = "p%d" % k
+    nodes.append(helper.make_node("Flatten", [x], ["flat"]))
+    nodes.append(helper.make_node("Gemm", ["flat", "fc1.weight", "fc1.bias"], ["h"], transB=1))
+    nodes.append(helper.make_node("Relu", ["h"], ["hr"]))
+    nodes.append(helper.make_node("Gemm", ["hr", "fc2.weight", "fc2.bias"], ["logits"], transB=1))
+    graph = helper.make_graph(nodes, "digits",
+                              [helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, ["n", 1, 8, 8])],
+                              [helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["n", 10])],
+                              [numpy_helper.from_array(a, n) for n, a in weights.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    return model
+
+
+class Graphs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def check(self, model, inputs, ops=None, limit=1e-5, text=True):
+        """model: a path; inputs: arrays by name."""
+        proto = onnx.load(model)
+        data = self.path("data.npz")
+        np.savez(data, **inputs)
+        lines = drive(model, data)
+        self.assertEqual(lines["problem"], [])
+        if ops is not None:
+            self.assertEqual(sorted(set(op for op, in lines["node"])), sorted(ops))
+        theirs = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, inputs)
+        ours = outputs_of(lines)
+        names = [o.name for o in proto.graph.output]
+        self.assertEqual(sorted(ours), sorted(names))
+        for name, value in zip(names, theirs):
+            self.assertEqual(near(ours[name], value, limit), "", name)
+        f64 = outputs_of(drive("-64", model, data))
+        for name, value in zip(names, theirs):
+            self.assertEqual(near(f64[name], value, limit), "", name)
+        self.check_shapes(proto, inputs, lines)
+        if text:
+            self.check_text(model, data, inputs, ours)
+        return lines
+
+    def check_shapes(self, proto, inputs, lines):
+        """With the sizes of the inputs written into the model, onnx tells the shape of every value."""
+        for value in proto.graph.input:
+            if value.name in inputs:
+                for d, size in zip(value.type.tensor_type.shape.dim, inputs[value.name].shape):
+                    d.Clear()
+                    d.dim_value = size
+        for value in proto.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        proto.graph.ClearField("value_info")
+        shaped = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        known = {}
+        for value in list(shaped.graph.value_info) + list(shaped.graph.output):
+            dims = value.type.tensor_type.shape.dim
+            if value.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+                known[value.name] = [d.dim_value for d in dims]
+        compared = 0
+        for name, _, dims in lines["value"]:
+            if name in known:
+                self.assertEqual([int(d) for d in dims.split()], known[name], name)
+                compared += 1
+        self.assertGreater(compared, 0)
+
+    def check_text(self, model, data, inputs, ours):
+        text = subprocess.run([DRIVER, "-p", model], stdout=subprocess.PIPE, check=True).stdout.decode()
+        path = self.path("graph.txt")
+        with open(path, "w") as file:
+            file.write(text)
+        again = subprocess.run([DRIVER, "-p", path], stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertEqual(again, text)
+        parsed = onnx.parser.parse_model(text)
+        onnx.checker.check_model(parsed)
+        # With the parameters as initializers it computes the same.
+        weights = {}
+        for init in onnx.load(model).graph.initializer:
+            weights[init.name] = numpy_helper.to_array(init)
+        notes = {p.key[len("vcompress.parameter:"):]: p.value for p in parsed.metadata_props}
+        for name, tensor in notes.items():
+            if tensor not in weights:
+                return  # of a Constant node
+            parsed.graph.initializer.append(numpy_helper.from_array(weights[tensor].astype(np.float32), name))
+        feed = {k: (v.astype(np.int64) if v.dtype.kind in "iu" else v) for k, v in inputs.items()}
+        theirs = onnxruntime.InferenceSession(parsed.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, feed)
+        for output, value in zip(parsed.graph.output, theirs):
+            self.assertEqual(near(ours[output.name], value, 1e-5), "", output.name)
+
+    # ---- texts ----
+
+    def test_texts(self):
+        paths = sorted(glob.glob(os.path.join(HERE, "graph_texts", "*.txt")))
+        self.assertGreater(len(paths), 3)
+        for path in paths:
+            with self.subTest(os.path.basename(path)):
+                with open(path) as file:
+                    text = file.read()
+                proto = onnx.parser.parse_model(text)
+                onnx.checker.check_model(proto)
+                onnx.save(proto, self.path("m.onnx"))
+                random = np.random.default_rng(0)
+                inputs = {}
+                given = {i.name for i in proto.graph.initializer}
+                for value in proto.graph.input:
+                    if value.name in given:
+                        continue
+                    shape = [d.dim_value if d.HasField("dim_value") else 2 + len(d.dim_param)
+                             for d in value.type.tensor_type.shape.dim]
+                    if value.type.tensor_type.elem_type == onnx.TensorProto.INT64:
+                        inputs[value.name] = random.integers(0, 3, shape)
+                    else:
+                        inputs[value.name] = random.standard_normal(shape).astype(np.float32)
+                lines = self.check(self.path("m.onnx"), inputs, text=proto.opset_import[0].version >= 7)
+                # The text itself is the same graph, but for parameters, which are constants there.
+                np.savez(self.path("data.npz"), **inputs)
+                direct = drive(path, self.path("data.npz"))
+                self.assertEqual(direct["problem"], [])
+                self.assertEqual(direct["node"], lines["node"])
+                self.assertEqual(direct["out"], lines["out"])
+
+    # ---- the shipped network, and what vcompress makes of it ----
+
+    def test_digits(self):
+        with np.load(os.path.join(EXAMPLES, "digits", "digits.npz")) as z:
+            weights = {n: z[n] for n in z.files if not n.endswith("num_batches_tracked")}
+        with np.load(os.path.join(EXAMPLES, "digits", "images.npz")) as z:
+            images = z["test_images"].reshape(-1, 1, 8, 8).astype("f4") / np.float32(16)
+            labels = z["test_labels"]
+        model = self.path("digits.onnx")
+        onnx.save(digits_model(weights), model)
+        lines = self.check(model, {"image": images})
+        right = int((outputs_of(lines)["logits"].argmax(1) == labels).sum())
+        self.assertEqual(right, 988)
+        self.assertEqual({p[1] for p in lines["param"]}, set(weights))
+        for scheme in ("--int8", "--f16"):
+            out = self.path("small.onnx")
+            done = subprocess.run([PROGRAM, "quantize", scheme, "--force", model, out],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            small = self.check(out, {"image": images[:50]}, text=False)
+            self.assertEqual(small["node"], lines["node"])
+            self.assertEqual([p[0] for p in small["param"]], [p[0] for p in lines["param"]])
+
+    # ---- what torch exports ----
+
+    def export(self, module, args, names, dynamo, path, **more):
+        module.eval()
+        with torch.no_grad():
+            if dynamo:
+                torch.onnx.export(module, args, path, input_names=names, dynamo=True, verbose=False, **more)
+            else:
+                torch.onnx.export(module, args, path, input_names=names, dynamo=False, **more)
+
+    def each_export(self, module, args, names, axes, ops=None, **more):
+        if torch is None:
+            self.skipTest("no torch")
+        for dynamo in (False, True):
+            with self.subTest(dynamo=dynamo):
+                path = self.path("dynamo.onnx" if dynamo else "old.onnx")
+                try:
+                    if dynamo:
+                        shapes = tuple({d: torch.export.Dim.DYNAMIC for d in axes.get(n, {})} for n in names)
+                        self.export(module, args, names, True, path, dynamic_shapes=shapes, **more)
+                    else:
+                        self.export(module, args, names, False, path, dynamic_axes=axes, **more)
+                except (ImportError, ModuleNotFoundError) as missing:
+                    self.skipTest(str(missing))
+                inputs = {n: a.numpy() for n, a in zip(names, args)}
+                self.check(path, inputs, ops)
+
+    def test_convolutional(self):
+        if torch is None:
+            self.skipTest("no torch")
+        nn = torch.nn
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU6(), nn.MaxPool2d(2),
+                            nn.Conv2d(8, 8, 3, groups=8, stride=2), nn.BatchNorm2d(8), nn.SiLU(),
+                            nn.Conv2d(8, 16, 1), nn.Hardswish(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                            nn.Dropout(0.5), nn.Linear(16, 5), nn.LogSoftmax(1))
+        for m in net:
+            if isinstance(m, nn.BatchNorm2d):
+                nn.init.normal_(m.running_mean)
+                nn.init.uniform_(m.running_var, 0.5, 2)
+        self.each_export(net, (torch.randn(2, 3, 17, 21),), ["x"], {"x": {0: "batch"}})
+
+    def test_training_export(self):
+        if torch is None:
+            self.skipTest("no torch")
+        nn = torch.nn
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(),
+                            nn.Linear(8 * 36, 5))
+        nn.init.normal_(net[1].running_mean)
+        x = torch.randn(2, 3, 8, 8)
+        path = self.path("train.onnx")
+        with torch.no_grad():
+            torch.onnx.export(net, (x,), path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                              do_constant_folding=False, opset_version=17, input_names=["x"])
+        stored = {i.name: torch.tensor(numpy_helper.to_array(i)) for i in onnx.load(path).graph.initializer}
+        net.load_state_dict(stored, strict=False)
+        net.eval()
+        want = net(x).detach().numpy()
+        np.savez(self.path("data.npz"), x=x.numpy())
+        lines = drive(path, self.path("data.npz"))
+        self.assertEqual(lines["problem"], [])
+        self.assertEqual(near(list(outputs_of(lines).values())[0], want, 1e-5), "")
+        kept = {p[1] for p in lines["param"]}
+        self.assertEqual(kept, {n for n in net.state_dict() if not n.endswith("num_batches_tracked")})
+
+    def test_encoder(self):
+        if torch is None:
+            self.skipTest("no torch")
+        nn = torch.nn
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 4, 32, activation="gelu", batch_first=True)
+        net = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        for opset in (14, 17):
+            with self.subTest(opset=opset):
+                path = self.path("old%d.onnx" % opset)
+                x = torch.randn(2, 7, 16)
+                self.export(net, (x,), ["x"], False, path, opset_version=opset,
+                            dynamic_axes={"x": {0: "batch", 1: "sequence"}})
+                lines = self.check(path, {"x": x.numpy()})
+                ops = [op for op, in lines["node"]]
+                self.assertEqual(ops.count("LayerNormalization"), 4)
+                self.assertEqual(ops.count("Gelu"), 2)
+        self.each_export(net, (torch.randn(2, 7, 16),), ["x"], {"x": {0: "batch", 1: "sequence"}})
+
+    def test_decoder(self):
+        if torch is None:
+            self.skipTest("no torch")
+        try:
+            from transformers import LlamaConfig, LlamaForCausalLM
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        torch.manual_seed(0)
+        net = LlamaForCausalLM(LlamaConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2,
+                                           num_attention_heads=4, num_key_value_heads=2, vocab_size=50,
+                                           use_cache=False, return_dict=False))
+        ids = torch.randint(0, 50, (2, 6))
+        path = self.path("llama.onnx")
+        self.export(net, (ids,), ["input_ids"], True, path)
+        self.check(path, {"input_ids": ids.numpy()})
+
+    # ---- names ----
+
+    def test_names_are_repaired(self):
+        if torch is None:
+            self.skipTest("no torch")
+        nn = torch.nn
+        torch.manual_seed(0)
+        net = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+        for p in net.parameters():
+            nn.init.normal_(p)
+        x = torch.randn(2, 7, 16)
+        path = self.path("m.onnx")
+        self.export(net, (x,), ["x"], False, path, opset_version=17)
+        np.savez(self.path("data.npz"), x=x.numpy())
+        np.savez(self.path("weights.npz"), **{n: p.detach().numpy() for n, p in net.state_dict().items()})
+        before = drive(path, self.path("data.npz"))
+        after = drive("-w", self.path("weights.npz"), path, self.path("data.npz"))
+        self.assertEqual(after["problem"], [])
+        self.assertLess(len({p[1] for p in before["param"]} & set(net.state_dict())), len(net.state_dict()))
+        self.assertEqual({p[1] for p in after["param"]}, set(net.state_dict()))
+        self.assertTrue(all(p[3] == "1" for p in after["param"]))
+        self.assertEqual(before["out"], after["out"])
+        same = {n: p.detach().numpy() for n, p in net.state_dict().items()}
+        same["twin"] = same["linear1.weight"].copy()
+        np.savez(self.path("weights.npz"), **same)
+        twice = drive("-w", self.path("weights.npz"), path)
+        text = "\n".join(p[0] for p in twice["problem"])
+        self.assertIn("linear1.weight", text)
+        self.assertIn("twin", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
