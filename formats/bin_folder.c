@@ -95,7 +95,7 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
         vc_free(ctx, parts);
         return status;
     }
-    VC_TRY(vc_joined_model_make(ctx, parts, n, model));
+    VC_TRY(vc_joined_model_make(ctx, parts, n, NULL, model));
     VC_TRY(check_index(ctx, folder, parts, n, model));
     VC_TRY(vc_infolder_family(ctx, folder, &model->family));
 out:

@@ -29,6 +29,7 @@
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/zip_read.h"
+#include "formats/pipeline.h"
 #include "formats/safetensors/safetensors.h"
 
 #define VC_NAMED_ODD 4 /* files that a note names */
@@ -224,8 +225,7 @@ static bool ends_in(const char *path, const char *suffix)
     return n > k && strcasecmp(path + n - k, suffix) == 0;
 }
 
-/* The one of the format's extensions that the path has; NULL: none. */
-static const char *extension_of(const struct vc_format *format, const char *path)
+const char *vc_format_extension_of(const struct vc_format *format, const char *path)
 {
     size_t i;
 
@@ -242,7 +242,7 @@ const struct vc_format *vc_format_find_by_name(const char *path)
     size_t i;
 
     for (i = 0; i < n_formats; i++) {
-        if (extension_of(formats[i], path) != NULL) {
+        if (vc_format_extension_of(formats[i], path) != NULL) {
             return formats[i];
         }
     }
@@ -346,8 +346,8 @@ static const struct vc_format *format_of_name(const char *path, const unsigned c
 {
     bool rival;
 
-    return extension_of(&vc_format_onnx, path) != NULL && describe(head, n, &rival) == NULL && !is_zeros(head, n) &&
-                   !is_text(head, n)
+    return vc_format_extension_of(&vc_format_onnx, path) != NULL && describe(head, n, &rival) == NULL &&
+                   !is_zeros(head, n) && !is_text(head, n)
                ? &vc_format_onnx
                : NULL;
 }
@@ -569,7 +569,8 @@ out:
     return status;
 }
 
-/* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. */
+/* A folder, or the index in it: the readers of safetensors, or of PyTorch files, get all of its files. Of a pipeline
+ * every model has a folder, which comes here by itself. */
 static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *model)
 {
     struct vc_infolder *folder = NULL;
@@ -580,7 +581,9 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         return open_in_folder(ctx, folder, options, model);
     }
     model->folder = folder;
-    if (vc_infolder_has_bins(folder)) {
+    if (vc_infolder_component_count(folder) != 0) {
+        status = vc_pipeline_open(ctx, options, model);
+    } else if (vc_infolder_has_bins(folder)) {
         status = vc_bin_folder_open(ctx, options, model);
     } else {
         vc_model_set_format(model, &vc_format_safetensors);
@@ -591,7 +594,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     if (status != VC_OK) {
         VC_TRY(survive(ctx, model, status));
     }
-    if (vc_collecting(ctx)) {
+    if (vc_collecting(ctx) && vc_infolder_component_count(folder) == 0) {
         VC_TRY(vc_check_names(ctx, model, false));
         VC_TRY(vc_check_config(ctx, model));
     }
@@ -599,9 +602,8 @@ out:
     return status;
 }
 
-/* Fills what loads weights that lie in files of a format as this dialect has them, unless somebody knew better. */
-static void set_loader(const struct vc_format *format, const struct vc_dialect *dialect, const struct vc_family *family,
-                       struct vc_loader *loader)
+void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
+                          const struct vc_family *family, struct vc_loader *loader)
 {
     const char *needs = dialect->file != NULL ? vc_family_needs(family, dialect->file->loads) : NULL;
 
@@ -620,8 +622,21 @@ static void set_layout(struct vc_model *model)
         return;
     }
     model->dialect = model->dialect != NULL ? model->dialect : format->dialect;
-    set_loader(format, model->dialect, model->family, &model->loader);
+    vc_format_set_loader(format, model->dialect, model->family, &model->loader);
     model->layout = vc_dialect_layout(model->dialect, &model->loader);
+}
+
+/* The name of a file of the model: in its folder, or without any. */
+static const char *name_below(const struct vc_model *model, const char *path)
+{
+    const char *folder = model->folder != NULL ? vc_infolder_path(model->folder) : "";
+    const char *slash = strrchr(path, '/');
+    size_t n = strlen(folder);
+
+    if (n != 0 && strncmp(path, folder, n) == 0 && path[n] == '/') {
+        return path + n + 1;
+    }
+    return slash != NULL ? slash + 1 : path;
 }
 
 /* struct vc_model.check_unchanged. A file beside the one that was given, or in a folder, is named. */
@@ -633,10 +648,9 @@ static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model 
     VC_TRY(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
     for (i = 0; i < model->n_inputs; i++) {
         const struct vc_infile *file = model->inputs[i];
-        const char *slash = file != NULL ? strrchr(file->path, '/') : NULL;
 
         if (file != NULL && vc_infile_check(ctx, file) != VC_OK) {
-            return vc_context(ctx, "%s", slash != NULL ? slash + 1 : file->path);
+            return vc_context(ctx, "%s", name_below(model, file->path));
         }
     }
 out:
@@ -717,84 +731,4 @@ void vc_model_close(struct vc_model *model)
     vc_free(ctx, model->recipe);
     vc_free(ctx, model->path);
     vc_free(ctx, model);
-}
-
-/* ------------------------------------------------------------------------------------------------ writing */
-
-/* Of an output: by its name, else the model's own. divided: into several files, safetensors where that cannot be. */
-static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
-{
-    const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
-
-    if (named != NULL && named->create_sink != NULL) {
-        return named;
-    }
-    return divided && !model->format->divides ? &vc_format_safetensors : model->format;
-}
-
-/* The one that was asked for, which the name must not contradict; else by the name. */
-static enum vc_status choose_format(struct vc_ctx *ctx, const struct vc_model *model,
-                                    const struct vc_write_options *options, bool divided, const struct vc_format **out)
-{
-    const struct vc_format *named = options->path != NULL ? vc_format_find_by_name(options->path) : NULL;
-    enum vc_status status;
-
-    VC_TRY(vc_format_asked(ctx, options->format, out));
-    if (*out == NULL) {
-        *out = output_format(model, options->path, divided);
-    } else if (named != NULL && named != *out) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: its name says %s, but %s is %s", options->path, named->name,
-                         vc_option(ctx, "format"), (*out)->name);
-    }
-out:
-    return status;
-}
-
-/* Chooses the format, lets it make its writer, and sees to what holds for all: raw bytes, what stays behind. */
-enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                              struct vc_sink **out)
-{
-    bool divided = options->max_shard_bytes != 0 || options->n_shards != 0;
-    const struct vc_format *format = NULL;
-    const struct vc_dialect *asked = NULL;
-    enum vc_status status;
-
-    *out = NULL;
-    if (choose_format(ctx, model, options, divided, &format) != VC_OK ||
-        vc_dialect_asked(ctx, options, &asked) != VC_OK) {
-        return ctx->status;
-    }
-    if (format->create_sink == NULL) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
-                       model->format_name);
-    }
-    if (divided && !format->divides) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "only safetensors and GGUF can be divided into several files, %s cannot",
-                       format->name);
-    }
-    status = format->create_sink(ctx, model, options, out);
-    if (status == VC_OK && asked != NULL && (*out)->dialect != asked) {
-        (*out)->ops->free(ctx, *out);
-        *out = NULL;
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s output cannot have the layout '%s'", format->name, asked->name);
-    }
-    if (status == VC_OK) {
-        /* A whole npy is what an npz has as a member, so it can be copied as it is, too. */
-        (*out)->accepts_raw = (*out)->accepts_raw && (format == model->format ||
-                                                      (format == &vc_format_npz && model->format == &vc_format_npy));
-        set_loader(format, (*out)->dialect, model->family, &(*out)->loader);
-        if ((*out)->note == NULL && format != model->format) {
-            (*out)->note = model->left_behind;
-        }
-    }
-    return status;
-}
-
-const char *vc_model_extension(const struct vc_model *model)
-{
-    bool divided = model->input == NULL || model->n_shards > 1;
-    const struct vc_format *own = divided ? NULL : output_format(model, NULL, false);
-    const char *extension = own == NULL ? NULL : extension_of(own, model->path);
-
-    return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];
 }

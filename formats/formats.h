@@ -4,7 +4,7 @@
  *     vc_model_open      a folder?   huggingface/infolder.h finds its files, safetensors, PyTorch or GGUF reads them
  *                        a zip?      opened once; probe_zip of each row looks at the names of its members
  *                        else        probe of each row looks at the first VC_PROBE_BYTES bytes
- *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row
+ *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row (output_sink.c)
  *
  * The address of a row is the format's identity: a model carries it, and a writer that wants to look into a model of
  * its own format compares it (model->format == &vc_format_gguf) before it casts model->self. */
@@ -38,6 +38,7 @@ struct vc_format {
     enum vc_status (*create_sink)(struct vc_ctx *ctx, const struct vc_model *model,
                                   const struct vc_write_options *options, struct vc_sink **out);
     bool divides;    /* the writer can make a folder of several files */
+    bool stays;      /* what is made of it is of the same format: the writers of others have no place for all of it */
     bool tells_axes; /* the reader sets vc_tensor.channel_axis; else names do, where they tell */
     /* Of its quantized weights; a reader or a writer of a format that has several says which. */
     const struct vc_dialect *dialect;
@@ -61,9 +62,16 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
 /* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 
+/* The one of the format's extensions that the path has; NULL: none. */
+const char *vc_format_extension_of(const struct vc_format *format, const char *path);
+
 /* The format whose extension the path has; NULL: none. The name decides about outputs; of inputs it is only compared
  * with what their content says. */
 const struct vc_format *vc_format_find_by_name(const char *path);
+
+/* Fills what loads weights that lie in files of a format as this dialect has them, unless somebody knew better. */
+void vc_format_set_loader(const struct vc_format *format, const struct vc_dialect *dialect,
+                          const struct vc_family *family, struct vc_loader *loader);
 
 /* The format of that name, of those that can be written; NULL for NULL. VC_E_ARGUMENT: there is none. */
 enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struct vc_format **out);

@@ -89,8 +89,11 @@ static enum vc_status choose(struct vc_ctx *ctx, struct measuring *m, const stru
     struct vc_arena *arena = &m->owned->arena;
     const char *glob = NULL;
     enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
-    const char *skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
+    const struct vc_tensor *own;
+    const char *skip;
 
+    (void)vc_model_of(m->owned->result.model, row->tensor, &own);
+    skip = own->kept_as != NULL ? own->kept_as : vc_default_skip(own->name);
     row->reason = impossible(t);
     if (row->reason != NULL || choice == VC_CHOICE_INCLUDE) {
         return VC_OK;
@@ -132,11 +135,12 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
         if (!is_row(t)) {
             continue;
         }
-        *row = (struct vc_sensitivity_row){.tensor = i,
-                                           .name = t->name,
-                                           .dtype = t->dtype,
-                                           .n_elems = t->n_elems,
-                                           .prune_keeps = t->n_dims < 2 ? "fewer than two axes" : vc_prune_skip(t)};
+        *row =
+            (struct vc_sensitivity_row){.tensor = i,
+                                        .name = t->name,
+                                        .dtype = t->dtype,
+                                        .n_elems = t->n_elems,
+                                        .prune_keeps = t->n_dims < 2 ? "fewer than two axes" : vc_prune_skip(model, i)};
         owned->result.n_rows++;
         VC_TRY(choose(ctx, m, t, row));
         m->n_items += row->reason == NULL;

@@ -160,15 +160,17 @@ out:
     return status;
 }
 
-static bool is_chosen(const struct pattern_job *job, const struct vc_tensor *t)
+static bool is_chosen(const struct pattern_job *job, size_t index)
 {
+    const struct vc_model *model = job->v->model;
+    const struct vc_tensor *t = &model->tensors[index];
     const struct vc_verify_options *o = &job->v->options;
     const char *glob = NULL;
     enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
 
     return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
            t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && choice != VC_CHOICE_EXCLUDE &&
-           (choice == VC_CHOICE_INCLUDE || vc_prune_skip(t) == NULL);
+           (choice == VC_CHOICE_INCLUDE || vc_prune_skip(model, index) == NULL);
 }
 
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
@@ -178,7 +180,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     struct vc_values values = {0};
     enum vc_status status;
 
-    if (!is_chosen(job, t)) {
+    if (!is_chosen(job, index)) {
         return VC_OK;
     }
     VC_TRY(vc_values_init(ctx, job->v->model, index, &values));

@@ -55,13 +55,16 @@ const char *vc_default_skip(const char *name)
     return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
 }
 
-const char *vc_prune_skip(const struct vc_tensor *tensor)
+const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
 {
-    return tensor->kept_as != NULL              ? tensor->kept_as
-           : vc_default_skip(tensor->name)      ? vc_default_skip(tensor->name)
-           : vc_name_is_embedding(tensor->name) ? "embedding"
-           : vc_name_is_head(tensor->name)      ? "output head"
-                                                : NULL;
+    const struct vc_tensor *own;
+
+    (void)vc_model_of(model, tensor, &own);
+    return own->kept_as != NULL              ? own->kept_as
+           : vc_default_skip(own->name)      ? vc_default_skip(own->name)
+           : vc_name_is_embedding(own->name) ? "embedding"
+           : vc_name_is_head(own->name)      ? "output head"
+                                             : NULL;
 }
 
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,

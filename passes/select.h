@@ -22,8 +22,9 @@ const char *vc_default_skip(const char *name);
 
 #define VC_SKIP_ROTARY "rotary table" /* one of the reasons: its values are angles, not weights */
 
-/* The same for pruning, which leaves embeddings and output heads alone, too, and what the reader wants kept. */
-const char *vc_prune_skip(const struct vc_tensor *tensor);
+/* The same for pruning, of a tensor of the model, which leaves embeddings and output heads alone, too, and what the
+ * reader wants kept. */
+const char *vc_prune_skip(const struct vc_model *model, size_t tensor);
 
 /* A deep copy of the rules in the arena, so that the caller's may go. */
 enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n,

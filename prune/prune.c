@@ -75,7 +75,7 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
 static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = &item->desc;
-    const char *skip = vc_prune_skip(&item->model->tensors[item->source]);
+    const char *skip = vc_prune_skip(item->model, item->source);
 
     *kept = true;
     if (desc->n_dims < 2) {

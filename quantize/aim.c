@@ -34,18 +34,20 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
     return VC_OK;
 }
 
-/* Adds the way, unless the dialect has no place for it. */
+/* Adds the way, unless a dialect of the output has no place for it. */
 static enum vc_status add_way(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
                               const struct vc_quantize_options *options, const struct vc_plan *plan)
 {
-    const struct vc_dialect_request request = vc_scheme_request(row, options, plan->model);
     bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
     enum vc_status status;
+    size_t i;
 
-    if (row->codes && group && plan->dialect != NULL && plan->dialect->groups_depend) {
-        return VC_OK;
+    for (i = 0; row->codes && group && i < plan->n_targets; i++) {
+        if (plan->targets[i].dialect != NULL && plan->targets[i].dialect->groups_depend) {
+            return VC_OK;
+        }
     }
-    status = row->codes ? vc_dialect_check(ctx, plan->dialect, &request) : VC_OK;
+    status = row->codes ? vc_scheme_check(ctx, row, options, plan) : VC_OK;
     if (status == VC_E_ARGUMENT) {
         vc_clear_error(ctx);
         return VC_OK;

@@ -117,7 +117,7 @@ static void choose_ways(struct trial *t, const struct vc_item *item, bool codes,
     a->n = 0;
     for (i = 0; i < t->aim->n_ways; i++) {
         const struct vc_aim_way *way = &t->aim->ways[i];
-        const struct vc_dialect_request request = vc_scheme_request(way->row, &way->options, item->model);
+        const struct vc_dialect_request request = vc_scheme_request_for(way->row, &way->options, item);
         bool fits = way->row->codes ? codes && vc_dialect_reason(item->dialect, &request, &tensor) == NULL
                                     : !vc_dialect_keeps_type(item->dialect, &tensor);
 

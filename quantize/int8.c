@@ -74,7 +74,7 @@ int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item
 
 void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
 {
-    const struct vc_dialect_request request = vc_scheme_request(&vc_scheme_int8, s->options, item->model);
+    const struct vc_dialect_request request = vc_scheme_request_for(&vc_scheme_int8, s->options, item);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, weights, false);
     enum vc_dtype absmax = vc_dialect_part_type(item->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
 

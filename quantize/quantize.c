@@ -106,10 +106,12 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
 {
     const struct vc_quantize_options *o = &q->options;
     const struct vc_desc *desc = &item->desc;
-    const struct vc_tensor *t = &item->model->tensors[item->source];
-    const char *skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
     int axis = axis_fits(desc, vc_int8_axis(o, item)) ? vc_int8_axis(o, item) : 0;
+    const struct vc_tensor *t;
+    const char *skip;
 
+    (void)vc_model_of(item->model, item->source, &t);
+    skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
     *kept = true;
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
@@ -131,7 +133,7 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    enum fate *fate)
 {
-    const struct vc_dialect_request request = vc_scheme_request(q->scheme, &q->options, item->model);
+    const struct vc_dialect_request request = vc_scheme_request_for(q->scheme, &q->options, item);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(&item->desc), included);
     const char *reason = q->scheme->codes ? vc_dialect_reason(item->dialect, &request, &tensor) : NULL;
 
@@ -168,7 +170,6 @@ out:
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
-    struct vc_dialect_request request;
 
     q->rest_bytes = 0;
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
@@ -177,8 +178,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
                        plan->dialect->name);
     }
     pass->command = q->scheme->own_granularity ? q->short_command : q->full_command;
-    request = vc_scheme_request(q->scheme, &q->options, plan->model);
-    if (q->scheme->codes && vc_dialect_check(ctx, plan->dialect, &request) != VC_OK) {
+    if (q->scheme->codes && vc_scheme_check(ctx, q->scheme, &q->options, plan) != VC_OK) {
         return ctx->status;
     }
     return q->aim.set ? vc_aim_list_ways(ctx, &q->aim, &q->options, plan) : VC_OK;

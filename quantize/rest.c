@@ -27,10 +27,12 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
  * weights. Where outputs differ in what they want, only matrices that no name speaks against. */
 static bool stays(const struct vc_item *item)
 {
-    const char *name = item->model->tensors[item->source].name;
-    const char *skip = vc_default_skip(name);
+    const struct vc_tensor *own;
+    const char *skip;
 
-    return vc_name_is_quantized_part(name) || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0) ||
+    (void)vc_model_of(item->model, item->source, &own);
+    skip = vc_default_skip(own->name);
+    return vc_name_is_quantized_part(own->name) || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0) ||
            (item->dialect == NULL && (item->desc.n_dims < 2 || skip != NULL));
 }
 

@@ -86,10 +86,37 @@ struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, con
                                        .model = model};
 }
 
+struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
+                                                const struct vc_quantize_options *options, const struct vc_item *item)
+{
+    const struct vc_tensor *own;
+
+    return vc_scheme_request(row, options, vc_model_of(item->model, item->source, &own));
+}
+
+enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
+                               const struct vc_quantize_options *options, const struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < plan->n_targets && status == VC_OK; i++) {
+        const struct vc_plan_target *target = &plan->targets[i];
+        const struct vc_dialect_request request = vc_scheme_request(row, options, target->model);
+
+        status = vc_dialect_check(ctx, target->dialect, &request);
+        if (status != VC_OK && target->name != NULL) {
+            status = vc_context(ctx, "%s", target->name);
+        }
+    }
+    return status;
+}
+
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included)
 {
-    const struct vc_tensor *tensor = &item->model->tensors[item->source];
+    const struct vc_tensor *tensor;
 
+    (void)vc_model_of(item->model, item->source, &tensor);
     return (struct vc_dialect_tensor){.name = tensor->name,
                                       .n_dims = item->desc.n_dims,
                                       .shape = item->desc.shape,

@@ -51,14 +51,20 @@ const struct vc_scheme_row *vc_scheme_of_flag(const char *word);
 /* The names of all targets, "int8, f16 or bf16". */
 void vc_scheme_list(char *text, size_t n_bytes);
 
+/* Refuses what the dialect of the output, or that of a model in it, has no place for. */
+enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
+                               const struct vc_quantize_options *options, const struct vc_plan *plan);
+
 /* The row for these options in an output of that dialect; NULL: none makes the codes that the dialect stores. */
 const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *options,
                                              const struct vc_dialect *dialect);
 
-/* What the scheme asks the dialect of the output about: with these options, and of one tensor. `weights`: the type of
- * the weights; `included`: a rule asks for the tensor by name. */
+/* What the scheme asks the dialect of the output about: with these options, in a model as its loader sees it, and of
+ * one tensor. `weights`: the type of the weights; `included`: a rule asks for the tensor by name. */
 struct vc_dialect_request vc_scheme_request(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
                                             const struct vc_model *model);
+struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
+                                                const struct vc_quantize_options *options, const struct vc_item *item);
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included);
 
 /* The rows, each in the file of its scheme. */

@@ -191,7 +191,8 @@ const struct command command_quantize = {
             "output of its own; what fails for one does not stop the others, and the exit status is the worst.\n"
             "  vcompress quantize --int8 model.npz -o small.npz\n"
             "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
-            "  vcompress quantize --int8 *.safetensors -d small",
+            "  vcompress quantize --int8 *.safetensors -d small\n"
+            "  vcompress quantize --int8 --rest fp16 pipeline/",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -34,19 +34,29 @@ static enum vc_status grow(struct vc_ctx *ctx, struct vc_findings *findings)
 
 /* ---- names ---- */
 
-/* Where the name is in the table, or would be; the table has a free place. */
-static const char **place_of(const struct vc_findings *findings, const char *name)
+/* The hash of a text that follows the one whose hash is given. */
+static uint64_t hash_on(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
+    }
+    return hash;
+}
+
+/* Where "front/name" is in the table, or would be; the table has a free place. front NULL: where the name is. */
+static const char **place_of(const struct vc_findings *findings, const char *front, const char *name)
 {
     size_t mask = findings->names_capacity - 1;
+    size_t n = front != NULL ? strlen(front) + 1 : 0;
     uint64_t hash = 14695981039346656037U; /* FNV-1a */
-    const char *c;
     size_t at;
 
-    for (c = name; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * 1099511628211U;
-    }
+    hash = hash_on(front != NULL ? hash_on(hash_on(hash, front), "/") : hash, name);
     for (at = (size_t)(hash ^ hash >> 32) & mask; findings->names[at] != NULL; at = (at + 1) & mask) {
-        if (strcmp(findings->names[at], name) == 0) {
+        const char *there = findings->names[at];
+
+        if (n == 0 ? strcmp(there, name) == 0
+                   : strncmp(there, front, n - 1) == 0 && there[n - 1] == '/' && strcmp(there + n, name) == 0) {
             break;
         }
     }
@@ -68,7 +78,7 @@ static enum vc_status grow_names(struct vc_ctx *ctx, struct vc_findings *finding
     }
     for (i = 0; i < findings->names_capacity; i++) {
         if (findings->names[i] != NULL) {
-            *place_of(&grown, findings->names[i]) = findings->names[i];
+            *place_of(&grown, NULL, findings->names[i]) = findings->names[i];
         }
     }
     vc_free(ctx, (void *)findings->names);
@@ -77,20 +87,33 @@ static enum vc_status grow_names(struct vc_ctx *ctx, struct vc_findings *finding
     return VC_OK;
 }
 
+/* "part/tensor", the part alone, the tensor alone, or "" for the file; a new string only where there are both. */
+static const char *whole_name(struct vc_ctx *ctx, struct vc_findings *findings, const char *tensor)
+{
+    const char *name = tensor != NULL ? tensor : "";
+
+    if (findings->part == NULL) {
+        return name;
+    }
+    return name[0] == '\0' ? findings->part : vc_arena_printf(ctx, &findings->arena, "%s/%s", findings->part, name);
+}
+
 /* The findings' own copy of a name, once for all findings about it; "" for the file. */
 static enum vc_status keep_name(struct vc_ctx *ctx, struct vc_findings *findings, const char *tensor, const char **out)
 {
+    const char *name = whole_name(ctx, findings, tensor);
     const char **place;
     enum vc_status status = VC_OK;
 
     *out = "";
-    if (tensor == NULL || tensor[0] == '\0') {
+    VC_TRY_ALLOC(name);
+    if (name[0] == '\0') {
         return VC_OK;
     }
     VC_TRY(grow_names(ctx, findings));
-    place = place_of(findings, tensor);
+    place = place_of(findings, NULL, name);
     if (*place == NULL) {
-        *place = vc_arena_printf(ctx, &findings->arena, "%s", tensor);
+        *place = vc_arena_printf(ctx, &findings->arena, "%s", name);
         VC_TRY_ALLOC(*place);
         findings->n_names++;
     }
@@ -101,7 +124,7 @@ out:
 
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor)
 {
-    return findings->n_names != 0 && *place_of(findings, tensor) != NULL;
+    return findings->n_names != 0 && *place_of(findings, findings->part, tensor) != NULL;
 }
 
 /* ---- findings ---- */
@@ -194,6 +217,13 @@ enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char
     VC_TRY(add(ctx, severity, id, name, sentence));
 out:
     return status;
+}
+
+void vc_findings_about(struct vc_ctx *ctx, const char *part)
+{
+    if (vc_collecting(ctx)) {
+        ctx->findings->part = part;
+    }
 }
 
 void vc_findings_mute(struct vc_ctx *ctx, bool muted)

@@ -19,6 +19,7 @@ struct vc_findings {
     const char **names; /* that something was found about, those beyond VC_MAX_FINDINGS too: a hash table, NULL is free
                          */
     size_t n_names, names_capacity; /* the capacity is a power of two, or 0 */
+    const char *part;               /* the model of a pipeline that is being looked at, in front of names; NULL: none */
     bool muted;                     /* a second walk over what was reported already */
 };
 
@@ -43,6 +44,9 @@ enum vc_status vc_find(struct vc_ctx *ctx, enum vc_severity severity, const char
 
 /* Between these, findings are dropped. */
 void vc_findings_mute(struct vc_ctx *ctx, bool muted);
+
+/* Between this and a call with NULL, names of tensors and files are those of a model in a pipeline: "part/name". */
+void vc_findings_about(struct vc_ctx *ctx, const char *part);
 
 /* Something was found about the tensor already. Takes the same time however much was found. */
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor);

@@ -164,12 +164,21 @@ struct vc_item {
     const struct vc_item_lists *lists; /* of its row in the report; NULL: they are empty. The job's */
 };
 
+/* What the weights of a model become. */
+struct vc_plan_target {
+    const struct vc_model *model;
+    const struct vc_dialect *dialect; /* NULL: outputs that differ */
+    const char *name;                 /* of the model in a pipeline; NULL: there is only one */
+};
+
 /* A job as its passes see it while they plan. */
 struct vc_plan {
     const struct vc_model *model;
     struct vc_arena *arena;
     const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
-    size_t n_items;                   /* one per tensor of the model, same index */
+    size_t n_targets;                 /* one, or one for each model of a pipeline */
+    const struct vc_plan_target *targets;
+    size_t n_items; /* one per tensor of the model, same index */
     struct vc_item *items;
     size_t n_edits; /* of the model's configuration: vc_plan_edit */
     struct vc_edit *edits;

@@ -296,7 +296,6 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct refused types = {0};
     struct refused layouts = {0};
-    bool raw = job->sink->accepts_raw;
     size_t i;
 
     if (vc_sink_is_null(job->sink)) {
@@ -305,6 +304,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
 
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
+        bool raw = vc_sink_of_tensor(job->sink, i)->accepts_raw;
 
         if (vc_item_is_idle(item)) {
             continue;
@@ -313,7 +313,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
             note_refused(&types, i);
         }
         if (is_plain_int8(item, raw) &&
-            (job->sink->dialect == NULL || (item->n_steps == 0 && !job->sink->dialect->takes_codes))) {
+            (item->dialect == NULL || (item->n_steps == 0 && !item->dialect->takes_codes))) {
             note_refused(&layouts, i);
         }
     }

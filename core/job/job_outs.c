@@ -109,7 +109,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
 {
     const struct vc_tensor *t = &job->model->tensors[item->source];
     bool kept = root->n_steps == 0;
-    bool raw = kept && job->sink->accepts_raw;
+    bool raw = kept && vc_sink_of_tensor(job->sink, item->source)->accepts_raw;
 
     return (struct vc_out_tensor){.name = t->name,
                                   .dtype = item->desc.dtype,

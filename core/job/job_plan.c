@@ -27,13 +27,14 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
     const struct vc_tensor *t = &model->tensors[i];
     enum vc_role role = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].role : t->role;
     struct vc_item *item = &job->plan.items[i];
+    const struct vc_sink *sink = vc_sink_of_tensor(job->sink, i);
 
     *item = vc_item_make(model, i, &job->arena);
-    item->dialect = job->sink->dialect;
+    item->dialect = sink->dialect;
     item->reason = job->n_passes == 0 ? "copied bit for bit" : "";
     item->dropped = job->drop[role];
     item->tied =
-        job->sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
+        sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
     return vc_item_list_parts(ctx, item);
 }
 
@@ -84,7 +85,7 @@ void vc_job_settle_parts(struct vc_job *job)
     for (i = 0; i < job->model->n_tensors; i++) {
         size_t owner = job->model->tensors[i].companion_of;
         const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
-        bool needed = job->sink->accepts_raw || quant == NULL || is_part(quant, i);
+        bool needed = quant == NULL || is_part(quant, i) || vc_sink_of_tensor(job->sink, i)->accepts_raw;
         const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
@@ -293,6 +294,31 @@ static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, c
                    vc_option(ctx, errors ? "min_sqnr_db" : "expect_sparsity"));
 }
 
+/* What passes ask dialects about before they look at tensors: of a pipeline every model that has any. */
+static enum vc_status list_targets(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    struct vc_plan_target *targets = vc_arena_alloc(ctx, &job->arena, (model->n_components + 1) * sizeof *targets);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(targets);
+    for (i = 0; i < model->n_components; i++) {
+        const struct vc_component *c = &model->components[i];
+
+        if (c->model->n_tensors != 0) {
+            targets[job->plan.n_targets++] =
+                (struct vc_plan_target){c->model, vc_sink_of_tensor(job->sink, c->first)->dialect, c->name};
+        }
+    }
+    if (model->n_components == 0) {
+        targets[job->plan.n_targets++] = (struct vc_plan_target){model, job->sink->dialect, NULL};
+    }
+    job->plan.targets = targets;
+out:
+    return status;
+}
+
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_plan *plan = &job->plan;
@@ -303,6 +329,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
+    VC_TRY(list_targets(ctx, job));
     for (i = 0; i < plan->n_items; i++) {
         VC_TRY(make_item(ctx, job, i));
     }

@@ -11,6 +11,8 @@ struct joined {
     struct vc_model **parts; /* NULL: lost */
     size_t *first;           /* by part: index of its first tensor */
     struct vc_refused *refused;
+    const char *const *names; /* of the parts; NULL: tensors keep their names */
+    struct vc_component *components;
 };
 
 /* ---- reading ---- */
@@ -81,6 +83,7 @@ static void joined_close(struct vc_model *model)
     vc_free(ctx, self->parts);
     vc_free(ctx, self->first);
     vc_free(ctx, self->refused);
+    vc_free(ctx, self->components);
     vc_free(ctx, self);
     vc_free(ctx, model->tensors);
     vc_free(ctx, model->io);
@@ -146,13 +149,51 @@ static void take_tensors(const struct joined *self, size_t index, struct vc_mode
     }
 }
 
-/* Facts of all parts, each of them once. */
-static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part, struct vc_model *model)
+/* "unet/conv.weight", in the joined model's arena. */
+static const char *with_name(struct vc_ctx *ctx, struct vc_model *model, const char *part, const char *name)
+{
+    return vc_arena_printf(ctx, &model->arena, "%s/%s", part, name);
+}
+
+/* The tensors of a part that has a name are called by it. */
+static enum vc_status name_tensors(struct vc_ctx *ctx, const struct joined *self, size_t index, struct vc_model *model)
+{
+    const struct vc_model *part = self->parts[index];
+    struct vc_tensor *tensors = model->tensors + self->first[index];
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; self->names != NULL && i < part->n_tensors; i++) {
+        tensors[i].name = with_name(ctx, model, self->names[index], part->tensors[i].name);
+        VC_TRY_ALLOC(tensors[i].name);
+    }
+    for (i = 0; self->names != NULL && i < part->n_refused; i++) {
+        struct vc_refused *refused = &self->refused[model->n_refused - part->n_refused + i];
+
+        refused->name = with_name(ctx, model, self->names[index], refused->name);
+        VC_TRY_ALLOC(refused->name);
+    }
+out:
+    return status;
+}
+
+/* Of a part that has a name: what it notes, the rest is about it alone. Else the facts of all parts, each of them once.
+ */
+static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part, const char *name,
+                                 struct vc_model *model)
 {
     enum vc_status status = VC_OK;
     size_t i;
     size_t k;
 
+    for (i = 0; name != NULL && i < part->n_facts; i++) {
+        if (strcmp(part->facts[i].key, VC_FACT_NOTE) == 0) {
+            VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: %s", name, part->facts[i].value));
+        }
+    }
+    if (name != NULL) {
+        return VC_OK;
+    }
     for (i = 0; i < part->n_facts; i++) {
         for (k = 0; k < model->n_facts && (strcmp(model->facts[k].key, part->facts[i].key) != 0 ||
                                            strcmp(model->facts[k].value, part->facts[i].value) != 0);
@@ -170,6 +211,8 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
                                 struct vc_quant **quants)
 {
     const struct vc_model *part = self->parts[index];
+    const char *name = self->names != NULL ? self->names[index] : NULL;
+    enum vc_status status;
     size_t i;
 
     take_tensors(self, index, model, quants);
@@ -183,14 +226,39 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
         model->inputs[model->n_inputs++] = part->input;
     }
     model->file_bytes += part->file_bytes;
-    if (self->n == 1) { /* of several, nobody would know which is meant */
+    if (self->n == 1 && name == NULL) { /* of several, nobody would know which is meant */
         model->parts = part->parts;
         model->n_parts = part->n_parts;
     }
-    return take_facts(ctx, part, model);
+    VC_TRY(name_tensors(ctx, self, index, model));
+    VC_TRY(take_facts(ctx, part, name, model));
+out:
+    return status;
 }
 
-enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts, size_t n, struct vc_model *model)
+/* What the joined model says of the models it is made of. Those that are lost are left out. */
+static enum vc_status list_components(struct vc_ctx *ctx, struct joined *self, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    self->components = vc_calloc_array(ctx, VC_TAG_NAMES, self->n, sizeof *self->components);
+    VC_TRY_ALLOC(self->components);
+    model->components = self->components;
+    for (i = 0; i < self->n; i++) {
+        if (self->parts[i] != NULL) {
+            const char *name = vc_arena_printf(ctx, &model->arena, "%s", self->names[i]);
+
+            VC_TRY_ALLOC(name);
+            self->components[model->n_components++] = (struct vc_component){name, self->parts[i], self->first[i]};
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts, size_t n, const char *const *names,
+                                    struct vc_model *model)
 {
     struct joined *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
     struct vc_quant *quants;
@@ -207,6 +275,7 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     }
     self->n = n;
     self->parts = parts;
+    self->names = names;
     model->self = self;
     model->ops = &joined_ops; /* from here on vc_model_close frees everything */
     self->first = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->first);
@@ -229,7 +298,9 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
         VC_TRY(self->parts[i] != NULL ? take_part(ctx, self, i, model, &quants) : VC_OK);
     }
     model->n_tensors = c.tensors;
+    VC_TRY(names != NULL ? list_components(ctx, self, model) : VC_OK);
     VC_TRY(vc_model_index_names(ctx, model));
 out:
+    self->names = NULL; /* the caller's */
     return status;
 }

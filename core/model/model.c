@@ -170,6 +170,28 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(((const struct name_entry *)a)->name, ((const struct name_entry *)b)->name);
 }
 
+const struct vc_component *vc_model_component(const struct vc_model *model, size_t tensor)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_components; i++) {
+        const struct vc_component *c = &model->components[i];
+
+        if (tensor >= c->first && tensor - c->first < c->model->n_tensors) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+const struct vc_model *vc_model_of(const struct vc_model *model, size_t tensor, const struct vc_tensor **own)
+{
+    const struct vc_component *component = vc_model_component(model, tensor);
+
+    *own = component != NULL ? &component->model->tensors[tensor - component->first] : &model->tensors[tensor];
+    return component != NULL ? component->model : model;
+}
+
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order)
 {
     size_t n = model->n_tensors;

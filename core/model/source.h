@@ -84,6 +84,13 @@ struct vc_refused {
     const char *why; /* "is a sparse tensor": follows the name */
 };
 
+/* One of the models that a pipeline is made of. The pipeline's tensors have its name and a slash in front of theirs. */
+struct vc_component {
+    const char *name; /* "unet" */
+    const struct vc_model *model;
+    size_t first; /* its first tensor in the whole; the others follow */
+};
+
 struct vc_model {
     struct vc_ctx *ctx; /* its pool owns everything below */
     const struct vc_source_ops *ops;
@@ -120,6 +127,10 @@ struct vc_model {
      * nothing can change. Called by vc_model_unchanged alone. */
     enum vc_status (*check_unchanged)(struct vc_ctx *ctx, const struct vc_model *model);
 
+    /* A pipeline: models of their own, each with a loader of its own. */
+    size_t n_components;
+    const struct vc_component *components;
+
     /* The reader's own; none of them is the rule. */
     const struct vc_part *parts;
     size_t n_parts;
@@ -130,6 +141,13 @@ struct vc_model {
     const struct vc_fact *wrong_name;   /* the one of them that says that the file's name promises another format;
                                          * NULL: the name promises nothing, or the truth */
 };
+
+/* The component that the tensor lies in; NULL: the model is no pipeline. */
+const struct vc_component *vc_model_component(const struct vc_model *model, size_t tensor);
+
+/* The model that the tensor's loader sees: the component, or the model itself. *own: the tensor there, under the name
+ * that it has for that loader. What names and families say is asked of these two. */
+const struct vc_model *vc_model_of(const struct vc_model *model, size_t tensor, const struct vc_tensor **own);
 
 /* Adds a fact that `inspect` shows; `key` is a literal. Beyond VC_MAX_FACTS nothing happens. */
 enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, const char *key, const char *format, ...)

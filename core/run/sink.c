@@ -23,3 +23,8 @@ void vc_sink_interrupt(struct vc_sink *sink)
         sink->ops->interrupt(sink);
     }
 }
+
+const struct vc_sink *vc_sink_of_tensor(const struct vc_sink *sink, size_t tensor)
+{
+    return sink->ops->of_tensor == NULL ? sink : sink->ops->of_tensor(sink, tensor);
+}

@@ -87,6 +87,9 @@ struct vc_sink_ops {
     /* Wakes whoever waits inside pack; called when another worker failed. NULL: nobody ever waits. */
     void (*interrupt)(struct vc_sink *sink);
     void (*free)(struct vc_ctx *ctx, struct vc_sink *sink); /* removes what was not committed */
+    /* The sink that gets what comes from a tensor of the model, whose dialect, accepts_raw and aliases hold for it: one
+     * of those behind this one. NULL: this one itself. */
+    const struct vc_sink *(*of_tensor)(const struct vc_sink *sink, size_t tensor);
     /* False when the format cannot hold that dtype: the plan of the job then refuses, naming the tensor. */
     bool (*can_hold)(const struct vc_sink *sink, enum vc_dtype dtype);
 };
@@ -106,6 +109,9 @@ struct vc_sink {
     /* What loads the output's quantized weights; known once the layout is. vc_sink_create takes that of the format or
      * of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
     struct vc_loader loader;
+    /* Why the program that loads the source would not load new codes in a layout that nobody asked for, so that layout
+     * refuses them; NULL: it does, or nobody promised it. Known once the sink is created. */
+    const char *refusal;
 };
 
 /* The one place where an output gets its writer: the executor and the tee call it once per output file. The extension
@@ -121,5 +127,7 @@ size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);
 enum vc_status vc_sink_pack(struct vc_ctx *ctx, struct vc_sink *sink, size_t out, uint64_t offset, const void *data,
                             size_t n_bytes, struct vc_packet *packet);
 void vc_sink_interrupt(struct vc_sink *sink);
+
+const struct vc_sink *vc_sink_of_tensor(const struct vc_sink *sink, size_t tensor);
 
 #endif

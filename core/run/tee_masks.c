@@ -6,85 +6,45 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "core/run/out_division.h"
 
 struct tee_masks {
     struct vc_arena arena;
     struct vc_model *model; /* of the masks' sink */
-    size_t *place;          /* of each output tensor in the list where it is */
-    const struct vc_out_tensor *all;
-    struct vc_out_list main, masks;
+    struct vc_out_division division;
 };
 
-static bool is_apart(const struct vc_out_tensor *out)
-{
-    return out->apart;
-}
+enum { MAIN, MASKS, LISTS };
 
 const struct vc_out_list *vc_tee_masks_list(const struct tee_masks *masks, bool of_masks)
 {
-    return of_masks ? &masks->masks : &masks->main;
+    return &masks->division.lists[of_masks ? MASKS : MAIN];
 }
 
 size_t vc_tee_masks_out(const struct tee_masks *masks, size_t out, bool of_masks)
 {
-    return is_apart(&masks->all[out]) == of_masks ? masks->place[out] : SIZE_MAX;
-}
-
-/* The tensor's way from codes to values, with the numbers of the main list. */
-static const struct vc_quant *moved_quant(struct vc_ctx *ctx, struct tee_masks *masks, const struct vc_quant *quant)
-{
-    struct vc_quant *copy = vc_arena_alloc(ctx, &masks->arena, sizeof *copy);
-    size_t k;
-
-    if (copy != NULL) {
-        *copy = *quant;
-        for (k = 0; k < copy->n_parts; k++) {
-            copy->parts[k].tensor = masks->place[copy->parts[k].tensor];
-        }
-    }
-    return copy;
+    return masks->division.list_of[out] == (of_masks ? MASKS : MAIN) ? masks->division.place[out] : SIZE_MAX;
 }
 
 enum vc_status vc_tee_masks_divide(struct vc_ctx *ctx, struct tee_masks *masks, const struct vc_out_list *outs)
 {
-    size_t room = (outs->n + 1) * sizeof(struct vc_out_tensor);
-    struct vc_out_tensor *main_outs = vc_arena_alloc(ctx, &masks->arena, room);
-    struct vc_out_tensor *mask_outs = vc_arena_alloc(ctx, &masks->arena, room);
+    size_t *list_of = vc_arena_alloc(ctx, &masks->arena, (outs->n + 1) * sizeof *list_of);
+    struct vc_out_list *list;
     enum vc_status status = VC_OK;
-    size_t n_main = 0;
-    size_t n_masks = 0;
     size_t i;
 
-    masks->place = vc_arena_alloc(ctx, &masks->arena, (outs->n + 1) * sizeof *masks->place);
-    if (main_outs == NULL || mask_outs == NULL || masks->place == NULL) {
-        return VC_E_NOMEM;
-    }
-    masks->all = outs->tensors;
+    VC_TRY_ALLOC(list_of);
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor *t = &outs->tensors[i];
 
-        if (!is_apart(t)) {
-            masks->place[i] = n_main;
-            main_outs[n_main++] = *t;
-        } else if (t->alias) { /* no bytes come for it */
-            masks->place[i] = SIZE_MAX;
-        } else {
-            masks->place[i] = n_masks;
-            mask_outs[n_masks] = *t;
-            mask_outs[n_masks++].role = VC_PART_CODES;
-        }
+        list_of[i] = !t->apart ? MAIN : t->alias ? SIZE_MAX : MASKS; /* of second names no bytes come */
     }
-    for (i = 0; i < n_main; i++) {
-        main_outs[i].alias_of = main_outs[i].alias ? masks->place[main_outs[i].alias_of] : 0;
-        if (main_outs[i].quant != NULL) {
-            main_outs[i].quant = moved_quant(ctx, masks, main_outs[i].quant);
-            VC_TRY_ALLOC(main_outs[i].quant);
-        }
+    VC_TRY(vc_out_divide(ctx, &masks->arena, outs, LISTS, list_of, &masks->division));
+    list = &masks->division.lists[MASKS];
+    *list = (struct vc_out_list){.n = list->n, .tensors = list->tensors, .drop = outs->drop};
+    for (i = 0; i < list->n; i++) {
+        masks->division.tensors[MASKS][i].role = VC_PART_CODES;
     }
-    masks->main = *outs;
-    masks->main.n = n_main;
-    masks->main.tensors = main_outs;
-    masks->masks = (struct vc_out_list){.n = n_masks, .tensors = mask_outs, .drop = outs->drop};
 out:
     return status;
 }

@@ -240,6 +240,15 @@ static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, sink);
 }
 
+/* Of several outputs that get the same, what holds for all of them: the tee itself says it. */
+static const struct vc_sink *tee_of_tensor(const struct vc_sink *sink, size_t tensor)
+{
+    const struct tee *tee = sink->self;
+    bool only = tee->n == 1 || (tee->n == 2 && gets_masks(tee, 1));
+
+    return only ? vc_sink_of_tensor(tee->sinks[0], tensor) : sink;
+}
+
 static bool tee_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     return vc_sink_refusing(sink, dtype) == NULL;
@@ -254,6 +263,7 @@ static const struct vc_sink_ops tee_ops = {.layout = tee_layout,
                                            .commit = tee_commit,
                                            .interrupt = tee_interrupt,
                                            .free = tee_free,
+                                           .of_tensor = tee_of_tensor,
                                            .can_hold = tee_can_hold};
 
 const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype dtype)

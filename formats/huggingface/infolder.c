@@ -14,41 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/arena.h"
 #include "core/base/findings.h"
-#include "formats/huggingface/families.h"
-#include "formats/huggingface/weight_index.h"
+#include "formats/huggingface/infolder_internal.h"
 #include "formats/io/links.h"
-#include "formats/io/numbered_name.h"
 
 #define VC_FOLDER_MAX_FILES 100000
 #define VC_FOLDER_MAX_DEPTH 2
 
-struct names {
-    size_t n, capacity;
-    const char **names;
-};
-
-struct vc_infolder {
-    struct vc_arena arena;
-    const char *path;        /* of the folder */
-    const char *index;       /* name of the index; NULL: none */
-    const char *gguf;        /* path of the GGUF file that the folder is there for; NULL: none */
-    struct weight_index map; /* what is in it */
-    struct names weights, indices, left, shards;
-    struct names bins, bin_indices; /* PyTorch files that are called like weights */
-    bool has_bins;                  /* the shards are some of these */
-    const char *out_index;          /* as in an output */
-    struct vc_family family;
-    struct names out_shards;
-    struct names odd; /* "config.json: is a link that leads nowhere": would go along, and cannot */
-    size_t n_carried, carried_capacity;
-    struct vc_carried *carried;
-};
-
 /* ---- names ---- */
 
-static bool ends_in(const char *name, const char *suffix)
+bool vc_infolder_ends_in(const char *name, const char *suffix)
 {
     size_t n = strlen(name);
     size_t k = strlen(suffix);
@@ -56,7 +31,8 @@ static bool ends_in(const char *name, const char *suffix)
     return n >= k && strcasecmp(name + n - k, suffix) == 0;
 }
 
-static enum vc_status names_add(struct vc_ctx *ctx, struct vc_infolder *folder, struct names *to, const char *name)
+enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *folder, struct infolder_names *to,
+                                    const char *name)
 {
     const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
     enum vc_status status = VC_OK;
@@ -79,16 +55,41 @@ out:
     return status;
 }
 
-static int compare_names(const void *a, const void *b)
+int vc_infolder_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void names_sort(struct names *names)
+static void names_sort(struct infolder_names *names)
 {
     if (names->n > 1) {
-        qsort(names->names, names->n, sizeof *names->names, compare_names);
+        qsort(names->names, names->n, sizeof *names->names, vc_infolder_compare_names);
     }
+}
+
+bool vc_infolder_names_index(const char *name, const char *suffix, const char **variant, size_t *n_variant)
+{
+    static const char end[] = ".json";
+    size_t n_kind = strlen(suffix) - (sizeof end - 1); /* ".safetensors.index" */
+    size_t n = strlen(name);
+    const char *at;
+
+    *variant = "";
+    *n_variant = 0;
+    if (vc_infolder_ends_in(name, suffix)) {
+        return n > strlen(suffix);
+    }
+    if (n <= strlen(suffix) || !vc_infolder_ends_in(name, end)) {
+        return false;
+    }
+    for (at = name + n - (sizeof end - 1); at > name && at[-1] != '.'; at--) {
+    }
+    if (at <= name + n_kind + 1 || strncasecmp(at - 1 - n_kind, suffix, n_kind) != 0) {
+        return false;
+    }
+    *variant = at;
+    *n_variant = n - (sizeof end - 1) - (size_t)(at - name);
+    return true;
 }
 
 static int compare_carried(const void *a, const void *b)
@@ -122,8 +123,8 @@ out:
 
 /* ---- what lies in the folder ---- */
 
-/* Weights in other formats than ours: never carried along. */
-static bool is_other_weights(const char *name)
+/* Never carried along. */
+bool vc_infolder_is_other_weights(const char *name)
 {
     static const char *const suffixes[] = {".bin",     ".pt",   ".pth",  ".ckpt",      ".gguf",   ".h5",
                                            ".msgpack", ".onnx", ".ot",   ".tflite",    ".npz",    ".npy",
@@ -131,11 +132,12 @@ static bool is_other_weights(const char *name)
     size_t i;
 
     for (i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        if (ends_in(name, suffixes[i])) {
+        if (vc_infolder_ends_in(name, suffixes[i])) {
             return true;
         }
     }
-    return ends_in(name, ".index.json") || strstr(name, ".safetensors.index.") != NULL;
+    return vc_infolder_ends_in(name, ".index.json") || strstr(name, ".safetensors.index.") != NULL ||
+           strstr(name, ".bin.index.") != NULL;
 }
 
 /* A PyTorch file that is called as those of weights are, sharded or not; others (training_args.bin, optimizer.bin) are
@@ -149,7 +151,7 @@ static bool is_bin(const char *name)
         size_t n = strlen(stems[i]);
 
         if (strncmp(name, stems[i], n) == 0 && (name[n] == '.' || name[n] == '-')) {
-            return ends_in(name, ".bin");
+            return vc_infolder_ends_in(name, ".bin");
         }
     }
     return false;
@@ -173,30 +175,32 @@ static const char *why_odd(const struct vc_infolder *folder, const char *name, b
 static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
                               bool is_link, int error, const struct stat *st)
 {
+    const char *variant;
     const char *why;
     const char *sentence;
+    size_t n_variant;
 
-    if (depth == 0 && ends_in(name, ".safetensors")) {
-        return names_add(ctx, folder, &folder->weights, name);
+    if (depth == 0 && vc_infolder_ends_in(name, ".safetensors")) {
+        return vc_infolder_add_name(ctx, folder, &folder->weights, name);
     }
-    if (depth == 0 && ends_in(name, VC_INDEX_SUFFIX)) {
-        return names_add(ctx, folder, &folder->indices, name);
+    if (depth == 0 && vc_infolder_names_index(name, VC_INDEX_SUFFIX, &variant, &n_variant)) {
+        return vc_infolder_add_name(ctx, folder, &folder->indices, name);
     }
     if (depth == 0 && is_bin(name)) {
-        return names_add(ctx, folder, &folder->bins, name);
+        return vc_infolder_add_name(ctx, folder, &folder->bins, name);
     }
-    if (depth == 0 && ends_in(name, VC_BIN_INDEX_SUFFIX)) {
-        return names_add(ctx, folder, &folder->bin_indices, name);
+    if (depth == 0 && vc_infolder_names_index(name, VC_BIN_INDEX_SUFFIX, &variant, &n_variant)) {
+        return vc_infolder_add_name(ctx, folder, &folder->bin_indices, name);
     }
-    if (ends_in(name, ".safetensors") || is_other_weights(name)) {
-        return names_add(ctx, folder, &folder->left, name);
+    if (vc_infolder_ends_in(name, ".safetensors") || vc_infolder_is_other_weights(name)) {
+        return vc_infolder_add_name(ctx, folder, &folder->left, name);
     }
     why = why_odd(folder, name, is_link, error, st);
     if (why == NULL) {
         return carried_add(ctx, folder, name, st);
     }
     sentence = vc_arena_printf(ctx, &folder->arena, "%s: %s", name, why);
-    return sentence == NULL ? VC_E_NOMEM : names_add(ctx, folder, &folder->odd, sentence);
+    return sentence == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->odd, sentence);
 }
 
 static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder, int parent, const char *name,
@@ -224,7 +228,7 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
             return scan_level(ctx, folder, fd, name, whole, depth + 1);
         }
         slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
-        return slashed == NULL ? VC_E_NOMEM : names_add(ctx, folder, &folder->left, slashed);
+        return slashed == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->left, slashed);
     }
     VC_TRY(sort_in(ctx, folder, whole, depth, S_ISLNK(link.st_mode), error, &st));
 out:
@@ -262,261 +266,6 @@ out:
     return status;
 }
 
-/* ---- the index ---- */
-
-static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    struct vc_infile *file = NULL;
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    VC_TRY(vc_infolder_open(ctx, folder, folder->index, &file));
-    VC_TRY(vc_weight_index_read(ctx, file, &folder->map));
-    VC_TRY(vc_infile_check(ctx, file));
-    for (i = 0; i < folder->map.n_files; i++) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, folder->map.files[i]));
-    }
-out:
-    vc_infile_close(ctx, file);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
-}
-
-enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
-                                       struct vc_model *model)
-{
-    enum vc_status status = VC_OK;
-
-    if (folder->map.text != NULL) {
-        status = vc_weight_index_check(ctx, &folder->map, folder->index, lost, model);
-        vc_weight_index_forget(ctx, &folder->map);
-    }
-    return status;
-}
-
-/* ---- choosing ---- */
-
-/* Of sorted names. */
-static bool has_name(const struct names *names, const char *name)
-{
-    return names->n != 0 && bsearch(&name, names->names, names->n, sizeof *names->names, compare_names) != NULL;
-}
-
-static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
-{
-    size_t i;
-
-    if (folder->weights.n > 1) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
-            folder->weights.n, vc_option(ctx, "vc_index_write"));
-    }
-    for (i = 0; i < folder->left.n; i++) {
-        if (is_other_weights(folder->left.names[i])) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "is a folder without safetensors or GGUF files; give the file itself (%s?)",
-                           folder->left.names[i]);
-        }
-    }
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
-}
-
-/* The index among those there are, unless one was given: the only one, or the one with the usual name. */
-static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder, const struct names *indices,
-                                   const char *usual)
-{
-    if (folder->index != NULL || indices->n == 0) {
-        return VC_OK; /* given, or none */
-    }
-    folder->index = indices->n == 1 ? indices->names[0] : usual;
-    return has_name(indices, folder->index)
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", indices->n);
-}
-
-/* Adds all of these to the shards. */
-static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, const struct names *files)
-{
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    for (i = 0; i < files->n; i++) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, files->names[i]));
-    }
-out:
-    return status;
-}
-
-/* Every safetensors file. */
-static enum vc_status choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    if (folder->weights.n == 0) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
-    }
-    return take_all(ctx, folder, &folder->weights);
-}
-
-/* Without safetensors: the only GGUF file, or the first of the only ones that belong together. */
-static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    struct vc_numbered_name name;
-    size_t n = 0;
-    size_t i;
-    enum vc_status status = VC_OK;
-
-    for (i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
-        const char *file = folder->left.names[i];
-
-        if (ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
-            (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
-            n++;
-            folder->gguf = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
-            VC_TRY_ALLOC(folder->gguf);
-        }
-    }
-    if (n > 1) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
-    }
-    VC_TRY(n == 0 ? refuse_weights(ctx, folder) : VC_OK);
-out:
-    return status;
-}
-
-/* The files that the index names. With findings, files speak for themselves where it cannot be read. */
-static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status = read_index(ctx, folder);
-
-    if (status != VC_OK) {
-        VC_TRY(vc_collect(ctx, status, "index", NULL));
-        vc_weight_index_release(ctx, &folder->map);
-        VC_TRY(folder->has_bins ? take_all(ctx, folder, &folder->bins) : choose_all(ctx, folder));
-    }
-out:
-    return status;
-}
-
-/* Without safetensors: PyTorch files by their index, the one with the usual name, or the only one. */
-static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    static const char usual[] = "pytorch_model.bin";
-    enum vc_status status = VC_OK;
-
-    folder->has_bins = true;
-    VC_TRY(choose_index(ctx, folder, &folder->bin_indices, VC_BIN_INDEX_NAME));
-    if (folder->index != NULL) {
-        return choose_by_index(ctx, folder);
-    }
-    if (folder->bins.n > 1 && !has_name(&folder->bins, usual)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
-                       folder->bins.names[0]);
-    }
-    VC_TRY(names_add(ctx, folder, &folder->shards, folder->bins.n == 1 ? folder->bins.names[0] : usual));
-out:
-    return status;
-}
-
-/* The first folder in the path of weights; 0 bytes: they lie in none, or are no weights. */
-static size_t folder_bytes(const char *name)
-{
-    const char *slash = strchr(name, '/');
-    const char *base = strrchr(name, '/');
-
-    return slash != NULL && (ends_in(base, ".safetensors") || is_bin(base + 1)) ? (size_t)(slash - name) : 0;
-}
-
-/* A pipeline of diffusers has a model in each of several folders, which are models of their own with a layout each. To
- * make something of the whole, or of a file beside them, would leave some of them behind. */
-static enum vc_status refuse_pipeline(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    const char *list = "";
-    const char *last = "";
-    bool pipeline = false;
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    for (i = 0; i < folder->n_carried; i++) {
-        pipeline = pipeline || strcmp(folder->carried[i].name, "model_index.json") == 0;
-    }
-    names_sort(&folder->left);
-    for (i = 0; pipeline && i < folder->left.n && strlen(list) < 400; i++) {
-        const char *name = folder->left.names[i];
-        size_t n = folder_bytes(name);
-
-        if (n != 0 && (strncmp(last, name, n) != 0 || last[n] != '/')) {
-            list = vc_arena_printf(ctx, &folder->arena, "%s%s%.*s", list, list[0] != '\0' ? ", " : "", (int)n, name);
-            VC_TRY_ALLOC(list);
-            last = name;
-        }
-    }
-    if (list[0] != '\0') {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "is a pipeline of several models (model_index.json); give their folders one by one: %s", list);
-    }
-out:
-    return status;
-}
-
-/* The files of the model: those of the index, or the only one. */
-static enum vc_status choose(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status;
-
-    if (folder->index != NULL && ends_in(folder->index, VC_BIN_INDEX_SUFFIX)) {
-        return choose_bins(ctx, folder);
-    }
-    VC_TRY(folder->index == NULL ? refuse_pipeline(ctx, folder) : VC_OK);
-    VC_TRY(choose_index(ctx, folder, &folder->indices, VC_INDEX_NAME));
-    if (folder->index != NULL) {
-        VC_TRY(choose_by_index(ctx, folder));
-    } else if (folder->weights.n == 1) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, folder->weights.names[0]));
-    } else if (has_name(&folder->weights, "model.safetensors")) {
-        VC_TRY(names_add(ctx, folder, &folder->shards, "model.safetensors"));
-    } else if (folder->weights.n == 0 && folder->bins.n + folder->bin_indices.n != 0) {
-        VC_TRY(choose_bins(ctx, folder));
-    } else {
-        VC_TRY(choose_gguf(ctx, folder));
-    }
-out:
-    return status;
-}
-
-/* A PyTorch file's name as the safetensors file that is made of it has it; others stay.
- *
- *     pytorch_model-00001-of-00002.bin -> model-00001-of-00002.safetensors */
-static const char *out_name(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *suffix,
-                            const char *out_suffix)
-{
-    static const char prefix[] = "pytorch_";
-    const char *from = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
-    size_t n = strlen(from);
-
-    return !folder->has_bins || !ends_in(from, suffix)
-               ? name
-               : vc_arena_printf(ctx, &folder->arena, "%.*s%s", (int)(n - strlen(suffix)), from, out_suffix);
-}
-
-static enum vc_status name_outputs(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    for (i = 0; i < folder->shards.n; i++) {
-        const char *name = out_name(ctx, folder, folder->shards.names[i], ".bin", ".safetensors");
-
-        VC_TRY_ALLOC(name);
-        VC_TRY(names_add(ctx, folder, &folder->out_shards, name));
-    }
-    if (folder->index != NULL) {
-        folder->out_index = out_name(ctx, folder, folder->index, VC_BIN_INDEX_SUFFIX, VC_INDEX_SUFFIX);
-        VC_TRY_ALLOC(folder->out_index);
-    }
-out:
-    return status;
-}
-
 /* The shards are known: what else is there. */
 static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
@@ -526,8 +275,8 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     size_t i;
 
     for (i = 0; i < folder->weights.n; i++) {
-        if (!has_name(&folder->shards, folder->weights.names[i])) {
-            VC_TRY(names_add(ctx, folder, &folder->left, folder->weights.names[i]));
+        if (!vc_infolder_has_name(&folder->shards, folder->weights.names[i])) {
+            VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->weights.names[i]));
             VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "orphan", folder->weights.names[i], "%s",
                            folder->index != NULL ? "lies beside the shards, but the index names no tensor in it"
                                                  : "lies beside the model, and nothing says that it belongs to it"));
@@ -535,21 +284,21 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     }
     for (i = 0; i < folder->indices.n; i++) {
         if (folder->index == NULL || strcmp(folder->index, folder->indices.names[i]) != 0) {
-            VC_TRY(names_add(ctx, folder, &folder->left, folder->indices.names[i]));
+            VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->indices.names[i]));
         }
     }
     for (i = 0; i < folder->bins.n; i++) {
-        VC_TRY(has_name(&folder->shards, folder->bins.names[i])
+        VC_TRY(vc_infolder_has_name(&folder->shards, folder->bins.names[i])
                    ? VC_OK
-                   : names_add(ctx, folder, &folder->left, folder->bins.names[i]));
+                   : vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
     }
     for (i = 0; i < folder->bin_indices.n; i++) {
         VC_TRY(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
                    ? VC_OK
-                   : names_add(ctx, folder, &folder->left, folder->bin_indices.names[i]));
+                   : vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
     }
     for (i = 0; i < folder->n_carried; i++) { /* shards may have any name */
-        if (!has_name(&folder->shards, folder->carried[i].name)) {
+        if (!vc_infolder_has_name(&folder->shards, folder->carried[i].name)) {
             folder->carried[n++] = folder->carried[i];
         }
     }
@@ -573,13 +322,25 @@ out:
 
 /* ---- open, close ---- */
 
+/* The path ends in the name of an index, but for those of variants, which are found in their folders. */
+static bool is_index(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *variant;
+    size_t n;
+
+    return (vc_infolder_names_index(name, VC_INDEX_SUFFIX, &variant, &n) ||
+            vc_infolder_names_index(name, VC_BIN_INDEX_SUFFIX, &variant, &n)) &&
+           n == 0;
+}
+
 bool vc_infolder_is(const char *path)
 {
     struct stat st;
 
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 &&
-           (S_ISDIR(st.st_mode) ||
-            (S_ISREG(st.st_mode) && (ends_in(path, VC_INDEX_SUFFIX) || ends_in(path, VC_BIN_INDEX_SUFFIX))));
+           (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && is_index(path)));
 }
 
 static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder, const char *path)
@@ -588,7 +349,7 @@ static enum vc_status split_path(struct vc_ctx *ctx, struct vc_infolder *folder,
     size_t n = strlen(path);
     enum vc_status status = VC_OK;
 
-    if (ends_in(path, VC_INDEX_SUFFIX) || ends_in(path, VC_BIN_INDEX_SUFFIX)) {
+    if (is_index(path)) {
         folder->index = vc_arena_printf(ctx, &folder->arena, "%s", slash == NULL ? path : slash + 1);
         VC_TRY_ALLOC(folder->index);
         n = slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -619,7 +380,7 @@ static enum vc_status scan(struct vc_ctx *ctx, const char *path,
     names_sort(&folder->bin_indices);
     VC_TRY(chooser(ctx, folder));
     VC_TRY(sort_rest(ctx, folder));
-    VC_TRY(name_outputs(ctx, folder));
+    VC_TRY(vc_infolder_name_outputs(ctx, folder));
     *out = folder;
     return VC_OK;
 out:
@@ -629,12 +390,12 @@ out:
 
 enum vc_status vc_infolder_scan(struct vc_ctx *ctx, const char *path, struct vc_infolder **out)
 {
-    return scan(ctx, path, choose, out);
+    return scan(ctx, path, vc_infolder_choose, out);
 }
 
 enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct vc_infolder **out)
 {
-    return scan(ctx, path, choose_all, out);
+    return scan(ctx, path, vc_infolder_choose_all, out);
 }
 
 void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
@@ -710,6 +471,21 @@ const char *vc_infolder_out_shard(const struct vc_infolder *folder, size_t index
 const char *vc_infolder_out_index(const struct vc_infolder *folder)
 {
     return folder->out_index;
+}
+
+const char *vc_infolder_out_prefix(const struct vc_infolder *folder)
+{
+    return folder->out_prefix;
+}
+
+size_t vc_infolder_component_count(const struct vc_infolder *folder)
+{
+    return folder->n_components;
+}
+
+const struct vc_pipeline_part *vc_infolder_component(const struct vc_infolder *folder, size_t index)
+{
+    return &folder->components[index];
 }
 
 const char *vc_infolder_path(const struct vc_infolder *folder)

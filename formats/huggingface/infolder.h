@@ -4,7 +4,11 @@
  *     safetensors    model-00001-of-00002.safetensors ...   model.safetensors.index.json
  *     PyTorch        pytorch_model-00001-of-00002.bin ...   pytorch_model.bin.index.json
  *
- * A folder that has both is the first. What is made of the second has the names of the first. */
+ * A folder that has both is the first. What is made of the second has the names of the first.
+ *
+ * A pipeline has models in folders below it, and no weights of its own:
+ *
+ *     model_index.json, unet/config.json, unet/diffusion_pytorch_model.safetensors, scheduler/... */
 #ifndef VC_FORMATS_INFOLDER_H
 #define VC_FORMATS_INFOLDER_H
 
@@ -17,6 +21,12 @@
 #define VC_BIN_INDEX_NAME   "pytorch_model" VC_BIN_INDEX_SUFFIX
 
 struct vc_infolder;
+
+/* A model in a pipeline, as model_index.json has it: "unet": ["diffusers", "UNet2DConditionModel"]. */
+struct vc_pipeline_part {
+    const char *name; /* of its folder */
+    const char *library, *class_name;
+};
 
 /* A file that goes with the weights. */
 struct vc_carried {
@@ -45,12 +55,21 @@ bool vc_infolder_has_bins(const struct vc_infolder *folder);
 const char *vc_infolder_other_bin(const struct vc_infolder *folder);
 /* What loaders are known to do with such a model, by its config.json: for struct vc_model. */
 enum vc_status vc_infolder_family(struct vc_ctx *ctx, struct vc_infolder *folder, const struct vc_family **out);
-/* What a shard, and the index, are called in an output that is divided as the folder is. */
+/* What a shard is called in an output that is divided as the folder is; what an index is called where there is one, and
+ * what comes in front of the numbers of new shards: "model", "diffusion_pytorch_model.fp16". */
 const char *vc_infolder_out_shard(const struct vc_infolder *folder, size_t index);
-const char *vc_infolder_out_index(const struct vc_infolder *folder); /* NULL: there is none */
+const char *vc_infolder_out_index(const struct vc_infolder *folder);
+const char *vc_infolder_out_prefix(const struct vc_infolder *folder);
+/* The variant in the names of outputs, "fp16", which loaders have to be told; NULL: none. */
+enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folder, const char **variant);
 const char *vc_infolder_path(const struct vc_infolder *folder);
 /* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
 const char *vc_infolder_gguf(const struct vc_infolder *folder);
+
+/* The models of a folder that is a pipeline, sorted by name; 0: it is none, and has weights of its own. Files below
+ * their folders are theirs: this folder carries and leaves none of them. */
+size_t vc_infolder_component_count(const struct vc_infolder *folder);
+const struct vc_pipeline_part *vc_infolder_component(const struct vc_infolder *folder, size_t index);
 
 /* A file of the folder. */
 enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name,

@@ -42,6 +42,29 @@ out:
     return status;
 }
 
+enum vc_status vc_outfolder_part(struct vc_ctx *ctx, struct vc_outfolder *whole, const char *name,
+                                 struct vc_outfolder **out)
+{
+    struct vc_outfolder *part = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *part);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(part);
+    *part = (struct vc_outfolder){.whole = whole, .parent = -1, .hidden = {-1, -1}};
+    part->path = vc_strdup(ctx, VC_TAG_NAMES, name);
+    VC_TRY_ALLOC(part->path);
+    *out = part;
+    return VC_OK;
+out:
+    vc_outfolder_free(ctx, part);
+    return status;
+}
+
+const char *vc_outfolder_whole_name(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
+{
+    return vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, name);
+}
+
 /* ---- hidden folders ---- */
 
 /* The temporary name is not ours any more. */
@@ -140,7 +163,7 @@ static void remove_left(void *user, const char *name, bool aside)
 
 void vc_outfolder_sweep(struct vc_outfolder *folder)
 {
-    if (folder != NULL && !folder->shared) {
+    if (folder != NULL && folder->whole == NULL && !folder->shared) {
         vc_remains_sweep(folder->parent, folder->base, remove_left, folder);
     }
 }
@@ -213,10 +236,16 @@ out:
 enum vc_status vc_outfolder_add(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
                                 struct vc_outfile **out)
 {
-    struct vc_outfolder_member *member = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *member);
+    struct vc_outfolder_member *member = NULL;
     enum vc_status status = VC_OK;
 
     *out = NULL;
+    if (folder->whole != NULL) {
+        const char *whole = vc_outfolder_whole_name(ctx, folder, name);
+
+        return whole == NULL ? VC_E_NOMEM : vc_outfolder_add(ctx, folder->whole, whole, out);
+    }
+    member = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *member);
     VC_TRY_ALLOC(member);
     VC_TRY(vc_outfolder_expect(ctx, folder, name));
     *folder->last = member;
@@ -272,6 +301,9 @@ enum vc_status vc_outfolder_begin(struct vc_ctx *ctx, struct vc_outfolder *folde
     struct vc_outfolder_member *member;
     enum vc_status status;
 
+    if (folder->whole != NULL) {
+        return vc_outfolder_begin(ctx, folder->whole, file);
+    }
     VC_TRY(vc_outfile_begin(ctx, file));
     if (!vc_outfile_should_rest(file)) {
         return VC_OK;
@@ -294,6 +326,9 @@ enum vc_status vc_outfolder_keep(struct vc_ctx *ctx, struct vc_outfolder *folder
     struct vc_outfolder_member *member;
     enum vc_status status;
 
+    if (folder->whole != NULL) {
+        return vc_outfolder_keep(ctx, folder->whole, file);
+    }
     VC_TRY(vc_outfile_sync(ctx, file));
     member = member_of(folder, file);
     if (folder->shared) {
@@ -331,7 +366,8 @@ out:
 
 enum vc_status vc_outfolder_need(struct vc_ctx *ctx, const struct vc_outfolder *folder, uint64_t bytes)
 {
-    return folder->members == NULL || folder->members->file == NULL
+    return folder->whole != NULL ? vc_outfolder_need(ctx, folder->whole, bytes)
+           : folder->members == NULL || folder->members->file == NULL
                ? VC_OK
                : vc_outfile_need(ctx, folder->members->file, bytes);
 }
@@ -489,6 +525,9 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
     sigset_t all;
     sigset_t before;
 
+    if (folder->whole != NULL) {
+        return VC_OK;
+    }
     if (folder->shared) {
         for (member = folder->members; member != NULL; member = member->next) {
             VC_TRY(vc_outfile_commit(ctx, member->file));

@@ -35,6 +35,12 @@ enum vc_status vc_outfolder_choose(struct vc_ctx *ctx, const struct vc_write_opt
 enum vc_status vc_outfolder_create(struct vc_ctx *ctx, const char *path, bool force, bool shared,
                                    const struct vc_model *input, struct vc_outfolder **out);
 
+/* A folder in the output, for a writer that knows nothing of the whole: names of files are relative to it, and they are
+ * the whole's files. `name` is one step, and copied. Commit, sweep and check_old of a part do nothing, because they are
+ * done for the whole; free frees the part alone, before the whole. Not of shared folders. */
+enum vc_status vc_outfolder_part(struct vc_ctx *ctx, struct vc_outfolder *whole, const char *name,
+                                 struct vc_outfolder **out);
+
 /* A file of that name will be added later; its name may have folders in it. */
 enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name);
 

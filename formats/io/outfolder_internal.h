@@ -31,7 +31,8 @@ struct vc_outfolder_member {
 };
 
 struct vc_outfolder {
-    char *path; /* as given, without slashes at the end */
+    struct vc_outfolder *whole; /* of a part: the output it is in, which does everything. NULL: this is one */
+    char *path;                 /* as given, without slashes at the end */
     const char *base;
     bool force, shared;
     const struct vc_model *input;
@@ -48,6 +49,9 @@ struct vc_outfolder {
     bool sorted;
     char note[512]; /* what is left of the older output; "": nothing */
 };
+
+/* The name that a file of a part has in the whole, in the part's arena. NULL: no memory. */
+const char *vc_outfolder_whole_name(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name);
 
 /* Splits the path, opens the parent and checks the place. */
 enum vc_status vc_outfolder_resolve(struct vc_ctx *ctx, struct vc_outfolder *folder);

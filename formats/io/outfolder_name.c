@@ -13,12 +13,13 @@
 #include "formats/io/infile.h"
 #include "formats/io/outfolder_internal.h"
 
-/* A file that we write folders of. */
+/* A file that we write folders of; a pipeline has its weights in folders below. */
 static bool is_weights(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
-    return dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0);
+    return strcmp(name, "model_index.json") == 0 ||
+           (dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0));
 }
 
 /* The path is the name of a file of that format, or standard output. */

@@ -342,10 +342,14 @@ static void sort_names(struct vc_outfolder *folder)
 
 enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name)
 {
-    const char *copy = vc_arena_printf(ctx, &folder->arena, "%s", name);
+    const char *copy = folder->whole != NULL ? vc_outfolder_whole_name(ctx, folder, name)
+                                             : vc_arena_printf(ctx, &folder->arena, "%s", name);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
+    if (folder->whole != NULL) {
+        return vc_outfolder_expect(ctx, folder->whole, copy);
+    }
     if (folder->n_names == folder->names_capacity) {
         size_t capacity = folder->names_capacity == 0 ? 16 : 2 * folder->names_capacity;
         const char **grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
@@ -393,7 +397,8 @@ enum vc_status vc_outfolder_check_old(struct vc_ctx *ctx, struct vc_outfolder *f
     struct stat st;
     char path[PATH_MAX] = "";
 
-    if (folder->shared || !folder->force || fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (folder->whole != NULL || folder->shared || !folder->force ||
+        fstatat(folder->parent, folder->base, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         return VC_OK;
     }
     sort_names(folder);

@@ -12,6 +12,7 @@
 #include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
 #include "formats/io/infile.h"
+#include "formats/io/outfolder.h"
 #include "formats/safetensors/safetensors_notes.h"
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8
@@ -80,5 +81,11 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *m
 /* options->path NULL or dry_run: sizes only. The model may be of any format. */
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                           const struct vc_write_options *options, struct vc_sink **out);
+
+/* The same for a model in a pipeline, whose path is a folder: writes into the folder `name` of the whole, which
+ * outlives the sink, and is NULL where nothing is written. options->path is that folder's. */
+enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct vc_model *model,
+                                               const struct vc_write_options *options, struct vc_outfolder *whole,
+                                               const char *name, struct vc_sink **out);
 
 #endif

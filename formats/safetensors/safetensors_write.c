@@ -14,13 +14,13 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/hf_loader.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/joined_layers.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/io/outfolder.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/safetensors/safetensors_carry.h"
 #include "formats/safetensors/safetensors_files.h"
 #include "formats/safetensors/safetensors_outs.h"
 
@@ -33,8 +33,7 @@ struct safetensors_sink {
     bool share;    /* another worker writes the rest of the folder */
     bool carrying; /* what goes with the weights goes along */
     uint64_t max_shard_bytes;
-    const char *refusal; /* why the program that loads the source would not load int8 weights; NULL: it does */
-    struct safetensors_carry carry;
+    struct vc_hf_carry carry;
     struct safetensors_records records;
     struct safetensors_files files;
 };
@@ -85,19 +84,16 @@ out:
     return status;
 }
 
-/* What the index of the source's folder is called in the output; NULL: the source is no folder, or has none. */
-static const char *source_index(const struct safetensors_sink *self)
+/* What the index is called, where there is one: after the files of the source's folder. */
+static const char *index_name(const struct safetensors_sink *self)
 {
-    return self->model->folder != NULL ? vc_infolder_out_index(self->model->folder) : NULL;
+    return self->model->folder != NULL ? vc_infolder_out_index(self->model->folder) : VC_INDEX_NAME;
 }
 
-/* What the names of new files begin with: "model" where the index is called model.safetensors.index.json, as it is
- * unless the source has another name for it. */
-static const char *make_prefix(struct vc_ctx *ctx, struct safetensors_sink *self)
+/* What the names of new files begin with. */
+static const char *prefix_of(const struct safetensors_sink *self)
 {
-    const char *index = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
-
-    return vc_arena_printf(ctx, &self->carry.arena, "%.*s", (int)(strlen(index) - strlen(VC_INDEX_SUFFIX)), index);
+    return self->model->folder != NULL ? vc_infolder_out_prefix(self->model->folder) : "model";
 }
 
 /* Appends a note for the report to those there are; NULL: nothing to note. */
@@ -124,7 +120,7 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
     enum vc_status status = VC_OK;
 
     if (self->carrying) {
-        VC_TRY(vc_safetensors_carry_plan(ctx, self->model->folder, &change, &self->carry));
+        VC_TRY(vc_hf_carry_plan(ctx, self->model->folder, &change, &self->carry));
     }
     if (sink->dialect->file != NULL && sink->dialect->file->joined_by != NULL) {
         VC_TRY(vc_joined_note(ctx, self->model, outs, self->records.told, sink->dialect->file->joined_by,
@@ -144,8 +140,7 @@ static bool is_new_codes(const struct vc_out_tensor *out)
 
 /* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes, its
  * own or those of other workers. */
-static enum vc_status check_loader(struct vc_ctx *ctx, const struct safetensors_sink *self,
-                                   const struct vc_out_list *outs)
+static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sink, const struct vc_out_list *outs)
 {
     bool any = false;
     size_t i;
@@ -156,23 +151,20 @@ static enum vc_status check_loader(struct vc_ctx *ctx, const struct safetensors_
     for (i = 0; i < outs->n_elsewhere; i++) {
         any = any || is_new_codes(&outs->elsewhere[i]);
     }
-    return self->refusal == NULL || !any
+    return sink->refusal == NULL || !any
                ? VC_OK
                : vc_fail(ctx, VC_E_UNSUPPORTED,
                          "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
-                         self->refusal, vc_option(ctx, "layout"));
+                         sink->refusal, vc_option(ctx, "layout"));
 }
 
 /* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
 static enum vc_status check_old(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    enum vc_status status = VC_OK;
-    size_t i;
+    enum vc_status status;
 
-    VC_TRY(vc_outfolder_expect(ctx, self->folder, source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME));
-    for (i = 0; self->carrying && i < vc_infolder_carried_count(self->carry.from); i++) {
-        VC_TRY(vc_outfolder_expect(ctx, self->folder, vc_infolder_carried(self->carry.from, i)->name));
-    }
+    VC_TRY(vc_outfolder_expect(ctx, self->folder, index_name(self)));
+    VC_TRY(self->carrying ? vc_hf_carry_expect(ctx, &self->carry, self->folder) : VC_OK);
     VC_TRY(vc_outfolder_check_old(ctx, self->folder));
 out:
     return status;
@@ -188,15 +180,14 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
                                     .model = self->model,
                                     .source = self->source,
                                     .records = &self->records,
-                                    .prefix = make_prefix(ctx, self),
+                                    .prefix = prefix_of(self),
                                     .layout = sink->dialect->name,
                                     .in_folder = self->in_folder,
                                     .sizes_only = self->file == NULL && self->folder == NULL,
                                     .max_shard_bytes = self->max_shard_bytes};
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(plan.prefix);
-    VC_TRY(check_loader(ctx, self, outs));
+    VC_TRY(check_loader(ctx, sink, outs));
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_TRY(plan_carry(ctx, sink, outs));
@@ -220,7 +211,7 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
 
     if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
         VC_TRY(add_files(ctx, self));
-        VC_TRY(self->carrying ? vc_safetensors_carry_check(ctx, &self->carry, self->folder) : VC_OK);
+        VC_TRY(self->carrying ? vc_hf_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
     vc_outfolder_sweep(self->folder);
     for (i = 0; i < self->files.n; i++) {
@@ -332,7 +323,6 @@ out:
 /* The index of a folder: which tensor lies in which file. */
 static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
-    const char *name = source_index(self) != NULL ? source_index(self) : VC_INDEX_NAME;
     struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->records.n, sizeof *entries);
     struct vc_text text;
     uint64_t total = 0;
@@ -348,7 +338,7 @@ static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *s
         total += record->n_bytes;
     }
     VC_TRY(vc_weight_index_text(total, self->records.n, entries, &text));
-    VC_TRY(vc_safetensors_write_text(ctx, self->folder, name, text.data, text.n));
+    VC_TRY(vc_hf_write_text(ctx, self->folder, index_name(self), text.data, text.n));
 out:
     vc_text_release(&text);
     vc_free(ctx, entries);
@@ -364,7 +354,8 @@ static bool needs_index(const struct safetensors_sink *self)
     for (i = 0; i < self->files.n; i++) {
         n += self->files.files[i].n_records != 0;
     }
-    return n > 1 || (source_index(self) != NULL && self->max_shard_bytes == 0);
+    return n > 1 || (self->model->folder != NULL && vc_infolder_index(self->model->folder) != NULL &&
+                     self->max_shard_bytes == 0);
 }
 
 /* vc_sink_ops.finish: constants, headers, what goes along, the index. */
@@ -379,7 +370,7 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
         VC_TRY(finish_file(ctx, &self->files.files[i]));
     }
     if (self->folder != NULL && self->carrying) {
-        VC_TRY(vc_safetensors_carry_write(ctx, &self->carry, self->folder));
+        VC_TRY(vc_hf_carry_write(ctx, &self->carry, self->folder));
     }
     if (self->folder != NULL && !self->share && needs_index(self)) {
         VC_TRY(write_index(ctx, self));
@@ -410,7 +401,7 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_outfolder_free(ctx, self->folder);
     vc_safetensors_files_release(ctx, &self->files);
     vc_safetensors_records_release(ctx, &self->records);
-    vc_safetensors_carry_release(ctx, &self->carry);
+    vc_hf_carry_release(ctx, &self->carry);
     vc_free(ctx, self);
     vc_free(ctx, sink);
 }
@@ -433,8 +424,9 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in; else the one that the
  * program takes which loads the source; where nothing says which program that is, the plain one. */
-static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
-                                     const struct vc_dialect **dialect)
+static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensors_sink *self,
+                                     const struct vc_dialect *asked, const struct vc_dialect **dialect,
+                                     const char **refusal)
 {
     const struct safetensors *source = self->source;
     struct vc_hf_loader loader;
@@ -452,7 +444,7 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         VC_TRY(vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
                                  self->in_folder && folder != NULL, &loader));
         *dialect = loader.dialect;
-        self->refusal = loader.refusal;
+        *refusal = loader.refusal;
     }
 out:
     return status;
@@ -476,11 +468,16 @@ out:
     return status;
 }
 
+/* whole: the folder that the output is a part of; NULL: it is an output of its own. */
 static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *model,
-                                  const struct vc_write_options *options, struct safetensors_sink *self)
+                                  const struct vc_write_options *options, struct vc_outfolder *whole, const char *name,
+                                  struct safetensors_sink *self)
 {
     if (options->path == NULL || options->dry_run) {
         return VC_OK;
+    }
+    if (whole != NULL) {
+        return vc_outfolder_part(ctx, whole, name, &self->folder);
     }
     if (self->in_folder) {
         return vc_outfolder_create(ctx, options->path, options->force, self->share, model, &self->folder);
@@ -491,11 +488,19 @@ static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *mod
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                           const struct vc_write_options *options, struct vc_sink **out)
 {
+    return vc_safetensors_sink_create_part(ctx, model, options, NULL, NULL, out);
+}
+
+enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct vc_model *model,
+                                               const struct vc_write_options *options, struct vc_outfolder *whole,
+                                               const char *name, struct vc_sink **out)
+{
     struct safetensors_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
     const struct vc_dialect *asked = NULL;
     const struct vc_dialect *dialect = NULL;
+    const char *refusal = NULL;
     bool same = model->format == &vc_format_safetensors;
     bool unties = false;
 
@@ -518,15 +523,16 @@ enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_mo
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(choose_dialect(ctx, self, asked, &dialect));
+    VC_TRY(choose_dialect(ctx, self, asked, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
-        VC_TRY(vc_safetensors_carry_unties(ctx, model->folder, &unties));
+        VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));
     }
-    VC_TRY(open_output(ctx, model, options, self));
+    VC_TRY(open_output(ctx, model, options, whole, name, self));
     *sink = (struct vc_sink){.ops = &safetensors_sink_ops,
                              .self = self,
                              .format = vc_format_safetensors.name,
                              .dialect = dialect,
+                             .refusal = refusal,
                              .accepts_raw = same,
                              .aliases = !unties};
     *out = sink;

@@ -117,7 +117,10 @@ static const struct choice choices[] = {
     {"", NULL, "is a folder without safetensors or GGUF files"},
     {"readme.md", NULL, "is a folder without safetensors or GGUF files"},
     {"weights.h5 readme.md", NULL, "without safetensors or GGUF files; give the file itself (weights.h5?)"},
-    {"x.safetensors.index.fp16.json readme.md", NULL, "give the file itself (x.safetensors.index.fp16.json?)"},
+    {"x.safetensors.index.fp16.json readme.md", "", NULL},
+    {"x.safetensors.index.fp16.json x.safetensors.index.fp32.json", NULL, "with 2 indices; give one of them"},
+    {"diffusion_pytorch_model.safetensors x.safetensors.index.fp16.json b.safetensors", "diffusion_pytorch_model",
+     NULL},
     {"tf.index.json", NULL, "give the file itself (tf.index.json?)"},
     /* indices */
     {"model.safetensors.index.json x.safetensors.index.json a.safetensors", "", NULL},
@@ -139,9 +142,8 @@ static const struct choice choices[] = {
     {"pytorch_modeling.bin", NULL, "give the file itself (pytorch_modeling.bin?)"},
     /* pipelines of diffusers */
     {"model_index.json text/ text/a.safetensors vae/ vae/b.safetensors", NULL,
-     "is a pipeline of several models (model_index.json); give their folders one by one: text, vae"},
-    {"model_index.json text/ text/a.safetensors text/b.safetensors", NULL, "give their folders one by one: text"},
-    {"model_index.json text/ text/pytorch_model.bin text/readme.h5 a.safetensors", NULL, "one by one: text"},
+     "is a pipeline (model_index.json) of no models that can be read"}, /* it names none of them */
+    {"model_index.json text/ text/pytorch_model.bin text/readme.h5 a.safetensors", NULL, "of no models that can be"},
     {"model_index.json text/ text/readme.md a.safetensors", "a", NULL},
     {"text/ text/a.safetensors b.safetensors", "b", NULL},
     {"text/ text/deep/ text/deep/vocab.txt b.safetensors", "b", NULL},

@@ -135,6 +135,10 @@ static void empty(const char *path)
     assert_non_null(d);
     while ((entry = readdir(d)) != NULL) {
         if (is_entry(entry) && unlinkat(dirfd(d), entry->d_name, 0) != 0) {
+            char below[1024];
+
+            (void)snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            empty(below);
             assert_int_equal(unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR), 0);
         }
     }

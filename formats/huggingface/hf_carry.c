@@ -1,13 +1,12 @@
-/* safetensors_carry.c - see safetensors_carry.h. Copies files; of config.json the new text is made when the job is
+/* hf_carry.c - see hf_carry.h. Copies files; of config.json the new text is made when the job is
  * planned (formats/huggingface/hf_rewrite.c), so that what it cannot say is refused before weights are read. */
-#include "formats/safetensors/safetensors_carry.h"
+#include "formats/huggingface/hf_carry.h"
 
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/hf_rewrite.h"
-#include "formats/safetensors/safetensors.h"
 
 #define VC_CARRY_BYTES ((size_t)256 << 10)
 #define VC_NAMED_FILES 4
@@ -46,7 +45,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
 }
 
-enum vc_status vc_safetensors_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
+enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
 {
     const struct vc_carried *config = find_config(from);
     struct vc_text text;
@@ -65,7 +64,7 @@ out:
 
 /* The new text of config.json, where the job changes what it says. A file that is empty or too large to be one is
  * copied. */
-static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct safetensors_carry *to)
+static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct vc_hf_carry *to)
 {
     const struct vc_carried *config = find_config(to->from);
     struct vc_text old;
@@ -84,7 +83,7 @@ out:
 }
 
 /* For the report: "left behind: a.bin, b.gguf and 3 more". */
-static enum vc_status name_left(struct vc_ctx *ctx, struct safetensors_carry *to)
+static enum vc_status name_left(struct vc_ctx *ctx, struct vc_hf_carry *to)
 {
     size_t n = vc_infolder_left_count(to->from);
     const char *text = "left behind: ";
@@ -103,8 +102,8 @@ static enum vc_status name_left(struct vc_ctx *ctx, struct safetensors_carry *to
     return text != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from,
-                                         const struct vc_hf_change *change, struct safetensors_carry *to)
+enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
+                                struct vc_hf_carry *to)
 {
     enum vc_status status;
     size_t i;
@@ -115,7 +114,7 @@ enum vc_status vc_safetensors_carry_plan(struct vc_ctx *ctx, struct vc_infolder 
             to->n_bytes = UINT64_MAX;
         }
     }
-    VC_TRY(plan_config(ctx, change, to));
+    VC_TRY(change != NULL ? plan_config(ctx, change, to) : VC_OK);
     VC_TRY(name_left(ctx, to));
 out:
     return status;
@@ -123,8 +122,19 @@ out:
 
 /* ---- writing ---- */
 
-enum vc_status vc_safetensors_carry_check(struct vc_ctx *ctx, const struct safetensors_carry *carry,
-                                          const struct vc_outfolder *folder)
+enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+        VC_TRY(vc_outfolder_expect(ctx, folder, vc_infolder_carried(carry->from, i)->name));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *carry, const struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
     size_t i;
@@ -136,8 +146,8 @@ out:
     return status;
 }
 
-enum vc_status vc_safetensors_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name,
-                                         const char *text, size_t n)
+enum vc_status vc_hf_write_text(struct vc_ctx *ctx, struct vc_outfolder *folder, const char *name, const char *text,
+                                size_t n)
 {
     struct vc_outfile *file = NULL;
     enum vc_status status;
@@ -187,8 +197,7 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
 }
 
-enum vc_status vc_safetensors_carry_write(struct vc_ctx *ctx, const struct safetensors_carry *carry,
-                                          struct vc_outfolder *folder)
+enum vc_status vc_hf_carry_write(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
 {
     char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
     enum vc_status status = VC_OK;
@@ -199,7 +208,7 @@ enum vc_status vc_safetensors_carry_write(struct vc_ctx *ctx, const struct safet
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
         if (carry->config.n != 0 && strcmp(file->name, VC_HF_CONFIG_NAME) == 0) {
-            VC_TRY(vc_safetensors_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
+            VC_TRY(vc_hf_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
         } else {
             VC_TRY(copy_file(ctx, carry->from, file, folder, buffer));
         }
@@ -209,9 +218,9 @@ out:
     return status;
 }
 
-void vc_safetensors_carry_release(struct vc_ctx *ctx, struct safetensors_carry *carry)
+void vc_hf_carry_release(struct vc_ctx *ctx, struct vc_hf_carry *carry)
 {
     vc_text_release(&carry->config);
     vc_arena_release(ctx, &carry->arena);
-    *carry = (struct safetensors_carry){.from = NULL};
+    *carry = (struct vc_hf_carry){.from = NULL};
 }

@@ -1,0 +1,374 @@
+/* infolder_choose.c - which files of a folder are its model, and what they are called in an output.
+ *
+ *     model.safetensors.index.json             the files that it names
+ *     model.safetensors                        this file; or diffusion_pytorch_model.safetensors, as diffusers has it
+ *     model.safetensors.index.fp16.json,       a variant, where there is nothing else: loaders take it only where they
+ *     model.fp16.safetensors                   are told its name
+ *     the same with .bin                       PyTorch files, where there are no safetensors */
+#include "formats/huggingface/infolder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/findings.h"
+#include "formats/huggingface/infolder_internal.h"
+#include "formats/io/numbered_name.h"
+
+/* ---- the index ---- */
+
+static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    struct vc_infile *file = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(vc_infolder_open(ctx, folder, folder->index, &file));
+    VC_TRY(vc_weight_index_read(ctx, file, &folder->map));
+    VC_TRY(vc_infile_check(ctx, file));
+    for (i = 0; i < folder->map.n_files; i++) {
+        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, folder->map.files[i]));
+    }
+out:
+    vc_infile_close(ctx, file);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
+}
+
+enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
+                                       struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+
+    if (folder->map.text != NULL) {
+        status = vc_weight_index_check(ctx, &folder->map, folder->index, lost, model);
+        vc_weight_index_forget(ctx, &folder->map);
+    }
+    return status;
+}
+
+/* ---- choosing ---- */
+
+/* Of sorted names. */
+bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
+{
+    return names->n != 0 &&
+           bsearch(&name, names->names, names->n, sizeof *names->names, vc_infolder_compare_names) != NULL;
+}
+
+static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
+{
+    size_t i;
+
+    if (folder->weights.n > 1) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
+            folder->weights.n, vc_option(ctx, "vc_index_write"));
+    }
+    for (i = 0; i < folder->left.n; i++) {
+        if (vc_infolder_is_other_weights(folder->left.names[i])) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "is a folder without safetensors or GGUF files; give the file itself (%s?)",
+                           folder->left.names[i]);
+        }
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors or GGUF files");
+}
+
+static bool is_whole_index(const char *name, const char *suffix)
+{
+    const char *variant;
+    size_t n;
+
+    return vc_infolder_names_index(name, suffix, &variant, &n) && n == 0;
+}
+
+/* The index among those there are, unless one was given: the only one, or one with a usual name. Those of variants
+ * count only with `variants`. */
+static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folder, const struct infolder_names *indices,
+                                   const char *suffix, bool variants)
+{
+    const char *usual = strcmp(suffix, VC_BIN_INDEX_SUFFIX) == 0 ? VC_BIN_INDEX_NAME : VC_INDEX_NAME;
+    const char *found = NULL;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < indices->n; i++) {
+        if (is_whole_index(indices->names[i], suffix) != variants) {
+            n++;
+            found = indices->names[i];
+        }
+    }
+    if (folder->index != NULL || n == 0) {
+        return VC_OK; /* given, or none */
+    }
+    if (n > 1 && !variants && vc_infolder_has_name(indices, usual)) {
+        n = 1;
+        found = usual;
+    }
+    folder->index = found;
+    return n == 1 ? VC_OK : vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu indices; give one of them", n);
+}
+
+/* Adds all of these to the shards. */
+static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, const struct infolder_names *files)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, files->names[i]));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    if (folder->weights.n == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder without safetensors files");
+    }
+    return take_all(ctx, folder, &folder->weights);
+}
+
+/* Without safetensors: the only GGUF file, or the first of the only ones that belong together. */
+static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    struct vc_numbered_name name;
+    size_t n = 0;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    for (i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
+        const char *file = folder->left.names[i];
+
+        if (vc_infolder_ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
+            (!vc_numbered_name_parse(file, ".gguf", &name) || name.number == 1)) {
+            n++;
+            folder->gguf = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, file);
+            VC_TRY_ALLOC(folder->gguf);
+        }
+    }
+    if (n > 1) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder with %zu GGUF models; give one of them", n);
+    }
+    VC_TRY(n == 0 ? refuse_weights(ctx, folder) : VC_OK);
+out:
+    return status;
+}
+
+/* The files that the index names. With findings, files speak for themselves where it cannot be read. */
+static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status = read_index(ctx, folder);
+
+    if (status != VC_OK) {
+        VC_TRY(vc_collect(ctx, status, "index", NULL));
+        vc_weight_index_release(ctx, &folder->map);
+        VC_TRY(folder->has_bins ? take_all(ctx, folder, &folder->bins) : vc_infolder_choose_all(ctx, folder));
+    }
+out:
+    return status;
+}
+
+/* The only file, or the one with a usual name, which is a shard then; NULL: neither. */
+static const char *only_file(const struct infolder_names *files, const char *const usual[2])
+{
+    return vc_infolder_has_name(files, usual[0])   ? usual[0]
+           : vc_infolder_has_name(files, usual[1]) ? usual[1]
+           : files->n == 1                         ? files->names[0]
+                                                   : NULL;
+}
+
+/* Files of one kind: by their index, then the file with a usual name, then by the index of a variant, then the only
+ * file. *found: there was one of these. */
+static enum vc_status choose_of(struct vc_ctx *ctx, struct vc_infolder *folder, bool *found)
+{
+    static const char *const usual[] = {"model.safetensors", "diffusion_pytorch_model.safetensors"};
+    static const char *const usual_bins[] = {"pytorch_model.bin", "diffusion_pytorch_model.bin"};
+    bool bins = folder->has_bins;
+    const struct infolder_names *files = bins ? &folder->bins : &folder->weights;
+    const struct infolder_names *indices = bins ? &folder->bin_indices : &folder->indices;
+    const char *suffix = bins ? VC_BIN_INDEX_SUFFIX : VC_INDEX_SUFFIX;
+    const char *name = only_file(files, bins ? usual_bins : usual);
+    enum vc_status status;
+
+    *found = true;
+    VC_TRY(choose_index(ctx, folder, indices, suffix, false));
+    if (folder->index == NULL && (name == NULL || files->n == 1)) {
+        VC_TRY(choose_index(ctx, folder, indices, suffix, true));
+    }
+    if (folder->index != NULL) {
+        return choose_by_index(ctx, folder);
+    }
+    *found = name != NULL;
+    VC_TRY(*found ? vc_infolder_add_name(ctx, folder, &folder->shards, name) : VC_OK);
+out:
+    return status;
+}
+
+/* Without safetensors: PyTorch files. */
+static enum vc_status choose_bins(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    bool found = false;
+    enum vc_status status;
+
+    folder->has_bins = true;
+    VC_TRY(choose_of(ctx, folder, &found));
+    if (!found) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is a folder with %zu PyTorch files (%s, ...) and no index; give one of them", folder->bins.n,
+                       folder->bins.names[0]);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    const char *variant;
+    size_t n_variant;
+    bool found = false;
+    enum vc_status status;
+
+    if (folder->index != NULL && vc_infolder_names_index(folder->index, VC_BIN_INDEX_SUFFIX, &variant, &n_variant)) {
+        return choose_bins(ctx, folder);
+    }
+    if (folder->index == NULL && vc_infolder_is_pipeline(folder)) {
+        return vc_infolder_find_components(ctx, folder);
+    }
+    VC_TRY(choose_of(ctx, folder, &found));
+    if (!found && folder->weights.n == 0 && folder->bins.n + folder->bin_indices.n != 0) {
+        VC_TRY(choose_bins(ctx, folder));
+    } else if (!found) {
+        VC_TRY(choose_gguf(ctx, folder));
+    }
+out:
+    return status;
+}
+
+/* ---- names of outputs ---- */
+
+/* "model.bin" of "pytorch_model.bin", where the folder holds such files. */
+static const char *strip_pytorch(const struct vc_infolder *folder, const char *name)
+{
+    static const char prefix[] = "pytorch_";
+
+    return folder->has_bins && strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
+}
+
+/* A PyTorch file's name as the safetensors file that is made of it has it; others stay.
+ *
+ *     pytorch_model-00001-of-00002.bin -> model-00001-of-00002.safetensors */
+static const char *out_name(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name)
+{
+    const char *from = strip_pytorch(folder, name);
+
+    return !folder->has_bins || !vc_infolder_ends_in(from, ".bin")
+               ? name
+               : vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors", (int)(strlen(from) - strlen(".bin")), from);
+}
+
+/* The name in front of numbers and extensions, "diffusion_pytorch_model" of diffusion_pytorch_model.fp16.safetensors,
+ * as *n bytes; 0: it is none that loaders look for. *variant: "fp16", *n_variant bytes of the name; 0: none. */
+static void split_name(const char *name, size_t *n, const char **variant, size_t *n_variant)
+{
+    static const char *const stems[] = {"model", "diffusion_pytorch_model"};
+    struct vc_numbered_name numbered;
+    size_t end = vc_numbered_name_parse(name, ".safetensors", &numbered) ? numbered.n_prefix
+                 : vc_infolder_ends_in(name, ".safetensors")             ? strlen(name) - strlen(".safetensors")
+                                                                         : 0;
+    size_t i;
+
+    *n = 0;
+    *n_variant = 0;
+    for (i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+        size_t k = strlen(stems[i]);
+
+        if (k <= end && memcmp(name, stems[i], k) == 0 && (k == end || name[k] == '.')) {
+            *n = k;
+            *variant = name + k + (k != end);
+            *n_variant = k == end ? 0 : end - k - 1;
+        }
+    }
+}
+
+/* Names of the index, and in front of numbers, where the source has none: by the name of its file. */
+static enum vc_status name_by_file(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    const char *variant = "";
+    size_t n_variant = 0;
+    size_t n = 0;
+    const char *name = folder->out_shards.n == 1 ? folder->out_shards.names[0] : "";
+    enum vc_status status = VC_OK;
+
+    split_name(name, &n, &variant, &n_variant);
+    name = n != 0 ? name : "model";
+    n = n != 0 ? n : strlen(name);
+    folder->out_prefix = vc_arena_printf(ctx, &folder->arena, "%.*s%s%.*s", (int)n, name, n_variant != 0 ? "." : "",
+                                         (int)n_variant, variant);
+    folder->out_index = vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, name,
+                                        n_variant != 0 ? "." : "", (int)n_variant, variant);
+    VC_TRY_ALLOC(folder->out_prefix);
+    VC_TRY_ALLOC(folder->out_index);
+out:
+    return status;
+}
+
+/* The same by its index. */
+static enum vc_status name_by_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    const char *suffix = folder->has_bins ? VC_BIN_INDEX_SUFFIX : VC_INDEX_SUFFIX;
+    const char *from = strip_pytorch(folder, folder->index);
+    const char *variant = "";
+    size_t n_variant = 0;
+    size_t n = strlen(from);
+    enum vc_status status = VC_OK;
+
+    (void)vc_infolder_names_index(from, suffix, &variant, &n_variant);
+    n -= strlen(suffix) + n_variant + (n_variant != 0);
+    folder->out_prefix = vc_arena_printf(ctx, &folder->arena, "%.*s%s%.*s", (int)n, from, n_variant != 0 ? "." : "",
+                                         (int)n_variant, variant);
+    folder->out_index = !folder->has_bins
+                            ? from
+                            : vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, from,
+                                              n_variant != 0 ? "." : "", (int)n_variant, variant);
+    VC_TRY_ALLOC(folder->out_prefix);
+    VC_TRY_ALLOC(folder->out_index);
+out:
+    return status;
+}
+
+enum vc_status vc_infolder_name_outputs(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < folder->shards.n; i++) {
+        const char *name = out_name(ctx, folder, folder->shards.names[i]);
+
+        VC_TRY_ALLOC(name);
+        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->out_shards, name));
+    }
+    VC_TRY(folder->index != NULL ? name_by_index(ctx, folder) : name_by_file(ctx, folder));
+out:
+    return status;
+}
+
+enum vc_status vc_infolder_variant(struct vc_ctx *ctx, struct vc_infolder *folder, const char **variant)
+{
+    const char *at = "";
+    size_t n_variant = 0;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    *variant = NULL;
+    if (folder->out_shards.n != 0) {
+        split_name(folder->out_shards.names[0], &n, &at, &n_variant);
+    }
+    if (n_variant != 0) {
+        *variant = vc_arena_printf(ctx, &folder->arena, "%.*s", (int)n_variant, at);
+        VC_TRY_ALLOC(*variant);
+    }
+out:
+    return status;
+}
