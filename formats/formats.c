@@ -26,6 +26,7 @@
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_config.h"
+#include "formats/huggingface/hf_program.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/zip_read.h"
@@ -47,9 +48,8 @@ static const size_t n_formats = sizeof formats / sizeof formats[0];
 static const char *list_readable(char *list)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < n_formats && n < READABLE_BYTES; i++) {
+    for (size_t i = 0; i < n_formats && n < READABLE_BYTES; i++) {
         const char *before = i == 0 ? "" : i + 1 < n_formats ? ", " : " and ";
 
         n += (size_t)snprintf(list + n, READABLE_BYTES - n, "%s%s%s", before, formats[i]->title,
@@ -102,13 +102,12 @@ static bool is_html(const unsigned char *head, size_t n)
 {
     static const char *const starts[] = {"<!doctype", "<html", "<?xml", "<head"};
     size_t at = 0;
-    size_t i;
     size_t k;
 
     while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r'))) {
         at++;
     }
-    for (i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         for (k = 0; starts[i][k] != '\0' && at + k < n; k++) {
             unsigned char c = head[at + k];
 
@@ -683,6 +682,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     }
     set_layout(model);
     model->check_unchanged = check_unchanged;
+    model->program_beside = vc_hf_program_beside;
     *out = model;
     return VC_OK;
 out:

@@ -3,6 +3,7 @@
 #include "graph/build.h"
 
 #include "core/base/option_struct.h"
+#include "graph/families/families_build.h"
 #include "graph/onnx/onnx_build.h"
 
 static const struct vc_graph_options graph_defaults = {.weights = NULL};
@@ -17,8 +18,8 @@ void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_siz
 /* By kind of program; NULL: nobody understands it. */
 static vc_graph_builder *const builders[] = {
     [VC_PROGRAM_NODES] = vc_onnx_build_graph,
-    [VC_PROGRAM_CONFIG] = NULL,
-    [VC_PROGRAM_KEYS] = NULL,
+    [VC_PROGRAM_CONFIG] = vc_families_build,
+    [VC_PROGRAM_KEYS] = vc_families_build_keys,
 };
 
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out)
@@ -86,4 +87,20 @@ enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t 
 out:
     vc_arena_release(ctx, &arena);
     return status;
+}
+
+enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
+{
+    struct vc_program program;
+    struct vc_arena arena = {0};
+    const struct vc_graph_source source = {.ctx = ctx, .program = &program, .arena = &arena};
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(vc_program_read_config(ctx, path, &arena, &program));
+    VC_TRY(vc_graph_from_program(&source, out));
+out:
+    vc_arena_release(ctx, &arena);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
 }

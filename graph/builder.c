@@ -45,6 +45,7 @@ void vc_graph_close(struct vc_graph *graph)
     vc_free(ctx, graph->inputs);
     vc_free(ctx, graph->outputs);
     vc_free(ctx, graph->slots);
+    vc_free(ctx, graph->unused);
     vc_free(ctx, graph);
 }
 
@@ -129,6 +130,24 @@ void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
 const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
 {
     return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
+}
+
+void vc_graph_leave(struct vc_graph *graph, const char *tensor)
+{
+    uint32_t larger = graph->unused_capacity == 0 ? 64 : graph->unused_capacity * 2;
+    const char **more =
+        grown(graph, graph->unused, graph->n_unused, graph->unused_capacity, larger, sizeof *graph->unused);
+
+    if (more != NULL) {
+        graph->unused_capacity = graph->n_unused < graph->unused_capacity ? graph->unused_capacity : larger;
+        graph->unused = more;
+        graph->unused[graph->n_unused++] = copy_text(graph, tensor);
+    }
+}
+
+const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index)
+{
+    return index < graph->n_unused ? graph->unused[index] : NULL;
 }
 
 /* ---- names ---- */

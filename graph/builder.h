@@ -66,6 +66,8 @@ struct vc_graph {
     uint32_t n_slots;
     uint32_t n_problems;
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
+    uint32_t n_unused, unused_capacity;
+    const char **unused;   /* names of tensors: vc_graph_unused */
     const char *block;     /* of the nodes that are added from now on; the arena's */
     enum vc_status status; /* VC_E_NOMEM, or VC_OK */
 };
@@ -142,6 +144,9 @@ static inline struct vc_graph_attr vc_attr_string(const char *name, const char *
 
 /* Notes a problem: a sentence without a full stop. Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more. */
 void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+/* Notes a tensor of the checkpoint that nothing needs, which is no problem: vc_graph_unused. */
+void vc_graph_leave(struct vc_graph *graph, const char *tensor);
 
 /* Marks the value as one whose shape nobody knows, without a problem of its own. */
 uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name);

@@ -342,6 +342,15 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out)
 {
+    enum vc_status status = VC_OK;
+
     *out = (struct vc_program){.kind = VC_PROGRAM_NONE};
-    return model->ops->program == NULL ? VC_OK : model->ops->program(ctx, model, arena, out);
+    if (model->ops->program != NULL) {
+        VC_TRY(model->ops->program(ctx, model, arena, out));
+    }
+    if (out->kind == VC_PROGRAM_NONE && model->program_beside != NULL) {
+        VC_TRY(model->program_beside(ctx, model, arena, out));
+    }
+out:
+    return status;
 }

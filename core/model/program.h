@@ -120,7 +120,13 @@ struct vc_program {
     const struct vc_program_key *keys;
 };
 
-/* Asks the model's format. VC_OK with VC_PROGRAM_NONE where the file says nothing. */
+/* Reads a config.json, or the one in a folder: VC_PROGRAM_CONFIG. Defined in formats/huggingface/, because core reads
+ * no files. */
+enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, struct vc_arena *arena,
+                                      struct vc_program *out);
+
+/* Asks the model's format; where that says nothing, the config.json beside the model is the program. VC_OK with
+ * VC_PROGRAM_NONE where the file says nothing. */
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out);
 

@@ -126,6 +126,10 @@ struct vc_model {
     /* Every input is as it was when it was opened; VC_E_FORMAT names the one that is not. Set by vc_model_open; NULL:
      * nothing can change. Called by vc_model_unchanged alone. */
     enum vc_status (*check_unchanged)(struct vc_ctx *ctx, const struct vc_model *model);
+    /* The config.json beside it as a program. Set by vc_model_open; NULL: no file is behind the model. Called by
+     * vc_model_program alone. */
+    enum vc_status (*program_beside)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                     struct vc_program *out);
 
     /* A pipeline: models of their own, each with a loader of its own. */
     size_t n_components;

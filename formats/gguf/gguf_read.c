@@ -503,7 +503,7 @@ static void gguf_close(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
-static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_close};
+static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_close, .program = vc_gguf_program};
 
 /* vc_format.probe. Four bytes are enough: nothing else begins with "GGUF". */
 static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)

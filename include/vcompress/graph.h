@@ -125,6 +125,10 @@ static inline void vc_graph_defaults(struct vc_graph_options *options)
 VC_API enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model,
                                      const struct vc_graph_options *options, struct vc_graph **out);
 
+/* The same from a config.json alone, or the one in a folder, without weights: every parameter's index is VC_NO_TENSOR.
+ * What vc_graph_build says about problems holds here, too. VC_E_IO: it cannot be read. */
+VC_API enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out);
+
 /* The graph of a text of n bytes in ONNX's textual form, as onnx.parser reads it and vc_graph_print_text writes it.
  * Inputs that it calls parameters (docs/graph.md) are those of options->weights. Failures as of vc_graph_build, and
  * VC_E_FORMAT with the line for what is no such text; then *out is NULL. */
@@ -164,6 +168,10 @@ VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim
 
 /* What is wrong with a graph that could not be built, a sentence each, all that was found. NULL behind the last. */
 VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
+
+/* Tensors of the checkpoint that nothing is computed from, as its family is known to have them: buffers, heads for
+ * training. Names in the file's order; NULL behind the last. Any other tensor that is not used is a problem. */
+VC_API const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index);
 
 /* ---- running ---- */
 

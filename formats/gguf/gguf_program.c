@@ -1,0 +1,148 @@
+/* gguf_program.c - GGUF's metadata as a program (core/model/program.h): keys with numbers and texts, for graph/. Arrays
+ * have their length, and their integers where there are few: a vocabulary is only counted. The pairs were checked when
+ * the file was opened. */
+#include "formats/gguf/gguf.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/program.h"
+
+#define MAX_TEXT     ((uint64_t)1 << 16)
+#define MAX_INTEGERS ((uint64_t)1 << 14)
+
+/* A string in the arena; one that is longer than any that means something is skipped, and is empty. */
+static enum vc_status take_text(struct gguf_cursor *cursor, struct vc_arena *arena, const char **out)
+{
+    uint64_t n = 0;
+    char *text;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    *out = "";
+    if (n > MAX_TEXT) {
+        cursor->at += n;
+        return VC_OK;
+    }
+    text = vc_arena_alloc(cursor->ctx, arena, (size_t)n + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_gguf_take(cursor, text, (size_t)n));
+    text[n] = '\0';
+    *out = text;
+out:
+    return status;
+}
+
+/* A number of any kind; *is_integer: it is one. */
+static enum vc_status take_number(struct gguf_cursor *cursor, uint32_t kind, int64_t *integer, double *number,
+                                  bool *is_integer)
+{
+    unsigned char bytes[8] = {0};
+    uint64_t u;
+    float single;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_gguf_take(cursor, bytes, vc_gguf_kind_bytes(kind)));
+    u = vc_le64(bytes);
+    *is_integer = kind != GGUF_F32 && kind != GGUF_F64 && (kind != GGUF_U64 || u <= INT64_MAX);
+    *integer = kind == GGUF_I8    ? (int8_t)bytes[0]
+               : kind == GGUF_I16 ? (int16_t)vc_le16(bytes)
+               : kind == GGUF_I32 ? (int32_t)vc_le32(bytes)
+                                  : (int64_t)u;
+    *number = kind == GGUF_U64 ? (double)u : (double)*integer;
+    if (kind == GGUF_F32) {
+        memcpy(&single, bytes, sizeof single);
+        *number = single;
+    } else if (kind == GGUF_F64) {
+        memcpy(number, bytes, sizeof *number);
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
+{
+    uint32_t kind = 0;
+    uint64_t n = 0;
+    int64_t *integers = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_gguf_take_u32(cursor, &kind));
+    VC_TRY(vc_gguf_take_u64(cursor, &n));
+    key->n = (size_t)n;
+    if (kind == GGUF_STRING) {
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t length = 0;
+
+            VC_TRY(vc_gguf_take_u64(cursor, &length));
+            cursor->at += length;
+        }
+        return VC_OK;
+    }
+    if (n > MAX_INTEGERS) {
+        cursor->at += n * vc_gguf_kind_bytes(kind);
+        return VC_OK;
+    }
+    integers = vc_arena_alloc(cursor->ctx, arena, ((size_t)n + 1) * sizeof *integers);
+    VC_TRY_ALLOC(integers);
+    key->integers = integers;
+    for (uint64_t i = 0; i < n; i++) {
+        double number;
+        bool is_integer;
+
+        VC_TRY(take_number(cursor, kind, &integers[i], &number, &is_integer));
+        if (!is_integer) {
+            key->integers = NULL;
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_key(struct gguf_cursor *cursor, struct vc_arena *arena, struct vc_program_key *key)
+{
+    uint32_t kind = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(take_text(cursor, arena, &key->key));
+    VC_TRY(vc_gguf_take_u32(cursor, &kind));
+    if (kind == GGUF_STRING) {
+        key->is_text = true;
+        VC_TRY(take_text(cursor, arena, &key->text));
+    } else if (kind == GGUF_ARRAY) {
+        VC_TRY(take_list(cursor, arena, key));
+    } else {
+        key->is_number = true;
+        VC_TRY(take_number(cursor, kind, &key->integer, &key->number, &key->is_integer));
+    }
+out:
+    return status;
+}
+
+/* vc_source_ops.program: the pairs of the first file, which has those of the model. */
+enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                               struct vc_program *out)
+{
+    const struct gguf *self = model->self;
+    const struct gguf_shard *shard = &self->shards[0];
+    struct gguf_cursor cursor = {.ctx = ctx};
+    struct vc_program_key *keys;
+    enum vc_status status = VC_OK;
+
+    if (shard->file == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_gguf_cursor_init(ctx, shard->file, &cursor));
+    cursor.at = shard->metadata.begin;
+    cursor.start = cursor.at;
+    keys = vc_arena_alloc(ctx, arena, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys);
+    VC_TRY_ALLOC(keys);
+    memset(keys, 0, (size_t)(shard->metadata.n_pairs + 1) * sizeof *keys);
+    for (uint64_t k = 0; k < shard->metadata.n_pairs; k++) {
+        VC_TRY(take_key(&cursor, arena, &keys[k]));
+    }
+    *out = (struct vc_program){.kind = VC_PROGRAM_KEYS, .n_keys = (size_t)shard->metadata.n_pairs, .keys = keys};
+out:
+    vc_gguf_cursor_release(&cursor);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* hf_program.c - see hf_program.h. Nothing of the text is understood here. */
+#include "formats/huggingface/hf_program.h"
+
+#include <string.h>
+
+#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/infolder.h"
+
+/* The text as it is read strictly, so that graph/ may read it with any reader: no NaN, no tree that is much larger than
+ * the text. */
+static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, struct vc_arena *arena,
+                                struct vc_program *out)
+{
+    struct hf_json json = {0};
+    size_t n_own;
+    char *own;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_hf_json_load(ctx, text, n, true, &json));
+    n_own = json_dumpb(json.root, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    own = vc_arena_alloc(ctx, arena, n_own + 1);
+    VC_TRY_ALLOC(own);
+    (void)json_dumpb(json.root, own, n_own, JSON_COMPACT | JSON_ENCODE_ANY);
+    own[n_own] = '\0';
+    *out = (struct vc_program){
+        .kind = VC_PROGRAM_CONFIG, .config = own, .config_bytes = n_own, .config_path = VC_HF_CONFIG_NAME};
+out:
+    vc_hf_json_free(ctx, &json);
+    return status == VC_E_FORMAT ? vc_context(ctx, "%s", VC_HF_CONFIG_NAME) : status;
+}
+
+enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                    struct vc_program *out)
+{
+    const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_hf_config_read_beside(ctx, place, &text, &n));
+    VC_TRY(text == NULL ? VC_OK : take_text(ctx, text, n, arena, out));
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, struct vc_arena *arena,
+                                      struct vc_program *out)
+{
+    const char *inside = vc_infolder_is(path) ? vc_arena_printf(ctx, arena, "%s/%s", path, VC_HF_CONFIG_NAME) : path;
+    struct vc_infile *file = NULL;
+    char *text = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = (struct vc_program){.kind = VC_PROGRAM_NONE};
+    VC_TRY_ALLOC(inside);
+    VC_TRY(vc_infile_open(ctx, inside, &file));
+    if (file->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large for a config.json: %llu bytes",
+                       (unsigned long long)file->size_bytes));
+    }
+    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(take_text(ctx, text, (size_t)file->size_bytes, arena, out));
+out:
+    vc_infile_close(ctx, file);
+    vc_free(ctx, text);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* hf_program.h - the text of config.json as a program (core/model/program.h), for graph/. */
+#ifndef VC_FORMATS_HF_PROGRAM_H
+#define VC_FORMATS_HF_PROGRAM_H
+
+#include "core/model/program.h"
+
+/* That of the folder of the model, or beside its file; VC_PROGRAM_NONE where there is none. */
+enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                    struct vc_program *out);
+
+#endif

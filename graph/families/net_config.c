@@ -1,0 +1,250 @@
+/* net_config.c - config.json as families read it: each key once, with its bounds; and what nobody understood. */
+#include <string.h>
+
+#include "graph/families/net.h"
+
+#define LARGEST_SIZE 2147483647.0
+
+static bool was_asked(const struct vc_net *net, const char *key)
+{
+    for (size_t k = 0; k < net->n_asked; k++) {
+        if (strcmp(net->asked[k], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const json_t *vc_net_get(struct vc_net *net, const char *keys)
+{
+    const json_t *found = NULL;
+
+    while (*keys != '\0') {
+        size_t n = strcspn(keys, "|");
+        const char *key = vc_net_print(net, "%.*s", (int)n, keys);
+        const json_t *value = json_object_get(net->config, key);
+
+        if (!was_asked(net, key) && net->n_asked < VC_NET_MAX_KEYS) {
+            net->asked[net->n_asked++] = key;
+        }
+        found = found == NULL && value != NULL && !json_is_null(value) ? value : found;
+        keys += n + (keys[n] == '|' ? 1 : 0);
+    }
+    return found;
+}
+
+/* A value as it stands in the text, cut off. */
+static const char *shown(struct vc_net *net, const json_t *value)
+{
+    char text[64];
+    size_t n = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    return vc_net_print(net, "%.*s%s", (int)(n < sizeof text ? n : sizeof text), text, n > sizeof text ? "..." : "");
+}
+
+void vc_net_refuse(struct vc_net *net, const char *key, const char *why)
+{
+    const json_t *value = json_object_get(net->config, key);
+
+    if (value == NULL) {
+        vc_graph_complain(net->graph, "config.json: %s is missing%s%s", key, *why != '\0' ? "; " : "", why);
+    } else {
+        vc_graph_complain(net->graph, "config.json: %s is %s, %s", key, shown(net, value), why);
+    }
+    net->failed = true;
+}
+
+/* Of keys that were asked for, the one that is there, else the first: for sentences. */
+static const char *key_of(struct vc_net *net, const char *keys)
+{
+    const char *first = NULL;
+
+    while (*keys != '\0') {
+        size_t n = strcspn(keys, "|");
+        const char *key = vc_net_print(net, "%.*s", (int)n, keys);
+        const json_t *value = json_object_get(net->config, key);
+
+        if (value != NULL && !json_is_null(value)) {
+            return key;
+        }
+        first = first == NULL ? key : first;
+        keys += n + (keys[n] == '|' ? 1 : 0);
+    }
+    return first;
+}
+
+/* A whole number from `least` on. */
+static int64_t whole(struct vc_net *net, const char *keys, int64_t otherwise, int64_t least, double most)
+{
+    const json_t *value = vc_net_get(net, keys);
+    double x = json_is_integer(value) ? (double)json_integer_value(value) : json_real_value(value);
+
+    if (value == NULL && otherwise != VC_NET_REQUIRED) {
+        return otherwise;
+    }
+    if (value == NULL) {
+        vc_net_refuse(net, key_of(net, keys), "");
+        return 1;
+    }
+    if (!json_is_number(value) || x < (double)least || x > most || x != (double)(int64_t)x) {
+        vc_net_refuse(net, key_of(net, keys),
+                      vc_net_print(net, "not a whole number from %d to %.0f", (int)least, most));
+        return 1;
+    }
+    return (int64_t)x;
+}
+
+int64_t vc_net_size(struct vc_net *net, const char *keys, int64_t otherwise)
+{
+    return whole(net, keys, otherwise, 1, LARGEST_SIZE);
+}
+
+int64_t vc_net_layers(struct vc_net *net, const char *keys)
+{
+    return whole(net, keys, VC_NET_REQUIRED, 0, VC_NET_MAX_LAYERS);
+}
+
+int64_t vc_net_count(struct vc_net *net, const char *keys, int64_t otherwise)
+{
+    return whole(net, keys, otherwise, 0, LARGEST_SIZE);
+}
+
+double vc_net_real(struct vc_net *net, const char *keys, double otherwise)
+{
+    const json_t *value = vc_net_get(net, keys);
+
+    if (value == NULL) {
+        return otherwise;
+    }
+    if (!json_is_number(value)) {
+        vc_net_refuse(net, key_of(net, keys), "not a number");
+        return otherwise;
+    }
+    return json_number_value(value);
+}
+
+bool vc_net_flag(struct vc_net *net, const char *key, bool otherwise)
+{
+    const json_t *value = vc_net_get(net, key);
+
+    if (value == NULL) {
+        return otherwise;
+    }
+    if (!json_is_boolean(value)) {
+        vc_net_refuse(net, key, "neither true nor false");
+    }
+    return json_is_true(value);
+}
+
+const char *vc_net_word(struct vc_net *net, const char *key, const char *otherwise)
+{
+    const json_t *value = vc_net_get(net, key);
+
+    if (value == NULL) {
+        return otherwise;
+    }
+    if (!json_is_string(value)) {
+        vc_net_refuse(net, key, "not a string");
+        return otherwise;
+    }
+    return json_string_value(value);
+}
+
+int64_t vc_net_labels(struct vc_net *net)
+{
+    const json_t *labels = vc_net_get(net, "id2label");
+
+    return json_is_object(labels) && json_object_size(labels) != 0 ? (int64_t)json_object_size(labels)
+                                                                   : vc_net_size(net, "num_labels", 2);
+}
+
+int64_t vc_net_share(struct vc_net *net, const char *what, int64_t all, int64_t parts)
+{
+    if (parts < 1 || all % parts != 0) {
+        vc_graph_complain(net->graph, "config.json: %s: %lld cannot be divided into %lld", what, (long long)all,
+                          (long long)parts);
+        net->failed = true;
+        return 1;
+    }
+    return all / parts;
+}
+
+/* ---- what nobody asked for ---- */
+
+/* Keys by which some family computes something else, each with the value that means nothing. */
+static const struct {
+    const char *key, *neutral; /* as JSON; NULL: any value but null is more than nothing */
+} changing[] = {
+    {"activation_sparsity_pattern", NULL},
+    {"add_cross_attention", "false"},
+    {"alibi", "false"},
+    {"attention_bias", "false"},
+    {"attention_chunk_size", NULL},
+    {"attention_k_eq_v", "false"},
+    {"attention_multiplier", "1.0"},
+    {"attn_logit_softcapping", NULL},
+    {"attn_temperature_tuning", "false"},
+    {"clip_qkv", NULL},
+    {"conv_bias", "false"},
+    {"embedding_multiplier", "1.0"},
+    {"embedding_size", NULL},
+    {"encoder_no_repeat_ngram_size", "0"},
+    {"final_logit_softcapping", NULL},
+    {"first_k_dense_replace", "0"},
+    {"is_decoder", "false"},
+    {"is_encoder_decoder", "false"},
+    {"kv_lora_rank", NULL},
+    {"layer_types", NULL},
+    {"logit_scale", "1.0"},
+    {"logits_scaling", "1.0"},
+    {"mlp_bias", "false"},
+    {"mlp_only_layers", "[]"},
+    {"moe_intermediate_size", NULL},
+    {"n_routed_experts", NULL},
+    {"n_shared_experts", NULL},
+    {"no_rope_layers", NULL},
+    {"num_experts", NULL},
+    {"num_local_experts", NULL},
+    {"parallel_attn", "false"},
+    {"partial_rotary_factor", "1.0"},
+    {"position_embedding_type", "\"absolute\""},
+    {"pruned_heads", "{}"},
+    {"q_lora_rank", NULL},
+    {"qk_norm", "false"},
+    {"query_pre_attn_scalar", NULL},
+    {"residual_multiplier", "1.0"},
+    {"rope_parameters", NULL},
+    {"rope_scaling", NULL},
+    {"scale_attn_by_inverse_layer_idx", "false"},
+    {"scale_attn_weights", "true"},
+    {"sliding_window", NULL},
+    {"use_bias", "false"},
+    {"use_cross_attention", "false"},
+    {"use_parallel_residual", "false"},
+    {"use_qk_norm", "false"},
+    {"use_qkv_bias", "false"},
+    {"use_sliding_window", "false"},
+};
+
+static bool is_neutral(const json_t *value, const char *neutral)
+{
+    json_t *other = neutral == NULL ? NULL : json_loads(neutral, JSON_DECODE_ANY, NULL);
+    bool same = json_is_number(value) && json_is_number(other)
+                    ? json_number_value(value) == json_number_value(other)
+                    : json_is_null(value) || (other != NULL && json_equal(value, other) == 1);
+
+    json_decref(other);
+    return same;
+}
+
+void vc_net_check_keys(struct vc_net *net)
+{
+    for (size_t k = 0; k < sizeof changing / sizeof *changing; k++) {
+        const json_t *value = json_object_get(net->config, changing[k].key);
+
+        if (value != NULL && !was_asked(net, changing[k].key) && !is_neutral(value, changing[k].neutral)) {
+            vc_net_refuse(net, changing[k].key,
+                          vc_net_print(net, "which is not supported for models of the type %s", net->family->type));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+/* net_families.c - the table of families, and a graph from the text of a config.json: which family and which head it
+ * names, where the tensors of the base model are, and what of the checkpoint nobody used. */
+#include "graph/families/families_build.h"
+#include "graph/families/net.h"
+
+#include <string.h>
+
+#include "core/base/glob.h"
+
+/* A family is added here, and declared in net.h. */
+static const struct vc_net_family *const families[] = {
+    &vc_net_bert,  &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,
+    &vc_net_vit,   &vc_net_gpt2,    &vc_net_llama,       &vc_net_mistral,   &vc_net_qwen2,
+    &vc_net_qwen3, &vc_net_phi3,    &vc_net_mixtral,     &vc_net_resnet,
+};
+
+#define N_FAMILIES (sizeof families / sizeof *families)
+
+const struct vc_net_family *vc_net_family_at(size_t index)
+{
+    return index < N_FAMILIES ? families[index] : NULL;
+}
+
+/* What the names of classes end in, and of what head that is. */
+static const struct {
+    const char *end;
+    enum vc_net_head head;
+} heads[] = {
+    {"Model", VC_NET_BASE},
+    {"ForCausalLM", VC_NET_CAUSAL},
+    {"LMHeadModel", VC_NET_CAUSAL},
+    {"ForMaskedLM", VC_NET_MASKED},
+    {"ForPreTraining", VC_NET_MASKED}, /* the other of its heads is no field of what it is used for */
+    {"ForSequenceClassification", VC_NET_SEQUENCE},
+    {"ForTokenClassification", VC_NET_TOKEN},
+    {"ForImageClassification", VC_NET_IMAGE},
+};
+
+#define N_HEADS (sizeof heads / sizeof *heads)
+
+static bool find_family(struct vc_net *net)
+{
+    const char *type = json_string_value(json_object_get(net->config, "model_type"));
+    const char *known = "";
+
+    for (size_t k = 0; k < N_FAMILIES; k++) {
+        if (type != NULL && strcmp(families[k]->type, type) == 0) {
+            net->family = families[k];
+            return true;
+        }
+        known = vc_net_print(net, "%s%s%s", known, k == 0 ? "" : ", ", families[k]->type);
+    }
+    vc_graph_complain(net->graph, "config.json: model_type is %s%s%s; known are %s", type == NULL ? "missing" : "'",
+                      type == NULL ? "" : type, type == NULL ? "" : "'", known);
+    return false;
+}
+
+/* The head that "architectures" names. */
+static bool find_head(struct vc_net *net)
+{
+    const struct vc_net_family *family = net->family;
+    const json_t *list = json_object_get(net->config, "architectures");
+    const char *name = json_string_value(json_array_get(list, 0));
+    size_t n = strlen(family->class_name);
+    const char *known = "";
+
+    net->head = family->usual;
+    if (list == NULL || json_is_null(list) || (json_is_array(list) && json_array_size(list) == 0)) {
+        return true;
+    }
+    for (size_t k = 0; k < N_HEADS; k++) {
+        if (!(family->heads & heads[k].head)) {
+            continue;
+        }
+        if (name != NULL && strncmp(name, family->class_name, n) == 0 && strcmp(name + n, heads[k].end) == 0) {
+            net->head = heads[k].head;
+            return true;
+        }
+        known = vc_net_print(net, "%s%s%s%s", known, *known == '\0' ? "" : ", ", family->class_name, heads[k].end);
+    }
+    vc_graph_complain(net->graph, "config.json: architectures names %s%s%s; of the type %s are known %s",
+                      name == NULL ? "nothing" : "'", name == NULL ? "" : name, name == NULL ? "" : "'", family->type,
+                      known);
+    return false;
+}
+
+/* The checkpoint of a base model has its tensors without the prefix, and some of those with a head have, too. */
+static void find_prefix(struct vc_net *net)
+{
+    net->prefix = net->head == VC_NET_BASE ? "" : net->family->prefix;
+    if (net->model != NULL && !vc_net_has(net, net->family->probe)) {
+        const char *other = net->head == VC_NET_BASE ? net->family->prefix : "";
+        const char *usual = net->prefix;
+
+        net->prefix = other;
+        net->prefix = vc_net_has(net, net->family->probe) ? other : usual;
+    }
+}
+
+/* Tensors that no parameter is made from: parts of quantized weights, states of training, those that the family knows
+ * and does not need; any other is a problem. */
+static void check_unused(struct vc_net *net)
+{
+    for (size_t i = 0; net->model != NULL && i < net->model->n_tensors; i++) {
+        const struct vc_tensor *t = &net->model->tensors[i];
+        bool known = net->used[i] || t->role != VC_ROLE_WEIGHT || t->companion_of != VC_NO_TENSOR;
+
+        for (const char *const *p = net->family->unused; !known && p != NULL && *p != NULL; p++) {
+            known = vc_glob_match(*p, t->name);
+        }
+        if (!known) {
+            vc_graph_complain(net->graph, "%s: models of the type %s have no such tensor", t->name, net->family->type);
+        } else if (!net->used[i] && t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR) {
+            vc_graph_leave(net->graph, t->name);
+        }
+    }
+}
+
+enum vc_status vc_net_build(struct vc_net *net)
+{
+    size_t n = net->model != NULL ? net->model->n_tensors : 0;
+    enum vc_status status = VC_OK;
+
+    net->used = vc_calloc_array(net->ctx, VC_TAG_MISC, n + 1, sizeof *net->used);
+    VC_TRY_ALLOC(net->used);
+    net->prefix = "";
+    net->input_ids = VC_NO_VALUE;
+    if (find_family(net) && find_head(net)) {
+        find_prefix(net);
+        net->family->build(net);
+        if (!net->failed) {
+            check_unused(net);
+        }
+    }
+out:
+    vc_free(net->ctx, net->used);
+    net->used = NULL;
+    return status;
+}
+
+enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
+{
+    struct vc_net net = {.ctx = source->ctx, .graph = graph, .model = source->model, .arena = source->arena};
+    json_error_t error;
+    enum vc_status status = VC_OK;
+
+    net.config = json_loadb(source->program->config, source->program->config_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(net.config)) {
+        vc_graph_complain(graph, "%s: %s", source->program->config_path,
+                          net.config == NULL ? error.text : "is no JSON object");
+    } else {
+        status = vc_net_build(&net);
+    }
+    json_decref(net.config);
+    return status;
+}

@@ -1,0 +1,359 @@
+/* net_rope.c - rotary positions: the angle of pair i at position p is p * f(i), where the frequencies f are those of
+ * the model's kind of scaling. Frequencies are computed in double; cosines and sines are computed in the graph, from
+ * the length of the sequence that it is run with. Formulas: docs/graph.md. */
+#include "graph/families/net.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sizes of heads beyond this are no models. */
+#define MAX_ROPE_DIM 65536
+
+/* A kind of scaling while its numbers are read. */
+struct scaling {
+    struct vc_net *net;
+    const json_t *values; /* "rope_parameters" or "rope_scaling"; may be NULL */
+    const char *key;      /* which of them */
+    double theta;
+    int64_t dim;
+    double longest;   /* max_position_embeddings */
+    double original;  /* before scaling */
+    double factor;    /* of cosines and sines */
+    double *f;        /* dim / 2 frequencies */
+    double *f_beyond; /* for sequences longer than `original`; NULL: the same */
+    double dynamic;   /* factor of dynamic scaling; 0: another kind */
+};
+
+static double number(struct scaling *s, const char *name, double otherwise)
+{
+    const json_t *value = json_object_get(s->values, name);
+
+    if (value == NULL || json_is_null(value)) {
+        if (isnan(otherwise)) {
+            vc_net_refuse(s->net, s->key, vc_net_print(s->net, "which has no %s", name));
+            return 1;
+        }
+        return otherwise;
+    }
+    if (!json_is_number(value) || json_number_value(value) <= 0) {
+        vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose %s is no number above 0", name));
+        return 1;
+    }
+    return json_number_value(value);
+}
+
+static double *frequencies(struct scaling *s)
+{
+    double *f = vc_arena_alloc(s->net->ctx, s->net->arena, (size_t)(s->dim / 2 + 1) * sizeof *f);
+
+    if (f == NULL) {
+        s->net->graph->status = VC_E_NOMEM;
+        return NULL;
+    }
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        f[i] = 1.0 / pow(s->theta, (double)(2 * i) / (double)s->dim);
+    }
+    return f;
+}
+
+/* ---- the kinds ---- */
+
+static void scale_default(struct scaling *s)
+{
+    (void)s;
+}
+
+static void scale_linear(struct scaling *s)
+{
+    double factor = number(s, "factor", (double)NAN);
+
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        s->f[i] /= factor;
+    }
+}
+
+/* Up to the length of training as without scaling; what happens beyond it is in base_of. */
+static void scale_dynamic(struct scaling *s)
+{
+    s->dynamic = number(s, "factor", (double)NAN);
+}
+
+static double yarn_mscale(double scale, double m)
+{
+    return scale <= 1 ? 1.0 : 0.1 * m * log(scale) + 1.0;
+}
+
+/* The pair that turns `rotations` times within the original length. */
+static double yarn_pair(const struct scaling *s, double rotations)
+{
+    return (double)s->dim * log(s->original / (rotations * 2 * acos(-1.0))) / (2 * log(s->theta));
+}
+
+static void scale_yarn(struct scaling *s)
+{
+    const json_t *truncate = json_object_get(s->values, "truncate");
+    double factor = number(s, "factor", s->longest / s->original);
+    double m = number(s, "mscale", 0);
+    double m_all = number(s, "mscale_all_dim", 0);
+    double low = yarn_pair(s, number(s, "beta_fast", 32));
+    double high = yarn_pair(s, number(s, "beta_slow", 1));
+
+    s->factor =
+        number(s, "attention_factor",
+               m != 0 && m_all != 0 ? yarn_mscale(factor, m) / yarn_mscale(factor, m_all) : yarn_mscale(factor, 1));
+    if (!json_is_false(truncate)) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = low < 0 ? 0 : low;
+    high = high > (double)s->dim - 1 ? (double)s->dim - 1 : high;
+    high = low == high ? high + 0.001 : high;
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        double ramp = ((double)i - low) / (high - low);
+        double kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
+
+        s->f[i] = s->f[i] / factor * (1 - kept) + s->f[i] * kept;
+    }
+}
+
+static void scale_llama3(struct scaling *s)
+{
+    double factor = number(s, "factor", (double)NAN);
+    double low = number(s, "low_freq_factor", (double)NAN);
+    double high = number(s, "high_freq_factor", (double)NAN);
+
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        double wave = 2 * acos(-1.0) / s->f[i];
+        double smooth = (s->original / wave - low) / (high - low);
+
+        if (wave > s->original / low) {
+            s->f[i] /= factor;
+        } else if (wave >= s->original / high) {
+            s->f[i] = (1 - smooth) * s->f[i] / factor + smooth * s->f[i];
+        }
+    }
+}
+
+static void divide_by_list(struct scaling *s, const char *name, double *f)
+{
+    const json_t *list = json_object_get(s->values, name);
+
+    if (!json_is_array(list) || json_array_size(list) != (size_t)(s->dim / 2)) {
+        vc_net_refuse(s->net, s->key,
+                      vc_net_print(s->net, "whose %s is no list of %lld numbers", name, (long long)(s->dim / 2)));
+        return;
+    }
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        const json_t *value = json_array_get(list, (size_t)i);
+
+        if (!json_is_number(value) || json_number_value(value) <= 0) {
+            vc_net_refuse(s->net, s->key,
+                          vc_net_print(s->net, "whose %s has an element that is no number above 0", name));
+            return;
+        }
+        f[i] /= json_number_value(value);
+    }
+}
+
+static void scale_longrope(struct scaling *s)
+{
+    double factor = number(s, "factor", s->longest / s->original);
+
+    s->factor = number(s, "attention_factor", factor <= 1 ? 1 : sqrt(1 + log(factor) / log(s->original)));
+    s->f_beyond = frequencies(s);
+    if (s->f_beyond != NULL) {
+        divide_by_list(s, "long_factor", s->f_beyond);
+        divide_by_list(s, "short_factor", s->f);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*scale)(struct scaling *s);
+} kinds[] = {
+    {"default", scale_default}, {"linear", scale_linear}, {"dynamic", scale_dynamic},   {"yarn", scale_yarn},
+    {"llama3", scale_llama3},   {"su", scale_longrope},   {"longrope", scale_longrope},
+};
+
+/* Members of the scaling that a kind may have: any other may change what is computed. */
+static const char *const members[] = {"rope_type",        "type",
+                                      "rope_theta",       "partial_rotary_factor",
+                                      "factor",           "original_max_position_embeddings",
+                                      "attention_factor", "beta_fast",
+                                      "beta_slow",        "mscale",
+                                      "mscale_all_dim",   "truncate",
+                                      "finetuned",        "low_freq_factor",
+                                      "high_freq_factor", "short_factor",
+                                      "long_factor",      "short_mscale",
+                                      "long_mscale"};
+
+static void check_members(struct scaling *s)
+{
+    json_t *values = json_object_get(s->net->config, s->key);
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(values, name, value)
+    {
+        bool known = false;
+
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
+            known = known || strcmp(members[k], name) == 0;
+        }
+        if (!known) {
+            vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose member %s is not known", name));
+        }
+    }
+}
+
+static void apply_kind(struct scaling *s)
+{
+    const json_t *type = json_object_get(s->values, "rope_type");
+    const char *name;
+    const char *known = "";
+
+    type = type == NULL ? json_object_get(s->values, "type") : type;
+    name = type == NULL ? "default" : json_is_string(type) ? json_string_value(type) : "";
+    if (strcmp(name, "yarn") == 0 && strcmp(s->net->family->type, "phi3") == 0) {
+        name = "longrope"; /* what early files of that family call it */
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (strcmp(kinds[k].name, name) == 0) {
+            check_members(s);
+            kinds[k].scale(s);
+            return;
+        }
+        known = vc_net_print(s->net, "%s%s%s", known, k == 0 ? "" : ", ", kinds[k].name);
+    }
+    vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose rope_type is none of %s", known));
+}
+
+static void read_scaling(struct vc_net *net, int64_t head_dim, double theta, struct scaling *s)
+{
+    const json_t *parameters = vc_net_get(net, "rope_parameters");
+    const json_t *old = vc_net_get(net, "rope_scaling");
+    const json_t *partial;
+    double part = vc_net_real(net, "partial_rotary_factor", 1);
+    double original;
+
+    s->net = net;
+    s->values = old != NULL ? old : parameters;
+    s->key = old != NULL ? "rope_scaling" : "rope_parameters";
+    s->factor = 1;
+    if (s->values != NULL && !json_is_object(s->values)) {
+        vc_net_refuse(net, s->key, "not an object");
+        s->values = NULL;
+    }
+    partial = json_object_get(s->values, "partial_rotary_factor");
+    part = json_is_number(partial) ? json_number_value(partial) : part;
+    s->theta = number(s, "rope_theta", vc_net_real(net, "rope_theta", theta));
+    s->longest = (double)vc_net_size(net, "max_position_embeddings", 2048);
+    original = vc_net_real(net, "original_max_position_embeddings", 0);
+    s->original = original > 0 ? original : number(s, "original_max_position_embeddings", s->longest);
+    s->dim = part > 0 && part <= 1 ? (int64_t)((double)head_dim * part) : 0;
+    if (s->dim < 2 || s->dim % 2 != 0 || s->dim > MAX_ROPE_DIM || !(s->theta > 1)) {
+        vc_graph_complain(net->graph,
+                          "config.json: rotary positions of %lld elements of a head of %lld with a base of %g are not "
+                          "supported",
+                          (long long)s->dim, (long long)head_dim, s->theta);
+        net->failed = true;
+    }
+}
+
+/* ---- in the graph ---- */
+
+static uint32_t constant_row(struct vc_net *net, const double *f, int64_t n)
+{
+    return vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1, n}, 2, f);
+}
+
+/* The length of the sequence as a float. */
+static uint32_t length_of(struct vc_net *net)
+{
+    return vc_net_cast(net, vc_net_pick(net, vc_net_op1(net, "Shape", net->input_ids), 0, 1), VC_DTYPE_F32);
+}
+
+/* Dynamic scaling: from `longest` tokens on, the base grows by (factor * n / longest - (factor - 1)) ^ (d / (d - 2)).
+ */
+static uint32_t dynamic_frequencies(struct scaling *s)
+{
+    struct vc_net *net = s->net;
+    struct vc_graph *graph = net->graph;
+    uint32_t n = vc_net_op(net, "Max", NULL, length_of(net), vc_graph_add_float(graph, s->longest));
+    uint32_t growth = vc_net_op(net, "Div", NULL, vc_net_op(net, "Mul", NULL, n, vc_graph_add_float(graph, s->dynamic)),
+                                vc_graph_add_float(graph, s->longest));
+    uint32_t base;
+
+    growth = vc_net_op(net, "Sub", NULL, growth, vc_graph_add_float(graph, s->dynamic - 1));
+    base = vc_net_op(net, "Pow", NULL, growth, vc_graph_add_float(graph, (double)s->dim / (double)(s->dim - 2)));
+    base = vc_net_op(net, "Mul", NULL, base, vc_graph_add_float(graph, s->theta));
+    for (int64_t i = 0; i < s->dim / 2; i++) {
+        s->f[i] = -(double)(2 * i) / (double)s->dim;
+    }
+    return vc_net_op(net, "Pow", NULL, base, constant_row(net, s->f, s->dim / 2));
+}
+
+static uint32_t frequency_row(struct scaling *s)
+{
+    struct vc_net *net = s->net;
+    uint32_t beyond;
+
+    if (s->dynamic > 1 && s->dim > 2) {
+        return dynamic_frequencies(s);
+    }
+    if (s->f_beyond == NULL) {
+        return constant_row(net, s->f, s->dim / 2);
+    }
+    beyond = vc_net_op(net, "Greater", NULL, length_of(net), vc_graph_add_float(net->graph, s->original));
+    return vc_graph_add(
+        net->graph, "Where", NULL,
+        (uint32_t[]){beyond, constant_row(net, s->f_beyond, s->dim / 2), constant_row(net, s->f, s->dim / 2)}, 3);
+}
+
+void vc_net_rope_make(struct vc_net *net, int64_t head_dim, double theta, struct vc_net_rope *rope)
+{
+    struct scaling s = {0};
+    uint32_t positions;
+    uint32_t angles;
+
+    *rope = (struct vc_net_rope){.cosines = VC_NO_VALUE, .sines = VC_NO_VALUE, .ids = VC_NO_VALUE};
+    read_scaling(net, head_dim, theta, &s);
+    if (net->failed || (s.f = frequencies(&s)) == NULL) {
+        return;
+    }
+    apply_kind(&s);
+    if (net->failed || net->graph->status != VC_OK) {
+        return;
+    }
+    rope->dim = s.dim;
+    vc_net_block(net, "rotary_emb");
+    positions = vc_net_positions(net);
+    angles = vc_net_op(net, "Mul", NULL,
+                       vc_net_cast(net, vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2), VC_DTYPE_F32),
+                       frequency_row(&s));
+    rope->cosines = vc_net_op1(net, "Cos", angles);
+    rope->sines = vc_net_op1(net, "Sin", angles);
+    if (s.factor != 1) {
+        rope->cosines = vc_net_op(net, "Mul", NULL, rope->cosines, vc_graph_add_float(net->graph, s.factor));
+        rope->sines = vc_net_op(net, "Mul", NULL, rope->sines, vc_graph_add_float(net->graph, s.factor));
+    }
+    rope->ids = vc_net_op(net, "Expand", NULL, vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2),
+                          vc_net_op1(net, "Shape", net->input_ids));
+}
+
+uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, uint32_t x, const char *value,
+                           int64_t heads, int64_t head_dim)
+{
+    uint32_t inputs[4] = {x, rope->cosines, rope->sines, rope->ids};
+    struct vc_graph_attr attrs[3];
+    unsigned n = 0;
+
+    attrs[n++] = vc_attr_int("num_heads", heads);
+    if (rope->dim != head_dim) {
+        attrs[n++] = vc_attr_int("rotary_embedding_dim", rope->dim);
+    }
+    if (net->interleaved) {
+        attrs[n++] = vc_attr_int("interleaved", 1);
+    }
+    return vc_net_node(net, "RotaryEmbedding", value, inputs, 4, attrs, n);
+}

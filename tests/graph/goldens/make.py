@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""make.py [--check] [NAME...] - the goldens of families of models: small random weights as transformers saves them, and
+what it computes with them in double precision.
+
+    NAME/config.json, NAME/model.safetensors    the model
+    NAME.safetensors                            inputs ("input.input_ids") and outputs ("output.logits", f64), with the
+                                                versions of transformers and torch in its metadata
+
+Without --check they are made anew. With it the outputs are computed again from the weights that are there, by the
+transformers that is installed, and compared: 1e-10 of the largest.
+
+transformers computes rotary angles, RMS norms and softmax in float32 whatever the model's type is. For these outputs
+the name torch.float32 means float64 while the model is built and run, so that all of it is done in double."""
+import contextlib
+import json
+import os
+import sys
+
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+transformers.logging.set_verbosity_error()
+
+ENCODER = {
+    "vocab_size": 23,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 20,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+DECODER = dict(ENCODER, num_key_value_heads=2, max_position_embeddings=64, pad_token_id=None)
+LONG = dict(DECODER, max_position_embeddings=32)
+IMAGE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "image_size": 12,
+    "patch_size": 4,
+}
+RESNET = {"embedding_size": 4, "hidden_sizes": [8, 12], "depths": [2, 1], "num_labels": 3}
+
+
+def rope(kind, **more):
+    return {"rope_parameters": dict(rope_type=kind, rope_theta=10000.0, **more)}
+
+
+# name: class, configuration, tokens of a sequence (or the shape of an image)
+GOLDENS = {
+    "bert": ("BertModel", dict(ENCODER), 7),
+    "bert-masked": ("BertForMaskedLM", dict(ENCODER, hidden_act="gelu_new"), 5),
+    "bert-sequence": ("BertForSequenceClassification", dict(ENCODER, num_labels=3, hidden_act="relu"), 5),
+    "bert-token": ("BertForTokenClassification", dict(ENCODER, num_labels=4), 5),
+    "roberta": ("RobertaModel", dict(ENCODER, pad_token_id=1, type_vocab_size=1), 6),
+    "roberta-masked": ("RobertaForMaskedLM", dict(ENCODER, pad_token_id=1), 6),
+    "roberta-sequence": ("RobertaForSequenceClassification", dict(ENCODER, pad_token_id=1), 6),
+    "distilbert": (
+        "DistilBertModel",
+        dict(vocab_size=23, dim=16, n_layers=2, n_heads=4, hidden_dim=24, max_position_embeddings=20),
+        7,
+    ),
+    "distilbert-masked": (
+        "DistilBertForMaskedLM",
+        dict(vocab_size=23, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20),
+        7,
+    ),
+    "distilbert-sequence": (
+        "DistilBertForSequenceClassification",
+        dict(vocab_size=23, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20),
+        7,
+    ),
+    "vit": ("ViTModel", dict(IMAGE), (2, 3, 12, 12)),
+    "vit-image": ("ViTForImageClassification", dict(IMAGE, num_labels=5, image_size=[8, 16]), (1, 3, 8, 16)),
+    "resnet": ("ResNetModel", dict(RESNET, layer_type="bottleneck"), (2, 3, 37, 32)),
+    "resnet-image": (
+        "ResNetForImageClassification",
+        dict(RESNET, layer_type="basic", downsample_in_first_stage=True),
+        (1, 3, 32, 32),
+    ),
+    "gpt2": (
+        "GPT2LMHeadModel",
+        dict(vocab_size=23, n_embd=16, n_layer=2, n_head=4, n_positions=20, bos_token_id=0, eos_token_id=0),
+        8,
+    ),
+    "gpt2-base": (
+        "GPT2Model",
+        dict(
+            vocab_size=23,
+            n_embd=16,
+            n_layer=2,
+            n_head=2,
+            n_positions=20,
+            n_inner=20,
+            bos_token_id=0,
+            eos_token_id=0,
+            scale_attn_by_inverse_layer_idx=True,
+        ),
+        8,
+    ),
+    "llama": ("LlamaForCausalLM", dict(DECODER), 9),
+    "llama-base": ("LlamaModel", dict(DECODER, attention_bias=True, mlp_bias=True, head_dim=6), 9),
+    "llama-linear": ("LlamaForCausalLM", dict(LONG, num_hidden_layers=1, **rope("linear", factor=4.0)), 9),
+    "llama-dynamic": ("LlamaForCausalLM", dict(LONG, num_hidden_layers=1, **rope("dynamic", factor=2.0)), 9),
+    "llama-dynamic-beyond": (
+        "LlamaForCausalLM",
+        dict(LONG, num_hidden_layers=1, **dict(rope("dynamic", factor=2.0), max_position_embeddings=8)),
+        13,
+    ),
+    "llama-yarn": (
+        "LlamaForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=1,
+            head_dim=16,
+            **rope("yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=0.5),
+        ),
+        20,
+    ),
+    "llama-llama3": (
+        "LlamaForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=1,
+            head_dim=16,
+            tie_word_embeddings=True,
+            **rope(
+                "llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64
+            ),
+        ),
+        20,
+    ),
+    "mistral-window": ("MistralForCausalLM", dict(DECODER, sliding_window=4), 9),
+    "mistral": ("MistralForCausalLM", dict(DECODER, sliding_window=None, head_dim=8), 9),
+    "qwen2": ("Qwen2ForCausalLM", dict(DECODER, tie_word_embeddings=True), 9),
+    "qwen2-window": (
+        "Qwen2ForCausalLM",
+        dict(DECODER, use_sliding_window=True, sliding_window=3, max_window_layers=1),
+        9,
+    ),
+    "qwen3": ("Qwen3ForCausalLM", dict(DECODER, head_dim=8), 9),
+    "phi3": ("Phi3ForCausalLM", dict(DECODER, sliding_window=5, pad_token_id=0), 9),
+    "phi3-long": (
+        "Phi3ForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=1,
+            pad_token_id=0,
+            hidden_size=32,
+            original_max_position_embeddings=8,
+            rope_parameters=dict(
+                rope_type="longrope",
+                rope_theta=10000.0,
+                partial_rotary_factor=0.5,
+                short_factor=[1.0, 1.5],
+                long_factor=[2.0, 5.0],
+            ),
+        ),
+        12,
+    ),
+    "phi3-short": (
+        "Phi3ForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=1,
+            pad_token_id=0,
+            original_max_position_embeddings=16,
+            rope_parameters=dict(
+                rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.5], long_factor=[2.0, 5.0]
+            ),
+        ),
+        9,
+    ),
+    "mixtral": ("MixtralForCausalLM", dict(DECODER, num_local_experts=4, num_experts_per_tok=2), 9),
+}
+# The weights of these as GGUF, with the names and the order of rows that its files of the architecture llama have.
+GGUF = {"llama-gguf": "llama"}
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
+
+
+@contextlib.contextmanager
+def all_in_double():
+    before = torch.float32, torch.float, torch.Tensor.float
+    torch.set_default_dtype(torch.float64)
+    torch.float32 = torch.float64
+    torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = before
+        torch.set_default_dtype(torch.float32)
+
+
+def config_of(name):
+    class_name, values, _ = GOLDENS[name]
+    config = getattr(transformers, class_name).config_class(**values)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    return config
+
+
+def make_model(name):
+    """One whose every tensor matters: no zeros, no ones."""
+    torch.manual_seed(sum(name.encode()))
+    model = getattr(transformers, GOLDENS[name][0])(config_of(name))
+    with torch.no_grad():
+        for key, tensor in model.state_dict().items():
+            if not tensor.is_floating_point():
+                continue
+            noise = torch.randn(tensor.shape)
+            if key.endswith("running_var"):
+                tensor.copy_(0.5 + noise.abs())
+            elif tensor.dim() == 1 and ("orm" in key or "ln_" in key) and key.endswith("weight"):
+                tensor.copy_(1 + 0.3 * noise)
+            else:
+                tensor.copy_(0.3 * noise)
+    model.tie_weights()
+    return model
+
+
+def make_input(name):
+    torch.manual_seed(sum(name.encode()) + 1)
+    _, values, size = GOLDENS[name]
+    if isinstance(size, tuple):
+        return {"pixel_values": torch.randn(size)}
+    ids = torch.randint(2, values["vocab_size"], (2, size))
+    if name.startswith("roberta"):
+        ids[1, -2:] = 1  # padding, of which positions know
+    return {"input_ids": ids}
+
+
+def compute(name, weights, inputs):
+    """With the weights in double; without a mask, so that padding is looked at as any token."""
+    with all_in_double():
+        model = getattr(transformers, GOLDENS[name][0])(config_of(name)).double()
+        model.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in weights.items()})
+        model.eval()
+        with torch.no_grad():
+            more = {}
+            if "input_ids" in inputs and name.startswith(("bert", "roberta", "distilbert")):
+                more["attention_mask"] = torch.ones_like(inputs["input_ids"])
+            out = model(**{k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}, **more)
+        return {k: out[k].detach().contiguous() for k in OUTPUTS if out.get(k) is not None}
+
+
+def write(name):
+    folder = os.path.join(HERE, name)
+    model = make_model(name)
+    model.save_pretrained(folder)
+    for extra in ("generation_config.json",):
+        if os.path.exists(os.path.join(folder, extra)):
+            os.remove(os.path.join(folder, extra))
+    inputs = make_input(name)
+    outputs = compute(name, model.state_dict(), inputs)
+    tensors = {"input." + k: v for k, v in inputs.items()}
+    tensors.update({"output." + k: v for k, v in outputs.items()})
+    assert all(v.dtype == torch.float64 for v in outputs.values())
+    save_file(
+        tensors,
+        os.path.join(HERE, name + ".safetensors"),
+        metadata={"judge": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"},
+    )
+
+
+def write_gguf(name, source):
+    """model.gguf with the weights of another golden, whose inputs and outputs it has, too."""
+    import gguf
+
+    folder = os.path.join(HERE, name)
+    os.makedirs(folder, exist_ok=True)
+    config = config_of(source)
+    weights = make_model(source).state_dict()
+    writer = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "llama")
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_token_list([f"t{i}" for i in range(config.vocab_size)])
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for key, tensor in weights.items():
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(key.split(".")[-2])
+        if heads:  # halves of a head become neighbours
+            rows = tensor.shape[0] // heads // 2
+            tensor = tensor.reshape(heads, 2, rows, -1).swapaxes(1, 2).reshape(tensor.shape)
+        writer.add_tensor(names.get_name(key, try_suffixes=(".weight",)), tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with open(os.path.join(HERE, source + ".safetensors"), "rb") as file:
+        values = file.read()
+    with open(os.path.join(HERE, name + ".safetensors"), "wb") as file:
+        file.write(values)
+
+
+def check(name):
+    """The largest difference, in parts of the largest output."""
+    with safe_open(os.path.join(HERE, name + ".safetensors"), "pt") as file:
+        tensors = {k: file.get_tensor(k) for k in file.keys()}
+    model = getattr(transformers, GOLDENS[name][0]).from_pretrained(os.path.join(HERE, name), dtype=torch.float32)
+    inputs = {k[6:]: v for k, v in tensors.items() if k.startswith("input.")}
+    outputs = compute(name, model.state_dict(), inputs)
+    assert set(outputs) == {k[7:] for k in tensors if k.startswith("output.")}, name
+    return max(float((outputs[k] - tensors["output." + k]).abs().max() / outputs[k].abs().max()) for k in outputs)
+
+
+def main():
+    names = [a for a in sys.argv[1:] if not a.startswith("-")] or list(GOLDENS) + list(GGUF)
+    if "--check" not in sys.argv[1:]:
+        for name in names:
+            write_gguf(name, GGUF[name]) if name in GGUF else write(name)
+        return
+    worst = {name: check(name) for name in names if name not in GGUF}
+    print(json.dumps(worst, indent=1))
+    wrong = [name for name, error in worst.items() if not error <= 1e-10]
+    if wrong:
+        sys.exit("other outputs than the goldens': " + ", ".join(wrong))
+
+
+main()

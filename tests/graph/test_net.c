@@ -1,0 +1,310 @@
+/* test_net.c - graphs from config.json: parameters and multiply-adds of well-known models against published
+ * figures, and configurations that are damaged or say something that nobody understands. */
+#include "support.h"
+
+#include <math.h>
+
+#include <vcompress/graph.h>
+
+#include "scratch.h"
+
+static struct vc_ctx *ctx;
+
+static int begin(void **state)
+{
+    ctx = test_ctx();
+    return scratch_make(state);
+}
+
+static int end(void **state)
+{
+    vc_ctx_free(ctx);
+    return scratch_clear(state);
+}
+
+/* ---- well-known models ---- */
+
+static bool ends_in(const char *s, const char *end)
+{
+    return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
+}
+
+/* Elements of all tensors, those that are used twice once; statistics of batch norms are not counted anywhere. */
+static double count_params(const struct vc_graph *graph)
+{
+    double sum = 0;
+
+    for (uint32_t p = 0; p < vc_graph_param_count(graph); p++) {
+        const struct vc_graph_param *param = vc_graph_param(graph, p);
+        double n = 1;
+
+        if (param->tied_to != VC_NO_PARAM || ends_in(param->tensor, "running_mean") ||
+            ends_in(param->tensor, "running_var")) {
+            continue;
+        }
+        for (unsigned k = 0; k < param->n_dims; k++) {
+            n *= (double)(param->sliced && k == param->axis ? param->count : param->shape[k]);
+        }
+        sum += n;
+    }
+    return sum;
+}
+
+static double count_macs(struct vc_graph *graph, const char *const *symbols, const int64_t *sizes)
+{
+    double sum = 0;
+
+    for (; *symbols != NULL; symbols++, sizes++) {
+        assert_int_equal(vc_graph_bind(ctx, graph, *symbols, *sizes), VC_OK);
+    }
+    for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
+        sum += (double)vc_graph_dim_value(graph, vc_graph_node(graph, k)->macs);
+    }
+    return sum;
+}
+
+static const char *const text_symbols[] = {"batch", "sequence", NULL};
+static const char *const image_symbols[] = {"batch", "height", "width", NULL};
+static const char *const batch_symbol[] = {"batch", NULL};
+
+static const struct known {
+    const char *name;
+    double params;
+    double macs; /* the published figure; 0: none */
+    double within;
+    const char *const *symbols;
+    int64_t sizes[3];
+    const char *config;
+} known[] = {
+    {"BERT-base",
+     109482240,
+     0,
+     0,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":768,\"num_hidden_layers\":12,"
+     "\"num_attention_heads\":12,\"intermediate_size\":3072,\"vocab_size\":30522,\"max_position_embeddings\":512,"
+     "\"type_vocab_size\":2}"},
+    {"BERT-large",
+     335141888,
+     0,
+     0,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":1024,\"num_hidden_layers\":24,"
+     "\"num_attention_heads\":16,\"intermediate_size\":4096,\"vocab_size\":30522,\"max_position_embeddings\":512,"
+     "\"type_vocab_size\":2}"},
+    {"GPT-2",
+     124439808,
+     0,
+     0,
+     text_symbols,
+     {1, 1},
+     "{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":768,\"n_layer\":12,\"n_head\":12,"
+     "\"vocab_size\":50257,\"n_positions\":1024,\"n_ctx\":1024}"},
+    {"Llama-2-7B",
+     6738415616,
+     0,
+     0,
+     text_symbols,
+     {1, 1},
+     "{\"model_type\":\"llama\",\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":4096,"
+     "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":11008,"
+     "\"vocab_size\":32000,\"max_position_embeddings\":4096,\"rope_scaling\":null,\"tie_word_embeddings\":false}"},
+    {"Mistral-7B",
+     7241732096,
+     0,
+     0,
+     text_symbols,
+     {1, 1},
+     "{\"model_type\":\"mistral\",\"architectures\":[\"MistralForCausalLM\"],\"hidden_size\":4096,"
+     "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+     "\"vocab_size\":32000,\"max_position_embeddings\":32768,\"sliding_window\":4096,\"rope_theta\":10000.0}"},
+    {"Mixtral-8x7B",
+     46702792704,
+     0,
+     0,
+     text_symbols,
+     {1, 1},
+     "{\"model_type\":\"mixtral\",\"architectures\":[\"MixtralForCausalLM\"],\"hidden_size\":4096,"
+     "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+     "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"vocab_size\":32000,\"max_position_embeddings\":32768,"
+     "\"sliding_window\":null,\"rope_theta\":1000000.0}"},
+    {"Qwen2.5-7B",
+     7615616512,
+     0,
+     0,
+     text_symbols,
+     {1, 1},
+     "{\"model_type\":\"qwen2\",\"architectures\":[\"Qwen2ForCausalLM\"],\"hidden_size\":3584,"
+     "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4,\"intermediate_size\":18944,"
+     "\"vocab_size\":152064,\"max_position_embeddings\":131072,\"max_window_layers\":28,\"sliding_window\":131072,"
+     "\"use_sliding_window\":false,\"rope_theta\":1000000.0,\"tie_word_embeddings\":false}"},
+    {"ViT-B/16",
+     86567656,
+     17.56e9,
+     0.002,
+     batch_symbol,
+     {1},
+     "{\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"],\"hidden_size\":768,"
+     "\"num_hidden_layers\":12,\"num_attention_heads\":12,\"intermediate_size\":3072,\"image_size\":224,"
+     "\"patch_size\":16,\"num_channels\":3,\"num_labels\":1000}"},
+    {"ResNet-50",
+     25557032,
+     4.09e9,
+     0.001,
+     image_symbols,
+     {1, 224, 224},
+     "{\"model_type\":\"resnet\",\"architectures\":[\"ResNetForImageClassification\"],\"embedding_size\":64,"
+     "\"hidden_sizes\":[256,512,1024,2048],\"depths\":[3,4,6,3],\"layer_type\":\"bottleneck\",\"num_labels\":1000}"},
+};
+
+static void well_known_models(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct vc_graph *graph = NULL;
+        double params;
+        double macs;
+
+        if (vc_graph_build_config(ctx, save_text("config.json", known[k].config), &graph) != VC_OK) {
+            fail_msg("%s: %s", known[k].name, vc_ctx_message(ctx));
+        }
+        params = count_params(graph);
+        macs = count_macs(graph, known[k].symbols, known[k].sizes);
+        print_message("%-12s %.0f parameters, %.0f multiply-adds, %u nodes\n", known[k].name, params, macs,
+                      (unsigned)vc_graph_node_count(graph));
+        assert_true(params == known[k].params);
+        assert_true(macs > 0);
+        if (known[k].macs != 0) {
+            assert_true(fabs(macs / known[k].macs - 1) < known[k].within);
+        }
+        vc_graph_close(graph);
+    }
+}
+
+/* ---- configurations that are wrong ---- */
+
+#define LLAMA                                                                                        \
+    "\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2," \
+    "\"intermediate_size\":8,\"vocab_size\":10"
+#define BERT                                                                                        \
+    "\"model_type\":\"bert\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2," \
+    "\"intermediate_size\":8,\"vocab_size\":10"
+
+static const struct {
+    const char *config, *words[3];
+} wrong[] = {
+    {"{}", {"config.json: model_type is missing; known are bert, roberta"}},
+    {"[1]", {"config.json"}},
+    {"{\"model_type\": \"llama\"", {"config.json"}},
+    {"{\"model_type\":7}", {"model_type is missing"}},
+    {"{\"model_type\":\"zamba9\"}", {"config.json: model_type is 'zamba9'; known are"}},
+    {"{\"model_type\":\"llama\"}",
+     {"config.json: hidden_size is missing", "num_hidden_layers is missing", "vocab_size is missing"}},
+    {"{" LLAMA ",\"architectures\":[\"LlamaForQuestionAnswering\"]}",
+     {"architectures names 'LlamaForQuestionAnswering'; of the type llama are known LlamaModel, LlamaForCausalLM"}},
+    {"{" LLAMA ",\"hidden_act\":\"snake\"}", {"config.json: hidden_act is \"snake\", none of gelu,"}},
+    {"{" LLAMA ",\"hidden_act\":7}", {"config.json: hidden_act is 7, not a string"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2}}",
+     {"config.json: rope_scaling is {\"type\":\"spiral\",\"factor\":2}, whose rope_type is none of default, linear"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", {"rope_scaling", "which has no factor"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-1}}", {"whose factor is no number above 0"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"twist\":1}}",
+     {"whose member twist is not known"}},
+    {"{" LLAMA ",\"rope_scaling\":[2]}", {"rope_scaling is [2], not an object"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"longrope\",\"long_factor\":[1],\"short_factor\":[1]}}",
+     {"whose long_factor is no list of 4 numbers"}},
+    {"{" LLAMA ",\"attn_logit_softcapping\":50.0}",
+     {"config.json: attn_logit_softcapping is 50.0, which is not supported for models of the type llama"}},
+    {"{" LLAMA ",\"layer_types\":[\"linear_attention\"]}", {"layer_types is [\"linear_attention\"]"}},
+    {"{" LLAMA ",\"num_key_value_heads\":3}", {"2 cannot be divided into 3"}},
+    {"{" LLAMA ",\"num_key_value_heads\":0}", {"num_key_value_heads is 0, not a whole number from 1 to 2147483647"}},
+    {"{" LLAMA ",\"head_dim\":1e300}", {"head_dim is 1.0", "not a whole number from 1 to 2147483647"}},
+    {"{" LLAMA ",\"head_dim\":3}", {"rotary positions of 3 elements"}},
+    {"{" LLAMA ",\"attention_bias\":1}", {"attention_bias is 1, neither true nor false"}},
+    {"{" LLAMA ",\"rms_norm_eps\":\"small\"}", {"rms_norm_eps is \"small\", not a number"}},
+    {"{\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":1000000000,\"num_attention_heads\":2,"
+     "\"intermediate_size\":8,\"vocab_size\":10}",
+     {"num_hidden_layers is 1000000000, not a whole number from 0 to 10000"}},
+    {"{\"model_type\":\"llama\",\"hidden_size\":\"16\",\"num_hidden_layers\":[],\"num_attention_heads\":2.5,"
+     "\"intermediate_size\":-8,\"vocab_size\":null}",
+     {"hidden_size is \"16\"", "num_attention_heads is 2.5", "vocab_size"}},
+    {"{" BERT ",\"is_decoder\":true}", {"is_decoder is true, which is not supported for models of the type bert"}},
+    {"{" BERT ",\"position_embedding_type\":\"relative_key\"}", {"position_embedding_type is \"relative_key\""}},
+    {"{" BERT ",\"architectures\":\"BertModel\"}", {"architectures names nothing"}},
+    {"{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":10000,\"num_attention_heads\":2,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":1000000}",
+     {"num_local_experts is 1000000, which are too many"}},
+    {"{\"model_type\":\"resnet\",\"hidden_sizes\":[8,8],\"depths\":[1]}", {"depths is [1], not a list with a size"}},
+    {"{\"model_type\":\"resnet\",\"hidden_sizes\":[8],\"depths\":[1],\"layer_type\":\"odd\"}",
+     {"layer_type is \"odd\""}},
+    {"{\"model_type\":\"vit\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+     "\"intermediate_size\":8,\"image_size\":[16,0]}",
+     {"image_size is [16,0], neither a size nor two of them"}},
+};
+
+static bool is_said(const struct vc_graph *graph, const char *words)
+{
+    for (uint32_t k = 0; vc_graph_problem(graph, k) != NULL; k++) {
+        if (strstr(vc_graph_problem(graph, k), words) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void wrong_configurations(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        struct vc_graph *graph = NULL;
+
+        assert_int_equal(vc_graph_build_config(ctx, save_text("config.json", wrong[k].config), &graph), VC_E_FORMAT);
+        for (size_t i = 0; i < 3 && wrong[k].words[i] != NULL; i++) {
+            if (graph == NULL ? strstr(vc_ctx_message(ctx), wrong[k].words[i]) == NULL
+                              : !is_said(graph, wrong[k].words[i])) {
+                fail_msg("%s: not said: %s; but %s", wrong[k].config, wrong[k].words[i], vc_ctx_message(ctx));
+            }
+        }
+        vc_graph_close(graph);
+    }
+}
+
+/* Sizes whose products do not fit are problems of the values that have them, or no problem at all: nothing is read. */
+static void huge_sizes(void **state)
+{
+    struct vc_graph *graph = NULL;
+    enum vc_status status = vc_graph_build_config(
+        ctx,
+        save_text("config.json",
+                  "{\"model_type\":\"bert\",\"hidden_size\":2147483646,\"num_hidden_layers\":2,"
+                  "\"num_attention_heads\":2,\"intermediate_size\":2147483647,\"vocab_size\":2147483647}"),
+        &graph);
+
+    (void)state;
+    assert_true(status == VC_OK || status == VC_E_FORMAT);
+    vc_graph_close(graph);
+}
+
+static void no_file(void **state)
+{
+    struct vc_graph *graph = NULL;
+
+    (void)state;
+    assert_int_equal(vc_graph_build_config(ctx, in_folder("none.json"), &graph), VC_E_IO);
+    assert_null(graph);
+    expect_says(ctx, "none.json");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(well_known_models, begin, end),
+        cmocka_unit_test_setup_teardown(wrong_configurations, begin, end),
+        cmocka_unit_test_setup_teardown(huge_sizes, begin, end),
+        cmocka_unit_test_setup_teardown(no_file, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
