@@ -23,5 +23,7 @@
 #include "graph/ops/loops_move.h"
 #include "graph/ops/loops_norm.h"
 #include "graph/ops/loops_pool.h"
+#include "graph/ops/loops_quant.h"
 #include "graph/ops/loops_reduce.h"
+#include "graph/ops/loops_resize.h"
 #include "graph/ops/loops_shape.h"

@@ -10,7 +10,8 @@ R = np.random.RandomState(11)
 
 
 class Case:
-    def __init__(self, op, inputs, attrs=None, n_outputs=1, constants=(), fixed=(), skip=(), judged=None, macs=0):
+    def __init__(self, op, inputs, attrs=None, n_outputs=1, constants=(), fixed=(), skip=(), judged=None, types=None,
+                 macs=0):
         self.op = op
         self.inputs = [None if x is None else np.asarray(x) for x in inputs]
         self.attrs = attrs or {}
@@ -19,6 +20,7 @@ class Case:
         self.fixed = fixed  # inputs whose shape has no symbols
         self.skip = skip  # judges that are wrong about the case, or do not support it: "ort", "reference"
         self.judged = judged or {}  # inputs for the judges in place of these
+        self.types = types or {}  # of integer inputs, where the judges want others than int64
         self.n_macs = macs
         self.name = "%s_%d" % (op, len(CASES))
         sizes = sorted({s for x in self.inputs if x is not None for s in x.shape if s > 1})
@@ -402,9 +404,44 @@ def indices():
         case("Range", [np.float64(start), np.float64(limit), np.float64(step)], constants=(0, 1, 2))
 
 
+def sizes_of_pictures():
+    for coordinates in ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"):
+        for sizes, scales in (((1, 2, 7, 9), None), ((1, 2, 2, 3), None), ((1, 2, 1, 8), None), (None, (1, 1, 2, 2)),
+                              (None, (1, 1, 1.5, 0.5))):
+            at = [f(1, 2, 4, 6), None, None if scales is None else np.array(scales, dtype=np.float64)]
+            at += [] if sizes is None else [ints(*sizes)]
+            attrs = {"coordinate_transformation_mode": coordinates}
+            case("Resize", at, dict(attrs, mode="linear"), constants=(2, 3))
+            for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+                if coordinates in ("asymmetric", "half_pixel"):
+                    case("Resize", at, dict(attrs, mode="nearest", nearest_mode=rounding), constants=(2, 3))
+    case("Resize", [f(2, 3, 5), None, np.array([2.0])], {"mode": "linear", "axes": [2]}, constants=(2,), skip=("ort",))
+    case("Resize", [f(1, 2, 3, 4), None, np.array([1.0, 1.0, 2.0, 2.0])],
+         {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, constants=(2,))
+
+
+def codes():
+    for type_, number, low, high in ((np.uint8, 2, 0, 256), (np.int8, 3, -128, 128)):
+        x = f(3, 4, 5, low=-30, high=30)
+        x.reshape(-1)[:6] = (0.5, 1.5, -0.5, 1e4, -1e4, 2.5)
+        for shape, axis in (((), 1), ((4,), 1), ((5,), -1), ((3,), 0)):
+            scale, zero = f(*shape, low=0.1, high=0.5), i(*shape, low=3, high=9)
+            case("QuantizeLinear", [x, scale, zero], {"axis": axis, "output_dtype": number}, types={2: type_})
+            # With a single scale, the reference with NumPy 1 computes in f32.
+            case("DequantizeLinear", [i(3, 4, 5, low=low, high=high), scale, zero], {"axis": axis},
+                 types={0: type_, 2: type_}, skip=("reference",) if shape == () else ())
+        case("QuantizeLinear", [f(6, 4), f(3, 4, low=0.1, high=0.5), i(3, 4, low=0, high=9)],
+             {"axis": 0, "block_size": 2, "output_dtype": number}, types={2: type_})
+        case("DequantizeLinear", [i(6, 4, low=low, high=high), f(6, 2, low=0.1, high=0.5), i(6, 2, low=0, high=9)],
+             {"axis": 1, "block_size": 2}, types={0: type_, 2: type_})
+    case("QuantizeLinear", [f(6, 4, high=90), np.float64(0.5)])
+    case("DequantizeLinear", [i(6, 4), np.float64(0.5)], types={0: np.int8})
+
+
 def all_cases():
     if not CASES:
         for make in (one_at_a_time, broadcasting, products, convolutions, pools, normalizations, attentions, reductions,
-                     shapes, moves, indices):
+                     shapes, moves, indices,
+                     sizes_of_pictures, codes):
             make()
     return CASES

@@ -119,6 +119,7 @@ def model_of(case, real):
         names.append(name)
         x = case.judged.get(k, x)
         x = x.astype(real) if x.dtype.kind == "f" else x
+        x = x.astype(case.types[k]) if k in case.types else x
         if k in case.constants:
             initializers.append(numpy_helper.from_array(x, name))
         else:

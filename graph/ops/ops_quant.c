@@ -1,0 +1,69 @@
+/* ops_quant.c - shapes of conversions between floats and codes. */
+#include "graph/ops/ops.h"
+
+/* Scale and zero point are one number, or one for each element along the axis, or one for each block of elements along
+ * it.
+ */
+static void check_scale(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const struct vc_graph_value *scale = vc_infer_in(in, 1);
+    int64_t axis = vc_infer_int(in, "axis", 1);
+    int64_t block = vc_infer_int(in, "block_size", 0);
+
+    if (block < 0) {
+        vc_infer_fail(in, "the block's size is %lld", (long long)block);
+        return;
+    }
+    if (scale->n_dims == 0 || (block == 0 && scale->n_dims == 1 && vc_dim_is(scale->shape[0], 1))) {
+        return;
+    }
+    if (!vc_infer_rank(in, 1, block != 0 ? x->n_dims : 1, block != 0 ? x->n_dims : 1)) {
+        return;
+    }
+    axis = vc_infer_axis(in, axis, x->n_dims);
+    for (unsigned k = 0; k < x->n_dims && !in->failed; k++) {
+        struct vc_dim size = x->shape[k];
+
+        if (k == axis && block != 0) {
+            size = vc_dim_divide(vc_infer_dims(in), vc_dim_add(vc_infer_dims(in), size, vc_dim_number(block - 1)),
+                                 vc_dim_number(block));
+        }
+        if (block != 0 || k == axis) {
+            vc_infer_same(in, "the scale and the input", scale->shape[block != 0 ? k : 0], size);
+        }
+    }
+}
+
+static void infer_codes(struct vc_infer *in, const char *types, enum vc_dtype to)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+
+    vc_infer_int(in, "saturate", 1);
+    vc_infer_int(in, "precision", 0);
+    if (!vc_infer_types(in, types)) {
+        return;
+    }
+    check_scale(in);
+    vc_infer_out(in, 0, to, x->shape, x->n_dims);
+}
+
+void vc_infer_dequantize(struct vc_infer *in)
+{
+    vc_infer_int(in, "output_dtype", 0);
+    infer_codes(in, "ifi", VC_DTYPE_F32);
+}
+
+/* The codes' type is an attribute: values do not know how many bits their integers have. */
+void vc_infer_quantize(struct vc_infer *in)
+{
+    int64_t type = vc_infer_int(in, "output_dtype", 0);
+
+    if (type == 0 && vc_infer_in(in, 2) != NULL) {
+        vc_infer_fail(in, "the attribute output_dtype is missing, and there is a zero point");
+    }
+    if (type != 0 && !(type >= 2 && type <= 5) && type != 21 && type != 22) {
+        vc_infer_fail(in, "codes of the type with number %lld are not supported", (long long)type);
+    }
+    infer_codes(in, "ffi", VC_DTYPE_I64);
+}
