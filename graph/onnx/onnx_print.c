@@ -28,6 +28,8 @@ struct print {
     uint32_t *as_is; /* by such a first one: a parameter that is the whole tensor, whose name the input has; or none */
     uint32_t *order; /* the first ones in the order in which nodes use them, which reading them again keeps */
     uint32_t n_order;
+    uint32_t *constants; /* in that order, too */
+    uint32_t n_constants;
 };
 
 /* ---- words ---- */
@@ -146,32 +148,44 @@ out:
     return status;
 }
 
-/* The order of the inputs. */
+/* A value that is used, at its first use; `seen` is one per value. */
+static void order_value(struct print *p, bool *seen, uint32_t v)
+{
+    uint32_t param = v == VC_NO_VALUE ? VC_NO_PARAM : p->graph->values[v].param;
+
+    if (param != VC_NO_PARAM) {
+        v = p->graph->params[p->whole[param]].value;
+    }
+    if (v == VC_NO_VALUE || seen[v]) {
+        return;
+    }
+    seen[v] = true;
+    if (param != VC_NO_PARAM) {
+        p->order[p->n_order++] = p->whole[param];
+    } else if (p->graph->values[v].kind == VC_VALUE_CONSTANT) {
+        p->constants[p->n_constants++] = v;
+    }
+}
+
+/* The order of parameters and constants. */
 static enum vc_status find_order(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
-    bool *seen = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *seen);
+    bool *seen = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_values + (size_t)1, sizeof *seen);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(seen);
     p->order = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_params + (size_t)1, sizeof *p->order);
     VC_TRY_ALLOC(p->order);
+    p->constants = vc_calloc_array(p->ctx, VC_TAG_NAMES, graph->n_values + (size_t)1, sizeof *p->constants);
+    VC_TRY_ALLOC(p->constants);
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         for (unsigned i = 0; i < graph->nodes[k].n_inputs; i++) {
-            uint32_t v = graph->nodes[k].inputs[i];
-            uint32_t param = v == VC_NO_VALUE ? VC_NO_PARAM : graph->values[v].param;
-
-            if (param != VC_NO_PARAM && !seen[p->whole[param]]) {
-                seen[p->whole[param]] = true;
-                p->order[p->n_order++] = p->whole[param];
-            }
+            order_value(p, seen, graph->nodes[k].inputs[i]);
         }
     }
-    for (uint32_t k = 0; k < graph->n_params; k++) { /* those that are outputs */
-        if (!seen[p->whole[k]]) {
-            seen[p->whole[k]] = true;
-            p->order[p->n_order++] = p->whole[k];
-        }
+    for (uint32_t k = 0; k < graph->n_outputs; k++) {
+        order_value(p, seen, graph->outputs[k]);
     }
 out:
     vc_free(p->ctx, seen);
@@ -336,13 +350,10 @@ static void add_initializers(struct print *p)
     const struct vc_graph *graph = p->graph;
     bool any = false;
 
-    for (uint32_t v = 0; v < graph->n_values; v++) {
-        const struct vc_graph_value *value = &graph->values[v];
+    for (uint32_t i = 0; i < p->n_constants; i++) {
+        const struct vc_graph_value *value = &graph->values[p->constants[i]];
         int64_t n = 1;
 
-        if (value->kind != VC_VALUE_CONSTANT) {
-            continue;
-        }
         vc_text_add(&p->text, "%s", any ? ",\n " : "\n<");
         any = true;
         add_type(p, value);
@@ -462,5 +473,6 @@ out:
     vc_free(ctx, p.whole);
     vc_free(ctx, p.as_is);
     vc_free(ctx, p.order);
+    vc_free(ctx, p.constants);
     return status;
 }
