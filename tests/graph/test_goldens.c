@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <vcompress/graph.h>
+#include "scratch.h"
 
 #define MAX_GOLDENS 200
 
@@ -86,7 +86,6 @@ static void run(struct golden *g, struct vc_graph *graph, const struct vc_model 
 
     g->worst = 0;
     g->n_compared = 0;
-    g->tolerance = how == VC_GRAPH_F64 ? 1e-10 : 1e-5;
     vc_graph_run_defaults(&options);
     options.precision = how;
     options.take = compare;
@@ -121,7 +120,9 @@ static void one_golden(const char *folder, const char *name)
         }
         fail_msg("%s: %s", name, vc_ctx_message(ctx));
     }
+    g.tolerance = 1e-10;
     run(&g, graph, model, VC_GRAPH_F64);
+    g.tolerance = 1e-5;
     run(&g, graph, model, VC_GRAPH_F32);
     vc_graph_close(graph);
     vc_model_close(model);
@@ -165,23 +166,159 @@ static void all_goldens(void **state)
     }
 }
 
+/* ---- files that do not fit, and compressed ones ---- */
+
+/* The golden's weights as model.safetensors in the scratch folder, with that config.json beside them. */
+static void copy_golden(const char *name, const char *config)
+{
+    char path[4096];
+    struct bytes b;
+
+    (void)snprintf(path, sizeof path, "%s/%s/model.safetensors", goldens, name);
+    b = load(path);
+    (void)save_own("model.safetensors", b);
+    if (config == NULL) {
+        (void)snprintf(path, sizeof path, "%s/%s/config.json", goldens, name);
+        b = load(path);
+        (void)save_own("config.json", b);
+    } else {
+        (void)save_text("config.json", config);
+    }
+}
+
+#define BERT_OF(layers, inner)                                                                                    \
+    "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":16,\"num_hidden_layers\":" layers \
+    ",\"num_attention_heads\":4,\"intermediate_size\":" inner ",\"vocab_size\":23,\"max_position_embeddings\":20}"
+
+/* A single file with its config.json beside it: what the configuration says otherwise than the tensors. */
+static void tensors_that_do_not_fit(void **state)
+{
+    static const struct {
+        const char *config, *words;
+        unsigned n;
+    } cases[] = {
+        {BERT_OF("3", "24"), "encoder.layer.2.attention.self.query.weight: missing, expected [16, 16]", 16},
+        {BERT_OF("2", "25"), "encoder.layer.1.output.dense.weight: the shape is [16, 24], expected [16, 25]", 6},
+        {BERT_OF("1", "24"), "encoder.layer.1.output.dense.bias: models of the type bert have no such tensor", 16},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct vc_model *model = NULL;
+        struct vc_graph *graph = NULL;
+        bool said = false;
+        uint32_t n = 0;
+
+        copy_golden("bert", cases[k].config);
+        assert_int_equal(vc_model_open(ctx, in_folder("model.safetensors"), NULL, &model), VC_OK);
+        assert_int_equal(vc_graph_build(ctx, model, NULL, &graph), VC_E_FORMAT);
+        for (; vc_graph_problem(graph, n) != NULL; n++) {
+            said = said || strstr(vc_graph_problem(graph, n), cases[k].words) != NULL;
+        }
+        assert_true(said);
+        assert_int_equal(n, cases[k].n);
+        vc_graph_close(graph);
+        vc_model_close(model);
+    }
+}
+
+/* The pooler behind a head that does not use it is no problem, and is named. */
+static void what_is_left(void **state)
+{
+    struct vc_model *model = NULL;
+    struct vc_graph *graph = NULL;
+
+    (void)state;
+    copy_golden("vit", "{\"model_type\":\"vit\",\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+                       "\"intermediate_size\":24,\"image_size\":12,\"patch_size\":4}");
+    assert_int_equal(vc_model_open(ctx, in_folder("model.safetensors"), NULL, &model), VC_OK);
+    assert_int_equal(vc_graph_build(ctx, model, NULL, &graph), VC_OK);
+    assert_null(vc_graph_unused(graph, 0));
+    vc_graph_close(graph);
+    vc_model_close(model);
+    copy_golden("resnet", NULL);
+    assert_int_equal(vc_model_open(ctx, in_folder("model.safetensors"), NULL, &model), VC_OK);
+    assert_int_equal(vc_graph_build(ctx, model, NULL, &graph), VC_OK);
+    assert_non_null(strstr(vc_graph_unused(graph, 0), "num_batches_tracked"));
+    vc_graph_close(graph);
+    vc_model_close(model);
+}
+
+static void quantize(const char *name, const char *layout)
+{
+    struct vc_quantize_options q;
+    struct vc_write_options w;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    char path[4096];
+
+    (void)snprintf(path, sizeof path, "%s/%s", goldens, name);
+    assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    vc_quantize_defaults(&q);
+    q.min_elems = 1;
+    q.min_row = 1;
+    assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
+    vc_write_defaults(&w);
+    w.path = in_folder(layout);
+    w.layout = layout;
+    if (vc_job_plan(ctx, job, &w) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
+        fail_msg("%s: %s", layout, vc_ctx_message(ctx));
+    }
+    assert_true(vc_job_report(job)->totals.n_kept < vc_model_tensor_count(model));
+    vc_job_free(job);
+    vc_model_close(model);
+}
+
+/* int8 weights are what they decode to, in every layout: near what transformers computed, and the same in all. */
+static void compressed_folders(void **state)
+{
+    static const char *const layouts[] = {"compressed-tensors", "bitsandbytes", "plain"};
+    char path[4096];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++) {
+        struct golden g = {.name = layouts[k]};
+        struct vc_model *model = NULL;
+        struct vc_graph *graph = NULL;
+
+        quantize("llama", layouts[k]);
+        (void)snprintf(path, sizeof path, "%s/llama.safetensors", goldens);
+        assert_int_equal(vc_model_open(ctx, path, NULL, &g.values), VC_OK);
+        assert_int_equal(vc_model_open(ctx, in_folder(layouts[k]), NULL, &model), VC_OK);
+        if (vc_graph_build(ctx, model, NULL, &graph) != VC_OK) {
+            fail_msg("%s: %s", layouts[k], vc_ctx_message(ctx));
+        }
+        g.tolerance = 0.1;
+        run(&g, graph, model, VC_GRAPH_F64);
+        assert_true(g.worst > 1e-6); /* the codes were used */
+        vc_graph_close(graph);
+        vc_model_close(model);
+        vc_model_close(g.values);
+        remove_path(layouts[k]);
+    }
+}
+
 static int begin(void **state)
 {
-    (void)state;
     ctx = test_ctx();
-    return 0;
+    return scratch_make(state);
 }
 
 static int end(void **state)
 {
-    (void)state;
     vc_ctx_free(ctx);
-    return 0;
+    return scratch_clear(state);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(all_goldens, begin, end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_goldens, begin, end),
+        cmocka_unit_test_setup_teardown(tensors_that_do_not_fit, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_left, begin, end),
+        cmocka_unit_test_setup_teardown(compressed_folders, begin, end),
+    };
 
     goldens = getenv("VCOMPRESS_GOLDENS");
     if (goldens == NULL) {
