@@ -16,10 +16,17 @@ import json
 import os
 import sys
 
-import torch
-import transformers
-from safetensors import safe_open
-from safetensors.torch import save_file
+try:
+    import torch
+    import transformers
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+except ImportError as missing:
+    print(f"SKIPPED: {missing} for {sys.executable}")
+    sys.exit(77)
+if int(transformers.__version__.split(".")[0]) < 5:
+    print(f"SKIPPED: transformers {transformers.__version__} is older than what the configurations are written for")
+    sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 transformers.logging.set_verbosity_error()
