@@ -15,6 +15,12 @@ void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_siz
     vc_options_fill(&graph_kind, options, struct_size);
 }
 
+enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
+                                     struct vc_graph_options *own)
+{
+    return vc_options_read(ctx, &graph_kind, given, own);
+}
+
 /* By kind of program; NULL: nobody understands it. */
 static vc_graph_builder *const builders[] = {
     [VC_PROGRAM_NODES] = vc_onnx_build_graph,
@@ -63,7 +69,7 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
 
     *out = NULL;
     vc_clear_error(ctx);
-    VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
+    VC_TRY(vc_graph_options_read(ctx, options, &own));
     VC_TRY(vc_model_program(ctx, model, &arena, &program));
     VC_TRY(build(ctx, model, &program, &own, &arena, out));
 out:

@@ -19,6 +19,10 @@ struct vc_graph_source {
  * failures of another kind (no memory, a file that cannot be read). build.c creates the graph and finishes it. */
 typedef enum vc_status vc_graph_builder(const struct vc_graph_source *source, struct vc_graph *graph);
 
+/* What every call does first with the options that it was given. */
+enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
+                                     struct vc_graph_options *own);
+
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);
 

@@ -60,7 +60,9 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
         memset(both, 0, (tile->n_elems + 7) / 8);
         for (i = 0; i < tile->n_elems; i++) {
             uint64_t at = tile->first + i;
-            unsigned bit = (unsigned)(mask[(first + i) / 8] >> (first + i) % 8) & s->also->mask[at / 8] >> at % 8 & 1u;
+            unsigned own = mask[(first + i) / 8];
+            unsigned other = s->also->mask[at / 8];
+            unsigned bit = own >> (first + i) % 8 & other >> at % 8 & 1u;
 
             both[i / 8] |= (uint8_t)(bit << i % 8);
         }

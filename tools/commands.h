@@ -12,6 +12,7 @@ extern const struct command command_convert;
 extern const struct command command_index;
 extern const struct command command_inspect;
 extern const struct command command_sensitivity;
+extern const struct command command_graph;
 extern const struct command command_diff;
 extern const struct command command_verify;
 extern const struct command command_selftest;

@@ -537,33 +537,35 @@ static void add_output(struct vc_layer_list *list)
     }
 }
 
+/* The layers after one with parameters belong to its block, up to the next one. */
 static const struct layer_kind {
     const char *name;
     void (*add)(struct vc_layer_list *list);
+    bool has_params; /* its first word is its name */
 } kinds[] = {
-    {"input", add_input},
-    {"conv", add_conv},
-    {"linear", add_linear},
-    {"batchnorm", add_batchnorm},
-    {"layernorm", add_layernorm},
-    {"embedding", add_embedding},
-    {"relu", add_relu},
-    {"sigmoid", add_sigmoid},
-    {"tanh", add_tanh},
-    {"gelu", add_gelu},
-    {"silu", add_silu},
-    {"softmax", add_softmax},
-    {"maxpool", add_maxpool},
-    {"avgpool", add_avgpool},
-    {"globalavgpool", add_globalavgpool},
-    {"flatten", add_flatten},
-    {"reshape", add_reshape},
-    {"multiply", add_multiply},
-    {"dropout", add_dropout},
-    {"add", add_add},
-    {"concat", add_concat},
-    {"from", add_from},
-    {"output", add_output},
+    {"input", add_input, false},
+    {"conv", add_conv, true},
+    {"linear", add_linear, true},
+    {"batchnorm", add_batchnorm, true},
+    {"layernorm", add_layernorm, true},
+    {"embedding", add_embedding, true},
+    {"relu", add_relu, false},
+    {"sigmoid", add_sigmoid, false},
+    {"tanh", add_tanh, false},
+    {"gelu", add_gelu, false},
+    {"silu", add_silu, false},
+    {"softmax", add_softmax, false},
+    {"maxpool", add_maxpool, false},
+    {"avgpool", add_avgpool, false},
+    {"globalavgpool", add_globalavgpool, false},
+    {"flatten", add_flatten, false},
+    {"reshape", add_reshape, false},
+    {"multiply", add_multiply, false},
+    {"dropout", add_dropout, false},
+    {"add", add_add, false},
+    {"concat", add_concat, false},
+    {"from", add_from, false},
+    {"output", add_output, false},
 };
 
 #define N_KINDS (sizeof kinds / sizeof *kinds)
@@ -598,7 +600,9 @@ void vc_layer_add(struct vc_layer_list *list)
         list->value = vc_graph_unknown(list->graph, NULL);
         return;
     }
-    vc_graph_set_block(list->graph, "%s", list->layer.n_words > 0 ? list->layer.words[0] : "");
+    if (kinds[k].has_params && list->layer.n_words > 0) {
+        vc_graph_set_block(list->graph, "%s", list->layer.words[0]);
+    }
     kinds[k].add(list);
     for (unsigned i = 0; i < list->layer.n_options; i++) {
         if (!list->layer.options[i].used) {

@@ -138,6 +138,13 @@ VC_API enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, 
 /* The graph in that form. *text is NUL-terminated and freed with vc_text_free. */
 VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
 
+/* The file looks like the text of a graph: a list of layers, or ONNX's textual syntax. docs/graph.md has both. */
+VC_API bool vc_graph_is_text(const char *path);
+/* The graph that a text says; its parameters are the tensors of options->weights, or of no checkpoint. Fails as
+ * vc_graph_build does. */
+VC_API enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
+                                         struct vc_graph **out);
+
 /* Accepts NULL. */
 VC_API void vc_graph_close(struct vc_graph *graph);
 
@@ -216,6 +223,36 @@ static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
 VC_API enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                    const struct vc_graph_array *inputs, size_t n_inputs,
                                    const struct vc_graph_run_options *options);
+
+struct vc_graph_file_options {
+    size_t struct_size; /* set by vc_graph_file_defaults */
+    const char *data;   /* a file with an array for each input: npz, safetensors, ...; NULL: the graph has no inputs */
+    /* "x=test_images": the input x is that array of the file. Others have the input's name; a single array is the
+     * single input whatever it is called. Integers in place of floats become floats. */
+    const char *const *arrays;
+    size_t n_arrays;
+    enum vc_graph_precision precision;
+    const char *const *values; /* that are wanted; none: the outputs of the graph */
+    size_t n_values;
+    const char *outputs; /* the file that is written, of the format that its name says */
+    bool force;          /* replace it if it is there */
+    /* Gets each value once the file is written; n_elems is not set. May be NULL. */
+    void (*tell)(void *user, const struct vc_graph_array *array);
+    void *user;
+};
+
+VC_API void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size);
+
+/* No data, f32, the outputs of the graph; `outputs` has to be set. */
+static inline void vc_graph_file_defaults(struct vc_graph_file_options *options)
+{
+    vc_graph_file_defaults_sized(options, sizeof *options);
+}
+
+/* vc_graph_run from a file into a file. The values are held in memory until all are there; the file appears whole or
+ * not at all. */
+VC_API enum vc_status vc_graph_run_files(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                         const struct vc_graph_file_options *options);
 
 /* ---- blocks ---- */
 

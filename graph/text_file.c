@@ -1,0 +1,75 @@
+/* text_file.c - a graph from a file that people write: reads it, and gives it to whoever understands it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/option_struct.h"
+#include "graph/build.h"
+#include "graph/layers/layers.h"
+
+#define MAX_TEXT ((size_t)16 << 20)
+
+bool vc_graph_is_text(const char *path)
+{
+    char head[4096];
+    FILE *file = fopen(path, "rb");
+    size_t n = file == NULL ? 0 : fread(head, 1, sizeof head, file);
+
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return memchr(head, '\0', n) == NULL && vc_layers_probe(head, n);
+}
+
+static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
+{
+    FILE *file = fopen(path, "rb");
+    enum vc_status status = VC_OK;
+
+    *text = NULL;
+    if (file == NULL) {
+        return vc_fail_errno(ctx, errno, "cannot open it");
+    }
+    *text = vc_alloc(ctx, VC_TAG_MISC, MAX_TEXT + 1);
+    VC_TRY_ALLOC(*text);
+    *n = fread(*text, 1, MAX_TEXT + 1, file);
+    if (ferror(file) != 0) {
+        status = vc_fail_errno(ctx, errno, "cannot read it");
+    } else if (*n > MAX_TEXT) {
+        status = vc_fail(ctx, VC_E_FORMAT, "is larger than the text of a graph may be, 16 MiB");
+    }
+out:
+    (void)fclose(file);
+    return status;
+}
+
+static enum vc_status build(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_graph_options *options,
+                            struct vc_graph **out)
+{
+    struct vc_graph *graph = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_graph_create(ctx, &graph));
+    vc_layers_build(graph, text, n, options->weights);
+    return vc_graph_finish(graph, out);
+out:
+    return status;
+}
+
+enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const struct vc_graph_options *options,
+                                  struct vc_graph **out)
+{
+    struct vc_graph_options own;
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(vc_graph_options_read(ctx, options, &own));
+    VC_TRY(read_text(ctx, path, &text, &n));
+    VC_TRY(build(ctx, text, n, &own, out));
+out:
+    vc_free(ctx, text);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
+}
