@@ -9,6 +9,17 @@
 
 #define MAX_TEXT ((size_t)16 << 20)
 
+/* The first word of ONNX's textual syntax: a model begins with its properties, a graph with its name. */
+static bool looks_like_onnx(const char *text, size_t n)
+{
+    size_t at = 0;
+
+    while (at < n && strchr(" \t\r\n", text[at]) != NULL) {
+        at++;
+    }
+    return n - at > 2 && text[at] == '<' && memchr(text + at, '>', n - at) != NULL;
+}
+
 bool vc_graph_is_text(const char *path)
 {
     char head[4096];
@@ -18,7 +29,7 @@ bool vc_graph_is_text(const char *path)
     if (file != NULL) {
         (void)fclose(file);
     }
-    return memchr(head, '\0', n) == NULL && vc_layers_probe(head, n);
+    return memchr(head, '\0', n) == NULL && (vc_layers_probe(head, n) || looks_like_onnx(head, n));
 }
 
 static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
@@ -49,6 +60,9 @@ static enum vc_status build(struct vc_ctx *ctx, const char *text, size_t n, cons
     struct vc_graph *graph = NULL;
     enum vc_status status = VC_OK;
 
+    if (!vc_layers_probe(text, n)) {
+        return vc_graph_parse_text(ctx, text, n, options, out);
+    }
     VC_TRY(vc_graph_create(ctx, &graph));
     vc_layers_build(graph, text, n, options->weights);
     return vc_graph_finish(graph, out);

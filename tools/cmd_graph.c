@@ -14,7 +14,7 @@ struct graph_cli {
     const char *weights, *svg;
     const char *sizes[MAX_NAMES], *values[MAX_NAMES], *arrays[MAX_NAMES];
     size_t n_sizes, n_values, n_arrays;
-    bool full;
+    bool full, text;
     /* what was opened */
     struct vc_model *model, *checkpoint;
     struct vc_graph *graph;
@@ -55,6 +55,8 @@ static bool take_array(void *group, const char *value)
 static const struct opt graph_opts[] = {
     {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
      .help = "list every node with the values that it takes and makes, in place of blocks"},
+    {.name = "text", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, text),
+     .help = "print it in ONNX's textual syntax, and nothing else"},
     {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
      .help = "draw it, too; replaces an older drawing, nothing else"},
     {.name = "size", .value = "NAME=N", .kind = OPT_CALL, .call = take_size,
@@ -202,6 +204,21 @@ static int draw(struct app *app, const struct graph_cli *cli)
     return rc;
 }
 
+static int print_text(struct app *app, const struct graph_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status = vc_graph_print_text(app->ctx, cli->graph, &text);
+    int rc = GO_ON;
+
+    if (status == VC_OK) {
+        fputs(text, app->out.to);
+    } else {
+        rc = app_fail(app, status);
+    }
+    vc_text_free(text);
+    return rc;
+}
+
 /* A value that was computed and goes into the file. */
 static void tell_value(void *user, const struct vc_graph_array *array)
 {
@@ -235,11 +252,15 @@ static int compute(struct app *app, struct graph_cli *cli)
 static int tell(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status = vc_graph_blocks_make(app->ctx, cli->graph, model_of(cli), &cli->blocks);
-    bool tables = !app->common.quiet && cli->run.data == NULL && !(app->json.on && app->json.path == NULL);
+    bool tables =
+        !app->common.quiet && !cli->text && cli->run.data == NULL && !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
     if (status != VC_OK) {
         return app_fail(app, status);
+    }
+    if (cli->text) {
+        rc = print_text(app, cli);
     }
     if (tables && !(cli->full ? print_graph_nodes(app, cli->graph)
                               : print_graph_blocks(app, cli->graph, cli->blocks, model_of(cli)))) {
@@ -269,6 +290,9 @@ static int check(struct app *app, const struct graph_cli *cli)
     }
     if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0)) {
         return app_usage(app, "--value and --array need --data and --outputs");
+    }
+    if (cli->text && app->json.on && app->json.path == NULL) {
+        return app_usage(app, "--text and --json both go to standard output; give one a file: --json=FILE");
     }
     return cli->svg == NULL ? GO_ON : svg_check(app, cli->svg);
 }
@@ -311,10 +335,10 @@ const struct command command_graph = {
     .name = "graph",
     .usage = "[options] MODEL",
     .summary = "tell what a model computes",
-    .text = "MODEL is an ONNX file, a folder or file with a config.json beside it, a GGUF file of "
-            "the llama family, or a list of layers. The table has a line for each block, "
-            "and one for all that repeat; multiply-adds are those of products, convolutions and attention. With --data "
-            "the model is computed by plain loops, which define the operators: for comparing, not for speed.",
+    .text =
+        "MODEL is an ONNX file, or a text: a list of layers or ONNX's textual syntax. The table has a line for each "
+        "block, and one for all that repeat; multiply-adds are those of products, convolutions and attention. With "
+        "--data the model is computed by plain loops, which define the operators: for comparing, not for speed.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
