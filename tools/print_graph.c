@@ -17,6 +17,7 @@ struct blocks_view {
     unsigned max_depth;
     bool with_bytes;
     bool counting; /* rows are counted and not added */
+    bool folded;   /* some row is of several blocks */
     size_t n_rows;
     struct table table;
 };
@@ -222,6 +223,7 @@ static void add_child(struct blocks_view *view, uint32_t c, const char *prefix, 
         return;
     }
     fmt_numbers(numbers, sizeof numbers, view, c);
+    view->folded |= block->n_like > 1;
     if (block->n_like > 1) {
         snprintf(name, sizeof name, "%*s%u %s %s%s", (int)(2 * indent), "", block->n_like, out_times(&view->app->out),
                  prefix, numbers);
@@ -352,6 +354,10 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
         }
         add_row(&view, "all", 0, false);
         done = table_print(&view.table, &app->out, true);
+        if (done && view.folded) {
+            fprintf(app->out.to, "  Figures of a line with %s, and of those under it, are of one of them.\n",
+                    out_times(&app->out));
+        }
     }
     free(view.first_node);
     free(view.next_node);

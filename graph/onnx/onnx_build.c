@@ -354,6 +354,7 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     VC_TRY_ALLOC(node.inputs);
     node.attrs = vc_calloc_array(b->ctx, VC_TAG_NAMES, from->n_attrs + VC_ONNX_SPARE, sizeof *node.attrs);
     VC_TRY_ALLOC(node.attrs);
+    vc_onnx_set_block(b, from);
     for (size_t k = 0; k < from->n_inputs; k++) {
         struct vc_onnx_name *name = *from->inputs[k] == '\0' ? NULL : vc_onnx_find_name(b, from->inputs[k]);
 

@@ -70,6 +70,9 @@ struct vc_onnx_node {
 
 vc_graph_builder vc_onnx_build_graph;
 
+/* onnx_block.c: nodes that are added from now on belong to the block of this one. */
+void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *node);
+
 /* NULL: nothing has that name. */
 struct vc_onnx_name *vc_onnx_find_name(const struct vc_onnx_build *b, const char *name);
 /* "Add 'n1'", for sentences. */
