@@ -192,8 +192,8 @@ static void add_row(struct blocks_view *view, const char *name, uint32_t k, bool
     }
     table_add(&view->table, ink, name);
     fmt_ops(buf, sizeof buf, view, k);
-    if (strlen(buf) > 48) {
-        strcpy(buf + 44, "...");
+    if (strlen(buf) > 40) {
+        strcpy(buf + 37, "...");
     }
     table_add(&view->table, INK_DIM, block->depth == 0 && !own_only && view->blocks->n > 1 ? "" : buf);
     table_add(&view->table, INK_NONE, own_only ? "" : fmt_value_shape(buf, 60, out, view->graph, block->output));
@@ -353,7 +353,7 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
             add_row(&view, "outside of blocks", 0, true);
         }
         add_row(&view, "all", 0, false);
-        done = table_print(&view.table, &app->out, true);
+        done = table_print(&view.table, &app->out, app->out.limited);
         if (done && view.folded) {
             fprintf(app->out.to, "  Figures of a line with %s, and of those under it, are of one of them.\n",
                     out_times(&app->out));
