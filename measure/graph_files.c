@@ -270,6 +270,7 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     options.precision = f->options.precision;
     options.values = f->options.values;
     options.n_values = f->options.n_values;
+    options.weights = f->options.weights;
     options.take = take;
     options.user = f;
     VC_TRY(vc_graph_run(f->ctx, f->graph, model, f->inputs, f->n_inputs, &options));

@@ -242,6 +242,7 @@ static int compute(struct app *app, struct graph_cli *cli)
     cli->run.n_values = cli->n_values;
     cli->run.arrays = cli->arrays;
     cli->run.n_arrays = cli->n_arrays;
+    cli->run.weights = cli->checkpoint;
     cli->run.tell = tell_value;
     cli->run.user = app;
     app->output = cli->run.outputs;

@@ -239,6 +239,7 @@ struct vc_graph_file_options {
     /* Gets each value once the file is written; n_elems is not set. May be NULL. */
     void (*tell)(void *user, const struct vc_graph_array *array);
     void *user;
+    const struct vc_model *weights; /* that the graph was built with (vc_graph_options), or NULL */
 };
 
 VC_API void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size);
