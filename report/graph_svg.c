@@ -8,6 +8,7 @@
  *     | Add                               <---+--'
  *     +---------------------------------------+ */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <vcompress/graph.h>
@@ -130,6 +131,17 @@ static void place(struct drawing *d)
 
 /* ---- drawing ---- */
 
+/* "6,738,415,616" */
+static void add_count(struct drawing *d, uint64_t n)
+{
+    char digits[24];
+    size_t length = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n);
+
+    for (size_t k = 0; k < length; k++) {
+        vc_text_add(&d->text, k != 0 && (length - k) % 3 == 0 ? ",%c" : "%c", digits[k]);
+    }
+}
+
 /* Operators that do the work, those that normalize or are not linear, and those that only move elements. */
 static const char *class_of(const char *op)
 {
@@ -197,8 +209,9 @@ static void draw_frames(struct drawing *d)
         vc_svg_add_text(&d->text, block->path, 90);
         vc_text_add(&d->text, "</text>");
         if (block->n_params != 0) {
-            vc_text_add(&d->text, "<text class=\"r\" x=\"%d\" y=\"%d\">%" PRIu64 " parameters%s</text>\n",
-                        RIGHT - (int)f->depth * 6 - 10, f->top + 18, block->n_params, block->n_like > 1 ? " each" : "");
+            vc_text_add(&d->text, "<text class=\"r\" x=\"%d\" y=\"%d\">", RIGHT - (int)f->depth * 6 - 10, f->top + 18);
+            add_count(d, block->n_params);
+            vc_text_add(&d->text, " parameters%s</text>\n", block->n_like > 1 ? " each" : "");
         }
     }
 }
@@ -237,7 +250,7 @@ static void draw_nodes(struct drawing *d)
         vc_svg_add_text(&d->text, node->op, 30);
         vc_text_add(&d->text, "</text>");
         if (out != NULL) {
-            vc_text_add(&d->text, "<text class=\"s\" x=\"330\" y=\"%d\">", y);
+            vc_text_add(&d->text, "<text class=\"s\" x=\"345\" y=\"%d\">", y);
             add_shape(d, out);
             vc_text_add(&d->text, "</text>");
         }
@@ -307,7 +320,8 @@ static void draw_head(struct drawing *d, const char *title)
     const char *name;
 
     vc_text_add(&d->text,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+                "<!-- vcompress graph -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+                "width=\"%d\" height=\"%d\" "
                 "font-family=\"system-ui,sans-serif\" font-size=\"12\">\n",
                 width, d->bottom, width, d->bottom);
     vc_text_add(&d->text,
@@ -323,8 +337,9 @@ static void draw_head(struct drawing *d, const char *title)
                 "<text class=\"h\" x=\"%d\" y=\"32\">",
                 LEFT);
     vc_svg_add_text(&d->text, title, 100);
-    vc_text_add(&d->text, "</text><text class=\"q\" x=\"%d\" y=\"54\">%" PRIu32 " nodes, %" PRIu64 " parameters", LEFT,
-                all->n_nodes, all->n_params);
+    vc_text_add(&d->text, "</text><text class=\"q\" x=\"%d\" y=\"54\">%" PRIu32 " nodes, ", LEFT, all->n_nodes);
+    add_count(d, all->n_params);
+    vc_text_add(&d->text, " parameters");
     for (uint32_t k = 0; (name = vc_graph_symbol(d->graph, k)) != NULL; k++) {
         int64_t size = vc_graph_symbol_size(d->graph, k);
 
@@ -339,7 +354,7 @@ static void draw_head(struct drawing *d, const char *title)
         "</text>\n<circle class=\"w\" cx=\"%d\" cy=\"74\" r=\"5\"/><text x=\"%d\" y=\"78\">products</text>"
         "<circle class=\"f\" cx=\"%d\" cy=\"74\" r=\"5\"/><text x=\"%d\" y=\"78\">functions</text>"
         "<circle class=\"m\" cx=\"%d\" cy=\"74\" r=\"5\"/><text x=\"%d\" y=\"78\">moved elements</text>"
-        "<text class=\"q\" x=\"330\" y=\"78\">output</text><text class=\"p\" x=\"560\" y=\"78\">parameters</text>\n",
+        "<text class=\"q\" x=\"345\" y=\"78\">output</text><text class=\"p\" x=\"560\" y=\"78\">parameters</text>\n",
         LEFT + 5, LEFT + 16, LEFT + 95, LEFT + 106, LEFT + 190, LEFT + 201);
 }
 
