@@ -189,7 +189,7 @@ static inline void set_flags(uint8_t *mask, size_t first, const uint8_t *flags, 
  * near: groups whose elements follow each other (inner 1). Their elements are sorted into columns, so that the compares
  * of a pair of places run over all groups; each pair is compared once. The usual sizes of groups are constants there.
  * far: elements of a group lie `inner` apart, and those at the same place of the groups follow each other. */
-#define NEAR_MAX 16 /* elements of a group of `near` */
+#define NEAR_MAX 32 /* elements of a group of `near` */
 
 #define N_OF_M(type, key_type, suffix)                                                                                 \
     static inline __attribute__((always_inline)) void near_span_##suffix(                                              \
