@@ -20,6 +20,13 @@ static bool looks_like_onnx(const char *text, size_t n)
     return n - at > 2 && text[at] == '<' && memchr(text + at, '>', n - at) != NULL;
 }
 
+static bool ends_in(const char *path, const char *end)
+{
+    size_t n = strlen(path);
+
+    return n > strlen(end) && strcmp(path + n - strlen(end), end) == 0;
+}
+
 bool vc_graph_is_text(const char *path)
 {
     char head[4096];
@@ -29,7 +36,8 @@ bool vc_graph_is_text(const char *path)
     if (file != NULL) {
         (void)fclose(file);
     }
-    return memchr(head, '\0', n) == NULL && (vc_layers_probe(head, n) || looks_like_onnx(head, n));
+    return n != 0 && memchr(head, '\0', n) == NULL &&
+           (vc_layers_probe(head, n) || looks_like_onnx(head, n) || ends_in(path, ".txt") || ends_in(path, ".onnxtxt"));
 }
 
 static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
@@ -54,13 +62,14 @@ out:
     return status;
 }
 
-static enum vc_status build(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_graph_options *options,
-                            struct vc_graph **out)
+/* What is no ONNX by its first character or by its name is taken for a list of layers, whose mistakes have a line. */
+static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *text, size_t n,
+                            const struct vc_graph_options *options, struct vc_graph **out)
 {
     struct vc_graph *graph = NULL;
     enum vc_status status = VC_OK;
 
-    if (!vc_layers_probe(text, n)) {
+    if (looks_like_onnx(text, n) || (ends_in(path, ".onnxtxt") && !vc_layers_probe(text, n))) {
         return vc_graph_parse_text(ctx, text, n, options, out);
     }
     VC_TRY(vc_graph_create(ctx, &graph));
@@ -82,7 +91,7 @@ enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const st
     vc_clear_error(ctx);
     VC_TRY(vc_graph_options_read(ctx, options, &own));
     VC_TRY(read_text(ctx, path, &text, &n));
-    VC_TRY(build(ctx, text, n, &own, out));
+    VC_TRY(build(ctx, path, text, n, &own, out));
 out:
     vc_free(ctx, text);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);

@@ -263,8 +263,8 @@ static int tell(struct app *app, struct graph_cli *cli)
     if (cli->text) {
         rc = print_text(app, cli);
     }
-    if (tables && !(cli->full ? print_graph_nodes(app, cli->graph)
-                              : print_graph_blocks(app, cli->graph, cli->blocks, model_of(cli)))) {
+    if (tables &&
+        !(cli->full ? print_graph_nodes(app, cli->graph) : print_graph_blocks(app, cli->graph, cli->blocks))) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     if (rc == GO_ON && cli->svg != NULL) {

@@ -267,8 +267,7 @@ static void print_end(const struct app *app, const struct vc_graph *graph, const
             fmt_value_shape(shape, sizeof shape, &app->out, graph, value));
 }
 
-static void print_head(const struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-                       const struct vc_model *model)
+static void print_head(const struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
 {
     const struct out *out = &app->out;
     const struct vc_graph_block *all = &blocks->blocks[0];
@@ -278,7 +277,7 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     const char *name;
 
     fputs(out_ink(out, INK_BOLD), out->to);
-    print_clean(out->to, model != NULL ? vc_model_path(model) : app->subject);
+    print_clean(out->to, app->subject);
     fprintf(out->to, "%s: %s node%s, %s parameter%s", out_ink(out, INK_NONE), fmt_count(a, all->n_nodes),
             all->n_nodes == 1 ? "" : "s", fmt_count(b, all->n_params), all->n_params == 1 ? "" : "s");
     if (all->bytes != 0) {
@@ -327,8 +326,7 @@ static bool list_nodes(struct blocks_view *view)
     return true;
 }
 
-bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-                        const struct vc_model *model)
+bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
 {
     static const char *const titles[] = {"block", "operators", "output", "parameters", "bytes", "multiply-adds"};
     struct blocks_view view = {
@@ -337,7 +335,7 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
     bool done = false;
 
     if (list_nodes(&view)) {
-        print_head(app, graph, blocks, model);
+        print_head(app, graph, blocks);
         while (depth > 0 && app->common.verbose == 0 && count_rows(&view, depth) > MAX_LINES) {
             depth--;
         }

@@ -6,9 +6,8 @@
 
 #include "tools/app.h"
 
-/* The blocks, repeated ones folded, with their sums; model may be NULL. False: no memory. */
-bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-                        const struct vc_model *model);
+/* The blocks, repeated ones folded, with their sums. False: no memory. */
+bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks);
 /* Every node with its values. False: no memory. */
 bool print_graph_nodes(struct app *app, const struct vc_graph *graph);
 

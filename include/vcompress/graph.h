@@ -138,7 +138,8 @@ VC_API enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, 
 /* The graph in that form. *text is NUL-terminated and freed with vc_text_free. */
 VC_API enum vc_status vc_graph_print_text(struct vc_ctx *ctx, const struct vc_graph *graph, char **text);
 
-/* The file looks like the text of a graph: a list of layers, or ONNX's textual syntax. docs/graph.md has both. */
+/* The file is the text of a graph by its first characters, or by its name, which ends in .txt or .onnxtxt: a list of
+ * layers, or ONNX's textual syntax. docs/graph.md has both. */
 VC_API bool vc_graph_is_text(const char *path);
 /* The graph that a text says; its parameters are the tensors of options->weights, or of no checkpoint. Fails as
  * vc_graph_build does. */
