@@ -169,24 +169,32 @@ class Changed(Base):
         return os.path.join(self.dir, "in")
 
     def test_killed_folders(self):
-        """SIGKILL at random moments: the old folder or the new one is there, whole; a later run removes what was left."""
+        """SIGKILL at random moments: the old folder or the new one is there, whole; a later run removes what was left.
+
+        The clock starts when the run's own files appear; the longest delay follows the machine: longer after a run
+        that was killed, shorter after one that was through.
+        """
         folder, out = self.folder(), os.path.join(self.out_dir, "f")
         args = ("quantize", "--int8", "--force", "-q", folder, "-o", out)
-        start = time.monotonic()
         self.assertEqual(self.run_it(*args), (0, ""))
-        seconds = time.monotonic() - start
 
         def tree():
             return {n: digest(os.path.join(out, n)) for n in sorted(os.listdir(out))}
         whole = tree()
         r = random.Random(11)
-        hits = 0
+        hits, delay = 0, 0.1
         for _ in range(40):
+            before = os.listdir(self.out_dir)
             p = self.start(*args)
-            time.sleep(seconds * (0.6 + 0.6 * r.random()))
+            while p.poll() is None and os.listdir(self.out_dir) == before:
+                pass
+            time.sleep(delay * r.random())
             p.kill()
             p.communicate()
-            hits += p.returncode != 0
+            if p.returncode:
+                hits, delay = hits + 1, delay * 1.1
+            else:
+                delay *= 0.8
             self.assertEqual(tree(), whole)
         self.assertGreater(hits, 5)
         self.assertEqual(self.run_it(*args), (0, ""))
