@@ -47,4 +47,23 @@ bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_e
 bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
                                uint64_t *after);
 
+/* ---- what a stored graph says about sizes ---- */
+
+enum vc_graph_edit_kind {
+    VC_GRAPH_EDIT_ATTRIBUTE, /* of the node that makes `value`: Conv's group, Split's sizes */
+    VC_GRAPH_EDIT_INPUT,     /* of that node: its input number `input` becomes a constant, Reshape's new shape */
+    VC_GRAPH_EDIT_SHAPE      /* that is declared for `value`; -1: the dimension stays as it is declared */
+};
+
+/* A number that an ONNX file has written down beside its tensors, and that follows a size that a pass changes. Values
+ * have names of their own in a graph, nodes need not: a node is known by what it makes. */
+struct vc_graph_edit {
+    enum vc_graph_edit_kind kind;
+    const char *value;
+    const char *attribute; /* "group" */
+    unsigned input;
+    size_t n; /* 1: an integer where the attribute is one */
+    const int64_t *numbers;
+};
+
 #endif
