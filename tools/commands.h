@@ -17,6 +17,7 @@ extern const struct command command_diff;
 extern const struct command command_verify;
 extern const struct command command_selftest;
 extern const struct command command_devices;
+extern const struct command command_gpus;
 extern const struct command command_completion;
 extern const struct command command_help;
 

@@ -41,6 +41,7 @@
 #include <vcompress/context.h>
 #include <vcompress/device.h>
 #include <vcompress/dtype.h>
+#include <vcompress/gpus.h>
 #include <vcompress/graph.h>
 #include <vcompress/inspect.h>
 #include <vcompress/job.h>

@@ -42,7 +42,7 @@ for example in $(find examples -name '*.c' | sort); do
     done
 done
 # Without the templates of kernels/ and graph/ops/, which others include, and CUDA.
-for header in $(find core formats kernels graph passes quantize measure report tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
+for header in $(find core formats kernels graph passes quantize measure memory report tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
     ! -path 'kernels/cuda/*' | sort); do
     compile "$cc" c c11 "$header" -I.
 done

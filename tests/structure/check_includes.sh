@@ -98,6 +98,7 @@ list_edges | awk -v sq="'" '
                  (from ~ /^(prune|distill|measure)$/ && to == "graph")
         }
         else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ }
+        else if (from == "memory") { ok = to ~ /^(include|core|graph|memory)$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }
         else if (from == "examples") { ok = to == "include" }

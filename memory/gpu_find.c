@@ -1,0 +1,235 @@
+/* gpu_find.c - which GPU a text means. Names are compared as words: "NVIDIA A100-SXM4-80GB" is a, 100, sxm, 4, 80, gb.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "memory/gpu_rows.h"
+
+#define MAX_WORDS 32
+#define MAX_NEAR  8
+
+struct word {
+    const char *text;
+    size_t n;
+};
+
+struct words {
+    size_t n;
+    struct word of[MAX_WORDS];
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool same_word(struct word a, struct word b)
+{
+    size_t k = 0;
+
+    while (k < a.n && k < b.n &&
+           (a.text[k] | (is_letter(a.text[k]) ? 0x20 : 0)) == (b.text[k] | (is_letter(b.text[k]) ? 0x20 : 0))) {
+        k++;
+    }
+    return k == a.n && k == b.n;
+}
+
+static bool is_word(struct word word, const char *text)
+{
+    return same_word(word, (struct word){text, strlen(text)});
+}
+
+/* What people leave out. */
+static bool is_brand(struct word word)
+{
+    static const char *const brands[] = {"nvidia", "amd", "geforce", "tesla", "quadro", "instinct", "radeon"};
+
+    for (size_t k = 0; k < sizeof brands / sizeof brands[0]; k++) {
+        if (is_word(word, brands[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Letters and digits are words of their own, so that "3060Ti" and "3060 Ti" are the same. */
+static struct words words_of(const char *text, size_t n)
+{
+    struct words words = {0};
+    size_t at = 0;
+
+    while (at < n && words.n < MAX_WORDS) {
+        size_t from = at;
+        bool digits = is_digit(text[at]);
+
+        while (at < n && (digits ? is_digit(text[at]) : is_letter(text[at]))) {
+            at++;
+        }
+        if (at == from) {
+            at++;
+        } else if (!is_brand((struct word){text + from, at - from})) {
+            words.of[words.n++] = (struct word){text + from, at - from};
+        }
+    }
+    return words;
+}
+
+static bool same_words(const struct words *a, const struct words *b)
+{
+    size_t k = 0;
+
+    while (k < a->n && k < b->n && same_word(a->of[k], b->of[k])) {
+        k++;
+    }
+    return k == a->n && k == b->n;
+}
+
+/* How many of the words come in the text, in their order. *only_size: what it has besides is the size of a memory. */
+static size_t words_in(const struct words *words, const struct words *text, bool *only_size)
+{
+    size_t found = 0;
+
+    *only_size = true;
+    for (size_t k = 0; k < text->n; k++) {
+        if (found < words->n && same_word(words->of[found], text->of[k])) {
+            found++;
+        } else if (k + 1 < text->n && is_digit(text->of[k].text[0]) && is_word(text->of[k + 1], "gb")) {
+            k++;
+        } else {
+            *only_size = false;
+        }
+    }
+    return found;
+}
+
+static bool has_name(const struct vc_gpu *gpu, const struct words *name)
+{
+    struct words own = words_of(gpu->name, strlen(gpu->name));
+    bool found = same_words(&own, name);
+
+    for (size_t k = 0; !found && k < gpu->n_aliases; k++) {
+        own = words_of(gpu->aliases[k], strlen(gpu->aliases[k]));
+        found = same_words(&own, name);
+    }
+    return found;
+}
+
+struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name)
+{
+    struct words words = words_of(name, strlen(name));
+
+    for (size_t k = 0; k < gpus->n; k++) {
+        if (has_name(gpus->rows[k], &words)) {
+            return gpus->rows[k];
+        }
+    }
+    return NULL;
+}
+
+/* The only row whose name has the words and nothing else but the size of its memory; NULL: none, or several. */
+static const struct vc_gpu *only_one(const struct vc_gpus *gpus, const struct words *words)
+{
+    const struct vc_gpu *one = NULL;
+    size_t n = 0;
+
+    for (size_t k = 0; words->n != 0 && k < gpus->n; k++) {
+        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+        bool only_size;
+
+        if (words_in(words, &own, &only_size) == words->n && only_size) {
+            one = gpus->rows[k];
+            n++;
+        }
+    }
+    return n == 1 ? one : NULL;
+}
+
+/* Names with as many of the words as any name has, as a list. */
+static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text,
+                             const struct words *words)
+{
+    struct vc_text list;
+    size_t most = 0;
+    size_t n = 0;
+    bool only_size;
+    bool all;
+
+    for (size_t k = 0; k < gpus->n; k++) {
+        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+        size_t found = words_in(words, &own, &only_size);
+
+        most = found > most ? found : most;
+    }
+    all = words->n != 0 && most == words->n;
+    vc_text_init(&list, ctx);
+    for (size_t k = 0; most != 0 && k < gpus->n; k++) {
+        struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
+
+        if (words_in(words, &own, &only_size) == most && n++ < MAX_NEAR) {
+            vc_text_add(&list, "%s%s", list.n == 0 ? "" : ", ", gpus->rows[k]->name);
+        }
+    }
+    if (list.status == VC_OK) {
+        if (n > MAX_NEAR) {
+            vc_text_add(&list, ", and %zu more", n - MAX_NEAR);
+        }
+        (void)vc_fail(ctx, VC_E_ARGUMENT, all ? "'%s' could be any of %s" : "no GPU is called '%s'%s%s", text,
+                      all || n == 0 ? (list.n == 0 ? "" : list.data) : "; near it: ", all || n == 0 ? "" : list.data);
+    }
+    vc_text_release(&list);
+    return ctx->status;
+}
+
+enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text, const struct vc_gpu **gpu,
+                            unsigned *count)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    struct words words = words_of(text, n);
+    const struct vc_gpu *found = NULL;
+    unsigned long number = 1;
+    size_t k;
+
+    vc_clear_error(ctx);
+    *gpu = NULL;
+    if (colon != NULL) {
+        char *end;
+
+        number = is_digit(colon[1]) ? strtoul(colon + 1, &end, 10) : 0;
+        if (number == 0 || number > 1048576 || *end != '\0') {
+            return vc_fail(ctx, VC_E_ARGUMENT, "'%s': behind the colon stands how many there are, 1 to 1048576", text);
+        }
+    }
+    for (k = 0; k < gpus->n && found == NULL; k++) {
+        found = has_name(gpus->rows[k], &words) ? gpus->rows[k] : NULL;
+    }
+    found = found != NULL ? found : only_one(gpus, &words);
+    if (found == NULL) {
+        return refuse(ctx, gpus, text, &words);
+    }
+    *count = (unsigned)number * found->count;
+    *gpu = found->of != NULL ? found->of : found;
+    return VC_OK;
+}
+
+bool vc_gpu_matches(const struct vc_gpu *gpu, const char *text)
+{
+    struct words words = words_of(text, strlen(text));
+    bool only_size;
+
+    for (size_t k = 0; k < gpu->n_aliases + 2; k++) {
+        const char *of = k == 0 ? gpu->name : k == 1 ? gpu->architecture : gpu->aliases[k - 2];
+        struct words own = words_of(of, strlen(of));
+
+        if (words_in(&words, &own, &only_size) == words.n) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,39 @@
+/* gpu_rows.h - the catalogue between its files: gpus.c (rows, files), gpu_find.c (names), gpu_csv.c. */
+#ifndef VC_MEMORY_GPU_ROWS_H
+#define VC_MEMORY_GPU_ROWS_H
+
+#include <vcompress/gpus.h>
+
+#include "core/base/arena.h"
+
+enum gpu_column {
+    GPU_NAME,
+    GPU_ALIASES, /* several: separated by ';' */
+    GPU_VENDOR,
+    GPU_ARCHITECTURE,
+    GPU_CAPABILITY,
+    GPU_MEMORY_GB,
+    GPU_MEMORY_TYPE,
+    GPU_NVML_MIB,
+    GPU_CUDA_MIB,
+    GPU_BANDWIDTH,
+    GPU_TYPE_LIST, /* separated by spaces; a question mark behind one that is not sure */
+    GPU_OF,
+    GPU_NOTE,
+    GPU_COLUMNS
+};
+
+extern const char *const vc_gpu_columns[GPU_COLUMNS];
+extern const char *const vc_gpu_type_names[VC_GPU_TYPES];
+
+struct vc_gpus {
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+    size_t n, capacity;
+    struct vc_gpu **rows;
+};
+
+/* The row with that name or alias, compared as vc_gpus_find does; NULL: none. */
+struct vc_gpu *vc_gpus_row(const struct vc_gpus *gpus, const char *name);
+
+#endif

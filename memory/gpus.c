@@ -1,0 +1,447 @@
+/* gpus.c - the catalogue of GPUs: its rows are CSV, those that are built in (gpu_rows.inc) and those of a file alike.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/gpu_rows.h"
+
+#define MAX_LINE ((size_t)4096)
+#define MAX_ROWS ((size_t)65536)
+#define MIB      ((uint64_t)1 << 20)
+#define GIB      ((uint64_t)1 << 30)
+
+const char *const vc_gpu_columns[GPU_COLUMNS] = {
+    "name",     "aliases",  "vendor",         "architecture", "capability", "memory_gb", "memory_type",
+    "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note"};
+const char *const vc_gpu_type_names[VC_GPU_TYPES] = {"fp16", "bf16", "tf32", "int8", "int4", "fp8", "fp4", "2:4"};
+
+static const char *const built_in[] = {
+#include "memory/gpu_rows.inc"
+};
+
+/* The columns of a file: those it has, in its order. */
+struct titles {
+    size_t n;
+    enum gpu_column of[GPU_COLUMNS];
+};
+
+/* ---- one line ---- */
+
+/* Takes a field off the line: up to the next comma, or in quotation marks, which are doubled inside. The field is ended
+ * in place. NULL: a quotation mark is missing, or something follows it. */
+static char *take_field(char **line, bool *more)
+{
+    char *from = *line;
+    char *to = from;
+    char *field = from;
+
+    if (*from != '"') {
+        from += strcspn(from, ",");
+        to = from;
+    } else {
+        for (from++; *from != '\0' && (*from != '"' || from[1] == '"'); from++) {
+            from += *from == '"';
+            *to++ = *from;
+        }
+        if (*from != '"' || (from[1] != ',' && from[1] != '\0')) {
+            return NULL;
+        }
+        from++;
+    }
+    *more = *from == ',';
+    *line = from + *more;
+    *to = '\0';
+    return field;
+}
+
+/* Fields of one line; n_fields is what there was. */
+static enum vc_status split(struct vc_ctx *ctx, char *line, char **fields, size_t room, size_t *n_fields)
+{
+    bool more = true;
+
+    for (*n_fields = 0; more; (*n_fields)++) {
+        char *field = take_field(&line, &more);
+
+        if (field == NULL) {
+            return vc_fail(ctx, VC_E_FORMAT, "field %zu: the quotation marks do not match", *n_fields + 1);
+        }
+        if (*n_fields == room) {
+            return vc_fail(ctx, VC_E_FORMAT, "has more than %zu fields", room);
+        }
+        fields[*n_fields] = field;
+    }
+    return VC_OK;
+}
+
+static enum vc_status read_titles(struct vc_ctx *ctx, char *line, struct titles *titles)
+{
+    char *fields[GPU_COLUMNS];
+    enum vc_status status;
+    unsigned seen = 0;
+
+    VC_TRY(split(ctx, line, fields, GPU_COLUMNS, &titles->n));
+    for (size_t k = 0; k < titles->n; k++) {
+        size_t column = 0;
+
+        while (column < GPU_COLUMNS && strcmp(fields[k], vc_gpu_columns[column]) != 0) {
+            column++;
+        }
+        if (column == GPU_COLUMNS || (seen >> column & 1) != 0) {
+            return vc_fail(ctx, VC_E_FORMAT, "column '%s' is %s", fields[k],
+                           column == GPU_COLUMNS ? "none that there is (docs/memory-model.md)" : "there twice");
+        }
+        titles->of[k] = (enum gpu_column)column;
+        seen |= 1U << column;
+    }
+    if ((seen & 1U << GPU_NAME) == 0 || (seen & (1U << GPU_MEMORY_GB | 1U << GPU_OF)) == 0) {
+        return vc_fail(ctx, VC_E_FORMAT,
+                       "the first line has the titles of the columns, of which 'name' and 'memory_gb' "
+                       "(or 'of') are needed");
+    }
+out:
+    return status;
+}
+
+/* "24210", "40442.375", "" for 0: digits, at most 9 and 6. */
+static bool read_number(const char *text, double *number)
+{
+    uint64_t digits = 0;
+    double unit = 1;
+    size_t n = strspn(text, "0123456789");
+    size_t m = text[n] == '.' ? strspn(text + n + 1, "0123456789") : 0;
+
+    if (n > 9 || m > 6 || text[n == 0 ? 0 : n + (m > 0) + m] != '\0' || (n == 0 && *text != '\0')) {
+        return false;
+    }
+    for (; *text != '\0'; text++) {
+        if (*text != '.') {
+            digits = digits * 10 + (uint64_t)(*text - '0');
+        }
+    }
+    while (m-- > 0) {
+        unit *= 10;
+    }
+    *number = (double)digits / unit;
+    return true;
+}
+
+static enum vc_status take_number(struct vc_ctx *ctx, char *const *fields, enum gpu_column column, double *number)
+{
+    if (!read_number(fields[column], number)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' is no number such as 24 or 24576.5", vc_gpu_columns[column],
+                       fields[column]);
+    }
+    return VC_OK;
+}
+
+/* "fp16 int8 int4?" */
+static enum vc_status take_types(struct vc_ctx *ctx, char *text, struct vc_gpu *gpu)
+{
+    char *rest = text;
+
+    if (strcmp(text, "?") == 0) {
+        gpu->types_unsure = (1U << VC_GPU_TYPES) - 1;
+        return VC_OK;
+    }
+    while (*(rest += strspn(rest, " ")) != '\0') {
+        size_t n = strcspn(rest, " ");
+        bool unsure = rest[n - 1] == '?';
+        size_t k = 0;
+
+        while (k < VC_GPU_TYPES &&
+               (strlen(vc_gpu_type_names[k]) != n - unsure || strncmp(rest, vc_gpu_type_names[k], n - unsure) != 0)) {
+            k++;
+        }
+        if (k == VC_GPU_TYPES) {
+            return vc_fail(ctx, VC_E_FORMAT,
+                           "types: '%.*s' is none; types are fp16, bf16, tf32, int8, int4, fp8, fp4 "
+                           "and 2:4",
+                           (int)n, rest);
+        }
+        *(unsure ? &gpu->types_unsure : &gpu->types) |= 1U << k;
+        rest += n;
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_aliases(struct vc_gpus *gpus, const char *text, struct vc_gpu *gpu)
+{
+    const char **list;
+    size_t n = 1;
+
+    for (const char *c = text; *c != '\0'; c++) {
+        n += *c == ';';
+    }
+    list = vc_arena_alloc(gpus->ctx, &gpus->arena, n * sizeof *list);
+    if (list == NULL) {
+        return VC_E_NOMEM;
+    }
+    gpu->aliases = list;
+    while (*text != '\0') {
+        n = strcspn(text, ";");
+        list[gpu->n_aliases] = vc_arena_copy(gpus->ctx, &gpus->arena, text, n);
+        if (list[gpu->n_aliases] == NULL) {
+            return VC_E_NOMEM;
+        }
+        gpu->n_aliases += n > 0;
+        text += n + (text[n] == ';');
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_numbers(struct vc_gpus *gpus, char *const *fields, struct vc_gpu *gpu)
+{
+    double capability = 0;
+    double mib = 0;
+    enum vc_status status;
+
+    VC_TRY(take_number(gpus->ctx, fields, GPU_CAPABILITY, &capability));
+    gpu->major = (int)capability;
+    gpu->minor = (int)(capability * 10 + 0.5) - gpu->major * 10;
+    VC_TRY(take_number(gpus->ctx, fields, GPU_MEMORY_GB, &gpu->memory_gb));
+    VC_TRY(take_number(gpus->ctx, fields, GPU_NVML_MIB, &mib));
+    gpu->driver_bytes = (uint64_t)(mib * (double)MIB);
+    VC_TRY(take_number(gpus->ctx, fields, GPU_CUDA_MIB, &mib));
+    gpu->cuda_bytes = (uint64_t)(mib * (double)MIB);
+    VC_TRY(take_number(gpus->ctx, fields, GPU_BANDWIDTH, &gpu->bandwidth_gb_s));
+    if (gpu->of == NULL && gpu->memory_gb == 0 && gpu->driver_bytes == 0 && gpu->cuda_bytes == 0) {
+        status = vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' has no memory", gpu->name);
+    }
+out:
+    return status;
+}
+
+/* An instance of a cloud: "Tesla T4:4". */
+static enum vc_status take_of(struct vc_gpus *gpus, const char *text, struct vc_gpu *gpu)
+{
+    const struct vc_gpu *of = NULL;
+
+    if (*text == '\0') {
+        return VC_OK;
+    }
+    if (vc_gpus_find(gpus->ctx, gpus, text, &of, &gpu->count) != VC_OK) {
+        return vc_fail(gpus->ctx, VC_E_FORMAT, "of: '%s' is none of the GPUs before it", text);
+    }
+    gpu->of = of;
+    return VC_OK;
+}
+
+static enum vc_status take_texts(struct vc_gpus *gpus, char *const *fields, struct vc_gpu *gpu)
+{
+    static const enum gpu_column columns[] = {GPU_NAME, GPU_VENDOR, GPU_ARCHITECTURE, GPU_MEMORY_TYPE, GPU_NOTE};
+    const char **const texts[] = {&gpu->name, &gpu->vendor, &gpu->architecture, &gpu->memory_type, &gpu->note};
+
+    for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++) {
+        const char *text = fields[columns[k]];
+
+        *texts[k] = vc_arena_copy(gpus->ctx, &gpus->arena, text, strlen(text));
+        if (*texts[k] == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+    return *gpu->name == '\0' ? vc_fail(gpus->ctx, VC_E_FORMAT, "has no name") : VC_OK;
+}
+
+static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
+{
+    struct vc_gpu *before = vc_gpus_row(gpus, gpu->name);
+
+    if (before != NULL && (gpu->of == before || strcmp(before->name, gpu->name) == 0)) {
+        if (gpu->of == before) {
+            return vc_fail(gpus->ctx, VC_E_FORMAT, "'%s' would consist of itself", gpu->name);
+        }
+        *before = *gpu; /* instances of it stay its own */
+        return VC_OK;
+    }
+    if (gpus->n == gpus->capacity) {
+        size_t capacity = gpus->capacity * 2 + 256;
+        struct vc_gpu **rows = vc_alloc_array(gpus->ctx, VC_TAG_MISC, capacity, sizeof *rows);
+
+        if (rows == NULL) {
+            return VC_E_NOMEM;
+        }
+        if (gpus->n != 0) {
+            memcpy(rows, gpus->rows, gpus->n * sizeof *rows);
+        }
+        vc_free(gpus->ctx, gpus->rows);
+        gpus->rows = rows;
+        gpus->capacity = capacity;
+    }
+    gpus->rows[gpus->n++] = gpu;
+    return VC_OK;
+}
+
+static enum vc_status add_row(struct vc_gpus *gpus, const struct titles *titles, char *line)
+{
+    static char empty[] = "";
+    char *cells[GPU_COLUMNS];
+    char *fields[GPU_COLUMNS];
+    struct vc_gpu *gpu;
+    enum vc_status status;
+    size_t n;
+
+    VC_TRY(split(gpus->ctx, line, cells, titles->n, &n));
+    for (size_t k = 0; k < GPU_COLUMNS; k++) {
+        fields[k] = empty;
+    }
+    for (size_t k = 0; k < n; k++) {
+        fields[titles->of[k]] = cells[k];
+    }
+    gpu = vc_arena_alloc(gpus->ctx, &gpus->arena, sizeof *gpu);
+    VC_TRY_ALLOC(gpu);
+    *gpu = (struct vc_gpu){.count = 1};
+    VC_TRY(take_texts(gpus, fields, gpu));
+    VC_TRY(take_aliases(gpus, fields[GPU_ALIASES], gpu));
+    VC_TRY(take_of(gpus, fields[GPU_OF], gpu));
+    VC_TRY(take_numbers(gpus, fields, gpu));
+    VC_TRY(take_types(gpus->ctx, fields[GPU_TYPE_LIST], gpu));
+    VC_TRY(put_row(gpus, gpu));
+out:
+    return status;
+}
+
+/* ---- all lines ---- */
+
+static enum vc_status add_built_in(struct vc_gpus *gpus)
+{
+    struct titles titles;
+    char line[MAX_LINE];
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < sizeof built_in / sizeof built_in[0]; k++) {
+        snprintf(line, sizeof line, "%s", built_in[k]);
+        VC_TRY(k == 0 ? read_titles(gpus->ctx, line, &titles) : add_row(gpus, &titles, line));
+    }
+out:
+    return status;
+}
+
+/* Lines that are empty or begin with '#' say nothing. */
+static enum vc_status add_lines(struct vc_gpus *gpus, FILE *file)
+{
+    struct titles titles = {0};
+    char line[MAX_LINE];
+    enum vc_status status = VC_OK;
+    size_t number = 0;
+
+    while (status == VC_OK && fgets(line, sizeof line, file) != NULL) {
+        size_t n = strlen(line);
+
+        number++;
+        if (n == sizeof line - 1 && line[n - 1] != '\n') {
+            status = vc_fail(gpus->ctx, VC_E_FORMAT, "is longer than %zu bytes", sizeof line - 2);
+        } else {
+            while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) {
+                line[--n] = '\0';
+            }
+            if (n == 0 || line[0] == '#') {
+                continue;
+            }
+            if (number > MAX_ROWS) {
+                status = vc_fail(gpus->ctx, VC_E_FORMAT, "is beyond the %zu lines that there may be", MAX_ROWS);
+            } else {
+                status = titles.n == 0 ? read_titles(gpus->ctx, line, &titles) : add_row(gpus, &titles, line);
+            }
+        }
+    }
+    return status == VC_OK ? VC_OK : vc_context(gpus->ctx, "line %zu", number);
+}
+
+static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    enum vc_status status;
+
+    if (file == NULL) {
+        return vc_fail_errno(gpus->ctx, errno, "%s", path);
+    }
+    status = add_lines(gpus, file);
+    if (status == VC_OK && ferror(file) != 0) {
+        status = vc_fail_errno(gpus->ctx, errno, "%s", path);
+    } else if (status != VC_OK) {
+        status = vc_context(gpus->ctx, "%s", path);
+    }
+    (void)fclose(file);
+    return status;
+}
+
+enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out)
+{
+    struct vc_gpus *gpus;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    *out = NULL;
+    gpus = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *gpus);
+    VC_TRY_ALLOC(gpus);
+    gpus->ctx = ctx;
+    VC_TRY(add_built_in(gpus));
+    if (path != NULL) {
+        VC_TRY(add_file(gpus, path));
+    }
+    *out = gpus;
+    return VC_OK;
+out:
+    vc_gpus_close(gpus);
+    return status;
+}
+
+void vc_gpus_close(struct vc_gpus *gpus)
+{
+    if (gpus != NULL) {
+        vc_free(gpus->ctx, gpus->rows);
+        vc_arena_release(gpus->ctx, &gpus->arena);
+        vc_free(gpus->ctx, gpus);
+    }
+}
+
+size_t vc_gpus_count(const struct vc_gpus *gpus)
+{
+    return gpus->n;
+}
+
+const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index)
+{
+    return index < gpus->n ? gpus->rows[index] : NULL;
+}
+
+/* What the driver reports, at least, for a card of which only the name is known. The lowest shares of the cards whose
+ * figures are known: 0.931 with ECC inside the memory, 0.986 with HBM, whose ECC has bits of its own, 0.995 for games.
+ */
+static uint64_t driver_bytes_of_name(const struct vc_gpu *gpu)
+{
+    bool games = strncmp(gpu->name, "GeForce", 7) == 0 || strncmp(gpu->name, "TITAN", 5) == 0;
+    double share = games ? 0.99 : strncmp(gpu->memory_type, "HBM", 3) == 0 ? 0.98 : 0.93;
+
+    return (uint64_t)(gpu->memory_gb * share * (double)GIB);
+}
+
+/* What the driver keeps of it: 354 to 719 MiB on the cards of which both figures are known. */
+static uint64_t kept_bytes(uint64_t driver_bytes)
+{
+    return driver_bytes < 48 * GIB ? 512 * MIB : 768 * MIB;
+}
+
+uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source)
+{
+    uint64_t driver = gpu->driver_bytes != 0 ? gpu->driver_bytes : driver_bytes_of_name(gpu);
+    uint64_t kept = kept_bytes(driver);
+
+    if (source != NULL) {
+        *source = gpu->cuda_bytes != 0     ? VC_GPU_FROM_CUDA
+                  : gpu->driver_bytes != 0 ? VC_GPU_FROM_DRIVER
+                                           : VC_GPU_FROM_NAME;
+    }
+    return gpu->cuda_bytes != 0 ? gpu->cuda_bytes : driver > kept ? driver - kept : 0;
+}
+
+const char *vc_gpu_type_name(enum vc_gpu_type bit)
+{
+    size_t k = 0;
+
+    while (k < VC_GPU_TYPES && (unsigned)bit != 1U << k) {
+        k++;
+    }
+    return k < VC_GPU_TYPES ? vc_gpu_type_names[k] : "";
+}
