@@ -39,6 +39,7 @@ struct vc_net;
 struct vc_net_family {
     const char *type;          /* "model_type" of config.json */
     const char *class_name;    /* what its classes begin with: "Bert" */
+    const char *base_class;    /* what those without a head begin with, if it is something else: "Gemma3Text" */
     const char *prefix;        /* of the base model's tensors in a model with a head: "bert." */
     const char *probe;         /* a tensor of the base model without that: by it the prefix is known */
     unsigned heads;            /* that can be built, of enum vc_net_head; the first is meant where nothing is said */
@@ -180,12 +181,17 @@ struct vc_net_rope {
 };
 /* Reads "rope_parameters", or "rope_theta" and "rope_scaling". */
 void vc_net_rope_make(struct vc_net *net, int64_t head_dim, double theta, struct vc_net_rope *rope);
+/* Of the layers of one kind: reads that member of "rope_parameters", or theta_key, and "rope_scaling" if the kind is
+ * not "sliding_attention". */
+void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *theta_key, int64_t head_dim, double theta,
+                           struct vc_net_rope *rope);
 /* x: [batch, sequence, heads * head_dim] */
 uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, uint32_t x, const char *value,
                            int64_t heads, int64_t head_dim);
 
 extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_roberta, vc_net_camembert, vc_net_distilbert,
     vc_net_vit, vc_net_gpt2, vc_net_llama, vc_net_mistral, vc_net_qwen2, vc_net_qwen3, vc_net_phi3, vc_net_mixtral,
+    vc_net_qwen2_moe, vc_net_qwen3_moe, vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text, vc_net_olmo, vc_net_olmo2,
     vc_net_resnet;
 
 #endif

@@ -219,6 +219,7 @@ static const struct {
     {"scale_attn_weights", "true"},
     {"sliding_window", NULL},
     {"use_bias", "false"},
+    {"use_bidirectional_attention", "false"},
     {"use_cross_attention", "false"},
     {"use_parallel_residual", "false"},
     {"use_qk_norm", "false"},

@@ -9,9 +9,10 @@
 
 /* A family is added here, and declared in net.h. */
 static const struct vc_net_family *const families[] = {
-    &vc_net_bert,  &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,
-    &vc_net_vit,   &vc_net_gpt2,    &vc_net_llama,       &vc_net_mistral,   &vc_net_qwen2,
-    &vc_net_qwen3, &vc_net_phi3,    &vc_net_mixtral,     &vc_net_resnet,
+    &vc_net_bert,    &vc_net_roberta,   &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert,  &vc_net_vit,
+    &vc_net_gpt2,    &vc_net_llama,     &vc_net_mistral,     &vc_net_qwen2,     &vc_net_qwen3,       &vc_net_phi3,
+    &vc_net_mixtral, &vc_net_resnet,    &vc_net_gemma,       &vc_net_gemma2,    &vc_net_gemma3_text, &vc_net_olmo,
+    &vc_net_olmo2,   &vc_net_qwen2_moe, &vc_net_qwen3_moe,
 };
 
 #define N_FAMILIES (sizeof families / sizeof *families)
@@ -55,13 +56,21 @@ static bool find_family(struct vc_net *net)
     return false;
 }
 
+/* The class of that family with that end: "Gemma3TextModel", "Gemma3ForCausalLM". */
+static const char *class_of(struct vc_net *net, enum vc_net_head head, const char *end)
+{
+    const struct vc_net_family *family = net->family;
+    bool other = head != VC_NET_CAUSAL && family->base_class != NULL;
+
+    return vc_net_print(net, "%s%s", other ? family->base_class : family->class_name, end);
+}
+
 /* The head that "architectures" names. */
 static bool find_head(struct vc_net *net)
 {
     const struct vc_net_family *family = net->family;
     const json_t *list = json_object_get(net->config, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
-    size_t n = strlen(family->class_name);
     const char *known = "";
 
     net->head = family->usual;
@@ -69,14 +78,16 @@ static bool find_head(struct vc_net *net)
         return true;
     }
     for (size_t k = 0; k < N_HEADS; k++) {
+        const char *own = class_of(net, heads[k].head, heads[k].end);
+
         if (!(family->heads & heads[k].head)) {
             continue;
         }
-        if (name != NULL && strncmp(name, family->class_name, n) == 0 && strcmp(name + n, heads[k].end) == 0) {
+        if (name != NULL && strcmp(name, own) == 0) {
             net->head = heads[k].head;
             return true;
         }
-        known = vc_net_print(net, "%s%s%s%s", known, *known == '\0' ? "" : ", ", family->class_name, heads[k].end);
+        known = vc_net_print(net, "%s%s%s", known, *known == '\0' ? "" : ", ", own);
     }
     vc_graph_complain(net->graph, "config.json: architectures names %s%s%s; of the type %s are known %s",
                       name == NULL ? "nothing" : "'", name == NULL ? "" : name, name == NULL ? "" : "'", family->type,

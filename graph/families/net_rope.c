@@ -189,11 +189,10 @@ static const char *const members[] = {"rope_type",        "type",
 
 static void check_members(struct scaling *s)
 {
-    json_t *values = json_object_get(s->net->config, s->key);
     const char *name;
     json_t *value;
 
-    json_object_foreach(values, name, value)
+    json_object_foreach((json_t *)(uintptr_t)s->values, name, value)
     {
         bool known = false;
 
@@ -228,7 +227,10 @@ static void apply_kind(struct scaling *s)
     vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose rope_type is none of %s", known));
 }
 
-static void read_scaling(struct vc_net *net, int64_t head_dim, double theta, struct scaling *s)
+/* part: the member of "rope_parameters" that is meant, NULL: it has none; theta_key: where theta is without it. Only
+ * one part can have "rope_scaling": that of all layers, or of those without a window. */
+static void read_scaling(struct vc_net *net, const char *part_name, const char *theta_key, int64_t head_dim,
+                         double theta, struct scaling *s)
 {
     const json_t *parameters = vc_net_get(net, "rope_parameters");
     const json_t *old = vc_net_get(net, "rope_scaling");
@@ -236,6 +238,13 @@ static void read_scaling(struct vc_net *net, int64_t head_dim, double theta, str
     double part = vc_net_real(net, "partial_rotary_factor", 1);
     double original;
 
+    if (part_name != NULL && parameters != NULL && !json_is_object(parameters)) {
+        vc_net_refuse(net, "rope_parameters", "not an object");
+    }
+    if (part_name != NULL) {
+        parameters = json_object_get(parameters, part_name);
+        old = strcmp(part_name, "sliding_attention") == 0 ? NULL : old;
+    }
     s->net = net;
     s->values = old != NULL ? old : parameters;
     s->key = old != NULL ? "rope_scaling" : "rope_parameters";
@@ -246,7 +255,7 @@ static void read_scaling(struct vc_net *net, int64_t head_dim, double theta, str
     }
     partial = json_object_get(s->values, "partial_rotary_factor");
     part = json_is_number(partial) ? json_number_value(partial) : part;
-    s->theta = number(s, "rope_theta", vc_net_real(net, "rope_theta", theta));
+    s->theta = number(s, "rope_theta", vc_net_real(net, theta_key, theta));
     s->longest = (double)vc_net_size(net, "max_position_embeddings", 2048);
     original = vc_net_real(net, "original_max_position_embeddings", 0);
     s->original = original > 0 ? original : number(s, "original_max_position_embeddings", s->longest);
@@ -312,12 +321,18 @@ static uint32_t frequency_row(struct scaling *s)
 
 void vc_net_rope_make(struct vc_net *net, int64_t head_dim, double theta, struct vc_net_rope *rope)
 {
+    vc_net_rope_make_part(net, NULL, "rope_theta", head_dim, theta, rope);
+}
+
+void vc_net_rope_make_part(struct vc_net *net, const char *part, const char *theta_key, int64_t head_dim, double theta,
+                           struct vc_net_rope *rope)
+{
     struct scaling s = {0};
     uint32_t positions;
     uint32_t angles;
 
     *rope = (struct vc_net_rope){.cosines = VC_NO_VALUE, .sines = VC_NO_VALUE, .ids = VC_NO_VALUE};
-    read_scaling(net, head_dim, theta, &s);
+    read_scaling(net, part, theta_key, head_dim, theta, &s);
     if (net->failed || (s.f = frequencies(&s)) == NULL) {
         return;
     }

@@ -192,6 +192,12 @@ static void well_known_models(void **state)
     "\"model_type\":\"bert\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2," \
     "\"intermediate_size\":8,\"vocab_size\":10"
 
+#define SIZES                                                                                       \
+    "\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"intermediate_size\":8," \
+    "\"vocab_size\":10,\"num_key_value_heads\":2"
+#define GEMMA3   "{\"model_type\":\"gemma3_text\"," SIZES ",\"head_dim\":8"
+#define QWEN_MOE "{\"model_type\":\"qwen2_moe\"," SIZES
+
 static const struct {
     const char *config, *words[3];
 } wrong[] = {
@@ -236,6 +242,28 @@ static const struct {
     {"{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":10000,\"num_attention_heads\":2,"
      "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":1000000}",
      {"num_local_experts is 1000000, which are too many"}},
+    {GEMMA3 ",\"architectures\":[\"Gemma3Model\"]}",
+     {"architectures names 'Gemma3Model'; of the type gemma3_text are known Gemma3TextModel, Gemma3ForCausalLM"}},
+    {GEMMA3 ",\"attn_logit_softcapping\":50}", {"attn_logit_softcapping is 50, which is not supported"}},
+    {GEMMA3 ",\"final_logit_softcapping\":0}", {"final_logit_softcapping is 0, not a number above 0"}},
+    {GEMMA3 ",\"query_pre_attn_scalar\":-1}", {"query_pre_attn_scalar is -1, not a number above 0"}},
+    {GEMMA3 ",\"use_bidirectional_attention\":true}", {"use_bidirectional_attention is true, which is not supported"}},
+    {GEMMA3 ",\"sliding_window_pattern\":0}", {"sliding_window_pattern is 0, not a whole number from 1"}},
+    {GEMMA3 ",\"rope_parameters\":7}", {"rope_parameters is 7, not an object"}},
+    {GEMMA3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\"}}}", {"which has no factor"}},
+    {GEMMA3 ",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"default\",\"turns\":1}}}",
+     {"whose member turns is not known"}},
+    {"{\"model_type\":\"gemma2\"," SIZES ",\"layer_types\":[\"full_attention\"]}",
+     {"layer_types is [\"full_attention\"], not a list with a word for each layer"}},
+    {"{\"model_type\":\"olmo\"," SIZES ",\"clip_qkv\":-8.0}", {"clip_qkv is -8.0, not a number above 0"}},
+    {"{\"model_type\":\"qwen2\"," SIZES ",\"layer_types\":[\"sliding_attention\",\"full_attention\"]}",
+     {"layer_types is [\"sliding_attention\",\"full_attention\"], but use_sliding_window is not true"}},
+    {QWEN_MOE ",\"num_experts\":2}", {"num_experts_per_tok is missing; more than there are experts"}},
+    {QWEN_MOE ",\"num_experts\":2,\"num_experts_per_tok\":3}", {"num_experts_per_tok is 3, more than there are"}},
+    {QWEN_MOE ",\"num_experts\":2000000}", {"num_experts is 2000000, which are too many"}},
+    {QWEN_MOE ",\"mlp_only_layers\":3}", {"mlp_only_layers is 3, not a list of layers"}},
+    {QWEN_MOE ",\"mlp_only_layers\":[\"2\"]}", {"mlp_only_layers is [\"2\"], not a list of layers"}},
+    {QWEN_MOE ",\"decoder_sparse_step\":0}", {"decoder_sparse_step is 0, not a whole number from 1"}},
     {"{\"model_type\":\"resnet\",\"hidden_sizes\":[8,8],\"depths\":[1]}", {"depths is [1], not a list with a size"}},
     {"{\"model_type\":\"resnet\",\"hidden_sizes\":[8],\"depths\":[1],\"layer_type\":\"odd\"}",
      {"layer_type is \"odd\""}},

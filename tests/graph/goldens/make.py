@@ -30,6 +30,7 @@ if int(transformers.__version__.split(".")[0]) < 5:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 
 ENCODER = {
     "vocab_size": 23,
@@ -184,10 +185,132 @@ GOLDENS = {
         ),
         9,
     ),
+    "gemma": ("GemmaForCausalLM", dict(DECODER, head_dim=6, hidden_act="gelu"), 7),
+    "gemma2": (
+        "Gemma2ForCausalLM",
+        dict(DECODER, num_hidden_layers=3, head_dim=6, sliding_window=3, query_pre_attn_scalar=10),
+        9,
+    ),
+    "gemma2-types": (
+        "Gemma2Model",
+        dict(
+            DECODER,
+            head_dim=4,
+            sliding_window=4,
+            attn_logit_softcapping=None,
+            attention_bias=True,
+            layer_types=["full_attention", "sliding_attention"],
+        ),
+        9,
+    ),
+    "gemma3": (
+        "Gemma3ForCausalLM",
+        dict(DECODER, num_hidden_layers=7, head_dim=4, sliding_window=3, final_logit_softcapping=12.0),
+        9,
+    ),
+    "gemma3-base": (
+        "Gemma3TextModel",
+        dict(
+            DECODER,
+            head_dim=6,
+            sliding_window=3,
+            layer_types=["full_attention", "sliding_attention"],
+            rope_parameters=dict(
+                full_attention=dict(rope_type="linear", factor=8.0, rope_theta=50000.0),
+                sliding_attention=dict(rope_type="default", rope_theta=500.0),
+            ),
+        ),
+        9,
+    ),
+    "gemma3-old": (
+        "Gemma3ForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=3,
+            head_dim=4,
+            sliding_window=3,
+            sliding_window_pattern=2,
+            rope_parameters=dict(
+                full_attention=dict(rope_type="linear", factor=8.0, rope_theta=50000.0),
+                sliding_attention=dict(rope_type="default", rope_theta=500.0),
+            ),
+        ),
+        9,
+    ),
+    "olmo": ("OlmoForCausalLM", dict(DECODER, clip_qkv=0.8), 9),
+    "olmo-bias": ("OlmoModel", dict(DECODER, attention_bias=True), 9),
+    "olmo2": ("Olmo2ForCausalLM", dict(DECODER, attention_bias=True), 9),
     "mixtral": ("MixtralForCausalLM", dict(DECODER, num_local_experts=4, num_experts_per_tok=2), 9),
+    "mixtral-fused": ("MixtralForCausalLM", dict(DECODER, num_local_experts=3, num_experts_per_tok=2), 9),
+    "qwen2-moe": (
+        "Qwen2MoeForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=3,
+            num_experts=5,
+            num_experts_per_tok=2,
+            moe_intermediate_size=6,
+            shared_expert_intermediate_size=10,
+            mlp_only_layers=[1],
+        ),
+        9,
+    ),
+    "qwen2-moe-window": (
+        "Qwen2MoeModel",
+        dict(
+            DECODER,
+            num_hidden_layers=4,
+            num_experts=4,
+            num_experts_per_tok=3,
+            moe_intermediate_size=6,
+            shared_expert_intermediate_size=8,
+            norm_topk_prob=True,
+            decoder_sparse_step=2,
+            use_sliding_window=True,
+            sliding_window=3,
+            max_window_layers=3,
+            qkv_bias=False,
+        ),
+        9,
+    ),
+    "qwen3-moe": (
+        "Qwen3MoeForCausalLM",
+        dict(DECODER, head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=6, norm_topk_prob=True),
+        9,
+    ),
+    "qwen3-moe-fused": (
+        "Qwen3MoeForCausalLM",
+        dict(
+            DECODER,
+            num_hidden_layers=1,
+            head_dim=4,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=6,
+            use_sliding_window=True,
+            sliding_window=4,
+            attention_bias=True,
+        ),
+        9,
+    ),
 }
 # The weights of these as GGUF, with the names and the order of rows that its files of the architecture llama have.
 GGUF = {"llama-gguf": "llama"}
+# Keys of config.json as models of before have them; None: not there.
+SPELLED = {
+    "gemma3-old": dict(
+        layer_types=None,
+        _sliding_window_pattern=None,
+        sliding_window_pattern=2,
+        rope_parameters=None,
+        rope_theta=50000.0,
+        rope_local_base_freq=500.0,
+        rope_scaling=dict(rope_type="linear", factor=8.0),
+    ),
+    "qwen2-moe-window": dict(layer_types=None),
+}
+# Experts in tensors of three dimensions, as transformers has them in memory.
+FUSED = ("mixtral-fused", "qwen3-moe-fused")
 OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
 
 
@@ -243,10 +366,10 @@ def make_input(name):
     return {"input_ids": ids}
 
 
-def compute(name, weights, inputs):
+def compute(name, config, weights, inputs):
     """With the weights in double; without a mask, so that padding is looked at as any token."""
     with all_in_double():
-        model = getattr(transformers, GOLDENS[name][0])(config_of(name)).double()
+        model = getattr(transformers, GOLDENS[name][0])(config).double()
         model.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in weights.items()})
         model.eval()
         with torch.no_grad():
@@ -257,15 +380,26 @@ def compute(name, weights, inputs):
         return {k: out[k].detach().contiguous() for k in OUTPUTS if out.get(k) is not None}
 
 
+def spell(folder, keys):
+    path = os.path.join(folder, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    config.update(keys)
+    with open(path, "w") as file:
+        json.dump({k: v for k, v in sorted(config.items()) if keys.get(k, v) is not None or k not in keys}, file, indent=2)
+        file.write("\n")
+
+
 def write(name):
     folder = os.path.join(HERE, name)
     model = make_model(name)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, save_original_format=name not in FUSED)
+    spell(folder, SPELLED.get(name, {}))
     for extra in ("generation_config.json",):
         if os.path.exists(os.path.join(folder, extra)):
             os.remove(os.path.join(folder, extra))
     inputs = make_input(name)
-    outputs = compute(name, model.state_dict(), inputs)
+    outputs = compute(name, config_of(name), model.state_dict(), inputs)
     tensors = {"input." + k: v for k, v in inputs.items()}
     tensors.update({"output." + k: v for k, v in outputs.items()})
     assert all(v.dtype == torch.float64 for v in outputs.values())
@@ -317,9 +451,13 @@ def check(name):
     """The largest difference, in parts of the largest output."""
     with safe_open(os.path.join(HERE, name + ".safetensors"), "pt") as file:
         tensors = {k: file.get_tensor(k) for k in file.keys()}
-    model = getattr(transformers, GOLDENS[name][0]).from_pretrained(os.path.join(HERE, name), dtype=torch.float32)
+    class_ = getattr(transformers, GOLDENS[name][0])
+    model = class_.from_pretrained(os.path.join(HERE, name), dtype=torch.float32)
+    config = class_.config_class.from_pretrained(os.path.join(HERE, name))  # as the file has it
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
     inputs = {k[6:]: v for k, v in tensors.items() if k.startswith("input.")}
-    outputs = compute(name, model.state_dict(), inputs)
+    outputs = compute(name, config, model.state_dict(), inputs)
     assert set(outputs) == {k[7:] for k in tensors if k.startswith("output.")}, name
     return max(float((outputs[k] - tensors["output." + k]).abs().max() / outputs[k].abs().max()) for k in outputs)
 

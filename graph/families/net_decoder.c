@@ -1,0 +1,382 @@
+/* net_decoder.c - decoders of the form of Llama: norms, rotary positions, grouped queries, a gated MLP or experts. What
+ * differs between families is a struct vc_decoder_traits (net_llama.c). */
+#include "graph/families/net_decoder.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- configuration ---- */
+
+/* The default of a key that is not there; null says something else. */
+static int64_t if_absent(const struct vc_decoder *d, const char *key, int64_t value, int64_t otherwise)
+{
+    return value != 0 && json_object_get(d->net->config, key) == NULL ? value : otherwise;
+}
+
+static void check_layer_types(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+
+    if (d->layer_types != NULL &&
+        (!json_is_array(d->layer_types) || json_array_size(d->layer_types) != (size_t)d->layers)) {
+        vc_net_refuse(net, "layer_types", "not a list with a word for each layer");
+    }
+    for (size_t k = 0; !net->failed && k < json_array_size(d->layer_types); k++) {
+        const char *word = json_string_value(json_array_get(d->layer_types, k));
+
+        if (word == NULL || (strcmp(word, "full_attention") != 0 && strcmp(word, "sliding_attention") != 0)) {
+            vc_net_refuse(net, "layer_types", "of which only full_attention and sliding_attention are supported");
+        } else if (d->window == 0 && strcmp(word, "sliding_attention") == 0) {
+            vc_net_refuse(net, "layer_types", "but use_sliding_window is not true");
+        }
+    }
+}
+
+static void read_windows(struct vc_decoder *d)
+{
+    const struct vc_decoder_traits *t = d->traits;
+    struct vc_net *net = d->net;
+    enum vc_decoder_windows kind = t->windows;
+    bool flag = kind >= VC_WINDOW_USED && kind <= VC_WINDOW_BEFORE;
+
+    if (kind == VC_WINDOW_NONE) {
+        return;
+    }
+    if (flag && !vc_net_flag(net, "use_sliding_window", false)) {
+        (void)vc_net_count(net, "sliding_window", 0);
+    } else {
+        d->window = vc_net_size(net, "sliding_window",
+                                kind == VC_WINDOW_ALL ? if_absent(d, "sliding_window", t->window_size, 0) : 4096);
+    }
+    if (kind == VC_WINDOW_BEHIND || kind == VC_WINDOW_BEFORE) {
+        d->first_window = vc_net_count(net, "max_window_layers", 28);
+    }
+    d->pattern = t->pattern == 0 ? 0 : vc_net_size(net, "sliding_window_pattern", t->pattern);
+    if (kind > VC_WINDOW_USED) {
+        d->layer_types = vc_net_get(net, "layer_types");
+        check_layer_types(d);
+    }
+}
+
+static bool has_window(const struct vc_decoder *d, int64_t layer)
+{
+    if (d->layer_types != NULL) {
+        return strcmp(json_string_value(json_array_get(d->layer_types, (size_t)layer)), "sliding_attention") == 0;
+    }
+    switch (d->traits->windows) {
+    case VC_WINDOW_BEHIND:
+        return d->window != 0 && layer >= d->first_window;
+    case VC_WINDOW_BEFORE:
+        return d->window != 0 && layer < d->first_window && layer % 2 == 0;
+    case VC_WINDOW_PATTERN:
+        return (layer + 1) % d->pattern != 0;
+    default:
+        return d->window != 0;
+    }
+}
+
+static double positive(struct vc_net *net, const char *key, double otherwise)
+{
+    double x = vc_net_real(net, key, otherwise);
+
+    if (!(x > 0) && json_is_number(json_object_get(net->config, key))) {
+        vc_net_refuse(net, key, "not a number above 0");
+    }
+    return x;
+}
+
+/* The numbers by which scores and logits are scaled, cut off or bent. */
+static void read_scales(struct vc_decoder *d)
+{
+    const struct vc_decoder_traits *t = d->traits;
+    struct vc_net *net = d->net;
+    bool score_key = json_object_get(net->config, "attn_logit_softcapping") != NULL; /* null: none */
+    bool logit_key = json_object_get(net->config, "final_logit_softcapping") != NULL;
+
+    d->scale = 1 / sqrt((double)d->head_dim);
+    if (t->query_scalar) {
+        d->scale = 1 / sqrt(positive(net, "query_pre_attn_scalar", 256));
+    }
+    if (t->caps_scores) {
+        d->score_cap = positive(net, "attn_logit_softcapping", score_key ? 0 : t->score_cap);
+    }
+    if (t->caps_logits) {
+        d->logit_cap = positive(net, "final_logit_softcapping", logit_key ? 0 : t->logit_cap);
+    }
+    d->clip = t->clipped ? positive(net, "clip_qkv", 0) : 0;
+}
+
+static void read_mlp(struct vc_decoder *d)
+{
+    const struct vc_decoder_traits *t = d->traits;
+    struct vc_net *net = d->net;
+
+    d->inner = vc_net_size(net, "intermediate_size", VC_NET_REQUIRED);
+    d->mlp_bias = t->mlp_bias && vc_net_flag(net, "mlp_bias", false);
+    d->act_key = t->act_key != NULL ? t->act_key : "hidden_act";
+    d->act = vc_net_word(net, d->act_key, t->act != NULL ? t->act : "silu");
+    if (t->gelu != NULL && strcmp(d->act, "gelu") == 0) {
+        d->act = t->gelu;
+    }
+    vc_net_check_activation(net, d->act_key, d->act);
+    vc_decoder_read_experts(d);
+}
+
+static void read_config(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+    const struct vc_decoder_traits *t = d->traits;
+
+    d->hidden = vc_net_size(net, "hidden_size", VC_NET_REQUIRED);
+    d->layers = vc_net_layers(net, "num_hidden_layers");
+    d->heads = vc_net_size(net, "num_attention_heads", VC_NET_REQUIRED);
+    d->vocabulary = vc_net_size(net, "vocab_size", VC_NET_REQUIRED);
+    d->kv_heads = vc_net_size(net, "num_key_value_heads", if_absent(d, "num_key_value_heads", t->kv_heads, d->heads));
+    d->head_dim = vc_net_size(net, "head_dim", if_absent(d, "head_dim", t->head_dim, 0));
+    d->epsilon = t->epsilon != 0 ? vc_net_real(net, "rms_norm_eps", t->epsilon) : 1e-5;
+    d->tied = vc_net_flag(net, "tie_word_embeddings", t->tied);
+    d->output_bias = t->attention_bias && vc_net_flag(net, "attention_bias", false);
+    d->qkv_bias = d->output_bias || (t->qkv_bias && vc_net_flag(net, "qkv_bias", true));
+    read_mlp(d);
+    if (d->head_dim == 0) {
+        d->head_dim = vc_net_share(net, "hidden_size by num_attention_heads", d->hidden, d->heads);
+    }
+    (void)vc_net_share(net, "num_attention_heads by num_key_value_heads", d->heads, d->kv_heads);
+    read_windows(d);
+    read_scales(d);
+}
+
+static void read_rope(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+
+    if (!d->traits->local_rope) {
+        vc_net_rope_make(net, d->head_dim, d->traits->theta, &d->rope);
+        return;
+    }
+    vc_net_rope_make_part(net, "full_attention", "rope_theta", d->head_dim, d->traits->theta, &d->rope);
+    vc_net_rope_make_part(net, "sliding_attention", "rope_local_base_freq", d->head_dim, 10000, &d->local_rope);
+}
+
+/* ---- layers ---- */
+
+static uint32_t norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t n)
+{
+    struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1), vc_attr_float("epsilon", d->epsilon)};
+    struct vc_net *net = d->net;
+    uint32_t inputs[2] = {x, d->ones};
+
+    if (d->traits->norm == VC_NORM_RMS) {
+        return vc_net_rms_norm(net, x, module, n, d->epsilon);
+    }
+    if (d->traits->norm == VC_NORM_PLAIN) {
+        return vc_net_node(net, "LayerNormalization", module, inputs, 2, attrs, 2);
+    }
+    inputs[1] =
+        vc_net_add(net, vc_net_print(net, "%s.scale", module),
+                   vc_net_vector(net, vc_net_print(net, "%s.weight", module), n), vc_graph_add_float(net->graph, 1));
+    return vc_net_node(net, "RMSNormalization", module, inputs, 2, attrs, 2);
+}
+
+/* Of q and k [batch, sequence, heads * size]. */
+static uint32_t qk_norm(struct vc_decoder *d, uint32_t x, const char *module, int64_t heads)
+{
+    if (d->traits->qk_norm == VC_QK_NORM_ALL) {
+        return norm(d, x, module, heads * d->head_dim);
+    }
+    x = vc_net_reshape(d->net, x, (int64_t[]){0, 0, heads, d->head_dim}, 4);
+    x = norm(d, x, module, d->head_dim);
+    return vc_net_reshape(d->net, x, (int64_t[]){0, 0, heads * d->head_dim}, 3);
+}
+
+static uint32_t clipped(struct vc_decoder *d, uint32_t x)
+{
+    struct vc_graph *graph = d->net->graph;
+
+    return d->clip == 0
+               ? x
+               : vc_graph_add(graph, "Clip", NULL,
+                              (uint32_t[]){x, vc_graph_add_float(graph, -d->clip), vc_graph_add_float(graph, d->clip)},
+                              3);
+}
+
+/* q, k or v: number k of them. first: where its rows of packed tensors begin. */
+static uint32_t projection(struct vc_decoder *d, uint32_t x, const char *module, int k, int64_t first, bool local)
+{
+    static const char *const letters[3] = {"q", "k", "v"};
+    struct vc_net *net = d->net;
+    int64_t heads = k == 0 ? d->heads : d->kv_heads;
+    const char *name = vc_net_print(net, "%s.%s_proj", module, letters[k]);
+    struct vc_net_part part = {
+        .module = name, .in = d->hidden, .out = heads * d->head_dim, .all = heads * d->head_dim, .bias = d->qkv_bias};
+
+    if (d->traits->packed) {
+        part.module = vc_net_print(net, "%s.qkv_proj", module);
+        part.value = name;
+        part.first = first;
+        part.all = (d->heads + 2 * d->kv_heads) * d->head_dim;
+    }
+    x = clipped(d, vc_net_linear_part(net, x, &part));
+    if (k == 2) {
+        return x;
+    }
+    if (d->traits->qk_norm != VC_QK_NORM_NONE) {
+        x = qk_norm(d, x, vc_net_print(net, "%s.%s_norm", module, letters[k]), heads);
+    }
+    return vc_net_rope_apply(net, local ? &d->local_rope : &d->rope, x,
+                             vc_net_print(net, "%s.%s_rotated", module, letters[k]), heads, d->head_dim);
+}
+
+static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const char *module)
+{
+    struct vc_net *net = d->net;
+    bool window = has_window(d, layer);
+    bool local = window && d->traits->local_rope;
+    int64_t q_size = d->heads * d->head_dim;
+    struct vc_net_attention how = {.value = vc_net_print(net, "%s.attention", module),
+                                   .heads = d->heads,
+                                   .kv_heads = d->kv_heads,
+                                   .causal = true,
+                                   .scale = d->scale,
+                                   .softcap = d->score_cap,
+                                   .mask = window ? d->mask : VC_NO_VALUE};
+    uint32_t q;
+    uint32_t k;
+    uint32_t v;
+
+    vc_net_block(net, "%s", module);
+    q = projection(d, x, module, 0, 0, local);
+    k = projection(d, x, module, 1, q_size, local);
+    v = projection(d, x, module, 2, q_size + d->kv_heads * d->head_dim, local);
+    x = vc_net_attention(net, q, k, v, &how);
+    return vc_net_linear(net, x, vc_net_print(net, "%s.o_proj", module), q_size, d->hidden, d->output_bias);
+}
+
+uint32_t vc_decoder_gate(struct vc_decoder *d, const char *module, uint32_t gate, uint32_t up)
+{
+    gate = vc_net_activation(d->net, gate, vc_net_print(d->net, "%s.act", module), d->act_key, d->act);
+    return vc_net_op(d->net, "Mul", NULL, gate, up);
+}
+
+uint32_t vc_decoder_mlp(struct vc_decoder *d, uint32_t x, const char *module, const struct vc_decoder_mlp *mlp)
+{
+    struct vc_net *net = d->net;
+    const char *gate_name = vc_net_print(net, "%s.%s", module, mlp->gate);
+    const char *up_name = vc_net_print(net, "%s.%s", module, mlp->up);
+    bool packed = mlp->packed != NULL;
+    struct vc_net_part part = {.module = packed ? vc_net_print(net, "%s.%s", module, mlp->packed) : gate_name,
+                               .value = gate_name,
+                               .in = d->hidden,
+                               .out = mlp->inner,
+                               .all = packed ? 2 * mlp->inner : mlp->inner,
+                               .bias = mlp->bias};
+    uint32_t gate = vc_net_linear_part(net, x, &part);
+
+    part.module = packed ? part.module : up_name;
+    part.value = up_name;
+    part.first = packed ? mlp->inner : 0;
+    x = vc_decoder_gate(d, module, gate, vc_net_linear_part(net, x, &part));
+    return vc_net_linear(net, x, vc_net_print(net, "%s.%s", module, mlp->down), mlp->inner, d->hidden, mlp->bias);
+}
+
+static uint32_t mlp_of(struct vc_decoder *d, uint32_t x, int64_t layer, const char *module)
+{
+    struct vc_decoder_mlp mlp = {
+        .gate = "gate_proj", .up = "up_proj", .down = "down_proj", .inner = d->inner, .bias = d->mlp_bias};
+    const char *own = vc_net_print(d->net, "%s.mlp", module);
+
+    if (vc_decoder_has_experts(d, layer)) {
+        return vc_decoder_experts(d, x, module);
+    }
+    mlp.packed = d->traits->packed ? "gate_up_proj" : NULL;
+    vc_net_block(d->net, "%s", own);
+    return vc_decoder_mlp(d, x, own, &mlp);
+}
+
+static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
+{
+    struct vc_net *net = d->net;
+    enum vc_decoder_places places = d->traits->places;
+    const char *module = vc_net_print(net, "layers.%lld", (long long)layer);
+    const char *first = vc_net_print(net, "%s.input_layernorm", module);
+    const char *second = vc_net_print(net, "%s.post_attention_layernorm", module);
+    const char *third = vc_net_print(net, "%s.pre_feedforward_layernorm", module);
+    const char *fourth = vc_net_print(net, "%s.post_feedforward_layernorm", module);
+    uint32_t y;
+
+    vc_net_block(net, "%s", module);
+    y = places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden);
+    y = attention(d, y, layer, vc_net_print(net, "%s.self_attn", module));
+    vc_net_block(net, "%s", module);
+    y = places == VC_NORMS_BEFORE ? y : norm(d, y, second, d->hidden);
+    x = vc_net_add(net, vc_net_print(net, "%s.after_attention", module), x, y);
+    y = places == VC_NORMS_BEHIND ? x : norm(d, x, places == VC_NORMS_BEFORE ? second : third, d->hidden);
+    y = mlp_of(d, y, layer, module);
+    vc_net_block(net, "%s", module);
+    y = places == VC_NORMS_BEFORE ? y : norm(d, y, fourth, d->hidden);
+    return vc_net_add(net, module, x, y);
+}
+
+/* What all layers use. */
+static void make_constants(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+
+    for (int64_t k = 0; k < d->layers && d->mask == VC_NO_VALUE; k++) {
+        d->mask = has_window(d, k) ? vc_net_window(net, d->window) : VC_NO_VALUE;
+    }
+    if (d->traits->norm == VC_NORM_PLAIN) { /* one number, which broadcasts */
+        d->ones = vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1}, 1, (double[]){1});
+    }
+}
+
+static uint32_t embeddings(struct vc_decoder *d)
+{
+    struct vc_net *net = d->net;
+    uint32_t x;
+
+    vc_net_block(net, "embed_tokens");
+    x = vc_net_embed(net, net->input_ids, "embed_tokens", d->vocabulary, d->hidden);
+    return d->traits->scaled_embeddings ? vc_net_op(net, "Mul", "embed_tokens.scaled", x,
+                                                    vc_graph_add_float(net->graph, sqrt((double)d->hidden)))
+                                        : x;
+}
+
+static uint32_t logits(struct vc_decoder *d, uint32_t x)
+{
+    struct vc_net *net = d->net;
+    uint32_t cap;
+
+    x = vc_net_tied_head(net, x, "/lm_head", "embed_tokens", d->hidden, d->vocabulary, NULL, d->tied);
+    if (d->logit_cap == 0) {
+        return x;
+    }
+    cap = vc_graph_add_float(net->graph, d->logit_cap);
+    return vc_net_op(net, "Mul", NULL, vc_net_op1(net, "Tanh", vc_net_op(net, "Div", NULL, x, cap)), cap);
+}
+
+void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits)
+{
+    struct vc_decoder d = {.net = net, .traits = traits, .mask = VC_NO_VALUE, .ones = VC_NO_VALUE};
+    uint32_t x;
+
+    read_config(&d);
+    vc_net_text_input(net);
+    read_rope(&d);
+    vc_net_check_keys(net);
+    if (net->failed) {
+        return;
+    }
+    make_constants(&d);
+    x = embeddings(&d);
+    for (int64_t k = 0; k < d.layers && net->graph->status == VC_OK; k++) {
+        x = decoder_layer(&d, x, k);
+    }
+    vc_net_block(net, "norm");
+    x = norm(&d, x, "norm", d.hidden);
+    if (net->head == VC_NET_BASE) {
+        vc_net_output(net, x, "last_hidden_state");
+    } else {
+        vc_net_output(net, logits(&d, x), "logits");
+    }
+}
