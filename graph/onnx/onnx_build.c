@@ -189,40 +189,6 @@ static void check_uses(struct vc_onnx_build *b)
 
 /* ---- a node into the graph ---- */
 
-struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name)
-{
-    for (unsigned k = 0; k < node->n_attrs; k++) {
-        if (strcmp(node->attrs[k].name, name) == 0) {
-            return &node->attrs[k];
-        }
-    }
-    return NULL;
-}
-
-void vc_onnx_drop_attr(struct vc_onnx_node *node, const char *name)
-{
-    struct vc_graph_attr *attr = vc_onnx_attr(node, name);
-
-    if (attr != NULL) {
-        memmove(attr, attr + 1, (size_t)(node->attrs + node->n_attrs - attr - 1) * sizeof *attr);
-        node->n_attrs--;
-    }
-}
-
-int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t otherwise)
-{
-    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
-
-    return attr != NULL && attr->kind == VC_ATTR_INT ? attr->i : otherwise;
-}
-
-const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
-{
-    uint32_t v = k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
-
-    return v == VC_NO_VALUE || b->graph->facts[v].unknown ? NULL : &b->graph->values[v];
-}
-
 void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *node, size_t k, uint32_t value)
 {
     struct vc_onnx_name *name = k < node->n_outputs ? vc_onnx_find_name(b, node->outputs[k]) : NULL;
@@ -238,14 +204,6 @@ const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_p
     const char *name = k < node->n_outputs && *node->outputs[k] != '\0' ? node->outputs[k] : NULL;
 
     return name != NULL && vc_graph_find(b->graph, name) == VC_NO_VALUE ? name : NULL;
-}
-
-/* Nobody uses the output: an operator's optional one, which is left out then. */
-static bool is_unused(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
-{
-    const struct vc_onnx_name *name = vc_onnx_find_name(b, node->outputs[k]);
-
-    return name == NULL || name->n_uses == 0;
 }
 
 /* Attributes as the graph has them. False: one that no operator here has, and a problem. */
@@ -316,7 +274,7 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
         return;
     }
     spec.n_outputs = (unsigned)from->n_outputs;
-    while (spec.n_outputs > 1 && is_unused(b, from, spec.n_outputs - 1)) {
+    while (spec.n_outputs > 1 && !vc_onnx_output_is_used(b, from, spec.n_outputs - 1)) { /* optional ones */
         spec.n_outputs--;
     }
     for (unsigned k = 0; k < spec.n_outputs; k++) {
@@ -370,7 +328,7 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
         set_unknown(b, from);
     } else if (!take_attrs(b, from, &node)) {
         set_unknown(b, from);
-    } else if (vc_onnx_modernize(b, &node)) {
+    } else if (vc_onnx_modernize(b, &node) && vc_onnx_reword(b, &node)) {
         add_node(b, &node);
     }
     for (size_t k = 0; k < from->n_outputs; k++) { /* an operator without outputs here, or a problem */

@@ -2,7 +2,9 @@
  *
  *     onnx_build.c   names, order, inputs and outputs         onnx_values.c   tensors: constants and parameters
  *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
- *     onnx_repair.c  names by values                          onnx_text.c, onnx_print.c   the textual form
+ *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
+ *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
+ *     onnx_text.c, onnx_print.c   the textual form
  *
  * Nodes are added in an order in which they can be computed, which is the file's where that is one. Each is first made
  * one of operator set VC_GRAPH_OPSET (onnx_older.c), then may become part of a larger operator (onnx_fold.c); the nodes
@@ -82,11 +84,25 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
 /* The name that output k has in the file; NULL: none, or it is taken. */
 const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
 
+/* ---- onnx_node.c ---- */
+
 struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name);
 void vc_onnx_drop_attr(struct vc_onnx_node *node, const char *name);
 int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t otherwise);
 /* The value of input k; NULL: it is not there, or nothing is known about it. */
 const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k);
+/* Input k is that value; inputs before it that are not there are left out. There is room for VC_ONNX_SPARE more. */
+void vc_onnx_set_input(struct vc_onnx_node *node, unsigned k, uint32_t value);
+bool vc_onnx_has_input(const struct vc_onnx_node *node, unsigned k);
+/* A list of integers in an attribute becomes input k. */
+void vc_onnx_ints_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k);
+/* Somebody uses output k. */
+bool vc_onnx_output_is_used(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
+/* A problem with the node; its outputs become unknown. Always false. */
+bool vc_onnx_refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *why);
+/* A node with one output, which is returned. */
+uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
+                         const struct vc_graph_attr *attrs, unsigned n_attrs);
 
 /* ---- onnx_values.c ---- */
 
@@ -94,6 +110,8 @@ const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const 
 uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);
 /* A constant of the graph with the tensor's elements. */
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor);
+/* ONNX's number for the type of the node's input k, as far as the file says it; 0: it does not. */
+int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
 /* The single number that the value is known to be. */
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number);
 
@@ -101,6 +119,11 @@ bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *numbe
 
 /* Rewrites the node for VC_GRAPH_OPSET. False: nothing is left to add, its outputs are set or a problem is noted. */
 bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* ---- onnx_same.c ---- */
+
+/* The same for operators that the graph has in other words: Swish is a product. */
+bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_fold.c ---- */
 

@@ -6,69 +6,23 @@
 
 #include "graph/onnx/onnx_build.h"
 
-/* A problem with the node; its outputs become unknown. */
-static bool refuse(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *why)
-{
-    char text[400];
-
-    vc_graph_complain(b->graph, "%s: %s", vc_onnx_node_text(node->from, text, sizeof text), why);
-    return false;
-}
-
-/* Input k is that value; inputs before it that are not there are left out. There is room for VC_ONNX_SPARE more. */
-static void set_input(struct vc_onnx_node *node, unsigned k, uint32_t value)
-{
-    while (node->n_inputs <= k) {
-        node->inputs[node->n_inputs++] = VC_NO_VALUE;
-    }
-    node->inputs[k] = value;
-}
-
-static bool has_input(const struct vc_onnx_node *node, unsigned k)
-{
-    return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE;
-}
-
-/* A list of integers in an attribute becomes input k. */
-static void ints_to_input(struct vc_onnx_build *b, struct vc_onnx_node *node, const char *name, unsigned k)
-{
-    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
-
-    if (attr != NULL && attr->kind == VC_ATTR_INTS && !has_input(node, k) && node->n_inputs <= k) {
-        set_input(node, k, vc_graph_add_ints(b->graph, attr->ints, attr->n));
-        vc_onnx_drop_attr(node, name);
-    }
-}
-
-static uint32_t add_one(struct vc_onnx_build *b, const char *op, const char *name, const uint32_t *inputs, unsigned n,
-                        const struct vc_graph_attr *attrs, unsigned n_attrs)
-{
-    return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
-                                                              .n_inputs = n,
-                                                              .inputs = inputs,
-                                                              .n_outputs = 1,
-                                                              .output_names = &name,
-                                                              .n_attrs = n_attrs,
-                                                              .attrs = attrs});
-}
-
 /* ---- one function for each operator, or for some that are alike ---- */
 
 static bool take_axes(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    ints_to_input(b, node, "axes", 1);
+    vc_onnx_ints_to_input(b, node, "axes", 1);
     return true;
 }
 
 static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    ints_to_input(b, node, "split", 1);
+    vc_onnx_ints_to_input(b, node, "split", 1);
     return true;
 }
 
 static bool take_reshape(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    ints_to_input(b, node, "shape", 1);
+    vc_onnx_ints_to_input(b, node, "shape", 1);
     return true;
 }
 
@@ -76,9 +30,9 @@ static bool take_reshape(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static bool take_slice(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (vc_onnx_attr(node, "starts") != NULL) {
-        ints_to_input(b, node, "starts", 1);
-        ints_to_input(b, node, "ends", 2);
-        ints_to_input(b, node, "axes", 3);
+        vc_onnx_ints_to_input(b, node, "starts", 1);
+        vc_onnx_ints_to_input(b, node, "ends", 2);
+        vc_onnx_ints_to_input(b, node, "axes", 3);
     }
     return true;
 }
@@ -91,8 +45,8 @@ static bool take_clip(struct vc_onnx_build *b, struct vc_onnx_node *node)
     for (unsigned k = 0; k < 2; k++) {
         const struct vc_graph_attr *attr = vc_onnx_attr(node, names[k]);
 
-        if (attr != NULL && attr->kind == VC_ATTR_FLOAT && !has_input(node, k + 1)) {
-            set_input(node, k + 1, vc_graph_add_float(b->graph, attr->f));
+        if (attr != NULL && attr->kind == VC_ATTR_FLOAT && !vc_onnx_has_input(node, k + 1)) {
+            vc_onnx_set_input(node, k + 1, vc_graph_add_float(b->graph, attr->f));
             vc_onnx_drop_attr(node, names[k]);
         }
     }
@@ -104,21 +58,23 @@ static bool take_pad(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr *value = vc_onnx_attr(node, "value");
 
-    ints_to_input(b, node, "pads", 1);
-    if (value != NULL && value->kind == VC_ATTR_FLOAT && !has_input(node, 2)) {
-        set_input(node, 2, vc_graph_add_float(b->graph, value->f));
+    vc_onnx_ints_to_input(b, node, "pads", 1);
+    if (value != NULL && value->kind == VC_ATTR_FLOAT && !vc_onnx_has_input(node, 2)) {
+        vc_onnx_set_input(node, 2, vc_graph_add_float(b->graph, value->f));
         vc_onnx_drop_attr(node, "value");
     }
     return true;
 }
 
-/* Nothing is dropped when a model is run: the output is the input. */
+/* Nothing is dropped when a model is run: the output is the input. The mask, where somebody uses it, is all true. */
 static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    const struct vc_onnx_name *mask = node->from->n_outputs > 1 ? vc_onnx_find_name(b, node->from->outputs[1]) : NULL;
-
-    if (node->n_inputs == 0 || node->inputs[0] == VC_NO_VALUE || (mask != NULL && mask->n_uses != 0)) {
-        return refuse(b, node, "its mask is used; such a model can only be trained");
+    if (node->n_inputs == 0 || node->inputs[0] == VC_NO_VALUE) {
+        return true;
+    }
+    vc_onnx_drop_attr(node, "ratio");
+    if (vc_onnx_output_is_used(b, node->from, 1)) {
+        return true;
     }
     vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
     return false;
@@ -150,7 +106,7 @@ static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (vc_onnx_int(node, "spatial", 1) == 0) {
-        return refuse(b, node, "statistics for each pixel (spatial=0) are not supported");
+        return vc_onnx_refuse(b, node, "statistics for each pixel (spatial=0) are not supported");
     }
     vc_onnx_drop_attr(node, "spatial");
     vc_onnx_drop_attr(node, "training_mode");
@@ -176,10 +132,11 @@ static bool take_softmax(struct vc_onnx_build *b, struct vc_onnx_node *node)
     }
     axis += axis < 0 ? (int64_t)x->n_dims : 0;
     from.i = axis;
-    in[1] = add_one(b, "Shape", NULL, node->inputs, 1, NULL, 0);
-    in[0] = add_one(b, "Flatten", NULL, node->inputs, 1, &from, 1);
-    in[0] = add_one(b, node->op, NULL, in, 1, &last, 1);
-    vc_onnx_set_output(b, node->from, 0, add_one(b, "Reshape", vc_onnx_output_name(b, node->from, 0), in, 2, NULL, 0));
+    in[1] = vc_onnx_add_one(b, "Shape", NULL, node->inputs, 1, NULL, 0);
+    in[0] = vc_onnx_add_one(b, "Flatten", NULL, node->inputs, 1, &from, 1);
+    in[0] = vc_onnx_add_one(b, node->op, NULL, in, 1, &last, 1);
+    vc_onnx_set_output(b, node->from, 0,
+                       vc_onnx_add_one(b, "Reshape", vc_onnx_output_name(b, node->from, 0), in, 2, NULL, 0));
     return false;
 }
 
@@ -196,19 +153,20 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (scales != NULL && scales->kind == VC_ATTR_FLOATS) {
         const int64_t n = (int64_t)scales->n;
 
-        set_input(node, 1, vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, &n, 1, scales->floats));
+        vc_onnx_set_input(node, 1, vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, &n, 1, scales->floats));
         vc_onnx_drop_attr(node, "scales");
     }
     if (node->n_inputs != 2) {
-        return refuse(b, node, "its scales are missing");
+        return vc_onnx_refuse(b, node, "its scales are missing");
     }
     v = vc_onnx_input(b, node, 1);
     for (int64_t k = 0; v != NULL && k < (v->n_dims == 1 && v->data != NULL ? v->shape[0].size : 0); k++) {
         if (((const double *)v->data)[k] < 1) {
-            return refuse(b, node, "making an image smaller in this way is not supported before operator set 11");
+            return vc_onnx_refuse(b, node,
+                                  "making an image smaller in this way is not supported before operator set 11");
         }
     }
-    set_input(node, 2, node->inputs[1]);
+    vc_onnx_set_input(node, 2, node->inputs[1]);
     node->inputs[1] = VC_NO_VALUE;
     node->op = "Resize";
     node->attrs[node->n_attrs++] = vc_attr_string("coordinate_transformation_mode", "asymmetric");
@@ -231,7 +189,7 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
     }
     constant = vc_onnx_add_tensor(b, NULL, tensor);
     if (constant == VC_NO_VALUE || !vc_onnx_scalar(b, constant, &x)) {
-        return refuse(b, node, "its value is no single number");
+        return vc_onnx_refuse(b, node, "its value is no single number");
     }
     if (b->graph->values[constant].dtype == VC_DTYPE_F32) {
         node->attrs[node->n_attrs++] = vc_attr_float("value", x);
@@ -240,9 +198,10 @@ static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node 
     node->attrs[node->n_attrs++] = vc_attr_int("value", *(const int64_t *)b->graph->values[constant].data);
     if (b->graph->values[constant].dtype == VC_DTYPE_BOOL) {
         struct vc_graph_attr to = vc_attr_int("to", 9);
-        uint32_t v = add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+        uint32_t v = vc_onnx_add_one(b, node->op, NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
 
-        vc_onnx_set_output(b, node->from, 0, add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), &v, 1, &to, 1));
+        vc_onnx_set_output(b, node->from, 0,
+                           vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), &v, 1, &to, 1));
         return false;
     }
     return true;
@@ -263,11 +222,11 @@ static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
         const int64_t flat = -1;
         uint32_t in[2] = {node->inputs[k], vc_graph_add_ints(b->graph, column, 2)};
 
-        in[0] = add_one(b, "Reshape", NULL, in, 2, NULL, 0);
+        in[0] = vc_onnx_add_one(b, "Reshape", NULL, in, 2, NULL, 0);
         in[1] = vc_graph_add_ints(b->graph, wide, 2);
-        in[0] = add_one(b, "Expand", NULL, in, 2, NULL, 0);
+        in[0] = vc_onnx_add_one(b, "Expand", NULL, in, 2, NULL, 0);
         in[1] = vc_graph_add_ints(b->graph, &flat, 1);
-        node->inputs[k] = add_one(b, "Reshape", NULL, in, 2, NULL, 0);
+        node->inputs[k] = vc_onnx_add_one(b, "Reshape", NULL, in, 2, NULL, 0);
     }
     return true;
 }

@@ -57,6 +57,10 @@ static int64_t integer_at(const struct vc_program_tensor *t, size_t k)
     switch (t->dtype) {
     case VC_DTYPE_BOOL:
         return p[k] != 0;
+    case VC_DTYPE_U4:
+        return p[k / 2] >> (k % 2 * 4) & 15;
+    case VC_DTYPE_I4:
+        return ((p[k / 2] >> (k % 2 * 4) & 15) ^ 8) - 8;
     case VC_DTYPE_U8:
         return p[k];
     case VC_DTYPE_I8:
@@ -93,15 +97,23 @@ static enum vc_dtype kind_of(enum vc_dtype dtype)
     case VC_DTYPE_I32:
     case VC_DTYPE_U64:
     case VC_DTYPE_I64:
+    case VC_DTYPE_U4:
+    case VC_DTYPE_I4:
         return VC_DTYPE_I64;
     default:
         return VC_DTYPE_RAW;
     }
 }
 
+/* The number of elements; those of four bits lie in pairs. */
 static size_t count_of(const struct vc_program_tensor *t)
 {
-    return t->n_bytes == 0 ? 0 : (size_t)(t->n_bytes / vc_dtype_bytes(t->dtype, 1));
+    size_t n = 1;
+
+    for (unsigned d = 0; d < t->n_dims && t->n_bytes != 0; d++) {
+        n *= (size_t)t->shape[d]; /* no overflow: that many are there */
+    }
+    return t->n_bytes == 0 ? 0 : n;
 }
 
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor)
@@ -139,6 +151,50 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
     value = vc_graph_add_constant(b->graph, name, kind, shape, tensor->n_dims, elements);
     vc_free(b->ctx, elements);
     return value;
+}
+
+/* ONNX's numbers of types. */
+static int64_t number_of_type(enum vc_dtype dtype)
+{
+    static const unsigned char numbers[VC_DTYPE_COUNT] = {
+        [VC_DTYPE_F32] = 1,  [VC_DTYPE_U8] = 2,   [VC_DTYPE_I8] = 3,    [VC_DTYPE_U16] = 4,  [VC_DTYPE_I16] = 5,
+        [VC_DTYPE_I32] = 6,  [VC_DTYPE_I64] = 7,  [VC_DTYPE_BOOL] = 9,  [VC_DTYPE_F16] = 10, [VC_DTYPE_F64] = 11,
+        [VC_DTYPE_U32] = 12, [VC_DTYPE_U64] = 13, [VC_DTYPE_BF16] = 16, [VC_DTYPE_U4] = 21,  [VC_DTYPE_I4] = 22};
+
+    return dtype < VC_DTYPE_COUNT ? numbers[dtype] : 0;
+}
+
+int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k)
+{
+    const struct vc_onnx_name *name =
+        k < node->n_inputs && *node->inputs[k] != '\0' ? vc_onnx_find_name(b, node->inputs[k]) : NULL;
+    const struct vc_program_constant *c;
+    const struct vc_program_node *maker;
+
+    if (name == NULL) {
+        return 0;
+    }
+    switch (name->maker) {
+    case VC_ONNX_BY_INPUT:
+        return number_of_type(b->program->inputs[name->number].dtype);
+    case VC_ONNX_BY_TENSOR:
+        return number_of_type(name->tensor->dtype);
+    case VC_ONNX_BY_CONSTANT:
+        c = &b->program->constants[name->number];
+        return number_of_type(c->index != VC_NO_TENSOR && b->source->model != NULL
+                                  ? vc_model_tensor(b->source->model, c->index)->dtype
+                              : c->tensor != NULL ? c->tensor->dtype
+                                                  : VC_DTYPE_RAW);
+    case VC_ONNX_BY_NODE:
+        break;
+    }
+    maker = &b->program->nodes[name->number];
+    for (size_t i = 0; i < maker->n_attrs; i++) {
+        if (strcmp(maker->op, "Cast") == 0 && strcmp(maker->attrs[i].name, "to") == 0) {
+            return maker->attrs[i].i;
+        }
+    }
+    return 0;
 }
 
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number)

@@ -1,5 +1,25 @@
 /* loops_matmul.h - part of loops.h: matrix products. */
 
+/* One row of a product: each sum in the order of k; rows of B are read as they lie. Integers wrap. */
+static void matmul_row(bool is_real, const void *x, const void *y, int64_t inner, int64_t columns, void *row)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        if (is_real) {
+            ((REAL *)row)[j] = 0;
+        } else {
+            ((uint64_t *)row)[j] = 0;
+        }
+    }
+    for (int64_t k = 0; k < inner; k++) {
+        for (int64_t j = 0; is_real && j < columns; j++) {
+            ((REAL *)row)[j] += ((const REAL *)x)[k] * ((const REAL *)y)[k * columns + j];
+        }
+        for (int64_t j = 0; !is_real && j < columns; j++) {
+            ((uint64_t *)row)[j] += ((const uint64_t *)x)[k] * ((const uint64_t *)y)[k * columns + j];
+        }
+    }
+}
+
 /* MatMul of matrices, or of stacks of them that broadcast: C[..., i, j] = sum over k of A[..., i, k] * B[..., k, j]. A
  * vector on the left is a row, one on the right a column, and that dimension is left out of the result. */
 RUN(matmul)
@@ -14,9 +34,10 @@ RUN(matmul)
     int64_t inner = a->shape[a->n_dims - 1];
     int64_t columns = b->n_dims > 1 ? b->shape[b->n_dims - 1] : 1;
     int64_t shape[VC_GRAPH_MAX_DIMS];
+    size_t bytes = a->is_real ? sizeof(REAL) : sizeof(int64_t);
     size_t n_stack = 1;
     unsigned n_dims;
-    REAL *out;
+    char *out;
 
     left.n_dims = a->n_dims > 1 ? a->n_dims - 2 : 0;
     right.n_dims = b->n_dims > 1 ? b->n_dims - 2 : 0;
@@ -39,22 +60,15 @@ RUN(matmul)
     if (b->n_dims > 1) {
         shape[n_dims++] = columns;
     }
-    out = vc_run_out(run, 0, true, shape, n_dims);
+    out = vc_run_out(run, 0, a->is_real, shape, n_dims);
     for (size_t s = 0; out != NULL && s < n_stack; s++, vc_run_walk_next(&walk)) {
-        const REAL *x = (const REAL *)a->data + walk.place[0] * (size_t)(rows * inner);
-        const REAL *y = (const REAL *)b->data + walk.place[1] * (size_t)(inner * columns);
+        size_t x = walk.place[0] * (size_t)(rows * inner);
+        size_t y = walk.place[1] * (size_t)(inner * columns);
 
-        for (int64_t i = 0; i < rows; i++) {
-            REAL *row = out + (s * (size_t)rows + (size_t)i) * (size_t)columns;
-
-            for (int64_t j = 0; j < columns; j++) {
-                row[j] = 0;
-            }
-            for (int64_t k = 0; k < inner; k++) { /* each sum in the order of k; rows of B are read as they lie */
-                for (int64_t j = 0; j < columns; j++) {
-                    row[j] += x[i * inner + k] * y[k * columns + j];
-                }
-            }
+        for (size_t i = 0; i < (size_t)rows; i++) {
+            matmul_row(a->is_real, (const char *)a->data + (x + i * (size_t)inner) * bytes,
+                       (const char *)b->data + y * bytes, inner, columns,
+                       out + (s * (size_t)rows + i) * (size_t)columns * bytes);
         }
     }
 }

@@ -288,13 +288,16 @@ RUN(depth_to_space)
     out_of_view(run, 0, &view, shape, 4);
 }
 
-/* [n, c, h, w] to [n, b * b * c, h / b, w / b]. */
+/* [n, c, h, w] to [n, b * b * c, h / b, w / b]. The channels are [b, b, c] (DCR) or [c, b, b] (CRD). */
 RUN(space_to_depth)
 {
     const struct vc_run_value *x = run->in[0];
     int64_t b = vc_run_int(run, "blocksize", 1);
     struct vc_run_view of = vc_run_view_of(x);
+    bool dcr = strcmp(vc_run_string(run, "mode", "DCR"), "DCR") == 0;
     int64_t shape[4] = {x->shape[0], 0, x->shape[2] / b, x->shape[3] / b};
+    unsigned row = dcr ? 1 : 2; /* where the view has the rows of a block, behind which are its columns */
+    unsigned channel = dcr ? 3 : 1;
     struct vc_run_view view = {.n_dims = 6};
 
     if (x->shape[2] % b != 0 || x->shape[3] % b != 0 || __builtin_mul_overflow(x->shape[1], b * b, &shape[1])) {
@@ -304,12 +307,12 @@ RUN(space_to_depth)
     }
     view.shape[0] = x->shape[0];
     view.step[0] = of.step[0];
-    view.shape[1] = b;
-    view.step[1] = of.step[2];
-    view.shape[2] = b;
-    view.step[2] = of.step[3];
-    view.shape[3] = x->shape[1];
-    view.step[3] = of.step[1];
+    view.shape[row] = b;
+    view.step[row] = of.step[2];
+    view.shape[row + 1] = b;
+    view.step[row + 1] = of.step[3];
+    view.shape[channel] = x->shape[1];
+    view.step[channel] = of.step[1];
     view.shape[4] = shape[2];
     view.step[4] = b * of.step[2];
     view.shape[5] = shape[3];

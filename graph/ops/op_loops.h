@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/ops/einsum.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
 #include "graph/ops/window.h"
@@ -16,6 +17,7 @@
 
 #include "graph/ops/loops_attention.h"
 #include "graph/ops/loops_conv.h"
+#include "graph/ops/loops_einsum.h"
 #include "graph/ops/loops_index.h"
 #include "graph/ops/loops_logic.h"
 #include "graph/ops/loops_math.h"

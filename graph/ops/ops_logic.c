@@ -23,6 +23,12 @@ static int compare(struct vc_dims *dims, char op, struct vc_dim a, struct vc_dim
         return above(dims, b, a, 1) ? 1 : above(dims, a, b, 0) ? 0 : -1;
     case 'g':
         return above(dims, a, b, 0) ? 1 : above(dims, b, a, 1) ? 0 : -1;
+    case '&': /* truth values that are known are numbers */
+        return a.size != 0 && b.size != 0;
+    case '|':
+        return a.size != 0 || b.size != 0;
+    case '^':
+        return (a.size != 0) != (b.size != 0);
     default:
         return above(dims, b, a, 0) ? 1 : above(dims, a, b, 1) ? 0 : -1;
     }
@@ -45,7 +51,7 @@ static void infer_pair(struct vc_infer *in, const char *types, char op)
     vc_infer_out(in, 0, VC_DTYPE_BOOL, shape, n_dims);
     a = vc_infer_elems(in, 0, &n_a);
     b = vc_infer_elems(in, 1, &n_b);
-    if (op == ' ' || a == NULL || b == NULL || n_a == 0 || n_b == 0) {
+    if (a == NULL || b == NULL || n_a == 0 || n_b == 0) {
         return;
     }
     n = n_a > n_b ? n_a : n_b;
@@ -71,9 +77,9 @@ PAIR(greater, "nx", '>')
 PAIR(less, "nx", '<')
 PAIR(greater_or_equal, "nx", 'g')
 PAIR(less_or_equal, "nx", 'l')
-PAIR(and, "b", ' ')
-PAIR(or, "b", ' ')
-PAIR(xor, "b", ' ')
+PAIR(and, "b", '&')
+PAIR(or, "b", '|')
+PAIR(xor, "b", '^')
 #undef PAIR
 
 void vc_infer_not(struct vc_infer *in)

@@ -12,7 +12,7 @@ void vc_infer_matmul(struct vc_infer *in)
     struct vc_dim inner;
     unsigned n_dims;
 
-    if (!vc_infer_types(in, "f")) {
+    if (!vc_infer_types(in, "nx")) {
         return;
     }
     if (a->n_dims == 0 || b->n_dims == 0) {

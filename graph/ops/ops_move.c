@@ -355,7 +355,7 @@ static void infer_blocks(struct vc_infer *in, bool to_space)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
     int64_t block = vc_infer_int(in, "blocksize", 0);
-    const char *mode = to_space ? vc_infer_string(in, "mode", "DCR") : "DCR";
+    const char *mode = vc_infer_string(in, "mode", "DCR");
     struct vc_dims *dims = vc_infer_dims(in);
     struct vc_dim shape[4];
     struct vc_dim b = vc_dim_number(block);

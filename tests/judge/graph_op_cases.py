@@ -438,10 +438,24 @@ def codes():
     case("DequantizeLinear", [i(6, 4), np.float64(0.5)], types={0: np.int8})
 
 
+def more_products():
+    case("MatMul", [i(2, 3, 4), i(4, 5)], macs=120, types={0: np.int32, 1: np.int32})
+    for equation, shapes, n in (
+            ("ij->ji", [(3, 4)], 0), ("ij->", [(3, 4)], 0), ("ii->i", [(4, 4)], 0), ("bii -> b", [(2, 3, 3)], 0),
+            ("ij,jk->ik", [(3, 4), (4, 5)], 60), ("ij,jk", [(3, 4), (4, 5)], 60), ("ba,cb", [(3, 4), (5, 3)], 60),
+            ("i,j->ij", [(3,), (4,)], 12), ("i,i", [(5,), (5,)], 5), ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)], 120),
+            ("...ij,...jk", [(2, 1, 3, 4), (6, 4, 5)], 720), ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)], 720),
+            ("bqhd,bkhd->bhqk", [(2, 4, 3, 5), (2, 6, 3, 5)], 720), ("i...->...", [(3, 2, 4)], 0),
+            ("...->...", [(2, 3)], 0), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], 240), ("i,ij,j", [(2,), (2, 3), (3,)], 12),
+            (",ij->ij", [(), (2, 3)], 6), ("Ab,bC->AC", [(2, 3), (3, 4)], 24), ("ij,jk->ik", [(3, 0), (0, 2)], 0),
+            ("...ij->...i", [(2, 3, 4)], 0)):
+        case("Einsum", [f(*x) for x in shapes], {"equation": equation.replace(" ", "")}, macs=n)
+
+
 def all_cases():
     if not CASES:
         for make in (one_at_a_time, broadcasting, products, convolutions, pools, normalizations, attentions, reductions,
                      shapes, moves, indices,
-                     sizes_of_pictures, codes):
+                     sizes_of_pictures, codes, more_products):
             make()
     return CASES

@@ -1,0 +1,220 @@
+/* onnx_same.c - operators of ONNX that the graph has in other words, and types that a node takes from another value.
+ *
+ *     y = Swish<alpha = 1.7>(x)     ->     t = Mul(x, 1.7); s = Sigmoid(t); y = Mul(x, s)
+ *
+ * Called for every node after onnx_older.c. */
+#include <string.h>
+
+#include "graph/onnx/onnx_build.h"
+
+#define UINT8 2
+#define INT64 7
+#define BOOL  9
+
+static uint32_t one_in(struct vc_onnx_build *b, const char *op, const char *name, uint32_t x)
+{
+    return vc_onnx_add_one(b, op, name, &x, 1, NULL, 0);
+}
+
+static uint32_t two_in(struct vc_onnx_build *b, const char *op, const char *name, uint32_t x, uint32_t y)
+{
+    const uint32_t in[2] = {x, y};
+
+    return vc_onnx_add_one(b, op, name, in, 2, NULL, 0);
+}
+
+/* The node's output k is that operator of two values; nothing of the node is left to add. */
+static bool is_two(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, uint32_t x, uint32_t y)
+{
+    vc_onnx_set_output(b, node->from, 0, two_in(b, op, vc_onnx_output_name(b, node->from, 0), x, y));
+    return false;
+}
+
+/* Cast to the type of the second input. Integers have to say how many bits they have. */
+static bool take_cast_like(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *like = vc_onnx_input(b, node, 1);
+    int64_t to = vc_onnx_type_of_input(b, node->from, 1);
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    struct vc_graph_attr attr;
+
+    if (node->n_inputs != 2 || like == NULL || x == NULL) {
+        return true;
+    }
+    to = like->dtype == VC_DTYPE_F32 ? 1 : like->dtype == VC_DTYPE_BOOL ? BOOL : to;
+    if (to == 0) {
+        return vc_onnx_refuse(b, node, "the file does not say how many bits the integers of input 1 have");
+    }
+    attr = vc_attr_int("to", to);
+    vc_onnx_set_output(
+        b, node->from, 0,
+        x->dtype == VC_DTYPE_F32 && to == 1
+            ? node->inputs[0]
+            : vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), node->inputs, 1, &attr, 1));
+    return false;
+}
+
+/* Indices and the depth may be floats, which are cut off. */
+static bool take_one_hot(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr to = vc_attr_int("to", INT64);
+
+    for (unsigned k = 0; k < 2; k++) {
+        const struct vc_graph_value *x = vc_onnx_input(b, node, k);
+        double depth;
+
+        if (x != NULL && x->dtype == VC_DTYPE_F32) {
+            node->inputs[k] = vc_onnx_scalar(b, node->inputs[k], &depth) && depth >= 0 && depth < 1e9
+                                  ? vc_graph_add_int(b->graph, (int64_t)depth)
+                                  : vc_onnx_add_one(b, "Cast", NULL, &node->inputs[k], 1, &to, 1);
+        }
+    }
+    return true;
+}
+
+/* The type of the codes is that of the zero point. */
+static bool take_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    int64_t type = vc_onnx_type_of_input(b, node->from, 2);
+
+    if (vc_onnx_has_input(node, 2) && vc_onnx_int(node, "output_dtype", 0) == 0 && type != 0) {
+        vc_onnx_drop_attr(node, "output_dtype");
+        node->attrs[node->n_attrs++] = vc_attr_int("output_dtype", type);
+    }
+    return true;
+}
+
+/* x * sigmoid(alpha x), and with SwiGLU times the second input. */
+static uint32_t swish(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *name)
+{
+    const struct vc_graph_attr *alpha = vc_onnx_attr(node, "alpha");
+    uint32_t x = node->inputs[0];
+    uint32_t t = alpha != NULL && alpha->kind == VC_ATTR_FLOAT && alpha->f != 1
+                     ? two_in(b, "Mul", NULL, x, vc_graph_add_float(b->graph, alpha->f))
+                     : x;
+
+    return two_in(b, "Mul", name, x, one_in(b, "Sigmoid", NULL, t));
+}
+
+static bool take_swish(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (node->n_inputs != 1 || node->inputs[0] == VC_NO_VALUE) {
+        return true;
+    }
+    vc_onnx_set_output(b, node->from, 0, swish(b, node, vc_onnx_output_name(b, node->from, 0)));
+    return false;
+}
+
+static bool take_swiglu(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    return node->n_inputs != 2 || node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE ||
+           is_two(b, node, "Mul", swish(b, node, NULL), node->inputs[1]);
+}
+
+static bool take_reduce_log_sum(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    uint32_t sum = vc_onnx_add_one(b, "ReduceSum", NULL, node->inputs, node->n_inputs, node->attrs, node->n_attrs);
+
+    vc_onnx_set_output(b, node->from, 0, one_in(b, "Log", vc_onnx_output_name(b, node->from, 0), sum));
+    return false;
+}
+
+/* An operator of onnxruntime without a domain of its own. */
+static bool take_simplified(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (vc_onnx_output_is_used(b, node->from, 1)) {
+        return vc_onnx_refuse(b, node, "its second output is used, which is for training");
+    }
+    vc_onnx_drop_attr(node, "stash_type");
+    node->op = "RMSNormalization";
+    return true;
+}
+
+/* ---- what onnxruntime's dynamic quantization writes ---- */
+
+/* scale = (max(x, 0) - min(x, 0)) / 255, 1 where that is 0; zero = round(-min / scale); codes of 8 bits. */
+static bool take_dynamic_quantize(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
+    const struct vc_graph_attr to = vc_attr_int("to", UINT8);
+    const struct vc_graph_attr type = vc_attr_int("output_dtype", UINT8);
+    uint32_t zero = vc_graph_add_float(b->graph, 0);
+    uint32_t in[3] = {node->n_inputs == 1 ? node->inputs[0] : VC_NO_VALUE};
+    uint32_t most;
+    uint32_t least;
+    uint32_t scale;
+    uint32_t point;
+
+    if (in[0] == VC_NO_VALUE || node->from->n_outputs != 3) {
+        return vc_onnx_refuse(b, node, "has one input and three outputs");
+    }
+    most = two_in(b, "Max", NULL, vc_onnx_add_one(b, "ReduceMax", NULL, in, 1, &keep, 1), zero);
+    least = two_in(b, "Min", NULL, vc_onnx_add_one(b, "ReduceMin", NULL, in, 1, &keep, 1), zero);
+    scale = two_in(b, "Div", NULL, two_in(b, "Sub", NULL, most, least), vc_graph_add_float(b->graph, 255));
+    in[0] = two_in(b, "Equal", NULL, scale, zero);
+    in[1] = vc_graph_add_float(b->graph, 1);
+    in[2] = scale;
+    scale = vc_onnx_add_one(b, "Where", vc_onnx_output_name(b, node->from, 1), in, 3, NULL, 0);
+    in[0] = one_in(b, "Round", NULL, two_in(b, "Div", NULL, one_in(b, "Neg", NULL, least), scale));
+    in[1] = zero;
+    in[2] = vc_graph_add_float(b->graph, 255);
+    in[0] = vc_onnx_add_one(b, "Clip", NULL, in, 3, NULL, 0);
+    point = vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 2), in, 1, &to, 1);
+    in[0] = node->inputs[0];
+    in[1] = scale;
+    in[2] = point;
+    vc_onnx_set_output(b, node->from, 0,
+                       vc_onnx_add_one(b, "QuantizeLinear", vc_onnx_output_name(b, node->from, 0), in, 3, &type, 1));
+    vc_onnx_set_output(b, node->from, 1, scale);
+    vc_onnx_set_output(b, node->from, 2, point);
+    return false;
+}
+
+/* Codes minus their zero points: one, or one for each row on the left, for each column on the right. */
+static uint32_t centred(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, k);
+    const struct vc_graph_value *zero = vc_onnx_input(b, node, 2 + k);
+    uint32_t in[2] = {node->inputs[k], zero == NULL ? VC_NO_VALUE : node->inputs[2 + k]};
+
+    if (zero == NULL || x == NULL) {
+        return in[0];
+    }
+    if (k == 0 && zero->n_dims == 1 && x->n_dims > 1) { /* a row of the matrix has one */
+        const int64_t axis = 1;
+
+        in[1] = two_in(b, "Unsqueeze", NULL, in[1], vc_graph_add_ints(b->graph, &axis, 1));
+    }
+    return two_in(b, "Sub", NULL, in[0], in[1]);
+}
+
+static bool take_matmul_integer(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    if (node->n_inputs < 2 || node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE) {
+        return true;
+    }
+    return is_two(b, node, "MatMul", centred(b, node, 0), centred(b, node, 1));
+}
+
+bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const struct {
+        const char *op;
+        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
+    } rows[] = {{"CastLike", take_cast_like},
+                {"OneHot", take_one_hot},
+                {"QuantizeLinear", take_quantize},
+                {"Swish", take_swish},
+                {"SwiGLU", take_swiglu},
+                {"ReduceLogSum", take_reduce_log_sum},
+                {"SimplifiedLayerNormalization", take_simplified},
+                {"DynamicQuantizeLinear", take_dynamic_quantize},
+                {"MatMulInteger", take_matmul_integer}};
+
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(rows[k].op, node->op) == 0) {
+            return rows[k].take(b, node);
+        }
+    }
+    return true;
+}
