@@ -274,6 +274,18 @@ uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dt
     return value;
 }
 
+uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
+                             unsigned n_dims, int64_t otherwise)
+{
+    uint32_t value = vc_graph_add_input(graph, name, dtype, shape, n_dims);
+
+    if (value != VC_NO_VALUE) {
+        graph->values[value].optional = true;
+        graph->values[value].otherwise = otherwise;
+    }
+    return value;
+}
+
 /* The shape of what the parameter makes of its tensor. */
 static bool param_shape(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec,
                         struct vc_dim *shape)

@@ -311,6 +311,41 @@ static void forget_bindings(struct vc_dims *dims)
     }
 }
 
+/* An input that may be left out, and was. */
+static enum vc_status fill_option(struct forward *f, uint32_t v)
+{
+    const struct vc_graph_value *value = &f->graph->values[v];
+    struct vc_run_value *to = &f->values[v];
+    enum vc_status status = VC_OK;
+
+    if (to->data != NULL) {
+        return VC_OK;
+    }
+    to->n_dims = value->n_dims;
+    to->is_real = value->dtype == VC_DTYPE_F32;
+    to->n = 1;
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        to->shape[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
+        VC_TRY(to->shape[k] >= 0 && vc_mul_size(to->n, (size_t)to->shape[k], &to->n)
+                   ? VC_OK
+                   : vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' is missing: no other input tells its size",
+                             value->name));
+    }
+    to->data = vc_alloc_array(f->ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, element_bytes(f, to->is_real));
+    VC_TRY_ALLOC(to->data);
+    for (size_t i = 0; i < to->n; i++) {
+        if (!to->is_real) {
+            ((int64_t *)to->data)[i] = value->otherwise;
+        } else if (f->precision == VC_PRECISION_F32) {
+            ((float *)to->data)[i] = (float)value->otherwise;
+        } else {
+            ((double *)to->data)[i] = (double)value->otherwise;
+        }
+    }
+out:
+    return status;
+}
+
 static enum vc_status read_inputs(struct forward *f)
 {
     enum vc_status status = VC_OK;
@@ -323,8 +358,17 @@ static enum vc_status read_inputs(struct forward *f)
             continue; /* nothing that is wanted needs it */
         }
         VC_TRY(f->feed->input(f->ctx, f->feed->user, k, &f->values[v]));
-        VC_TRY(bind_input(f, v));
-        VC_TRY(take_if_wanted(f, v));
+        if (f->values[v].data != NULL) {
+            VC_TRY(bind_input(f, v));
+        }
+    }
+    for (uint32_t k = 0; k < f->graph->n_inputs; k++) { /* of sizes that the others have */
+        uint32_t v = f->graph->inputs[k];
+
+        if (f->uses[v] != 0 || f->wanted[v]) {
+            VC_TRY(fill_option(f, v));
+            VC_TRY(take_if_wanted(f, v));
+        }
     }
 out:
     return status;

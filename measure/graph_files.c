@@ -111,6 +111,19 @@ static enum vc_status make_floats(const struct graph_files *f, struct vc_graph_a
     return VC_OK;
 }
 
+/* No other input has to be given. */
+static bool is_only_one(const struct graph_files *f, const char *input)
+{
+    for (uint32_t k = 0; k < vc_graph_input_count(f->graph); k++) {
+        const struct vc_graph_value *value = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
+
+        if (value->optional == (strcmp(value->name, input) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The tensor of the data file that is the input; VC_NO_TENSOR: there is none, which vc_graph_run says if it needs it.
  */
 static enum vc_status find_array(const struct graph_files *f, const char *input, size_t *out)
@@ -121,7 +134,7 @@ static enum vc_status find_array(const struct graph_files *f, const char *input,
     if (*out == VC_NO_TENSOR && name != NULL) {
         return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", vc_model_path(f->data), name);
     }
-    if (*out == VC_NO_TENSOR && vc_model_tensor_count(f->data) == 1 && vc_graph_input_count(f->graph) == 1) {
+    if (*out == VC_NO_TENSOR && vc_model_tensor_count(f->data) == 1 && is_only_one(f, input)) {
         *out = 0;
     }
     return VC_OK;

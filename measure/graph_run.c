@@ -267,6 +267,9 @@ static enum vc_status feed_input(struct vc_ctx *ctx, void *user, uint32_t k, str
     for (size_t i = 0; i < run->n_inputs; i++) {
         given = strcmp(run->inputs[i].name, input->name) == 0 ? &run->inputs[i] : given;
     }
+    if (given == NULL && input->optional) {
+        return VC_OK;
+    }
     if (given == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is missing", input->name);
     }

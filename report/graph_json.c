@@ -182,6 +182,9 @@ static void write_values(struct vc_json *json, const struct vc_graph *graph)
         vc_json_string(json, "kind", kinds[value->kind]);
         vc_json_string(json, "dtype", vc_dtype_name(value->dtype));
         write_shape(json, graph, value);
+        if (value->optional) {
+            write_int(json, "otherwise", value->otherwise);
+        }
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');

@@ -263,8 +263,12 @@ static void print_end(const struct app *app, const struct vc_graph *graph, const
 
     fprintf(app->out.to, "  %s%s:%s ", out_ink(&app->out, INK_DIM), what, out_ink(&app->out, INK_NONE));
     print_clean(app->out.to, v->name);
-    fprintf(app->out.to, " %s %s\n", vc_dtype_name(v->dtype),
+    fprintf(app->out.to, " %s %s", vc_dtype_name(v->dtype),
             fmt_value_shape(shape, sizeof shape, &app->out, graph, value));
+    if (v->optional) {
+        fprintf(app->out.to, " (%" PRId64 " if it is not given)", v->otherwise);
+    }
+    fputc('\n', app->out.to);
 }
 
 static void print_head(const struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)

@@ -188,9 +188,21 @@ void vc_net_text_input(struct vc_net *net)
     net->input_ids = vc_graph_add_input(net->graph, "input_ids", VC_DTYPE_I64, shape, 2);
 }
 
+uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise)
+{
+    const struct vc_dim shape[2] = {net->batch, net->sequence};
+
+    return vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
+}
+
 uint32_t vc_net_positions(struct vc_net *net)
 {
-    uint32_t shape = vc_net_op1(net, "Shape", net->input_ids);
+    return vc_net_positions_of(net, net->input_ids);
+}
+
+uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids)
+{
+    uint32_t shape = vc_net_op1(net, "Shape", ids);
     uint32_t n = vc_net_pick(net, shape, 0, 1);
 
     return vc_graph_add(net->graph, "Range", NULL,
@@ -202,6 +214,19 @@ void vc_net_output(struct vc_net *net, uint32_t value, const char *name)
 {
     vc_graph_set_block(net->graph, NULL);
     vc_graph_add_output(net->graph, vc_graph_add(net->graph, "Identity", name, &value, 1));
+}
+
+void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
+{
+    uint32_t start;
+    uint32_t end;
+
+    vc_net_block(net, "/qa_outputs");
+    x = vc_net_linear(net, x, "/qa_outputs", hidden, 2, true);
+    start = vc_net_pick(net, x, -1, 0);
+    end = vc_net_pick(net, x, -1, 1);
+    vc_net_output(net, start, "start_logits");
+    vc_net_output(net, end, "end_logits");
 }
 
 /* ---- layers ---- */

@@ -22,16 +22,19 @@
 #define VC_NET_MAX_KEYS   128
 #define VC_NET_REQUIRED   (-1)
 #define VC_NET_MAX_LAYERS 10000
-#define VC_NET_MAX_PARTS  200000 /* layers times experts */
+#define VC_NET_MAX_PARTS  200000  /* layers times experts */
+#define VC_NET_NOTHING    (-1e30) /* a score of which softmax leaves 0 */
 
 /* What comes behind the base model. A bit each. */
 enum vc_net_head {
-    VC_NET_BASE = 1,     /* BertModel */
-    VC_NET_CAUSAL = 2,   /* LlamaForCausalLM, GPT2LMHeadModel */
-    VC_NET_MASKED = 4,   /* BertForMaskedLM */
-    VC_NET_SEQUENCE = 8, /* BertForSequenceClassification */
-    VC_NET_TOKEN = 16,   /* BertForTokenClassification */
-    VC_NET_IMAGE = 32    /* ViTForImageClassification */
+    VC_NET_BASE = 1,         /* BertModel */
+    VC_NET_CAUSAL = 2,       /* LlamaForCausalLM, GPT2LMHeadModel */
+    VC_NET_MASKED = 4,       /* BertForMaskedLM */
+    VC_NET_SEQUENCE = 8,     /* BertForSequenceClassification */
+    VC_NET_TOKEN = 16,       /* BertForTokenClassification */
+    VC_NET_IMAGE = 32,       /* ViTForImageClassification */
+    VC_NET_QUESTION = 64,    /* BertForQuestionAnswering */
+    VC_NET_PRETRAINING = 128 /* BertForPreTraining, ElectraForPreTraining */
 };
 
 struct vc_net;
@@ -156,9 +159,16 @@ uint32_t vc_net_reshape(struct vc_net *net, uint32_t x, const int64_t *shape, si
 uint32_t vc_net_pick(struct vc_net *net, uint32_t x, int64_t axis, int64_t at);
 /* Declares input_ids [batch, sequence]. */
 void vc_net_text_input(struct vc_net *net);
+/* Another input of that shape, which need not be given: its elements are `otherwise` then. */
+uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise);
+/* Declares attention_mask, 1 where it is not given. True where a token is no padding: [batch, 1, 1, sequence] */
+uint32_t vc_net_padding_mask(struct vc_net *net);
 /* 0 ... sequence - 1, [sequence]. */
 uint32_t vc_net_positions(struct vc_net *net);
+uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);
 void vc_net_output(struct vc_net *net, uint32_t value, const char *name);
+/* qa_outputs: the outputs start_logits and end_logits. */
+void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden);
 
 /* ---- attention (net_attention.c) and rotary positions (net_rope.c) ---- */
 
@@ -173,6 +183,20 @@ struct vc_net_attention {
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how);
 /* True where key j may be seen by query i of a window of `window` tokens: i - j < window. [sequence, sequence] */
 uint32_t vc_net_window(struct vc_net *net, int64_t window);
+
+/* Relative positions as T5 has them: a table with a number for each head and each bucket of distances. */
+struct vc_net_relative {
+    const char *table; /* module: [rows, heads] */
+    int64_t buckets;   /* that are used */
+    int64_t rows;
+    int64_t longest; /* distance; what is further away is in the last bucket */
+    int64_t heads;
+};
+/* What is added to scores: [1, heads, sequence, sequence], of the sequence of `ids` [batch, sequence]. both: keys
+ * behind the query have buckets, too. */
+uint32_t vc_net_relative_bias(struct vc_net *net, const struct vc_net_relative *how, uint32_t ids, bool both);
+/* The bias, and a number that leaves nothing where `mask` [batch, 1, 1, sequence] is false. */
+uint32_t vc_net_masked_bias(struct vc_net *net, uint32_t mask, uint32_t bias);
 
 /* Cosines and sines of a kind of rotary positions, made once and used by all layers. */
 struct vc_net_rope {
@@ -190,8 +214,8 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
                            int64_t heads, int64_t head_dim);
 
 extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_roberta, vc_net_camembert, vc_net_distilbert,
-    vc_net_vit, vc_net_gpt2, vc_net_llama, vc_net_mistral, vc_net_qwen2, vc_net_qwen3, vc_net_phi3, vc_net_mixtral,
-    vc_net_qwen2_moe, vc_net_qwen3_moe, vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text, vc_net_olmo, vc_net_olmo2,
-    vc_net_resnet;
+    vc_net_electra, vc_net_mpnet, vc_net_vit, vc_net_gpt2, vc_net_llama, vc_net_mistral, vc_net_qwen2, vc_net_qwen3,
+    vc_net_phi3, vc_net_mixtral, vc_net_qwen2_moe, vc_net_qwen3_moe, vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text,
+    vc_net_olmo, vc_net_olmo2, vc_net_resnet;
 
 #endif

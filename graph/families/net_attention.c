@@ -1,5 +1,8 @@
-/* net_attention.c - attention of families, and the masks of sliding windows. */
+/* net_attention.c - attention of families, and what its scores get: masks of padding and of sliding windows, numbers by
+ * relative position. */
 #include "graph/families/net.h"
+
+#include <math.h>
 
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how)
 {
@@ -31,4 +34,83 @@ uint32_t vc_net_window(struct vc_net *net, int64_t window)
     keys = vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2);
     return vc_net_op(net, "Less", NULL, vc_net_op(net, "Sub", NULL, queries, keys),
                      vc_graph_add_int(net->graph, window));
+}
+
+uint32_t vc_net_padding_mask(struct vc_net *net)
+{
+    struct vc_graph_attr to = vc_attr_int("to", 9); /* ONNX's number of truth values */
+    uint32_t mask = vc_net_text_option(net, "attention_mask", 1);
+
+    vc_graph_set_block(net->graph, NULL);
+    mask = vc_net_node(net, "Cast", NULL, &mask, 1, &to, 1);
+    return vc_net_reshape(net, mask, (int64_t[]){0, 1, 1, -1}, 4);
+}
+
+/* ---- relative positions ---- */
+
+/* The bucket of a distance: small ones have their own, of the larger ones as many to each power. */
+static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t longest)
+{
+    int64_t exact = buckets / 2;
+    double part;
+    int64_t bucket;
+
+    if (distance < exact) {
+        return distance;
+    }
+    part = log((double)distance / (double)exact) / log((double)longest / (double)exact);
+    bucket = exact + (int64_t)(part * (double)(buckets - exact));
+    return bucket < buckets ? bucket : buckets - 1;
+}
+
+/* Buckets of the positions -longest ... longest of keys, seen from their query. */
+static uint32_t bucket_table(struct vc_net *net, const struct vc_net_relative *how, bool both)
+{
+    int64_t n = 2 * how->longest + 1;
+    int64_t *table = vc_arena_alloc(net->ctx, net->arena, (size_t)n * sizeof *table);
+
+    if (table == NULL) {
+        net->graph->status = VC_E_NOMEM;
+        return VC_NO_VALUE;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        int64_t place = k - how->longest;
+
+        if (both) {
+            table[k] = bucket_of(place < 0 ? -place : place, how->buckets / 2, how->longest) +
+                       (place > 0 ? how->buckets / 2 : 0);
+        } else {
+            table[k] = bucket_of(place < 0 ? -place : 0, how->buckets, how->longest);
+        }
+    }
+    return vc_graph_add_constant(net->graph, NULL, VC_DTYPE_I64, &n, 1, table);
+}
+
+uint32_t vc_net_relative_bias(struct vc_net *net, const struct vc_net_relative *how, uint32_t ids, bool both)
+{
+    struct vc_graph *graph = net->graph;
+    struct vc_graph_attr perm = vc_attr_ints("perm", (int64_t[]){2, 0, 1}, 3);
+    uint32_t table = bucket_table(net, how, both);
+    uint32_t positions = vc_net_positions_of(net, ids);
+    uint32_t place = vc_net_op(net, "Sub", NULL, vc_net_reshape(net, positions, (int64_t[]){1, -1}, 2),
+                               vc_net_reshape(net, positions, (int64_t[]){-1, 1}, 2));
+    uint32_t bias;
+
+    if (table == VC_NO_VALUE) {
+        return table;
+    }
+    place = vc_graph_add(
+        graph, "Clip", NULL,
+        (uint32_t[]){place, vc_graph_add_int(graph, -how->longest), vc_graph_add_int(graph, how->longest)}, 3);
+    place = vc_net_add(net, NULL, place, vc_graph_add_int(graph, how->longest));
+    bias = vc_net_embed(net, vc_net_op(net, "Gather", NULL, table, place), how->table, how->rows, how->heads);
+    bias = vc_net_node(net, "Transpose", NULL, &bias, 1, &perm, 1);
+    return vc_net_op(net, "Unsqueeze", vc_net_print(net, "%s.bias", how->table), bias,
+                     vc_graph_add_ints(graph, (int64_t[]){0}, 1));
+}
+
+uint32_t vc_net_masked_bias(struct vc_net *net, uint32_t mask, uint32_t bias)
+{
+    return vc_graph_add(net->graph, "Where", NULL,
+                        (uint32_t[]){mask, bias, vc_graph_add_float(net->graph, VC_NET_NOTHING)}, 3);
 }

@@ -1,5 +1,6 @@
 /* net_bert.c - encoders of the form of BERT: BERT, which sentence encoders as MiniLM are, RoBERTa and its relatives,
- * DistilBERT. Layer norms behind attention and MLP, learned positions. The names of layers are a struct names each. */
+ * DistilBERT, ELECTRA, MPNet. Layer norms behind attention and MLP, learned positions. What differs between them is a
+ * struct style. */
 #include "graph/families/net.h"
 
 #include <math.h>
@@ -11,8 +12,6 @@ struct names {
     const char *layers;
     const char *q, *k, *v, *out, *attention_norm, *up, *down, *output_norm;
     const char *size, *n_layers, *n_heads, *inner, *act; /* keys */
-    bool types;                                          /* token_type_embeddings */
-    bool pooler;
 };
 
 static const struct names bert_names = {.layers = "encoder.layer",
@@ -28,9 +27,7 @@ static const struct names bert_names = {.layers = "encoder.layer",
                                         .n_layers = "num_hidden_layers",
                                         .n_heads = "num_attention_heads",
                                         .inner = "intermediate_size",
-                                        .act = "hidden_act",
-                                        .types = true,
-                                        .pooler = true};
+                                        .act = "hidden_act"};
 
 static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .q = "attention.q_lin",
@@ -47,19 +44,60 @@ static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .inner = "hidden_dim",
                                               .act = "activation"};
 
-struct encoder {
-    struct vc_net *net;
+static const struct names mpnet_names = {.layers = "encoder.layer",
+                                         .q = "attention.attn.q",
+                                         .k = "attention.attn.k",
+                                         .v = "attention.attn.v",
+                                         .out = "attention.attn.o",
+                                         .attention_norm = "attention.LayerNorm",
+                                         .up = "intermediate.dense",
+                                         .down = "output.dense",
+                                         .output_norm = "output.LayerNorm",
+                                         .size = "hidden_size",
+                                         .n_layers = "num_hidden_layers",
+                                         .n_heads = "num_attention_heads",
+                                         .inner = "intermediate_size",
+                                         .act = "hidden_act"};
+
+/* How a whole sequence is classified: the first token through a layer of this name and this function, then `out`. */
+struct sequence_head {
+    const char *dense, *function, *out;
+};
+
+/* How masked words are told: a layer, its function (NULL: the model's), a norm, the matrix of the embeddings. */
+struct masked_head {
+    const char *dense, *function, *norm, *decoder, *bias;
+};
+
+/* What a family does otherwise. */
+struct style {
     const struct names *names;
     enum positions positions;
-    int64_t hidden, layers, heads, inner, vocabulary, longest, types, padding;
+    bool fixed_padding;  /* number 1, not "pad_token_id" */
+    bool types;          /* token_type_embeddings */
+    bool fixed_epsilon;  /* 1e-12 */
+    bool pooler;         /* of the base model */
+    bool embedding_size; /* smaller than the hidden size; embeddings_project */
+    bool relative;       /* encoder.relative_attention_bias */
+    struct sequence_head sequence;
+    struct masked_head masked;
+};
+
+struct encoder {
+    struct vc_net *net;
+    const struct style *style;
+    const struct names *names;
+    int64_t hidden, layers, heads, inner, vocabulary, longest, types, padding, embedding, buckets;
     double epsilon;
     const char *act;
     bool tied;
+    uint32_t mask; /* padding, and positions between tokens where the model has them */
 };
 
 static bool read_config(struct encoder *e)
 {
     struct vc_net *net = e->net;
+    const struct style *s = e->style;
     const struct names *n = e->names;
 
     e->hidden = vc_net_size(net, n->size, VC_NET_REQUIRED);
@@ -68,11 +106,18 @@ static bool read_config(struct encoder *e)
     e->inner = vc_net_size(net, n->inner, VC_NET_REQUIRED);
     e->vocabulary = vc_net_size(net, "vocab_size", VC_NET_REQUIRED);
     e->longest = vc_net_size(net, "max_position_embeddings", 512);
-    e->types = n->types ? vc_net_size(net, "type_vocab_size", 2) : 0;
-    e->epsilon = n->types ? vc_net_real(net, "layer_norm_eps", 1e-12) : 1e-12;
+    e->types = s->types ? vc_net_size(net, "type_vocab_size", 2) : 0;
+    e->epsilon = s->fixed_epsilon ? 1e-12 : vc_net_real(net, "layer_norm_eps", 1e-12);
     e->act = vc_net_word(net, n->act, "gelu");
     e->tied = vc_net_flag(net, "tie_word_embeddings", true);
-    e->padding = e->positions == POSITIONS_BEHIND_PADDING ? vc_net_count(net, "pad_token_id", 1) : 0;
+    e->padding = s->fixed_padding                           ? 1
+                 : s->positions == POSITIONS_BEHIND_PADDING ? vc_net_count(net, "pad_token_id", 1)
+                                                            : 0;
+    e->embedding = s->embedding_size ? vc_net_size(net, "embedding_size", 128) : e->hidden;
+    e->buckets = s->relative ? vc_net_size(net, "relative_attention_num_buckets", 32) : 0;
+    if (s->relative && e->buckets < 32) {
+        vc_net_refuse(net, "relative_attention_num_buckets", "fewer than the 32 that are used");
+    }
     (void)vc_net_share(net, "the hidden size by the number of heads", e->hidden, e->heads);
     vc_net_check_activation(net, n->act, e->act);
     vc_net_check_keys(net);
@@ -87,7 +132,7 @@ static uint32_t position_ids(struct encoder *e)
     uint32_t real;
     uint32_t count;
 
-    if (e->positions == POSITIONS_FROM_0) {
+    if (e->style->positions == POSITIONS_FROM_0) {
         return vc_net_positions(net);
     }
     padding = vc_graph_add_int(net->graph, e->padding);
@@ -103,15 +148,20 @@ static uint32_t embeddings(struct encoder *e)
     uint32_t x;
 
     vc_net_block(net, "embeddings");
-    x = vc_net_embed(net, net->input_ids, "embeddings.word_embeddings", e->vocabulary, e->hidden);
-    if (e->types != 0) { /* all tokens are of type 0 */
-        uint32_t zero = vc_graph_add_constant(net->graph, NULL, VC_DTYPE_I64, (int64_t[]){1, 1}, 2, (int64_t[]){0});
-
-        x = vc_net_add(net, NULL, x, vc_net_embed(net, zero, "embeddings.token_type_embeddings", e->types, e->hidden));
+    x = vc_net_embed(net, net->input_ids, "embeddings.word_embeddings", e->vocabulary, e->embedding);
+    if (e->types != 0) {
+        x = vc_net_add(net, NULL, x,
+                       vc_net_embed(net, vc_net_text_option(net, "token_type_ids", 0),
+                                    "embeddings.token_type_embeddings", e->types, e->embedding));
     }
     x = vc_net_add(net, NULL, x,
-                   vc_net_embed(net, position_ids(e), "embeddings.position_embeddings", e->longest, e->hidden));
-    return vc_net_layer_norm(net, x, "embeddings.LayerNorm", e->hidden, e->epsilon);
+                   vc_net_embed(net, position_ids(e), "embeddings.position_embeddings", e->longest, e->embedding));
+    x = vc_net_layer_norm(net, x, "embeddings.LayerNorm", e->embedding, e->epsilon);
+    if (e->embedding != e->hidden) {
+        vc_net_block(net, "embeddings_project");
+        x = vc_net_linear(net, x, "embeddings_project", e->embedding, e->hidden, true);
+    }
+    return x;
 }
 
 static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
@@ -124,7 +174,7 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
                                    .heads = e->heads,
                                    .kv_heads = e->heads,
                                    .scale = 1 / sqrt((double)(e->hidden / e->heads)),
-                                   .mask = VC_NO_VALUE};
+                                   .mask = e->mask};
     uint32_t qkv[3];
     uint32_t y;
 
@@ -146,39 +196,63 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
 
 static uint32_t encoder(struct encoder *e)
 {
+    struct vc_net *net = e->net;
     uint32_t x;
 
-    vc_net_text_input(e->net);
+    vc_net_text_input(net);
+    e->mask = vc_net_padding_mask(net);
     x = embeddings(e);
+    if (e->style->relative) {
+        const struct vc_net_relative how = {.table = "encoder.relative_attention_bias",
+                                            .buckets = 32,
+                                            .rows = e->buckets,
+                                            .longest = 128,
+                                            .heads = e->heads};
+
+        vc_net_block(net, "encoder.relative_attention_bias");
+        e->mask = vc_net_masked_bias(net, e->mask, vc_net_relative_bias(net, &how, net->input_ids, true));
+    }
     for (int64_t k = 0; k < e->layers && e->net->graph->status == VC_OK; k++) {
         x = encoder_layer(e, x, k);
     }
     return x;
 }
 
-/* tanh of a linear layer on the first token. */
-static uint32_t pooled(struct encoder *e, uint32_t x, const char *module)
+/* A layer of the first token, and a function. */
+static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const char *function)
 {
     vc_net_block(e->net, "%s", *module == '/' ? module : "pooler");
     x = vc_net_pick(e->net, x, 1, 0);
     x = vc_net_linear(e->net, x, module, e->hidden, e->hidden, true);
-    return vc_net_op1(e->net, "Tanh", x);
+    return vc_net_activation(e->net, x, NULL, e->names->act, function);
 }
 
 /* ---- heads ---- */
 
-/* A layer, its activation and a norm before the matrix of the embeddings. */
-static void masked_head(struct encoder *e, uint32_t x, const char *dense, const char *act, const char *norm,
-                        const char *decoder, const char *bias)
+static void masked(struct encoder *e, uint32_t x)
+{
+    const struct masked_head *h = &e->style->masked;
+    struct vc_net *net = e->net;
+
+    vc_net_block(net, "%s", h->dense);
+    x = vc_net_linear(net, x, h->dense, e->hidden, e->embedding, true);
+    x = vc_net_activation(net, x, NULL, e->names->act, h->function != NULL ? h->function : e->act);
+    x = vc_net_layer_norm(net, x, h->norm, e->embedding, e->epsilon);
+    x = vc_net_tied_head(net, x, h->decoder, "embeddings.word_embeddings", e->embedding, e->vocabulary, h->bias,
+                         e->tied);
+    vc_net_output(net, x, "logits");
+}
+
+/* Of ELECTRA: whether each word is the original one. */
+static void discriminator(struct encoder *e, uint32_t x)
 {
     struct vc_net *net = e->net;
 
-    vc_net_block(net, "%s", dense);
-    x = vc_net_linear(net, x, dense, e->hidden, e->hidden, true);
-    x = vc_net_activation(net, x, NULL, e->names->act, act);
-    x = vc_net_layer_norm(net, x, norm, e->hidden, e->epsilon);
-    x = vc_net_tied_head(net, x, decoder, "embeddings.word_embeddings", e->hidden, e->vocabulary, bias, e->tied);
-    vc_net_output(net, x, "logits");
+    vc_net_block(net, "/discriminator_predictions");
+    x = vc_net_linear(net, x, "/discriminator_predictions.dense", e->hidden, e->hidden, true);
+    x = vc_net_activation(net, x, NULL, e->names->act, e->act);
+    x = vc_net_linear(net, x, "/discriminator_predictions.dense_prediction", e->hidden, 1, true);
+    vc_net_output(net, vc_net_pick(net, x, -1, 0), "logits");
 }
 
 static void classifier(struct encoder *e, uint32_t x, const char *module)
@@ -189,8 +263,8 @@ static void classifier(struct encoder *e, uint32_t x, const char *module)
 
 static void base_outputs(struct encoder *e, uint32_t x)
 {
-    bool pooler = e->names->pooler && vc_net_has(e->net, "pooler.dense.weight");
-    uint32_t y = pooler ? pooled(e, x, "pooler.dense") : VC_NO_VALUE;
+    bool pooler = e->style->pooler && vc_net_has(e->net, "pooler.dense.weight");
+    uint32_t y = pooler ? pooled(e, x, "pooler.dense", "tanh") : VC_NO_VALUE;
 
     vc_net_output(e->net, x, "last_hidden_state");
     if (pooler) {
@@ -198,70 +272,42 @@ static void base_outputs(struct encoder *e, uint32_t x)
     }
 }
 
-static void build_bert(struct vc_net *net)
+static void build(struct vc_net *net, const struct style *style)
 {
-    struct encoder e = {.net = net, .names = &bert_names};
+    struct encoder e = {.net = net, .style = style, .names = style->names};
+    const struct sequence_head *sequence = &style->sequence;
     uint32_t x;
 
     if (!read_config(&e)) {
         return;
     }
     x = encoder(&e);
-    if (net->head == VC_NET_MASKED) {
-        masked_head(&e, x, "/cls.predictions.transform.dense", e.act, "/cls.predictions.transform.LayerNorm",
-                    "/cls.predictions.decoder", "/cls.predictions.bias");
-    } else if (net->head == VC_NET_SEQUENCE) {
-        classifier(&e, pooled(&e, x, "pooler.dense"), "/classifier");
-    } else if (net->head == VC_NET_TOKEN) {
+    switch (net->head) {
+    case VC_NET_MASKED:
+        masked(&e, x);
+        break;
+    case VC_NET_PRETRAINING:
+        if (style->embedding_size) {
+            discriminator(&e, x);
+        } else { /* the other of BERT's heads is no field of what it is used for */
+            masked(&e, x);
+        }
+        break;
+    case VC_NET_SEQUENCE:
+        classifier(&e, pooled(&e, x, sequence->dense, sequence->function), sequence->out);
+        break;
+    case VC_NET_TOKEN:
         classifier(&e, x, "/classifier");
-    } else {
+        break;
+    case VC_NET_QUESTION:
+        vc_net_question_head(net, x, e.hidden);
+        break;
+    default:
         base_outputs(&e, x);
     }
 }
 
-static void build_roberta(struct vc_net *net)
-{
-    struct encoder e = {.net = net, .names = &bert_names, .positions = POSITIONS_BEHIND_PADDING};
-    uint32_t x;
-
-    if (!read_config(&e)) {
-        return;
-    }
-    x = encoder(&e);
-    if (net->head == VC_NET_MASKED) {
-        masked_head(&e, x, "/lm_head.dense", "gelu", "/lm_head.layer_norm", "/lm_head.decoder", "/lm_head.bias");
-    } else if (net->head == VC_NET_SEQUENCE) {
-        classifier(&e, pooled(&e, x, "/classifier.dense"), "/classifier.out_proj");
-    } else if (net->head == VC_NET_TOKEN) {
-        classifier(&e, x, "/classifier");
-    } else {
-        base_outputs(&e, x);
-    }
-}
-
-static void build_distilbert(struct vc_net *net)
-{
-    struct encoder e = {.net = net, .names = &distilbert_names};
-    uint32_t x;
-
-    if (!read_config(&e)) {
-        return;
-    }
-    x = encoder(&e);
-    if (net->head == VC_NET_MASKED) {
-        masked_head(&e, x, "/vocab_transform", e.act, "/vocab_layer_norm", "/vocab_projector", "/vocab_projector.bias");
-    } else if (net->head == VC_NET_SEQUENCE) {
-        vc_net_block(net, "/pre_classifier");
-        x = vc_net_linear(net, vc_net_pick(net, x, 1, 0), "/pre_classifier", e.hidden, e.hidden, true);
-        classifier(&e, vc_net_op1(net, "Relu", x), "/classifier");
-    } else if (net->head == VC_NET_TOKEN) {
-        classifier(&e, x, "/classifier");
-    } else {
-        base_outputs(&e, x);
-    }
-}
-
-#define HEADS (VC_NET_BASE | VC_NET_MASKED | VC_NET_SEQUENCE | VC_NET_TOKEN)
+#define HEADS (VC_NET_BASE | VC_NET_MASKED | VC_NET_SEQUENCE | VC_NET_TOKEN | VC_NET_QUESTION)
 /* Buffers; copies of tied tensors; heads for training, and the pooler where the head does not use it. */
 static const char *const unused[] = {"*embeddings.position_ids",
                                      "cls.predictions.decoder.*",
@@ -269,21 +315,63 @@ static const char *const unused[] = {"*embeddings.position_ids",
                                      "cls.seq_relationship.*",
                                      "lm_head.*",
                                      "vocab_*",
+                                     "generator_*",
+                                     "discriminator_predictions.*",
                                      "*pooler.dense.*",
                                      NULL};
 
-#define ROW(id, type_name, class, prefix_text, builder)                                     \
+/* A family: its row and what it does. */
+#define FAMILY(id, type_name, class, prefix_text, more_heads, ...)                          \
+    static void build_##id(struct vc_net *net)                                              \
+    {                                                                                       \
+        static const struct style style = {__VA_ARGS__};                                    \
+                                                                                            \
+        build(net, &style);                                                                 \
+    }                                                                                       \
     const struct vc_net_family vc_net_##id = {.type = type_name,                            \
                                               .class_name = class,                          \
                                               .prefix = prefix_text,                        \
                                               .probe = "embeddings.word_embeddings.weight", \
-                                              .heads = HEADS,                               \
+                                              .heads = HEADS | (more_heads),                \
                                               .usual = VC_NET_BASE,                         \
                                               .unused = unused,                             \
-                                              .build = builder}
+                                              .build = build_##id}
 
-ROW(bert, "bert", "Bert", "bert.", build_bert);
-ROW(roberta, "roberta", "Roberta", "roberta.", build_roberta);
-ROW(xlm_roberta, "xlm-roberta", "XLMRoberta", "roberta.", build_roberta);
-ROW(camembert, "camembert", "Camembert", "roberta.", build_roberta);
-ROW(distilbert, "distilbert", "DistilBert", "distilbert.", build_distilbert);
+FAMILY(bert, "bert", "Bert", "bert.", VC_NET_PRETRAINING, .names = &bert_names, .types = true, .pooler = true,
+       .sequence = {"pooler.dense", "tanh", "/classifier"},
+       .masked = {.dense = "/cls.predictions.transform.dense",
+                  .norm = "/cls.predictions.transform.LayerNorm",
+                  .decoder = "/cls.predictions.decoder",
+                  .bias = "/cls.predictions.bias"});
+
+#define LM_HEAD                                                                                                      \
+    {                                                                                                                \
+        .dense = "/lm_head.dense", .function = "gelu", .norm = "/lm_head.layer_norm", .decoder = "/lm_head.decoder", \
+        .bias = "/lm_head.bias"                                                                                      \
+    }
+#define ROBERTA                                                                                 \
+    .names = &bert_names, .positions = POSITIONS_BEHIND_PADDING, .types = true, .pooler = true, \
+    .sequence = {"/classifier.dense", "tanh", "/classifier.out_proj"}, .masked = LM_HEAD
+
+FAMILY(roberta, "roberta", "Roberta", "roberta.", 0, ROBERTA);
+FAMILY(xlm_roberta, "xlm-roberta", "XLMRoberta", "roberta.", 0, ROBERTA);
+FAMILY(camembert, "camembert", "Camembert", "roberta.", 0, ROBERTA);
+
+FAMILY(distilbert, "distilbert", "DistilBert", "distilbert.", 0, .names = &distilbert_names, .fixed_epsilon = true,
+       .sequence = {"/pre_classifier", "relu", "/classifier"},
+       .masked = {.dense = "/vocab_transform",
+                  .norm = "/vocab_layer_norm",
+                  .decoder = "/vocab_projector",
+                  .bias = "/vocab_projector.bias"});
+
+FAMILY(electra, "electra", "Electra", "electra.", VC_NET_PRETRAINING, .names = &bert_names, .types = true,
+       .embedding_size = true, .sequence = {"/classifier.dense", "gelu", "/classifier.out_proj"},
+       .masked = {.dense = "/generator_predictions.dense",
+                  .function = "gelu",
+                  .norm = "/generator_predictions.LayerNorm",
+                  .decoder = "/generator_lm_head",
+                  .bias = "/generator_lm_head.bias"});
+
+FAMILY(mpnet, "mpnet", "MPNet", "mpnet.", 0, .names = &mpnet_names, .positions = POSITIONS_BEHIND_PADDING,
+       .fixed_padding = true, .pooler = true, .relative = true,
+       .sequence = {"/classifier.dense", "tanh", "/classifier.out_proj"}, .masked = LM_HEAD);

@@ -54,10 +54,12 @@ struct vc_graph_value {
                             integers, _BOOL */
     unsigned n_dims;
     const struct vc_dim *shape;
-    uint32_t node;    /* that makes it, or VC_NO_NODE */
-    uint32_t param;   /* VC_VALUE_PARAMETER: which, else VC_NO_PARAM */
-    uint32_t n_uses;  /* as inputs of nodes and outputs of the graph */
-    const void *data; /* VC_VALUE_CONSTANT: its elements, double, int64_t, or int64_t 0 and 1 for _BOOL; else NULL */
+    uint32_t node;     /* that makes it, or VC_NO_NODE */
+    uint32_t param;    /* VC_VALUE_PARAMETER: which, else VC_NO_PARAM */
+    uint32_t n_uses;   /* as inputs of nodes and outputs of the graph */
+    const void *data;  /* VC_VALUE_CONSTANT: its elements, double, int64_t, or int64_t 0 and 1 for _BOOL; else NULL */
+    bool optional;     /* VC_VALUE_INPUT: a run may leave it out; all its elements are `otherwise` then */
+    int64_t otherwise; /* 1 for attention_mask: no token is padding */
 };
 
 /* How a parameter's value is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped.
@@ -219,7 +221,8 @@ static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
 /* The reference forward pass: plain loops over the definitions of the operators, on one thread, every sum in the
  * precision of the run. Parameters are read from the model as the values that they stand for (codes through their
  * scales); those that are not needed for what is asked for are not read. model NULL: for a graph without parameters.
- * Sizes come from the inputs, of which every one that is needed must be there; others are not looked at. VC_E_ARGUMENT:
+ * Sizes come from the inputs, of which every one that is needed must be there, but for optional ones; others are not
+ * looked at. VC_E_ARGUMENT:
  * inputs or names of values do not fit the graph. */
 VC_API enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                    const struct vc_graph_array *inputs, size_t n_inputs,

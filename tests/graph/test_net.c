@@ -239,6 +239,11 @@ static const struct {
     {"{" BERT ",\"is_decoder\":true}", {"is_decoder is true, which is not supported for models of the type bert"}},
     {"{" BERT ",\"position_embedding_type\":\"relative_key\"}", {"position_embedding_type is \"relative_key\""}},
     {"{" BERT ",\"architectures\":\"BertModel\"}", {"architectures names nothing"}},
+    {"{\"model_type\":\"roberta\"," SIZES ",\"architectures\":[\"RobertaForPreTraining\"]}",
+     {"architectures names 'RobertaForPreTraining'; of the type roberta are known RobertaModel, RobertaForMaskedLM"}},
+    {"{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":0}", {"embedding_size is 0, not a whole number from 1"}},
+    {"{\"model_type\":\"mpnet\"," SIZES ",\"relative_attention_num_buckets\":16}",
+     {"relative_attention_num_buckets is 16, fewer than the 32 that are used"}},
     {"{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":10000,\"num_attention_heads\":2,"
      "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":1000000}",
      {"num_local_experts is 1000000, which are too many"}},

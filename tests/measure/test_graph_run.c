@@ -260,9 +260,52 @@ static void inputs_that_do_not_fit(void **state)
     assert_int_equal(t.n_arrays, 1);
 }
 
+/* Elements of inputs that are left out; their sizes are those of the inputs that are there. */
+static void inputs_left_out(void **state)
+{
+    static const float x[2] = {1, 2};
+    static const int64_t mask[2] = {0, 5};
+    static const uint64_t three[1] = {3};
+    struct vc_graph_array arrays[2] = {
+        {.name = "x", .dtype = VC_DTYPE_F32, .n_dims = 1, .shape = pair_shape, .n_elems = 2, .data = x},
+        {.name = "mask", .dtype = VC_DTYPE_I64, .n_dims = 1, .shape = pair_shape, .n_elems = 2, .data = mask}};
+    struct vc_dim shape = vc_dim_symbol(&graph->dims, "length");
+    struct vc_dim other = vc_dim_symbol(&graph->dims, "other");
+    uint32_t mask_input = vc_graph_add_option(graph, "mask", VC_DTYPE_I64, &shape, 1, -3);
+    uint32_t shift_input = vc_graph_add_option(graph, "shift", VC_DTYPE_F32, &shape, 1, 2);
+    uint32_t alone_input = vc_graph_add_option(graph, "alone", VC_DTYPE_I64, &other, 1, 0);
+    uint32_t x_input = vc_graph_add_input(graph, "x", VC_DTYPE_F32, &shape, 1);
+    struct taken t = {0};
+
+    (void)state;
+    vc_graph_add_output(graph, vc_graph_add(graph, "Add", "y", (uint32_t[]){x_input, shift_input}, 2));
+    vc_graph_add_output(graph, vc_graph_add(graph, "Add", "m", (uint32_t[]){mask_input, mask_input}, 2));
+    vc_graph_add_output(graph, vc_graph_add(graph, "Neg", "a", (uint32_t[]){alone_input}, 1));
+    assert_int_equal(vc_graph_finish(graph, &graph), VC_OK);
+    assert_true(vc_graph_value(graph, vc_graph_find(graph, "mask"))->optional);
+    assert_false(vc_graph_value(graph, vc_graph_find(graph, "x"))->optional);
+    assert_int_equal(run(arrays, 1, VC_GRAPH_F32, "y", &t), VC_OK);
+    expect(&t, (double[]){3, 4}, 2);
+    assert_int_equal(run(arrays, 1, VC_GRAPH_F64, "y", &t), VC_OK);
+    expect(&t, (double[]){3, 4}, 2);
+    assert_int_equal(run(arrays + 1, 1, VC_GRAPH_F32, "m", &t), VC_OK);
+    expect(&t, (double[]){0, 10}, 2);
+    assert_int_equal(run(arrays, 1, VC_GRAPH_F32, "m", &t), VC_E_ARGUMENT); /* x is not needed, and not looked at */
+    expect_says(ctx, "the input 'mask' is missing: no other input tells its size");
+    assert_int_equal(run(arrays, 2, VC_GRAPH_F32, "a", &t), VC_E_ARGUMENT);
+    expect_says(ctx, "the input 'alone' is missing: no other input tells its size");
+    arrays[1].name = "shift";
+    arrays[1].dtype = VC_DTYPE_F32;
+    arrays[1].shape = three;
+    arrays[1].n_elems = 3;
+    assert_int_equal(run(arrays, 2, VC_GRAPH_F32, "y", &t), VC_E_ARGUMENT);
+    expect_says(ctx, "has size 2 in dimension 0; the model takes length");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(inputs_left_out, begin, end),
         cmocka_unit_test_setup_teardown(slices_and_transposes, begin, end),
         cmocka_unit_test_setup_teardown(types_of_parameters, begin, end),
         cmocka_unit_test_setup_teardown(tensors_that_do_not_fit, begin, end),

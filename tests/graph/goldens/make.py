@@ -84,6 +84,23 @@ GOLDENS = {
         dict(vocab_size=23, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20),
         7,
     ),
+    "bert-question": ("BertForQuestionAnswering", dict(ENCODER), 6),
+    "bert-mask": ("BertModel", dict(ENCODER), 7),
+    "distilbert-question": (
+        "DistilBertForQuestionAnswering",
+        dict(vocab_size=23, dim=16, n_layers=1, n_heads=2, hidden_dim=24, max_position_embeddings=20),
+        7,
+    ),
+    "electra": ("ElectraModel", dict(ENCODER, embedding_size=8), 7),
+    "electra-pretraining": ("ElectraForPreTraining", dict(ENCODER, embedding_size=16, hidden_act="relu"), 7),
+    "electra-masked": ("ElectraForMaskedLM", dict(ENCODER, embedding_size=8, hidden_act="relu"), 7),
+    "electra-sequence": ("ElectraForSequenceClassification", dict(ENCODER, embedding_size=8, num_labels=3), 7),
+    "electra-question-mask": ("ElectraForQuestionAnswering", dict(ENCODER, embedding_size=8), 7),
+    "mpnet-mask": ("MPNetModel", dict(ENCODER, pad_token_id=1, max_position_embeddings=160), 140),
+    "mpnet-masked": ("MPNetForMaskedLM", dict(ENCODER, pad_token_id=1), 7),
+    "mpnet-sequence": ("MPNetForSequenceClassification", dict(ENCODER, pad_token_id=1, num_labels=3), 7),
+    "mpnet-token": ("MPNetForTokenClassification", dict(ENCODER, pad_token_id=1, num_labels=3), 7),
+    "roberta-question-mask": ("RobertaForQuestionAnswering", dict(ENCODER, pad_token_id=1), 6),
     "vit": ("ViTModel", dict(IMAGE), (2, 3, 12, 12)),
     "vit-image": ("ViTForImageClassification", dict(IMAGE, num_labels=5, image_size=[8, 16]), (1, 3, 8, 16)),
     "resnet": ("ResNetModel", dict(RESNET, layer_type="bottleneck"), (2, 3, 37, 32)),
@@ -311,7 +328,8 @@ SPELLED = {
 }
 # Experts in tensors of three dimensions, as transformers has them in memory.
 FUSED = ("mixtral-fused", "qwen3-moe-fused")
-OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits")
+ENCODERS = ("bert", "roberta", "distilbert", "electra", "mpnet")
 
 
 @contextlib.contextmanager
@@ -361,20 +379,27 @@ def make_input(name):
     if isinstance(size, tuple):
         return {"pixel_values": torch.randn(size)}
     ids = torch.randint(2, values["vocab_size"], (2, size))
-    if name.startswith("roberta"):
+    inputs = {"input_ids": ids}
+    if name.startswith(("roberta", "mpnet")):
         ids[1, -2:] = 1  # padding, of which positions know
-    return {"input_ids": ids}
+    if name.endswith("-mask"):
+        inputs["attention_mask"] = torch.ones_like(ids)
+        inputs["attention_mask"][0, -3:] = 0
+        inputs["attention_mask"][1, :1] = 0
+        if name.startswith(("bert", "electra")):
+            inputs["token_type_ids"] = torch.randint(0, 2, ids.shape)
+    return inputs
 
 
 def compute(name, config, weights, inputs):
-    """With the weights in double; without a mask, so that padding is looked at as any token."""
+    """With the weights in double; all tokens are looked at where there is no mask."""
     with all_in_double():
         model = getattr(transformers, GOLDENS[name][0])(config).double()
         model.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in weights.items()})
         model.eval()
         with torch.no_grad():
             more = {}
-            if "input_ids" in inputs and name.startswith(("bert", "roberta", "distilbert")):
+            if "attention_mask" not in inputs and name.startswith(ENCODERS):
                 more["attention_mask"] = torch.ones_like(inputs["input_ids"])
             out = model(**{k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}, **more)
         return {k: out[k].detach().contiguous() for k in OUTPUTS if out.get(k) is not None}
