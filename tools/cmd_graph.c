@@ -14,7 +14,7 @@ struct graph_cli {
     const char *weights, *svg;
     const char *sizes[MAX_NAMES], *values[MAX_NAMES], *arrays[MAX_NAMES];
     size_t n_sizes, n_values, n_arrays;
-    bool full, text;
+    bool full, text, couplings;
     /* what was opened */
     struct vc_model *model, *checkpoint;
     struct vc_graph *graph;
@@ -57,6 +57,9 @@ static const struct opt graph_opts[] = {
      .help = "list every node with the values that it takes and makes, in place of blocks"},
     {.name = "text", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, text),
      .help = "print it in ONNX's textual syntax, and nothing else"},
+    {.name = "couplings", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, couplings),
+     .help = "print which rows and columns of which tensors can only be removed together, as a file of couplings has "
+             "it, and nothing else"},
     {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
      .help = "draw it, too; replaces an older drawing, nothing else"},
     {.name = "size", .value = "NAME=N", .kind = OPT_CALL, .call = take_size,
@@ -219,6 +222,26 @@ static int print_text(struct app *app, const struct graph_cli *cli)
     return rc;
 }
 
+static int print_couplings(struct app *app, const struct graph_cli *cli)
+{
+    struct vc_couplings *couplings = NULL;
+    char *text = NULL;
+    enum vc_status status = vc_couplings_of_graph(app->ctx, cli->graph, &couplings);
+    int rc = GO_ON;
+
+    if (status == VC_OK) {
+        status = vc_couplings_print(app->ctx, couplings, &text);
+    }
+    if (status == VC_OK) {
+        fputs(text, app->out.to);
+    } else {
+        rc = app_fail(app, status);
+    }
+    vc_text_free(text);
+    vc_couplings_free(couplings);
+    return rc;
+}
+
 /* A value that was computed and goes into the file. */
 static void tell_value(void *user, const struct vc_graph_array *array)
 {
@@ -253,8 +276,8 @@ static int compute(struct app *app, struct graph_cli *cli)
 static int tell(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status = vc_graph_blocks_make(app->ctx, cli->graph, model_of(cli), &cli->blocks);
-    bool tables =
-        !app->common.quiet && !cli->text && cli->run.data == NULL && !(app->json.on && app->json.path == NULL);
+    bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.data == NULL &&
+                  !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
     if (status != VC_OK) {
@@ -262,6 +285,9 @@ static int tell(struct app *app, struct graph_cli *cli)
     }
     if (cli->text) {
         rc = print_text(app, cli);
+    }
+    if (cli->couplings) {
+        rc = print_couplings(app, cli);
     }
     if (tables &&
         !(cli->full ? print_graph_nodes(app, cli->graph) : print_graph_blocks(app, cli->graph, cli->blocks))) {
@@ -292,8 +318,12 @@ static int check(struct app *app, const struct graph_cli *cli)
     if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0)) {
         return app_usage(app, "--value and --array need --data and --outputs");
     }
-    if (cli->text && app->json.on && app->json.path == NULL) {
-        return app_usage(app, "--text and --json both go to standard output; give one a file: --json=FILE");
+    if ((cli->text || cli->couplings) && app->json.on && app->json.path == NULL) {
+        return app_usage(app, "--%s and --json both go to standard output; give one a file: --json=FILE",
+                         cli->text ? "text" : "couplings");
+    }
+    if (cli->text && cli->couplings) {
+        return app_usage(app, "--text and --couplings both go to standard output; choose one");
     }
     return cli->svg == NULL ? GO_ON : svg_check(app, cli->svg);
 }

@@ -55,8 +55,7 @@ struct vc_couplings;
 
 /* The groups of a graph, of all axes of parameters that have more than one unit. The graph is not needed afterwards.
  * An operator that is not known to keep units apart fixes the groups it touches, which is no failure. */
-VC_API enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                            struct vc_couplings **out);
+VC_API enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out);
 
 /* The groups of a file, bound to the tensors of the model. VC_E_FORMAT: a line is none, a tensor is not there, or sizes
  * contradict each other: the sentence has all that was found. */

@@ -39,6 +39,7 @@
 #define VCOMPRESS_VCOMPRESS_H
 
 #include <vcompress/context.h>
+#include <vcompress/couplings.h>
 #include <vcompress/device.h>
 #include <vcompress/dtype.h>
 #include <vcompress/gpus.h>

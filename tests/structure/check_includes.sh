@@ -57,6 +57,7 @@ list_edges | awk -v sq="'" '
             if (from ~ /^graph\/(build|text_file)\.c$/) { return "" }
             return "only graph/build.c and graph/text_file.c know the rooms that build graphs"
         }
+        if (a == "couple") { return "graph/couple/ may not include graph/" b ": it stands on the finished graph" }
         return "graph/" a " may not include graph/" b ": builders do not know each other"
     }
     # base <- model <- chain <- run <- job

@@ -1,0 +1,526 @@
+/* couple_axes.c - see couple_axes.h. */
+#include "graph/couple/couple_axes.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+/* More atoms in one axis than this are not told apart. */
+#define MAX_LEAVES 4096
+
+static const char does_not_fit[] = "is divided in ways that do not fit together";
+
+/* ---- memory ---- */
+
+/* The array with room for `more` elements behind n; NULL: there is none, and the array stays. */
+static void *grown(struct vc_axes *axes, void *array, uint32_t n, uint32_t more, uint32_t *capacity, size_t size)
+{
+    uint32_t larger = *capacity == 0 ? 256 : *capacity;
+    void *to;
+
+    if (more <= *capacity - n) {
+        return array;
+    }
+    while (axes->status == VC_OK && larger - n < more) {
+        if (larger > UINT32_MAX / 2) {
+            axes->status = vc_fail(axes->ctx, VC_E_NOMEM, "the axes of the graph have too many parts");
+        }
+        larger *= 2;
+    }
+    to = axes->status == VC_OK ? vc_alloc_array(axes->ctx, VC_TAG_MISC, larger, size) : NULL;
+    if (to == NULL) {
+        axes->status = VC_E_NOMEM;
+        return NULL;
+    }
+    if (n != 0) {
+        memcpy(to, array, n * size);
+    }
+    vc_free(axes->ctx, array);
+    *capacity = larger;
+    return to;
+}
+
+static bool reserve(struct vc_axes *axes, uint32_t **list, uint32_t n, uint32_t more, uint32_t *capacity)
+{
+    uint32_t *to = grown(axes, *list, n, more, capacity, sizeof **list);
+
+    *list = to != NULL ? to : *list;
+    return to != NULL;
+}
+
+/* A list of terms that is taken from at its end. */
+struct list {
+    uint32_t *items;
+    uint32_t n, capacity;
+};
+
+static void push(struct vc_axes *axes, struct list *list, uint32_t term)
+{
+    if (reserve(axes, &list->items, list->n, 1, &list->capacity)) {
+        list->items[list->n++] = term;
+    }
+}
+
+static uint32_t new_term(struct vc_axes *axes, const struct vc_term *term)
+{
+    struct vc_term *terms = grown(axes, axes->terms, axes->n, 1, &axes->capacity, sizeof *terms);
+
+    if (terms == NULL) {
+        return VC_AXIS_ONE;
+    }
+    axes->terms = terms;
+    axes->terms[axes->n] = *term;
+    axes->terms[axes->n].to = axes->n;
+    return axes->n++;
+}
+
+enum vc_status vc_axes_init(struct vc_axes *axes, struct vc_ctx *ctx, struct vc_arena *arena)
+{
+    *axes = (struct vc_axes){.ctx = ctx, .arena = arena};
+    (void)new_term(axes, &(struct vc_term){.size = {.size = 1}}); /* VC_AXIS_ONE */
+    return axes->status;
+}
+
+void vc_axes_release(struct vc_axes *axes)
+{
+    vc_free(axes->ctx, axes->terms);
+    vc_free(axes->ctx, axes->parts);
+    vc_free(axes->ctx, axes->stack);
+}
+
+/* ---- terms ---- */
+
+uint32_t vc_axes_atom(struct vc_axes *axes, struct vc_dim size)
+{
+    return vc_dim_is_number(size) && size.size == 1 ? VC_AXIS_ONE : new_term(axes, &(struct vc_term){.size = size});
+}
+
+uint32_t vc_axes_resolve(struct vc_axes *axes, uint32_t term)
+{
+    struct vc_term *terms = axes->terms;
+
+    while (terms[term].to != term) {
+        terms[term].to = terms[terms[term].to].to;
+        term = terms[term].to;
+    }
+    return term;
+}
+
+static bool is_number(const struct vc_axes *axes, uint32_t term)
+{
+    return vc_dim_is_number(axes->terms[term].size);
+}
+
+static int64_t size_of(const struct vc_axes *axes, uint32_t term)
+{
+    return axes->terms[term].size.size;
+}
+
+/* One size, or none of them known to be another. */
+static bool same_size(const struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    return vc_dim_equal(axes->terms[a].size, axes->terms[b].size);
+}
+
+/* The term of `list` without those of size `neutral`. */
+static uint32_t composite(struct vc_axes *axes, enum vc_term_kind kind, const uint32_t *list, size_t n)
+{
+    int64_t neutral = kind == VC_TERM_PRODUCT ? 1 : 0;
+    struct vc_term term = {.kind = kind, .size = vc_dim_number(neutral), .first = axes->n_parts};
+    uint32_t last = VC_AXIS_ONE;
+
+    if (n >= UINT32_MAX || !reserve(axes, &axes->parts, axes->n_parts, (uint32_t)n, &axes->part_capacity)) {
+        return VC_AXIS_ONE;
+    }
+    for (size_t k = 0; k < n; k++) {
+        uint32_t part = vc_axes_resolve(axes, list[k]);
+        const struct vc_term *of = &axes->terms[part];
+        bool fits;
+
+        if (vc_dim_is_number(of->size) && of->size.size == neutral) {
+            continue;
+        }
+        fits = vc_dim_is_number(of->size) && vc_dim_is_number(term.size) &&
+               !(kind == VC_TERM_PRODUCT ? __builtin_mul_overflow(term.size.size, of->size.size, &term.size.size)
+                                         : __builtin_add_overflow(term.size.size, of->size.size, &term.size.size));
+        term.size = fits ? term.size : vc_dim_bad();
+        term.leaves += of->kind == VC_TERM_ATOM ? 1 : of->leaves;
+        axes->parts[term.first + term.n++] = last = part;
+    }
+    if (term.n < 2) {
+        return last;
+    }
+    axes->n_parts += term.n;
+    if (term.leaves > MAX_LEAVES) {
+        for (uint32_t k = 0; k < term.n; k++) {
+            vc_axes_fix(axes, axes->parts[term.first + k], "is in an axis of too many parts");
+        }
+        last = vc_axes_atom(axes, term.size);
+        vc_axes_fix(axes, last, "is in an axis of too many parts");
+        return last;
+    }
+    return new_term(axes, &term);
+}
+
+uint32_t vc_axes_product(struct vc_axes *axes, const uint32_t *list, size_t n)
+{
+    return composite(axes, VC_TERM_PRODUCT, list, n);
+}
+
+uint32_t vc_axes_concat(struct vc_axes *axes, const uint32_t *list, size_t n)
+{
+    return composite(axes, VC_TERM_CONCAT, list, n);
+}
+
+/* ---- all atoms of a term ---- */
+
+/* Does something with each atom in the term, once; true when it says so. */
+static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc_axes *, uint32_t atom, const void *),
+                      const void *with)
+{
+    uint32_t n = 0;
+
+    axes->walk++;
+    if (!reserve(axes, &axes->stack, 0, 1, &axes->stack_capacity)) {
+        return false;
+    }
+    axes->stack[n++] = vc_axes_resolve(axes, term);
+    while (n != 0) {
+        uint32_t at = axes->stack[--n];
+        struct vc_term *t = &axes->terms[at];
+
+        if (t->seen == axes->walk) {
+            continue;
+        }
+        t->seen = axes->walk;
+        if (t->kind == VC_TERM_ATOM) {
+            if (at != VC_AXIS_ONE && act(axes, at, with)) {
+                return true;
+            }
+            continue;
+        }
+        if (!reserve(axes, &axes->stack, n, t->n, &axes->stack_capacity)) {
+            return false;
+        }
+        for (uint32_t k = 0; k < t->n; k++) {
+            axes->stack[n++] = vc_axes_resolve(axes, axes->parts[t->first + k]);
+        }
+    }
+    return false;
+}
+
+static bool fix_atom(struct vc_axes *axes, uint32_t atom, const void *reason)
+{
+    if (axes->terms[atom].fixed == NULL) {
+        axes->terms[atom].fixed = reason;
+    }
+    return false;
+}
+
+void vc_axes_fix(struct vc_axes *axes, uint32_t term, const char *reason)
+{
+    (void)each_atom(axes, term, fix_atom, reason);
+}
+
+/* Which of two says more about the units. */
+static enum vc_unit stronger(enum vc_unit a, enum vc_unit b)
+{
+    static const int rank[] = {[VC_UNIT_NEURONS] = 0, [VC_UNIT_HEADS] = 1, [VC_UNIT_EXPERTS] = 2, [VC_UNIT_HIDDEN] = 3};
+
+    return rank[a] > rank[b] ? a : b;
+}
+
+static bool set_unit(struct vc_axes *axes, uint32_t atom, const void *unit)
+{
+    axes->terms[atom].unit = stronger(axes->terms[atom].unit, *(const enum vc_unit *)unit);
+    return false;
+}
+
+void vc_axes_set_unit(struct vc_axes *axes, uint32_t term, enum vc_unit unit)
+{
+    (void)each_atom(axes, term, set_unit, &unit);
+}
+
+static bool is_it(struct vc_axes *axes, uint32_t atom, const void *other)
+{
+    (void)axes;
+    return atom == *(const uint32_t *)other;
+}
+
+/* ---- joining ---- */
+
+/* The atom a turned out to be b, and what was known of its units holds for those in b. */
+static void bind(struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    struct vc_term was = axes->terms[a];
+
+    if (axes->terms[b].kind != VC_TERM_ATOM && each_atom(axes, b, is_it, &a)) {
+        vc_axes_fix(axes, b, "is a part of itself");
+        return;
+    }
+    axes->terms[a].to = b;
+    if (axes->terms[b].kind == VC_TERM_ATOM && !is_number(axes, b)) {
+        axes->terms[b].size = was.size;
+    }
+    if (was.fixed != NULL) {
+        vc_axes_fix(axes, b, was.fixed);
+    }
+    if (was.unit != VC_UNIT_NEURONS) {
+        vc_axes_set_unit(axes, b, was.unit);
+    }
+}
+
+/* The next factor of a product: what is one itself is opened. */
+static uint32_t next_factor(struct vc_axes *axes, struct list *list)
+{
+    for (;;) {
+        uint32_t at = vc_axes_resolve(axes, list->items[--list->n]);
+        struct vc_term t = axes->terms[at];
+
+        if (t.kind != VC_TERM_PRODUCT) {
+            return at;
+        }
+        for (uint32_t k = t.n; k-- > 0;) {
+            push(axes, list, axes->parts[t.first + k]);
+        }
+        if (axes->status != VC_OK) {
+            return VC_AXIS_ONE;
+        }
+    }
+}
+
+/* The factors of a product in their order, those of factors included. */
+static void factors_of(struct vc_axes *axes, uint32_t term, struct list *factors)
+{
+    struct list rest = {0};
+
+    push(axes, &rest, term);
+    while (rest.n != 0 && axes->status == VC_OK) {
+        push(axes, factors, next_factor(axes, &rest));
+    }
+    vc_free(axes->ctx, rest.items);
+}
+
+/* What lies one behind the other in the term, last first: the parts of a concatenation, or of a product whose outermost
+ * factor is one: concat(a, b) x c is concat(a x c, b x c). False: it is one part. */
+static bool push_parts(struct vc_axes *axes, uint32_t term, struct list *list)
+{
+    struct vc_term t = axes->terms[term];
+    struct list factors = {0};
+    struct vc_term outer;
+    bool several = false;
+
+    if (t.kind == VC_TERM_CONCAT) {
+        for (uint32_t k = t.n; k-- > 0;) {
+            push(axes, list, axes->parts[t.first + k]);
+        }
+        return true;
+    }
+    if (t.kind == VC_TERM_ATOM) {
+        return false;
+    }
+    factors_of(axes, term, &factors);
+    if (axes->status == VC_OK) {
+        outer = axes->terms[factors.items[0]];
+        several = outer.kind == VC_TERM_CONCAT;
+        for (uint32_t k = several ? outer.n : 0; k-- > 0 && axes->status == VC_OK;) {
+            factors.items[0] = axes->parts[outer.first + k];
+            push(axes, list, vc_axes_product(axes, factors.items, factors.n));
+        }
+    }
+    vc_free(axes->ctx, factors.items);
+    return several;
+}
+
+static uint32_t next_part(struct vc_axes *axes, struct list *list)
+{
+    for (;;) {
+        uint32_t at = vc_axes_resolve(axes, list->items[--list->n]);
+
+        if (!push_parts(axes, at, list)) {
+            return at;
+        }
+        if (axes->status != VC_OK) {
+            return VC_AXIS_ONE;
+        }
+    }
+}
+
+/* Divides what has one part: its first n units and the others. False: the cut is inside of a unit. */
+static bool split(struct vc_axes *axes, uint32_t term, int64_t n, uint32_t parts[2])
+{
+    struct vc_term t = axes->terms[term];
+    struct list factors = {0};
+    uint32_t outer[2];
+    bool done = false;
+
+    if (t.kind == VC_TERM_ATOM) {
+        parts[0] = vc_axes_atom(axes, vc_dim_number(n));
+        parts[1] = vc_axes_atom(axes, vc_dim_number(t.size.size - n));
+        bind(axes, term, vc_axes_concat(axes, parts, 2));
+        return axes->status == VC_OK;
+    }
+    factors_of(axes, term, &factors);
+    if (axes->status == VC_OK) {
+        int64_t inner = t.size.size / size_of(axes, factors.items[0]);
+
+        done = n % inner == 0 && split(axes, factors.items[0], n / inner, outer);
+        for (int k = 0; k < 2 && done; k++) {
+            factors.items[0] = outer[k];
+            parts[k] = vc_axes_product(axes, factors.items, factors.n);
+        }
+    }
+    vc_free(axes->ctx, factors.items);
+    return done;
+}
+
+static void fix_both(struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    vc_axes_fix(axes, a, does_not_fit);
+    vc_axes_fix(axes, b, does_not_fit);
+}
+
+/* Two terms, one of which has several parts. */
+static void join_parts(struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    struct list left = {0};
+    struct list right = {0};
+
+    push(axes, &left, a);
+    push(axes, &right, b);
+    while (left.n != 0 && right.n != 0 && axes->status == VC_OK) {
+        uint32_t x = next_part(axes, &left);
+        uint32_t y = next_part(axes, &right);
+        bool numbers = is_number(axes, x) && is_number(axes, y);
+        bool whole = left.n == 0 && right.n == 0;
+        uint32_t parts[2];
+
+        if (axes->status != VC_OK) {
+            break;
+        }
+        if (same_size(axes, x, y) || (whole && !numbers)) {
+            vc_axes_join(axes, x, y);
+            continue;
+        }
+        if (numbers && size_of(axes, x) > size_of(axes, y) && split(axes, x, size_of(axes, y), parts)) {
+            push(axes, &left, parts[1]);
+            vc_axes_join(axes, parts[0], y);
+        } else if (numbers && size_of(axes, x) < size_of(axes, y) && split(axes, y, size_of(axes, x), parts)) {
+            push(axes, &right, parts[1]);
+            vc_axes_join(axes, x, parts[0]);
+        } else {
+            fix_both(axes, a, b);
+            break;
+        }
+    }
+    vc_free(axes->ctx, left.items);
+    vc_free(axes->ctx, right.items);
+}
+
+/* An atom of a size of an input against the factors that are left: it is their product. */
+static bool take_rest(struct vc_axes *axes, uint32_t atom, uint32_t first, struct list *others)
+{
+    struct list all = {0};
+
+    if (axes->terms[atom].kind != VC_TERM_ATOM || is_number(axes, atom)) {
+        return false;
+    }
+    push(axes, &all, first);
+    while (others->n != 0 && axes->status == VC_OK) {
+        push(axes, &all, others->items[--others->n]);
+    }
+    if (axes->status == VC_OK) {
+        vc_axes_join(axes, atom, vc_axes_product(axes, all.items, all.n));
+    }
+    vc_free(axes->ctx, all.items);
+    return true;
+}
+
+/* The larger of two factors is the smaller one times something, which is left over for the next factor. */
+static bool divide_factor(struct vc_axes *axes, uint32_t large, uint32_t small, struct list *rest)
+{
+    uint32_t pair[2] = {small, VC_AXIS_ONE};
+
+    if (size_of(axes, small) == 0 || size_of(axes, large) % size_of(axes, small) != 0) {
+        return false;
+    }
+    pair[1] = vc_axes_atom(axes, vc_dim_number(size_of(axes, large) / size_of(axes, small)));
+    vc_axes_join(axes, large, vc_axes_product(axes, pair, 2));
+    push(axes, rest, pair[1]);
+    return true;
+}
+
+/* Two products. */
+static void join_factors(struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    struct list left = {0};
+    struct list right = {0};
+
+    push(axes, &left, a);
+    push(axes, &right, b);
+    while (left.n != 0 && right.n != 0 && axes->status == VC_OK) {
+        uint32_t x = next_factor(axes, &left);
+        uint32_t y = next_factor(axes, &right);
+        bool numbers = is_number(axes, x) && is_number(axes, y);
+        bool done;
+
+        if (axes->status != VC_OK) {
+            break;
+        }
+        if (same_size(axes, x, y) || (!numbers && left.n == 0 && right.n == 0)) {
+            vc_axes_join(axes, x, y);
+            continue;
+        }
+        if (numbers) {
+            done = size_of(axes, x) > size_of(axes, y) ? divide_factor(axes, x, y, &left)
+                                                       : divide_factor(axes, y, x, &right);
+        } else {
+            done = left.n == 0 ? take_rest(axes, x, y, &right) : right.n == 0 && take_rest(axes, y, x, &left);
+        }
+        if (!done) {
+            fix_both(axes, a, b);
+            break;
+        }
+    }
+    vc_free(axes->ctx, left.items);
+    vc_free(axes->ctx, right.items);
+}
+
+/* The term has several parts one behind the other. */
+static bool has_parts(struct vc_axes *axes, uint32_t term)
+{
+    struct vc_term t = axes->terms[term];
+
+    while (t.kind == VC_TERM_PRODUCT) {
+        t = axes->terms[vc_axes_resolve(axes, axes->parts[t.first])];
+    }
+    return t.kind == VC_TERM_CONCAT;
+}
+
+static bool is_one(const struct vc_axes *axes, uint32_t term)
+{
+    return is_number(axes, term) && size_of(axes, term) == 1;
+}
+
+void vc_axes_join(struct vc_axes *axes, uint32_t a, uint32_t b)
+{
+    if (axes->status != VC_OK) {
+        return;
+    }
+    a = vc_axes_resolve(axes, a);
+    b = vc_axes_resolve(axes, b);
+    if (a == b || is_one(axes, a) || is_one(axes, b)) {
+        return;
+    }
+    if (is_number(axes, a) && is_number(axes, b) && !same_size(axes, a, b)) {
+        fix_both(axes, a, b);
+    } else if (axes->terms[a].kind == VC_TERM_ATOM) {
+        bind(axes, a, b);
+    } else if (axes->terms[b].kind == VC_TERM_ATOM) {
+        bind(axes, b, a);
+    } else if (has_parts(axes, a) || has_parts(axes, b)) {
+        join_parts(axes, a, b);
+    } else {
+        join_factors(axes, a, b);
+    }
+}

@@ -1,0 +1,127 @@
+/* couple_graph.c - the couplings of a graph: terms for the axes of all values, the rule of every node, and what lies in
+ * the tensors after that. */
+#include "graph/couple/couple_graph.h"
+
+static const char is_input[] = "is an input of the graph";
+static const char is_output[] = "is an output of the graph";
+
+/* Axes of values that no rule gives one: inputs and constants, and what a rule says nothing about. */
+static void take_atoms(struct vc_couple *c, uint32_t v)
+{
+    const struct vc_graph_value *value = &c->graph->values[v];
+
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        uint32_t term = vc_axes_atom(&c->axes, value->shape[k]);
+
+        if (value->kind != VC_VALUE_RESULT) {
+            vc_axes_fix(&c->axes, term,
+                        value->kind == VC_VALUE_INPUT ? is_input : "meets a constant with a number for each");
+        }
+        c->axis[c->first[v] + k] = term;
+    }
+}
+
+static enum vc_status start(struct vc_couple *c)
+{
+    const struct vc_graph *graph = c->graph;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    c->first = vc_alloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->first);
+    VC_TRY_ALLOC(c->first);
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        c->first[v] = (uint32_t)n;
+        n += graph->values[v].n_dims;
+    }
+    c->axis = vc_calloc_array(c->ctx, VC_TAG_MISC, n + 1, sizeof *c->axis);
+    VC_TRY_ALLOC(c->axis);
+    c->depends = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *c->depends);
+    VC_TRY_ALLOC(c->depends);
+    c->makes = vc_calloc_array(c->ctx, VC_TAG_MISC, graph->n_params + (size_t)1, sizeof *c->makes);
+    VC_TRY_ALLOC(c->makes);
+    VC_TRY(vc_axes_init(&c->axes, c->ctx, c->arena));
+    for (uint32_t v = 0; v < graph->n_values && c->axes.status == VC_OK; v++) {
+        c->depends[v] = graph->values[v].kind == VC_VALUE_INPUT;
+        if (graph->values[v].kind == VC_VALUE_INPUT || graph->values[v].kind == VC_VALUE_CONSTANT) {
+            take_atoms(c, v);
+        }
+    }
+    status = c->axes.status;
+out:
+    return status;
+}
+
+static enum vc_status apply_rules(struct vc_couple *c)
+{
+    const struct vc_graph *graph = c->graph;
+
+    for (c->node = 0; c->node < graph->n_nodes && c->axes.status == VC_OK; c->node++) {
+        const struct vc_graph_node *node = &graph->nodes[c->node];
+        vc_couple_rule *rule = vc_couple_find_rule(node->op);
+        bool depends = false;
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            depends = depends || vc_couple_depends(c, k);
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (vc_couple_out(c, k) != NULL) {
+                c->depends[node->outputs[k]] = depends;
+                if (vc_couple_out(c, k)->kind == VC_VALUE_RESULT) {
+                    take_atoms(c, node->outputs[k]);
+                }
+            }
+        }
+        if (rule != NULL) {
+            rule(c);
+        } else {
+            vc_couple_mixes(c);
+        }
+        if (graph->dims.no_memory) {
+            c->axes.status = VC_E_NOMEM;
+        }
+    }
+    for (uint32_t k = 0; k < graph->n_outputs && c->axes.status == VC_OK; k++) {
+        const struct vc_graph_value *value = &graph->values[graph->outputs[k]];
+
+        for (unsigned i = 0; i < value->n_dims; i++) {
+            vc_axes_fix(&c->axes, c->axis[c->first[graph->outputs[k]] + i], is_output);
+        }
+    }
+    return c->axes.status;
+}
+
+static void release(struct vc_couple *c)
+{
+    vc_axes_release(&c->axes);
+    vc_free(c->ctx, c->first);
+    vc_free(c->ctx, c->axis);
+    vc_free(c->ctx, c->depends);
+    vc_free(c->ctx, c->makes);
+    vc_free(c->ctx, c->stated);
+}
+
+enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out)
+{
+    struct vc_couple c = {.ctx = ctx, .graph = graph, .axes = {.ctx = ctx}};
+    struct vc_couple_tensors tensors = {0};
+    struct vc_couplings *couplings = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(vc_couplings_create(ctx, &couplings));
+    c.arena = &couplings->arena;
+    VC_TRY(start(&c));
+    VC_TRY(vc_couple_take_params(&c, &tensors));
+    VC_TRY(apply_rules(&c));
+    vc_couple_collect_makes(&c, &tensors);
+    VC_TRY(vc_couple_collect(&c, &tensors, couplings));
+    VC_TRY(vc_couplings_finish(couplings));
+    *out = couplings;
+    couplings = NULL;
+out:
+    vc_couple_tensors_release(ctx, &tensors);
+    release(&c);
+    vc_couplings_free(couplings);
+    return status;
+}

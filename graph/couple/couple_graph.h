@@ -1,0 +1,28 @@
+/* couple_graph.h - the steps by which couplings come from a graph: couple_graph.c calls them. */
+#ifndef VC_COUPLE_GRAPH_H
+#define VC_COUPLE_GRAPH_H
+
+#include "graph/couple/couple.h"
+#include "graph/couple/couple_rules.h"
+
+/* The tensors behind the parameters, and a term for each of their axes. */
+struct vc_couple_tensors {
+    uint32_t n;
+    uint32_t *of_param; /* each parameter's */
+    uint32_t *param;    /* each tensor's first parameter, which has its name and shape */
+    uint32_t *first;    /* of each tensor: where its axes begin in `axis` */
+    uint32_t *axis;     /* terms */
+    uint8_t *makes;     /* of each tensor: a bit for each axis that units are made along */
+};
+
+/* couple_params.c: makes the tensors' terms, and with them those of the parameters' values. */
+enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tensors *tensors);
+/* After the rules: what makes units, of the tensors. */
+void vc_couple_collect_makes(const struct vc_couple *c, struct vc_couple_tensors *tensors);
+void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *tensors);
+
+/* couple_groups.c: a group for each atom that lies in a tensor. */
+enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_tensors *tensors,
+                                 struct vc_couplings *couplings);
+
+#endif

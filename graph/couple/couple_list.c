@@ -1,0 +1,267 @@
+/* couple_list.c - lists of groups: how they grow, and what programs see of them. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/name_table.h"
+#include "graph/couple/couple.h"
+
+enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
+{
+    enum vc_status status = VC_OK;
+
+    *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof **out);
+    VC_TRY_ALLOC(*out);
+    (*out)->ctx = ctx;
+out:
+    return status;
+}
+
+void vc_couplings_free(struct vc_couplings *couplings)
+{
+    if (couplings == NULL) {
+        return;
+    }
+    for (size_t k = 0; k < couplings->n; k++) {
+        vc_free(couplings->ctx, couplings->groups[k].members);
+    }
+    vc_free(couplings->ctx, couplings->groups);
+    vc_arena_release(couplings->ctx, &couplings->arena);
+    vc_free(couplings->ctx, couplings);
+}
+
+/* ---- growing ---- */
+
+struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit unit, uint64_t n_units)
+{
+    size_t larger = couplings->capacity == 0 ? 64 : 2 * couplings->capacity;
+    struct vc_group *groups;
+
+    if (couplings->n == couplings->capacity) {
+        groups = vc_alloc_array(couplings->ctx, VC_TAG_MISC, larger, sizeof *groups);
+        if (groups == NULL) {
+            return NULL;
+        }
+        if (couplings->n != 0) {
+            memcpy(groups, couplings->groups, couplings->n * sizeof *groups);
+        }
+        vc_free(couplings->ctx, couplings->groups);
+        couplings->groups = groups;
+        couplings->capacity = larger;
+    }
+    couplings->groups[couplings->n] = (struct vc_group){.unit = unit, .n_units = n_units};
+    return &couplings->groups[couplings->n++];
+}
+
+enum vc_status vc_couplings_add_member(struct vc_couplings *couplings, struct vc_group *group,
+                                       const struct vc_group_member *member)
+{
+    size_t larger = group->capacity == 0 ? 4 : 2 * group->capacity;
+    struct vc_group_member *members;
+    enum vc_status status = VC_OK;
+
+    if (group->n == group->capacity) {
+        members = vc_alloc_array(couplings->ctx, VC_TAG_MISC, larger, sizeof *members);
+        VC_TRY_ALLOC(members);
+        if (group->n != 0) {
+            memcpy(members, group->members, group->n * sizeof *members);
+        }
+        vc_free(couplings->ctx, group->members);
+        group->members = members;
+        group->capacity = larger;
+    }
+    group->members[group->n++] = *member;
+out:
+    return status;
+}
+
+/* ---- finishing ---- */
+
+enum vc_status vc_couplings_keep_names(struct vc_couplings *couplings)
+{
+    const char *last = NULL;
+    const char *copy = NULL;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < couplings->n; k++) {
+        struct vc_group *group = &couplings->groups[k];
+
+        for (size_t i = 0; i < group->n; i++) {
+            const char *name = group->members[i].public.tensor;
+
+            if (name != last) {
+                last = name;
+                copy = vc_arena_copy(couplings->ctx, &couplings->arena, name, strlen(name));
+                VC_TRY_ALLOC(copy);
+            }
+            group->members[i].public.tensor = copy;
+        }
+    }
+out:
+    return status;
+}
+
+/* The members that make units first; where none does, those that a file takes for such. */
+static enum vc_status order_members(struct vc_couplings *couplings, struct vc_group *group,
+                                    struct vc_coupling_member *members)
+{
+    struct vc_group_member *sorted = vc_alloc_array(couplings->ctx, VC_TAG_MISC, group->n, sizeof *sorted);
+    size_t at = 0;
+    bool some = false;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(sorted);
+    for (size_t k = 0; k < group->n; k++) {
+        some = some || group->members[k].public.makes;
+    }
+    for (size_t k = 0; k < group->n; k++) {
+        struct vc_group_member *m = &group->members[k];
+
+        m->public.makes = some ? m->public.makes : vc_couple_usually_makes(m);
+        group->states_makes = group->states_makes || m->public.makes != vc_couple_usually_makes(m);
+    }
+    for (int makes = 1; makes >= 0; makes--) {
+        for (size_t k = 0; k < group->n; k++) {
+            if (group->members[k].public.makes == (makes != 0)) {
+                sorted[at] = group->members[k];
+                members[at] = sorted[at].public;
+                at++;
+            }
+        }
+    }
+    memcpy(group->members, sorted, group->n * sizeof *sorted);
+out:
+    vc_free(couplings->ctx, sorted);
+    return status;
+}
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* a becomes the least common multiple; false: it is too large. */
+static bool multiple(uint64_t *a, uint64_t b)
+{
+    return b != 0 && vc_mul_u64(*a / divisor(*a, b), b, a);
+}
+
+/* What a file has to say about the group beside its members. */
+static enum vc_status find_statements(struct vc_couplings *couplings, struct vc_group *group)
+{
+    uint64_t shares = 1;
+    uint64_t all;
+    bool fits = true;
+    bool whole = true; /* all members are tensors of their own */
+    bool some_axis = false;
+
+    group->repeats = 1;
+    for (size_t k = 0; k < group->n && fits; k++) {
+        const struct vc_coupling_member *m = &group->members[k].public;
+
+        fits = m->whole || multiple(&group->repeats, m->repeat);
+        whole = whole && m->whole;
+        some_axis = some_axis || vc_couple_is_all(group, &group->members[k]);
+    }
+    for (size_t k = 0; k < group->n && fits; k++) {
+        const struct vc_coupling_member *m = &group->members[k].public;
+
+        fits = m->whole || multiple(&shares, group->repeats / m->repeat);
+    }
+    if (!fits || !vc_mul_u64(group->n_units, group->repeats, &all)) {
+        return vc_fail(couplings->ctx, VC_E_UNSUPPORTED, "the units of %s repeat too often",
+                       group->members[0].public.tensor);
+    }
+    group->states_repeat = !some_axis && !whole && group->repeats != 1;
+    group->states_units = (!some_axis && !whole) || shares != group->repeats;
+    return VC_OK;
+}
+
+/* "fc1.weight:0", or all of what a file says about the first member where another group has that. */
+static enum vc_status name_group(struct vc_couplings *couplings, struct vc_name_table *names, size_t k)
+{
+    struct vc_ctx *ctx = couplings->ctx;
+    const struct vc_group *group = &couplings->groups[k];
+    const struct vc_group_member *m = &group->members[0];
+    struct vc_name_list list = VC_NAME_LIST(couplings->list, sizeof *couplings->list);
+    struct vc_coupling *out = &couplings->list[k];
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, ctx);
+    out->name = m->public.whole ? m->public.tensor
+                                : vc_arena_printf(ctx, &couplings->arena, "%s:%u", m->public.tensor, m->public.axis);
+    VC_TRY_ALLOC(out->name);
+    if (vc_name_table_add(names, list, k) == SIZE_MAX) {
+        goto out;
+    }
+    vc_couple_add_member(&text, group, m);
+    VC_TRY(text.status);
+    out->name = vc_arena_copy(ctx, &couplings->arena, text.data, text.n);
+    VC_TRY_ALLOC(out->name);
+    for (size_t n = 2; vc_name_table_add(names, list, k) != SIZE_MAX; n++) {
+        out->name = vc_arena_printf(ctx, &couplings->arena, "%s (%zu)", text.data, n);
+        VC_TRY_ALLOC(out->name);
+    }
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+enum vc_status vc_couplings_finish(struct vc_couplings *couplings)
+{
+    struct vc_ctx *ctx = couplings->ctx;
+    struct vc_name_table names = {0};
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < couplings->n; k++) {
+        struct vc_group group = couplings->groups[k];
+
+        couplings->groups[k].members = NULL;
+        if (group.n == 0) {
+            vc_free(ctx, group.members);
+        } else {
+            couplings->groups[n++] = group;
+        }
+    }
+    couplings->n = n;
+    couplings->list = vc_arena_alloc(ctx, &couplings->arena, (n + 1) * sizeof *couplings->list);
+    VC_TRY_ALLOC(couplings->list);
+    VC_TRY(vc_name_table_make(ctx, n, &names));
+    for (size_t k = 0; k < n; k++) {
+        struct vc_group *group = &couplings->groups[k];
+        struct vc_coupling_member *members;
+
+        members = vc_arena_alloc(ctx, &couplings->arena, group->n * sizeof *members);
+        VC_TRY_ALLOC(members);
+        VC_TRY(order_members(couplings, group, members));
+        VC_TRY(find_statements(couplings, group));
+        couplings->list[k] = (struct vc_coupling){.unit = group->unit,
+                                                  .n_units = group->n_units,
+                                                  .n_members = group->n,
+                                                  .members = members,
+                                                  .fixed = group->fixed};
+        VC_TRY(name_group(couplings, &names, k));
+    }
+out:
+    vc_name_table_release(ctx, &names);
+    return status;
+}
+
+/* ---- for programs ---- */
+
+size_t vc_couplings_count(const struct vc_couplings *couplings)
+{
+    return couplings->n;
+}
+
+const struct vc_coupling *vc_coupling(const struct vc_couplings *couplings, size_t index)
+{
+    return index < couplings->n ? &couplings->list[index] : NULL;
+}

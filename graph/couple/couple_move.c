@@ -1,0 +1,305 @@
+/* couple_move.c - rules of operators that put elements into other places and compute nothing. */
+#include <string.h>
+
+#include "graph/couple/couple_rules.h"
+
+/* ---- other dimensions, the same elements in the same order ---- */
+
+/* The dimensions of a value that are not 1. */
+struct side {
+    unsigned n;
+    unsigned axis[VC_GRAPH_MAX_DIMS];
+    struct vc_dim size[VC_GRAPH_MAX_DIMS];
+};
+
+static void take_side(struct side *side, const struct vc_graph_value *value)
+{
+    side->n = 0;
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        if (!vc_dim_is_number(value->shape[k]) || value->shape[k].size != 1) {
+            side->axis[side->n] = k;
+            side->size[side->n++] = value->shape[k];
+        }
+    }
+}
+
+/* The fewest dimensions of both sides, from i and j on, with the same product: *p and *q of them. */
+static void next_segment(struct vc_couple *c, const struct side *in, unsigned i, const struct side *out, unsigned j,
+                         unsigned *p, unsigned *q)
+{
+    for (unsigned all = 2; all <= in->n - i + out->n - j; all++) {
+        for (*p = 1; *p < all && *p <= in->n - i; ++*p) {
+            *q = all - *p;
+            if (*q <= out->n - j && vc_dim_equal(vc_dim_product(&c->graph->dims, in->size + i, *p),
+                                                 vc_dim_product(&c->graph->dims, out->size + j, *q))) {
+                return;
+            }
+        }
+    }
+    *p = in->n - i;
+    *q = out->n - j;
+}
+
+/* p dimensions of the input are q of the output. */
+static void join_segment(struct vc_couple *c, const struct side *in, unsigned i, unsigned p, const struct side *out,
+                         unsigned j, unsigned q)
+{
+    uint32_t from[VC_GRAPH_MAX_DIMS];
+    uint32_t to[VC_GRAPH_MAX_DIMS];
+    uint32_t term;
+
+    for (unsigned k = 0; k < p; k++) {
+        from[k] = vc_couple_axis(c, 0, in->axis[i + k]);
+    }
+    term = vc_axes_product(&c->axes, from, p);
+    if (q == 1) {
+        vc_couple_set(c, 0, out->axis[j], term);
+        return;
+    }
+    for (unsigned k = 0; k < q; k++) {
+        to[k] = vc_axes_atom(&c->axes, out->size[j + k]);
+        vc_couple_set(c, 0, out->axis[j + k], to[k]);
+    }
+    vc_axes_join(&c->axes, term, vc_axes_product(&c->axes, to, q));
+}
+
+/* Reshape, Flatten, Squeeze, Unsqueeze: by the shapes alone. */
+void vc_couple_reshape(struct vc_couple *c)
+{
+    struct side in;
+    struct side out;
+    unsigned i = 0;
+    unsigned j = 0;
+
+    take_side(&in, vc_couple_in(c, 0));
+    take_side(&out, vc_couple_out(c, 0));
+    while (i < in.n && j < out.n) {
+        unsigned p;
+        unsigned q;
+
+        next_segment(c, &in, i, &out, j, &p, &q);
+        join_segment(c, &in, i, p, &out, j, q);
+        i += p;
+        j += q;
+    }
+}
+
+void vc_couple_transpose(struct vc_couple *c)
+{
+    const struct vc_graph_attr *perm = vc_couple_attr(c, "perm");
+    unsigned n = vc_couple_in(c, 0)->n_dims;
+
+    for (unsigned k = 0; k < n; k++) {
+        vc_couple_set(c, 0, k, vc_couple_axis(c, 0, perm != NULL ? (unsigned)perm->ints[k] : n - 1 - k));
+    }
+}
+
+/* ---- parts of an axis ---- */
+
+void vc_couple_concat(struct vc_couple *c)
+{
+    const struct vc_graph_node *node = vc_couple_node(c);
+    unsigned n = vc_couple_in(c, 0)->n_dims;
+    unsigned axis = vc_couple_int_axis(c, "axis", 0, n);
+    uint32_t *parts = vc_alloc_array(c->ctx, VC_TAG_MISC, node->n_inputs, sizeof *parts);
+
+    if (parts == NULL) {
+        c->axes.status = VC_E_NOMEM;
+        return;
+    }
+    vc_couple_pass(c);
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        parts[k] = vc_couple_axis(c, k, axis);
+        for (unsigned d = 0; d < n; d++) {
+            if (d != axis) {
+                vc_axes_join(&c->axes, vc_couple_axis(c, 0, d), vc_couple_axis(c, k, d));
+            }
+        }
+    }
+    vc_couple_set(c, 0, axis, vc_axes_concat(&c->axes, parts, node->n_inputs));
+    vc_free(c->ctx, parts);
+}
+
+/* Elements first to first + count of an axis of input 0, as a term. */
+static uint32_t part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t count)
+{
+    int64_t size = vc_couple_in(c, 0)->shape[axis].size;
+    uint32_t parts[3] = {vc_axes_atom(&c->axes, vc_dim_number(first)), vc_axes_atom(&c->axes, vc_dim_number(count)),
+                         vc_axes_atom(&c->axes, vc_dim_number(size - first - count))};
+
+    vc_axes_join(&c->axes, vc_couple_axis(c, 0, axis), vc_axes_concat(&c->axes, parts, 3));
+    return parts[1];
+}
+
+static int64_t clamp(int64_t at, int64_t size)
+{
+    at = at < 0 ? at + size : at;
+    return at < 0 ? 0 : at > size ? size : at;
+}
+
+static void slice_axis(struct vc_couple *c, unsigned axis, struct vc_dim start, struct vc_dim step)
+{
+    struct vc_dim size = vc_couple_in(c, 0)->shape[axis];
+    struct vc_dim count = vc_couple_out(c, 0)->shape[axis];
+    bool forward = vc_dim_is_number(step) && step.size == 1;
+
+    if (forward && vc_dim_equal(size, count)) {
+        return; /* all of it: passed on */
+    }
+    if (forward && vc_dim_is_number(size) && vc_dim_is_number(count) && vc_dim_is_number(start) &&
+        clamp(start.size, size.size) + count.size <= size.size) {
+        vc_couple_set(c, 0, axis, part_of(c, axis, clamp(start.size, size.size), count.size));
+        return;
+    }
+    vc_couple_fix(c, vc_couple_axis(c, 0, axis), "takes some of it");
+    vc_couple_set_fixed(c, 0, axis, "takes some of it");
+}
+
+void vc_couple_slice(struct vc_couple *c)
+{
+    unsigned n_dims = vc_couple_in(c, 0)->n_dims;
+    size_t n;
+    size_t n_axes;
+    size_t n_steps;
+    const struct vc_dim *starts = vc_couple_elems(c, 1, &n);
+    const struct vc_dim *axes = vc_couple_elems(c, 3, &n_axes);
+    const struct vc_dim *steps = vc_couple_elems(c, 4, &n_steps);
+
+    if (starts == NULL) {
+        vc_couple_mixes(c);
+        return;
+    }
+    vc_couple_pass(c);
+    for (size_t k = 0; k < n; k++) {
+        unsigned axis = axes != NULL && k < n_axes ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
+
+        if (axis < n_dims) {
+            slice_axis(c, axis, starts[k], steps != NULL && k < n_steps ? steps[k] : vc_dim_number(1));
+        }
+    }
+}
+
+void vc_couple_split(struct vc_couple *c)
+{
+    const struct vc_graph_node *node = vc_couple_node(c);
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    unsigned axis = vc_couple_int_axis(c, "axis", 0, x->n_dims);
+    bool known = vc_dim_is_number(x->shape[axis]);
+    int64_t first = 0;
+
+    vc_couple_first(c);
+    for (unsigned o = 0; o < node->n_outputs; o++) {
+        const struct vc_graph_value *out = vc_couple_out(c, o);
+
+        known = known && out != NULL && vc_dim_is_number(out->shape[axis]) &&
+                first + out->shape[axis].size <= x->shape[axis].size;
+        if (known) {
+            vc_couple_set(c, o, axis, part_of(c, axis, first, out->shape[axis].size));
+            first += out->shape[axis].size;
+        } else if (out != NULL) {
+            vc_couple_fix(c, vc_couple_axis(c, 0, axis), "takes some of it");
+            vc_couple_set_fixed(c, o, axis, "takes some of it");
+        }
+    }
+}
+
+/* ---- more of the same ---- */
+
+void vc_couple_expand(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    const struct vc_graph_value *y = vc_couple_out(c, 0);
+
+    for (unsigned k = 0; k < y->n_dims; k++) {
+        unsigned from = k + x->n_dims - y->n_dims; /* wraps around where x has no such axis */
+        bool has = k + x->n_dims >= y->n_dims;
+        uint32_t term = has ? vc_couple_axis(c, 0, from) : VC_AXIS_ONE;
+
+        if (vc_axes_resolve(&c->axes, term) == VC_AXIS_ONE) {
+            vc_couple_set_fixed(c, 0, k, "repeats it");
+        } else {
+            vc_couple_set(c, 0, k, term);
+        }
+    }
+}
+
+void vc_couple_tile(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    size_t n;
+    const struct vc_dim *repeats = vc_couple_elems(c, 1, &n);
+
+    if (repeats == NULL || n != x->n_dims) {
+        vc_couple_mixes(c);
+        return;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        uint32_t pair[2] = {vc_axes_atom(&c->axes, repeats[k]), vc_couple_axis(c, 0, k)};
+
+        vc_couple_fix(c, pair[0], "repeats it");
+        vc_couple_set(c, 0, k, vc_axes_product(&c->axes, pair, 2));
+    }
+}
+
+void vc_couple_pad(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    size_t n;
+    size_t n_axes;
+    const struct vc_dim *pads = vc_couple_elems(c, 1, &n);
+    const struct vc_dim *axes = vc_couple_elems(c, 3, &n_axes);
+    bool padded[VC_GRAPH_MAX_DIMS];
+
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        padded[k] = pads == NULL || (vc_couple_in(c, 3) != NULL && axes == NULL);
+    }
+    n_axes = axes != NULL ? n_axes : n / 2;
+    for (size_t k = 0; pads != NULL && k < n_axes && 2 * n_axes == n; k++) {
+        unsigned axis = axes != NULL ? vc_couple_place(axes[k].size, x->n_dims) : (unsigned)k;
+
+        if (axis < x->n_dims) {
+            padded[axis] = !vc_dim_is_number(pads[k]) || pads[k].size != 0 || !vc_dim_is_number(pads[k + n_axes]) ||
+                           pads[k + n_axes].size != 0;
+        }
+    }
+    vc_couple_pass(c);
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        if (padded[k]) {
+            vc_couple_fix(c, vc_couple_axis(c, 0, k), "adds to its ends");
+            vc_couple_set_fixed(c, 0, k, "adds to its ends");
+        }
+    }
+}
+
+void vc_couple_gather(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    const struct vc_graph_value *at = vc_couple_in(c, 1);
+    unsigned axis = vc_couple_int_axis(c, "axis", 0, x->n_dims);
+    unsigned to = 0;
+
+    vc_couple_fix(c, vc_couple_axis(c, 0, axis), "looks it up by numbers");
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        for (unsigned i = 0; k == axis && i < at->n_dims; i++) {
+            vc_couple_set(c, 0, to++, vc_couple_axis(c, 1, i));
+        }
+        if (k != axis) {
+            vc_couple_makes(c, 0, k);
+            vc_couple_set(c, 0, to++, vc_couple_axis(c, 0, k));
+        }
+    }
+}
+
+void vc_couple_resize(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    const struct vc_graph_value *y = vc_couple_out(c, 0);
+
+    vc_couple_pass(c);
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        if (!vc_dim_equal(x->shape[k], y->shape[k])) {
+            vc_couple_fix(c, vc_couple_axis(c, 0, k), "stretches it");
+            vc_couple_set_fixed(c, 0, k, "stretches it");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/* couple_rules.h - what each operator says about the axes of its values: couple_rules.c has the table.
+ *
+ * A rule is called once for its node, after those of the nodes before it. It gives each axis of the outputs a term and
+ * joins or fixes axes of the inputs. Axes of outputs that it gives nothing are atoms of their own. */
+#ifndef VC_COUPLE_RULES_H
+#define VC_COUPLE_RULES_H
+
+#include "graph/builder.h"
+#include "graph/couple/couple_axes.h"
+
+/* An attribute that says how many units a term has: the groups of a convolution, heads. */
+struct vc_stated {
+    uint32_t node, term;
+    const char *attribute;
+};
+
+struct vc_couple {
+    struct vc_ctx *ctx;
+    struct vc_graph *graph;
+    struct vc_arena *arena;
+    struct vc_axes axes;
+    uint32_t *first; /* of each value: where its axes begin in `axis` */
+    uint32_t *axis;
+    bool *depends;  /* values that inputs of the graph change */
+    uint8_t *makes; /* of each parameter: a bit for each axis of its value that units are made along */
+    struct vc_stated *stated;
+    uint32_t n_stated, stated_capacity;
+    uint32_t node; /* the rule's */
+};
+
+/* NULL: no operator has that name. */
+typedef void vc_couple_rule(struct vc_couple *c);
+vc_couple_rule *vc_couple_find_rule(const char *op);
+
+/* ---- for rules ---- */
+
+const struct vc_graph_node *vc_couple_node(const struct vc_couple *c);
+/* Input number k; NULL: it is not given. */
+const struct vc_graph_value *vc_couple_in(const struct vc_couple *c, unsigned k);
+const struct vc_graph_value *vc_couple_out(const struct vc_couple *c, unsigned k);
+/* The term of an axis of input k. */
+uint32_t vc_couple_axis(const struct vc_couple *c, unsigned k, unsigned axis);
+/* Gives axis `axis` of output k its term. Outputs that nobody uses are left out. */
+void vc_couple_set(struct vc_couple *c, unsigned k, unsigned axis, uint32_t term);
+/* Output 0 has the axes of input 0. */
+void vc_couple_pass(struct vc_couple *c);
+/* Joins the axes of input k with those of output 0, aligned at their last ones. */
+void vc_couple_broadcast(struct vc_couple *c, unsigned k);
+
+/* "goes through TopK, which %s" */
+const char *vc_couple_reason(struct vc_couple *c, const char *what);
+void vc_couple_fix(struct vc_couple *c, uint32_t term, const char *what);
+/* A new axis of output k that stays as it is. */
+void vc_couple_set_fixed(struct vc_couple *c, unsigned k, unsigned axis, const char *what);
+void vc_couple_fix_input(struct vc_couple *c, unsigned k, const char *what);
+/* Units are computed along that axis of input k, if that is a parameter. */
+void vc_couple_makes(struct vc_couple *c, unsigned k, unsigned axis);
+bool vc_couple_depends(const struct vc_couple *c, unsigned k);
+/* The attribute is the number of units of the term. */
+void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term);
+
+const struct vc_graph_attr *vc_couple_attr(const struct vc_couple *c, const char *name);
+int64_t vc_couple_int(const struct vc_couple *c, const char *name, int64_t otherwise);
+/* The axis that the attribute says, of a value with n_dims. */
+unsigned vc_couple_int_axis(const struct vc_couple *c, const char *name, int64_t otherwise, unsigned n_dims);
+/* The integers that input k is known to be; NULL: it is not given, or they are not known. */
+const struct vc_dim *vc_couple_elems(const struct vc_couple *c, unsigned k, size_t *n);
+
+static inline unsigned vc_couple_place(int64_t axis, unsigned n_dims)
+{
+    return (unsigned)(axis < 0 ? axis + n_dims : axis);
+}
+
+/* ---- the rules ---- */
+
+vc_couple_rule vc_couple_each, vc_couple_first, vc_couple_mixes, vc_couple_new, vc_couple_matmul, vc_couple_gemm,
+    vc_couple_conv, vc_couple_conv_transpose, vc_couple_pool, vc_couple_batch_norm, vc_couple_group_norm,
+    vc_couple_layer_norm, vc_couple_softmax, vc_couple_reduce, vc_couple_arg, vc_couple_along, vc_couple_quantize;
+/* couple_move.c */
+vc_couple_rule vc_couple_reshape, vc_couple_transpose, vc_couple_concat, vc_couple_slice, vc_couple_split,
+    vc_couple_expand, vc_couple_tile, vc_couple_pad, vc_couple_gather, vc_couple_resize;
+/* couple_attention.c */
+vc_couple_rule vc_couple_attention, vc_couple_rotary;
+/* couple_einsum.c */
+vc_couple_rule vc_couple_einsum;
+
+#endif

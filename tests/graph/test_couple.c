@@ -1,0 +1,314 @@
+/* test_couple.c - the couplings of small graphs, line by line as a file has them, and of every golden: what is printed
+ * reads back to the same groups. */
+#include "support.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "core/model/memory_model.h"
+#include "graph/couple/couple_rules.h"
+#include "scratch.h"
+
+static struct vc_ctx *ctx;
+
+static int begin(void **state)
+{
+    (void)state;
+    ctx = test_ctx();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    empty_folder();
+    test_ctx_done(ctx);
+    return 0;
+}
+
+/* ---- reading back ---- */
+
+/* A model with the graph's tensors, without values. */
+static struct vc_model *model_of(const struct vc_graph *graph)
+{
+    size_t n = 0;
+    struct vc_memory_tensor *tensors = calloc(vc_graph_param_count(graph) + 1, sizeof *tensors);
+    struct vc_model *model = NULL;
+
+    assert_non_null(tensors);
+    for (uint32_t p = 0; p < vc_graph_param_count(graph); p++) {
+        const struct vc_graph_param *param = vc_graph_param(graph, p);
+        bool seen = false;
+
+        for (size_t k = 0; k < n; k++) {
+            seen = seen || strcmp(tensors[k].name, param->tensor) == 0;
+        }
+        if (!seen) {
+            tensors[n++] = (struct vc_memory_tensor){.name = param->tensor,
+                                                     .dtype = VC_DTYPE_F32,
+                                                     .n_dims = param->n_dims,
+                                                     .shape = param->shape,
+                                                     .data = tensors};
+        }
+    }
+    assert_int_equal(vc_memory_model_create(ctx, tensors, n, &model), VC_OK);
+    free(tensors);
+    return model;
+}
+
+static void expect_same_member(const struct vc_coupling_member *a, const struct vc_coupling_member *b)
+{
+    assert_string_equal(a->tensor, b->tensor);
+    assert_int_equal(a->axis, b->axis);
+    assert_int_equal(a->offset, b->offset);
+    assert_int_equal(a->block, b->block);
+    assert_int_equal(a->repeat, b->repeat);
+    assert_int_equal(a->makes, b->makes);
+    assert_int_equal(a->whole, b->whole);
+    assert_int_equal(a->unit, b->unit);
+}
+
+/* The printed file has the groups that are not fixed, as they were. */
+static void expect_reads_back(const struct vc_graph *graph, const struct vc_couplings *couplings, const char *text)
+{
+    struct vc_model *model = model_of(graph);
+    struct vc_couplings *again = NULL;
+    size_t at = 0;
+
+    (void)save_text("couplings.txt", text);
+    if (vc_couplings_read(ctx, in_folder("couplings.txt"), model, &again) != VC_OK) {
+        fail_msg("%s\n%s", vc_ctx_message(ctx), text);
+    }
+    for (size_t k = 0; k < vc_couplings_count(couplings); k++) {
+        const struct vc_coupling *a = vc_coupling(couplings, k);
+        const struct vc_coupling *b = vc_coupling(again, at);
+
+        if (a->fixed != NULL) {
+            continue;
+        }
+        assert_non_null(b);
+        assert_int_equal(a->unit, b->unit);
+        assert_int_equal(a->n_units, b->n_units);
+        assert_int_equal(a->n_members, b->n_members);
+        for (size_t i = 0; i < a->n_members; i++) {
+            expect_same_member(&a->members[i], &b->members[i]);
+        }
+        at++;
+    }
+    assert_int_equal(at, vc_couplings_count(again));
+    vc_couplings_free(again);
+    vc_model_close(model);
+}
+
+/* Every index of a group lies in its tensor. */
+static void expect_inside(const struct vc_graph *graph, const struct vc_couplings *couplings)
+{
+    struct vc_model *model = model_of(graph);
+
+    for (size_t k = 0; k < vc_couplings_count(couplings); k++) {
+        const struct vc_coupling *group = vc_coupling(couplings, k);
+
+        assert_true(group->n_units > 1);
+        for (size_t i = 0; i < group->n_members; i++) {
+            const struct vc_coupling_member *m = &group->members[i];
+            size_t index = vc_model_find(model, m->tensor);
+
+            assert_true(index != VC_NO_TENSOR);
+            assert_true(m->whole || m->offset + group->n_units * m->block * m->repeat <=
+                                        vc_model_tensor(model, index)->shape[m->axis]);
+        }
+    }
+    vc_model_close(model);
+}
+
+/* The couplings as a file, checked; freed with vc_text_free. */
+static char *text_of(struct vc_graph *graph)
+{
+    struct vc_couplings *couplings = NULL;
+    char *text = NULL;
+
+    if (vc_couplings_of_graph(ctx, graph, &couplings) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    assert_int_equal(vc_couplings_print(ctx, couplings, &text), VC_OK);
+    expect_inside(graph, couplings);
+    expect_reads_back(graph, couplings, text);
+    vc_couplings_free(couplings);
+    return text;
+}
+
+/* ---- small graphs ---- */
+
+static struct vc_graph *graph_of(const char *text)
+{
+    struct vc_graph *graph = NULL;
+
+    if (vc_graph_read_text(ctx, save_text("net.txt", text), NULL, &graph) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    return graph;
+}
+
+/* The graph of the text, a list of layers or ONNX's, has these groups that are not fixed. */
+static void expect_groups(const char *net, const char *wanted)
+{
+    struct vc_graph *graph = graph_of(net);
+    char *text = text_of(graph);
+    char *to = text;
+
+    for (char *line = text; *line != '\0';) { /* without comments */
+        char *next = strchr(line, '\n') + 1;
+
+        if (*line != '#') {
+            memmove(to, line, (size_t)(next - line));
+            to += next - line;
+        }
+        line = next;
+    }
+    *to = '\0';
+    assert_string_equal(text, wanted);
+    vc_text_free(text);
+    vc_graph_close(graph);
+}
+
+/* A comment of the couplings has these words. */
+static void expect_fixed(const char *net, const char *words)
+{
+    struct vc_graph *graph = graph_of(net);
+    char *text = text_of(graph);
+
+    if (strstr(text, words) == NULL) {
+        fail_msg("'%s' is not in\n%s", words, text);
+    }
+    vc_text_free(text);
+    vc_graph_close(graph);
+}
+
+static void layers(void **state)
+{
+    (void)state;
+    expect_groups("input x [batch, 8]\nlinear fc1 6\nrelu\nlinear fc2 4\ntanh\nlinear fc3 2\n",
+                  "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n"
+                  "fc2.weight:0 = fc2.bias:0 = fc3.weight:1\n");
+    expect_fixed("input x [batch, 8]\nlinear fc1 6\nrelu\nlinear fc2 4\n",
+                 "# is an input of the graph: fc1.weight:1\n");
+    expect_fixed("input x [batch, 8]\nlinear fc1 6\nrelu\nlinear fc2 4\n",
+                 "# is an output of the graph: fc2.weight:0 = fc2.bias:0\n");
+}
+
+static void residuals_and_norms(void **state)
+{
+    (void)state;
+    expect_groups("input x [batch, 3, 8, 8]\nconv a 4 kernel=3 pad=1 bias=no\nbatchnorm bn\nrelu as r\n"
+                  "conv b 4 kernel=3 pad=1\nadd r\nglobalavgpool\nflatten\nlinear fc 2\n",
+                  "a.weight:0 = b.weight:0 = bn.weight:0 = bn.bias:0 = bn.running_mean:0 = bn.running_var:0 = "
+                  "b.weight:1 = b.bias:0 = fc.weight:1\n");
+    expect_groups("input x [batch, 8]\nlinear a 6\nlayernorm n\nlinear b 4\nrelu\nlinear c 2\n",
+                  "hidden: a.weight:0 = a.bias:0 = n.weight:0 = n.bias:0 = b.weight:1\n"
+                  "b.weight:0 = b.bias:0 = c.weight:1\n");
+}
+
+static void flattened_pictures(void **state)
+{
+    (void)state;
+    expect_groups("input x [batch, 1, 9, 9]\nconv a 4 kernel=3\nrelu\nflatten\nlinear fc 5\nrelu\nlinear out 2\n",
+                  "a.weight:0 = a.bias:0 = fc.weight:1*49\n"
+                  "fc.weight:0 = fc.bias:0 = out.weight:1\n");
+}
+
+static void groups_of_convolutions(void **state)
+{
+    (void)state;
+    expect_groups("input x [batch, 3, 8, 8]\nconv a 8 kernel=1\nconv g 12 groups=4 kernel=1\nconv b 2 kernel=1\n",
+                  "a.weight:0 = a.bias:0 = g.weight:1/4\n"
+                  "3: g.weight:0 = g.bias:0 = b.weight:1\n");
+    expect_groups("input x [batch, 3, 8, 8]\nconv a 8 kernel=1\nconv d 8 groups=8 kernel=1\nconv b 2 kernel=1\n",
+                  "a.weight:0 = d.weight:0 = a.bias:0 = d.bias:0 = b.weight:1\n");
+    /* two outputs for each channel: channels go with both, or the first or the second of all of them */
+    expect_groups("input x [batch, 3, 8, 8]\nconv a 4 kernel=1\nconv d 8 groups=4 kernel=1\nconv b 2 kernel=1\n",
+                  "a.weight:0 = d.weight:0*2 = a.bias:0 = d.bias:0*2 = b.weight:1*2\n"
+                  "2: d.weight:0 = d.bias:0 = b.weight:1\n");
+}
+
+static void concatenations(void **state)
+{
+    (void)state;
+    expect_groups("input x [batch, 8]\nlinear a 6\nrelu as r\nlinear b 4\nconcat r\nlinear c 2\n",
+                  "a.weight:0 = a.bias:0 = b.weight:1 = c.weight:1+4\n"
+                  "b.weight:0 = b.bias:0 = c.weight:1+0\n");
+}
+
+static void every_operator_has_a_rule(void **state)
+{
+#define OP(id, name, a, b, c, d) name,
+    static const char *const names[] = {
+#include "graph/ops/ops.inc"
+    };
+#undef OP
+
+    (void)state;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        if (vc_couple_find_rule(names[k]) == NULL) {
+            fail_msg("%s has no rule", names[k]);
+        }
+    }
+    assert_null(vc_couple_find_rule("If"));
+}
+
+/* ---- goldens ---- */
+
+static const char *goldens;
+
+static void all_goldens(void **state)
+{
+    DIR *dir = opendir(goldens);
+    struct dirent *entry;
+    size_t n = 0;
+
+    (void)state;
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        char path[4096];
+        struct vc_graph *graph = NULL;
+        char *text;
+
+        (void)snprintf(path, sizeof path, "%s/%s/config.json", goldens, entry->d_name);
+        if (entry->d_name[0] == '.' || !exists(path)) {
+            continue;
+        }
+        if (vc_graph_build_config(ctx, path, &graph) != VC_OK) {
+            fail_msg("%s: %s", entry->d_name, vc_ctx_message(ctx));
+        }
+        text = text_of(graph);
+        /* a norm over all heads takes their mean in OLMo 2 */
+        if (strstr(text, "\nheads: ") == NULL && strncmp(entry->d_name, "resnet", 6) != 0 &&
+            strcmp(entry->d_name, "olmo2") != 0) {
+            fail_msg("%s: no heads can be removed\n%s", entry->d_name, text);
+        }
+        vc_text_free(text);
+        vc_graph_close(graph);
+        n++;
+    }
+    assert_int_equal(closedir(dir), 0);
+    assert_true(n >= 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(layers, begin, end),
+        cmocka_unit_test_setup_teardown(residuals_and_norms, begin, end),
+        cmocka_unit_test_setup_teardown(flattened_pictures, begin, end),
+        cmocka_unit_test_setup_teardown(groups_of_convolutions, begin, end),
+        cmocka_unit_test_setup_teardown(concatenations, begin, end),
+        cmocka_unit_test(every_operator_has_a_rule),
+        cmocka_unit_test_setup_teardown(all_goldens, begin, end),
+    };
+
+    goldens = getenv("VCOMPRESS_GOLDENS");
+    if (goldens == NULL) {
+        fprintf(stderr, "VCOMPRESS_GOLDENS has to name tests/graph/goldens\n");
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
