@@ -182,6 +182,8 @@ struct vc_plan {
     struct vc_item *items;
     size_t n_edits; /* of the model's configuration: vc_plan_edit */
     struct vc_edit *edits;
+    size_t n_graph_edits, graph_edits_capacity; /* of a graph that is stored: vc_plan_edit_graph */
+    struct vc_graph_edit *graph_edits;
     struct vc_job *job;
     uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
                            gate; 0: none did */
@@ -196,6 +198,13 @@ enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint
  * dropped layers. The lists are copied. From plan_end on; VC_E_INTERNAL where `before` is not what an earlier edit
  * left. */
 enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit);
+
+/* What follows from that in the graph that the source stores beside its tensors, n edits, which are copied. The writer
+ * of a graph applies them and refuses what the graph does not have (VC_E_INTERNAL); other writers have no graph. Shapes
+ * that are declared in it for values which no edit names are left out. Of several edits of one number the last one
+ * holds. From plan_end on. */
+enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edits,
+                                  size_t n);
 
 /* The item of tensor `index` if passes may work on it; NULL for parts of other tensors, second names, dropped tensors
  * and what is no weight. */

@@ -1,5 +1,5 @@
 /* plan.c - what a pass asks of the plan of a whole job, or adds to it: the tensors that it may work on, and edits of
- * the model's configuration. See pass.h; the items are made in core/job/job_plan.c. */
+ * the model's configuration and of its graph. See pass.h; the items are made in core/job/job_plan.c. */
 #include <string.h>
 
 #include "core/chain/pass.h"
@@ -101,4 +101,51 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
     plan->edits = grown;
     plan->n_edits++;
     return VC_OK;
+}
+
+/* A copy with strings and numbers of its own. */
+static enum vc_status copy_graph_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edit,
+                                      struct vc_graph_edit *to)
+{
+    int64_t *numbers = vc_arena_alloc(ctx, plan->arena, (edit->n + 1) * sizeof *numbers);
+    enum vc_status status = VC_OK;
+
+    *to = *edit;
+    VC_TRY_ALLOC(numbers);
+    if (edit->n != 0) {
+        memcpy(numbers, edit->numbers, edit->n * sizeof *numbers);
+    }
+    to->numbers = numbers;
+    to->value = vc_arena_printf(ctx, plan->arena, "%s", edit->value);
+    VC_TRY_ALLOC(to->value);
+    if (edit->kind == VC_GRAPH_EDIT_ATTRIBUTE) {
+        to->attribute = vc_arena_printf(ctx, plan->arena, "%s", edit->attribute);
+        VC_TRY_ALLOC(to->attribute);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edits, size_t n)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (plan->n_graph_edits + n > plan->graph_edits_capacity) {
+        size_t capacity = 2 * (plan->n_graph_edits + n);
+        struct vc_graph_edit *grown = vc_arena_alloc(ctx, plan->arena, capacity * sizeof *grown);
+
+        VC_TRY_ALLOC(grown);
+        if (plan->n_graph_edits != 0) {
+            memcpy(grown, plan->graph_edits, plan->n_graph_edits * sizeof *grown);
+        }
+        plan->graph_edits = grown;
+        plan->graph_edits_capacity = capacity;
+    }
+    for (i = 0; i < n; i++) {
+        VC_TRY(copy_graph_edit(ctx, plan, &edits[i], &plan->graph_edits[plan->n_graph_edits]));
+        plan->n_graph_edits++;
+    }
+out:
+    return status;
 }

@@ -213,6 +213,8 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.drop = job->drop;
     job->outs.n_edits = job->plan.n_edits;
     job->outs.edits = job->plan.edits;
+    job->outs.n_graph_edits = job->plan.n_graph_edits;
+    job->outs.graph_edits = job->plan.graph_edits;
     VC_TRY(list_elsewhere(ctx, job, job->out_tensors + n));
 out:
     return status;

@@ -55,6 +55,10 @@ enum vc_graph_edit_kind {
     VC_GRAPH_EDIT_SHAPE      /* that is declared for `value`; -1: the dimension stays as it is declared */
 };
 
+/* Where a shape of the model changes, what is declared for other values than those that VC_GRAPH_EDIT_SHAPE names is
+ * left out of the output: it may be wrong. An edit with n 0, or with -1 only, says that the declared shape holds. It is
+ * no failure where the file declares none. Tensors need no edit: the shape that they are written with is known. */
+
 /* A number that an ONNX file has written down beside its tensors, and that follows a size that a pass changes. Values
  * have names of their own in a graph, nodes need not: a node is known by what it makes. */
 struct vc_graph_edit {
@@ -62,7 +66,7 @@ struct vc_graph_edit {
     const char *value;
     const char *attribute; /* "group" */
     unsigned input;
-    size_t n; /* 1: an integer where the attribute is one */
+    size_t n; /* 1: an integer where the attribute is one, and a scalar where the input was one; SHAPE: dimensions */
     const int64_t *numbers;
 };
 

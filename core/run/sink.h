@@ -56,6 +56,8 @@ struct vc_out_list {
     bool elsewhere_unsure;
     size_t n_edits; /* sizes that the model's configuration states, as passes changed them */
     const struct vc_edit *edits;
+    size_t n_graph_edits; /* for the writer of a graph; others pass them over. Of one number the last one holds */
+    const struct vc_graph_edit *graph_edits;
 };
 
 /* A piece of an output tensor between pack and emit. */

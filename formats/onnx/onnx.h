@@ -22,8 +22,9 @@
  * onnx_symbols.c
  *               -> onnx_links.c with onnx_patterns.c: the model's tensors
  *     program   onnx_program.c, onnx_attribute.c: what the nodes compute, for graph/
- *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_layout.c with onnx_messages.c:
- * pieces
+ *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes
+ * change
+ *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces
  */
 #ifndef VC_FORMATS_ONNX_H
 #define VC_FORMATS_ONNX_H
@@ -46,6 +47,7 @@ enum {
     ONNX_MODEL_METADATA = 14,
     ONNX_MODEL_TRAINING = 20,
     ONNX_MODEL_FUNCTION = 25,
+    ONNX_FUNCTION_VALUE_INFO = 12,
     ONNX_OPSET_DOMAIN = 1,
     ONNX_OPSET_VERSION = 2,
     ONNX_GRAPH_NODE = 1,
@@ -78,6 +80,7 @@ enum {
     ONNX_ATTRIBUTE_SPARSE = 22,
     ONNX_ATTRIBUTE_SPARSES = 23,
     ONNX_ATTRIBUTE_TYPE_INT = 2,
+    ONNX_ATTRIBUTE_TYPE_INTS = 7,
     ONNX_TENSOR_DIMS = 1,
     ONNX_TENSOR_TYPE = 2,
     ONNX_TENSOR_SEGMENT = 3,
@@ -107,6 +110,8 @@ enum {
 enum {
     ONNX_FLOAT = 1,
     ONNX_INT8 = 3,
+    ONNX_INT32 = 6,
+    ONNX_INT64 = 7,
     ONNX_STRING = 8,
     ONNX_FLOAT16 = 10,
     ONNX_DOUBLE = 11,
@@ -204,10 +209,11 @@ struct onnx_node {
     int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
 };
 
-/* A graph inside a node that has tensors in it, or graphs with tensors. */
+/* A graph inside a node. */
 struct onnx_graph {
     uint64_t at; /* of its message: found by it */
     uint32_t number;
+    bool has_tensors; /* or graphs with tensors */
 };
 
 #define ONNX_LINK_NODES 5

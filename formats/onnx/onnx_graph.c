@@ -368,7 +368,7 @@ out:
     return status;
 }
 
-/* Those with tensors in them are kept: the writer has to take them apart. */
+/* Kept by their places: the writer takes those with tensors apart, and all where shapes change. */
 enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span message, struct onnx_scope *scope)
 {
     struct onnx *self = r->self;
@@ -376,10 +376,9 @@ enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span messa
     enum vc_status status;
 
     VC_TRY(scan_graph(r, message, scope));
-    if (self->n_tensors != n_before) {
-        VC_TRY(vc_onnx_grow(r->ctx, &self->graphs, &self->graphs_capacity, self->n_graphs, sizeof *self->graphs));
-        self->graphs[self->n_graphs++] = (struct onnx_graph){.at = message.at, .number = scope->number};
-    }
+    VC_TRY(vc_onnx_grow(r->ctx, &self->graphs, &self->graphs_capacity, self->n_graphs, sizeof *self->graphs));
+    self->graphs[self->n_graphs++] =
+        (struct onnx_graph){.at = message.at, .number = scope->number, .has_tensors = self->n_tensors != n_before};
 out:
     return status;
 }

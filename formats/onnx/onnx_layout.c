@@ -25,86 +25,6 @@ void vc_onnx_set_embed_limit(uint64_t bytes)
     atomic_store(&embed_limit, bytes == 0 ? MAX_MODEL_BYTES : bytes);
 }
 
-/* While the pieces are listed. */
-struct layout {
-    struct vc_ctx *ctx;
-    struct onnx_sink *self;
-    struct onnx_reader r; /* only its wire and its room for names */
-    size_t next_tensor, next_node;
-    uint32_t graph; /* the one whose fields are being added */
-    size_t sealed;  /* pieces before this one are not made longer */
-};
-
-/* ---- pieces ---- */
-
-/* Appends a piece, or makes the last one longer where the bytes follow each other. */
-static enum vc_status add_piece(struct layout *l, enum onnx_piece_kind kind, uint64_t from, uint64_t n)
-{
-    struct onnx_sink *self = l->self;
-    struct onnx_piece *last = self->n_pieces > l->sealed ? &self->pieces[self->n_pieces - 1] : NULL;
-    enum vc_status status;
-
-    if (n == 0) {
-        return VC_OK;
-    }
-    if (last != NULL && kind == last->kind && kind != ONNX_PIECE_OUT && last->from + last->n == from) {
-        last->n += n;
-        return VC_OK;
-    }
-    VC_TRY(vc_onnx_grow(l->ctx, &self->pieces, &self->pieces_capacity, self->n_pieces, sizeof *self->pieces));
-    self->pieces[self->n_pieces++] = (struct onnx_piece){.kind = kind, .from = from, .n = n};
-out:
-    return status;
-}
-
-/* Bytes of the source file. */
-static enum vc_status add_copy(struct layout *l, struct vc_span span)
-{
-    return add_piece(l, ONNX_PIECE_COPY, span.at, span.n);
-}
-
-/* What was added to the literals since they had `from` bytes. */
-static enum vc_status add_literal(struct layout *l, size_t from)
-{
-    const struct vc_text *text = &l->self->literals;
-
-    return text->status != VC_OK ? text->status : add_piece(l, ONNX_PIECE_LITERAL, from, text->n - from);
-}
-
-/* Room for the tag and the length of what is added from here on; *mark is for end_message. */
-static enum vc_status begin_message(struct layout *l, size_t *mark)
-{
-    enum vc_status status;
-
-    l->sealed = l->self->n_pieces;
-    VC_TRY(add_piece(l, ONNX_PIECE_LITERAL, 0, 1));
-    *mark = l->self->n_pieces;
-    l->sealed = *mark;
-out:
-    return status;
-}
-
-/* Tag and length of the message whose pieces are those from `mark` on. */
-static enum vc_status end_message(struct layout *l, size_t mark, uint32_t number)
-{
-    struct onnx_sink *self = l->self;
-    uint64_t n = 0;
-    size_t from = self->literals.n;
-    size_t i;
-
-    for (i = mark; i < self->n_pieces; i++) {
-        if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
-            return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
-        }
-    }
-    vc_wire_put_tag(&self->literals, number, VC_WIRE_BYTES);
-    vc_wire_put_varint(&self->literals, n);
-    self->pieces[mark - 1].from = from;
-    self->pieces[mark - 1].n = self->literals.n - from;
-    l->sealed = self->n_pieces;
-    return self->literals.status;
-}
-
 /* ---- initializers ---- */
 
 /* A field of TensorProto that holds values or says where they are. */
@@ -133,7 +53,8 @@ static bool is_header_field(uint32_t number)
 
 /* Fields of the source's TensorProto that stay: notes and what is not known here; the header where it holds. With
  * `add`, as pieces; *n_bytes counts them. */
-static enum vc_status carry_fields(struct layout *l, struct vc_span message, bool header, bool add, uint64_t *n_bytes)
+static enum vc_status carry_fields(struct onnx_layout *l, struct vc_span message, bool header, bool add,
+                                   uint64_t *n_bytes)
 {
     struct vc_field f;
     enum vc_status status = VC_OK;
@@ -146,7 +67,7 @@ static enum vc_status carry_fields(struct layout *l, struct vc_span message, boo
         }
         *n_bytes += f.all.n;
         if (add) {
-            VC_TRY(add_copy(l, f.all));
+            VC_TRY(vc_onnx_add_copy(l, f.all));
         }
     }
 out:
@@ -154,7 +75,7 @@ out:
 }
 
 /* Moves the values of an output to the data file. */
-static enum vc_status place_external(struct layout *l, size_t out, uint64_t skip, uint64_t n)
+static enum vc_status place_external(struct onnx_layout *l, size_t out, uint64_t skip, uint64_t n)
 {
     struct onnx_sink *self = l->self;
     struct onnx_out *o = &self->out[out];
@@ -171,7 +92,7 @@ static enum vc_status place_external(struct layout *l, size_t out, uint64_t skip
 }
 
 /* A TensorProto of ours: `header` bytes in front, fields of the source, then the values or where they are. */
-static enum vc_status add_tensor(struct layout *l, size_t out, struct vc_span source, bool own_header, uint64_t n)
+static enum vc_status add_tensor(struct onnx_layout *l, size_t out, struct vc_span source, bool own_header, uint64_t n)
 {
     struct onnx_sink *self = l->self;
     const struct onnx_out *o = &self->out[out];
@@ -199,13 +120,13 @@ static enum vc_status add_tensor(struct layout *l, size_t out, struct vc_span so
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
     vc_wire_put_varint(text, head.n + carried + tail.n + (o->external ? 0 : n));
     vc_text_add_bytes(text, head.n == 0 ? "" : head.data, head.n);
-    VC_TRY(add_literal(l, from));
+    VC_TRY(vc_onnx_add_literal(l, from));
     VC_TRY(carry_fields(l, source, !own_header, true, &carried));
     from = text->n;
     vc_text_add_bytes(text, tail.data, tail.n);
-    VC_TRY(add_literal(l, from));
+    VC_TRY(vc_onnx_add_literal(l, from));
     if (!o->external) {
-        VC_TRY(add_piece(l, ONNX_PIECE_OUT, out, n));
+        VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, n));
     }
 out:
     vc_text_release(&head);
@@ -214,7 +135,7 @@ out:
 }
 
 /* A new output: the changed tensor, or one of its scales. */
-static enum vc_status add_new(struct layout *l, size_t out, struct vc_span source)
+static enum vc_status add_new(struct onnx_layout *l, size_t out, struct vc_span source)
 {
     struct onnx_sink *self = l->self;
     uint64_t n = self->outs->tensors[out].size_bytes;
@@ -231,7 +152,7 @@ out:
 
 /* A kept one: as it is, but for the place of values in another file. Where its message does not come along with the
  * values, because another output wants them without, or has a node around it, it is copied from the source. */
-static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_tensor *tensor)
+static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct onnx_tensor *tensor)
 {
     struct onnx_sink *self = l->self;
     bool raw = self->outs->tensors[out].form == VC_FORM_RAW;
@@ -255,27 +176,33 @@ static enum vc_status add_kept(struct layout *l, size_t out, const struct onnx_t
     }
     if (!raw || tensor->constant) {
         self->out[out].n = 0;
-        return add_copy(l, tensor->field);
+        return vc_onnx_add_copy(l, tensor->field);
     }
     self->out[out].n = tensor->message.n;
     vc_wire_put_tag(text, ONNX_GRAPH_INITIALIZER, VC_WIRE_BYTES);
     vc_wire_put_varint(text, tensor->message.n);
-    VC_TRY(add_literal(l, from));
-    VC_TRY(add_piece(l, ONNX_PIECE_OUT, out, tensor->message.n));
+    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_OUT, out, tensor->message.n));
 out:
     return status;
 }
 
 /* The next tensor, which the field holds, as an initializer or in a Constant node. */
-static enum vc_status add_next_tensor(struct layout *l, const struct vc_field *field)
+static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_field *field)
 {
     struct onnx_sink *self = l->self;
     const struct onnx_tensor *tensor = &self->source->tensors[l->next_tensor++];
     size_t out = tensor->index == ONNX_NONE ? ONNX_NONE : self->first_out[tensor->index];
     enum vc_status status;
 
+    if ((self->gone[tensor->symbol] & ONNX_REPLACED) != 0) {
+        if (out != ONNX_NONE) {
+            self->out[out].n = 0; /* the job's bytes go nowhere */
+        }
+        return VC_OK;
+    }
     if (tensor->index == ONNX_NONE) {
-        return add_copy(l, field->all);
+        return vc_onnx_add_copy(l, field->all);
     }
     if (out == ONNX_NONE) {
         return VC_OK;
@@ -293,47 +220,34 @@ out:
 
 /* ---- the other fields of the graph ---- */
 
-/* Shapes of values inside the graph are calculated by those who made the file, and would be wrong where a pass changed
- * a size of the model. */
-static enum vc_status refuse_old_shapes(const struct layout *l)
+/* An input, output or value_info. Those of names that there are not any more go; others may have another shape. */
+static enum vc_status add_info(struct onnx_layout *l, const struct vc_field *field)
 {
-    const struct vc_edit *edit = l->self->outs->edits;
-
-    return l->self->outs->n_edits == 0
-               ? VC_OK
-               : vc_fail(l->ctx, VC_E_UNSUPPORTED,
-                         "the graph states shapes of its values (value_info), and the %s changes; remove them first",
-                         vc_edit_name(edit->key));
-}
-
-/* Inputs and value infos of names that there are not any more go. */
-static enum vc_status add_info(struct layout *l, const struct vc_field *field)
-{
+    size_t symbol = ONNX_NONE;
     unsigned char gone = field->number == ONNX_GRAPH_INPUT ? ONNX_NAME_GONE | ONNX_INPUT_GONE : ONNX_NAME_GONE;
     struct vc_span rest = field->data;
     bool stays = true;
     struct vc_field f;
     enum vc_status status = VC_OK;
 
-    VC_TRY(field->number == ONNX_GRAPH_VALUE_INFO ? refuse_old_shapes(l) : VC_OK);
     while (field->type == VC_WIRE_BYTES && rest.n != 0) {
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_INFO_NAME) {
-            size_t symbol;
-
             VC_TRY(vc_onnx_string_read(&l->r, &f, "the name of an input or value"));
             symbol = vc_onnx_symbol_find(&l->self->source->symbols, l->graph, l->r.name);
             stays = symbol == ONNX_NONE || (l->self->gone[symbol] & gone) == 0;
         }
     }
-    if (stays) {
-        VC_TRY(add_copy(l, field->all));
+    if (stays && l->graph == ONNX_MAIN) {
+        VC_TRY(vc_onnx_add_declared(l, field, symbol));
+    } else if (stays && (field->number != ONNX_GRAPH_VALUE_INFO || !l->self->edits.reshaped)) {
+        VC_TRY(vc_onnx_add_copy(l, field->all));
     }
 out:
     return status;
 }
 
-/* The graph inside a node that has tensors in it, by the place of its message; NULL: there is none. */
+/* The first graph inside a node at that place of the file or behind it; NULL: there is none. */
 static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
 {
     size_t low = 0;
@@ -348,28 +262,36 @@ static const struct onnx_graph *graph_at(const struct onnx *source, uint64_t at)
             high = middle;
         }
     }
-    return low < source->n_graphs && source->graphs[low].at >= at ? &source->graphs[low] : NULL;
+    return low < source->n_graphs ? &source->graphs[low] : NULL;
 }
 
-/* The span has such a graph in it. */
-static bool has_graphs(const struct layout *l, struct vc_span span)
+/* The span has graphs in it that are put together anew: those with tensors, or all where shapes change. */
+static bool has_graphs(const struct onnx_layout *l, struct vc_span span)
 {
-    const struct onnx_graph *graph = graph_at(l->self->source, span.at);
+    const struct onnx *source = l->self->source;
+    const struct onnx_graph *graph = graph_at(source, span.at);
+    const struct onnx_graph *end = source->graphs + source->n_graphs;
 
-    return graph != NULL && graph->at < span.at + span.n;
+    while (graph != NULL && graph < end && graph->at < span.at + span.n) {
+        if (graph->has_tensors || l->self->edits.reshaped) {
+            return true;
+        }
+        graph++;
+    }
+    return false;
 }
 
-static enum vc_status add_graph(struct layout *l, struct vc_span message, uint32_t number);
+static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, uint32_t number);
 
 /* The attribute of a node: its graphs are put together anew, everything else is copied. */
-static enum vc_status add_attribute(struct layout *l, const struct vc_field *field)
+static enum vc_status add_attribute(struct onnx_layout *l, const struct vc_field *field)
 {
     struct vc_span rest = field->data;
     struct vc_field f;
     size_t mark;
     enum vc_status status;
 
-    VC_TRY(begin_message(l, &mark));
+    VC_TRY(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
         if ((f.number == ONNX_ATTRIBUTE_G || f.number == ONNX_ATTRIBUTE_GRAPHS) && has_graphs(l, f.data)) {
@@ -377,55 +299,83 @@ static enum vc_status add_attribute(struct layout *l, const struct vc_field *fie
             uint32_t around = l->graph;
             size_t inner;
 
-            VC_TRY(begin_message(l, &inner));
+            VC_TRY(vc_onnx_begin_message(l, &inner));
             VC_TRY(add_graph(l, f.data, graph->number));
-            VC_TRY(end_message(l, inner, f.number));
+            VC_TRY(vc_onnx_end_message(l, inner, f.number));
             l->graph = around;
         } else {
-            VC_TRY(add_copy(l, f.all));
+            VC_TRY(vc_onnx_add_copy(l, f.all));
         }
     }
-    VC_TRY(end_message(l, mark, ONNX_NODE_ATTRIBUTE));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE));
 out:
     return status;
 }
 
-/* A node with graphs inside that have tensors. */
-static enum vc_status add_outer_node(struct layout *l, const struct vc_field *field)
+/* A node that changes: n changes of edits, or graphs inside it. */
+static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field *field,
+                                   const struct onnx_change *changes, size_t n)
 {
     struct vc_span rest = field->data;
+    unsigned n_inputs = 0;
     struct vc_field f;
+    bool done;
     size_t mark;
     enum vc_status status;
 
-    VC_TRY(begin_message(l, &mark));
+    VC_TRY(vc_onnx_begin_message(l, &mark));
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
-        VC_TRY(f.number == ONNX_NODE_ATTRIBUTE && has_graphs(l, f.all) ? add_attribute(l, &f) : add_copy(l, f.all));
+        done = false;
+        if (f.number == ONNX_NODE_ATTRIBUTE && has_graphs(l, f.all)) {
+            VC_TRY(add_attribute(l, &f));
+            done = true;
+        } else if (f.number == ONNX_NODE_ATTRIBUTE && n != 0) {
+            VC_TRY(vc_onnx_add_edited_attribute(l, &f, changes, n, &done));
+        } else if (f.number == ONNX_NODE_INPUT) {
+            VC_TRY(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
+        }
+        VC_TRY(done ? VC_OK : vc_onnx_add_copy(l, f.all));
     }
-    VC_TRY(end_message(l, mark, ONNX_GRAPH_NODE));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE));
 out:
     return status;
+}
+
+/* The changes of the node, n of them, which follow those of the nodes before it. */
+static const struct onnx_change *next_changes(struct onnx_layout *l, const struct vc_field *node, size_t *n)
+{
+    const struct onnx_edits *edits = &l->self->edits;
+    size_t first = l->next_change;
+
+    *n = 0;
+    while (first + *n < edits->n_changes && edits->changes[first + *n].node == node->all.at) {
+        *n += 1;
+    }
+    l->next_change += *n;
+    return *n == 0 ? NULL : &edits->changes[first];
 }
 
 /* A node that is copied with all that is in it: nodes that were kept of graphs inside it are not looked for any more.
  */
-static enum vc_status copy_node(struct layout *l, const struct vc_field *field)
+static enum vc_status copy_node(struct onnx_layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
 
     while (l->next_node < source->n_nodes && source->nodes[l->next_node].field.at < field->all.at + field->all.n) {
         l->next_node++;
     }
-    return add_copy(l, field->all);
+    return vc_onnx_add_copy(l, field->all);
 }
 
-/* A node of the source: it may be a Constant that is a tensor, one that goes, one with graphs, or one that is copied.
+/* A node of the source: it may be a Constant that is a tensor, one that goes, one that changes, or one that is copied.
  */
-static enum vc_status add_node(struct layout *l, const struct vc_field *field)
+static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
+    const struct onnx_change *changes;
     size_t node = l->next_node;
+    size_t n;
 
     if (l->next_tensor < source->n_tensors && source->tensors[l->next_tensor].field.at == field->all.at) {
         return add_next_tensor(l, field);
@@ -436,27 +386,33 @@ static enum vc_status add_node(struct layout *l, const struct vc_field *field)
             return VC_OK;
         }
     }
-    return has_graphs(l, field->all) ? add_outer_node(l, field) : copy_node(l, field);
+    changes = next_changes(l, field, &n);
+    if (n != 0 && changes->edit == NULL) {
+        return VC_OK;
+    }
+    return n != 0 || has_graphs(l, field->all) ? add_new_node(l, field, changes, n) : copy_node(l, field);
 }
 
 /* A field of a graph of the source. */
-static enum vc_status add_field(struct layout *l, const struct vc_field *field)
+static enum vc_status add_field(struct onnx_layout *l, const struct vc_field *field)
 {
     switch (field->number) {
     case ONNX_GRAPH_INITIALIZER: /* one that is no tensor is in a graph inside a node of an old file */
-        return add_next_tensor(l, field);
+        return l->graph == ONNX_MAIN || vc_onnx_has_inner_tensors(l->self->source) ? add_next_tensor(l, field)
+                                                                                   : vc_onnx_add_copy(l, field->all);
     case ONNX_GRAPH_NODE:
         return add_node(l, field);
     case ONNX_GRAPH_INPUT:
+    case ONNX_GRAPH_OUTPUT:
     case ONNX_GRAPH_VALUE_INFO:
         return add_info(l, field);
     default:
-        return add_copy(l, field->all);
+        return vc_onnx_add_copy(l, field->all);
     }
 }
 
 /* The nodes that make floats of changed tensors of this graph. */
-static enum vc_status add_new_nodes(struct layout *l)
+static enum vc_status add_new_nodes(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
     size_t from = self->literals.n;
@@ -468,11 +424,11 @@ static enum vc_status add_new_nodes(struct layout *l)
             vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
         }
     }
-    return add_literal(l, from);
+    return vc_onnx_add_literal(l, from);
 }
 
 /* An initializer under its old name keeps the input it has. Old files have tensors in the main graph only. */
-static enum vc_status add_new_inputs(struct layout *l)
+static enum vc_status add_new_inputs(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
     const struct onnx *source = self->source;
@@ -488,11 +444,11 @@ static enum vc_status add_new_inputs(struct layout *l)
             vc_onnx_put_input(l->ctx, self, i, &self->literals);
         }
     }
-    return add_literal(l, from);
+    return vc_onnx_add_literal(l, from);
 }
 
 /* All fields of a new graph. */
-static enum vc_status add_graph(struct layout *l, struct vc_span message, uint32_t number)
+static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, uint32_t number)
 {
     struct vc_field field;
     enum vc_status status;
@@ -503,7 +459,10 @@ static enum vc_status add_graph(struct layout *l, struct vc_span message, uint32
         VC_TRY(vc_wire_field(&l->r.wire, &message, &field));
         VC_TRY(add_field(l, &field));
     }
-    VC_TRY(number == ONNX_MAIN ? add_new_inputs(l) : VC_OK);
+    if (number == ONNX_MAIN) {
+        VC_TRY(vc_onnx_add_constants(l));
+        VC_TRY(add_new_inputs(l));
+    }
 out:
     return status;
 }
@@ -527,28 +486,54 @@ static void place_pieces(struct onnx_sink *self)
     }
 }
 
-/* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
- * last. */
-static enum vc_status add_model(struct layout *l)
+/* A function of the model: its value_info goes where shapes change. */
+static enum vc_status add_function(struct onnx_layout *l, const struct vc_field *field)
 {
-    struct onnx_sink *self = l->self;
-    const struct vc_span graph = self->source->graph_field;
-    uint64_t behind = graph.at + graph.n;
+    struct vc_span rest = field->data;
+    struct vc_field f;
     size_t mark;
     enum vc_status status;
 
-    VC_TRY(add_copy(l, (struct vc_span){0, graph.at}));
-    VC_TRY(begin_message(l, &mark));
-    VC_TRY(add_graph(l, self->source->graph, ONNX_MAIN));
-    VC_TRY(end_message(l, mark, ONNX_MODEL_GRAPH));
-    VC_TRY(add_copy(l, (struct vc_span){behind, self->source->file->size_bytes - behind}));
+    if (!l->self->edits.reshaped) {
+        return vc_onnx_add_copy(l, field->all);
+    }
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_TRY(f.number != ONNX_FUNCTION_VALUE_INFO ? vc_onnx_add_copy(l, f.all) : VC_OK);
+    }
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_FUNCTION));
+out:
+    return status;
+}
+
+/* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
+ * last. */
+static enum vc_status add_model(struct onnx_layout *l)
+{
+    struct onnx_sink *self = l->self;
+    struct vc_span rest = {0, self->source->file->size_bytes};
+    struct vc_field f;
+    size_t mark;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if (f.all.at == self->source->graph_field.at) {
+            VC_TRY(vc_onnx_begin_message(l, &mark));
+            VC_TRY(add_graph(l, self->source->graph, ONNX_MAIN));
+            VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
+        } else {
+            VC_TRY(f.number == ONNX_MODEL_FUNCTION ? add_function(l, &f) : vc_onnx_add_copy(l, f.all));
+        }
+    }
     place_pieces(self);
 out:
     return status;
 }
 
 /* Lays the file out with the present choice of what moves to external data. */
-static enum vc_status lay_out_once(struct layout *l)
+static enum vc_status lay_out_once(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
     size_t i;
@@ -558,6 +543,7 @@ static enum vc_status lay_out_once(struct layout *l)
     self->data_bytes = 0;
     l->next_tensor = 0;
     l->next_node = 0;
+    l->next_change = 0;
     l->sealed = 0;
     for (i = 0; i < self->outs->n; i++) {
         self->out[i].external = false;
@@ -570,7 +556,7 @@ static enum vc_status lay_out_once(struct layout *l)
  */
 enum vc_status vc_onnx_lay_out(struct vc_ctx *ctx, struct onnx_sink *self)
 {
-    struct layout l = {.ctx = ctx, .self = self, .r = {.ctx = ctx}};
+    struct onnx_layout l = {.ctx = ctx, .self = self, .r = {.ctx = ctx}};
     uint64_t limit = atomic_load(&embed_limit);
     enum vc_status status;
 

@@ -223,14 +223,37 @@ void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset
     vc_wire_put_int(text, ONNX_TENSOR_LOCATION, 1);
 }
 
+/* Integers as an initializer: dims only where it is a list, data_type, name, raw_data. */
+void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text)
+{
+    size_t n_bytes = vc_dtype_size(vc_onnx_types[constant->type].dtype);
+    struct vc_text tensor;
+    char bytes[8];
+    size_t i, k;
+
+    vc_text_init(&tensor, ctx);
+    if (!constant->scalar) {
+        vc_wire_put_int(&tensor, ONNX_TENSOR_DIMS, constant->n);
+    }
+    vc_wire_put_int(&tensor, ONNX_TENSOR_TYPE, constant->type);
+    vc_wire_put_string(&tensor, ONNX_TENSOR_NAME, constant->name);
+    vc_wire_put_tag(&tensor, ONNX_TENSOR_RAW, VC_WIRE_BYTES);
+    vc_wire_put_varint(&tensor, constant->n * n_bytes);
+    for (i = 0; i < constant->n; i++) {
+        for (k = 0; k < n_bytes; k++) {
+            bytes[k] = (char)(unsigned char)((uint64_t)constant->numbers[i] >> (8 * k));
+        }
+        vc_text_add_bytes(&tensor, bytes, n_bytes);
+    }
+    put_message(text, ONNX_GRAPH_INITIALIZER, &tensor);
+}
+
 /* ---- inputs ---- */
 
 /* ValueInfoProto { name, type { tensor_type { elem_type, shape { dim { dim_value } ... } } } } */
-void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
+static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsigned n_dims, const uint64_t *dims,
+                     struct vc_text *text)
 {
-    enum { ELEM_TYPE = 1, SHAPE = 2, DIM = 1, DIM_VALUE = 1, TENSOR_TYPE = 1 };
-    uint64_t dims[VC_MAX_DIMS];
-    unsigned n_dims = dims_of(self, out, dims);
     struct vc_text dim, shape, tensor, type, info;
     unsigned d;
 
@@ -240,13 +263,28 @@ void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
     vc_text_init(&type, ctx);
     vc_text_init(&info, ctx);
     for (d = 0; d < n_dims; d++) {
-        vc_wire_put_int(&dim, DIM_VALUE, dims[d]);
-        put_message(&shape, DIM, &dim);
+        vc_wire_put_int(&dim, ONNX_DIM_VALUE, dims[d]);
+        put_message(&shape, ONNX_SHAPE_DIM, &dim);
     }
-    vc_wire_put_int(&tensor, ELEM_TYPE, vc_onnx_type_of(self->outs->tensors[out].dtype));
-    put_message(&tensor, SHAPE, &shape);
-    put_message(&type, TENSOR_TYPE, &tensor);
-    vc_wire_put_string(&info, ONNX_INFO_NAME, self->out[out].name);
+    vc_wire_put_int(&tensor, ONNX_TYPE_ELEM, elem);
+    put_message(&tensor, ONNX_TYPE_SHAPE, &shape);
+    put_message(&type, ONNX_TYPE_TENSOR, &tensor);
+    vc_wire_put_string(&info, ONNX_INFO_NAME, name);
     put_message(&info, ONNX_INFO_TYPE, &type);
     put_message(text, ONNX_GRAPH_INPUT, &info);
+}
+
+void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
+{
+    uint64_t dims[VC_MAX_DIMS];
+    unsigned n_dims = dims_of(self, out, dims);
+
+    put_info(ctx, self->out[out].name, vc_onnx_type_of(self->outs->tensors[out].dtype), n_dims, dims, text);
+}
+
+void vc_onnx_put_constant_input(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text)
+{
+    uint64_t n = constant->n;
+
+    put_info(ctx, constant->name, constant->type, constant->scalar ? 0 : 1, &n, text);
 }

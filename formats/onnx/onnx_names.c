@@ -146,10 +146,8 @@ static bool is_free(const struct onnx_sink *self, const char *name)
     return (symbol == ONNX_NONE || (self->gone[symbol] & ONNX_NAME_GONE) != 0) && inner == ONNX_NONE;
 }
 
-/* The name, with _1, _2, ... behind it if the graph has it already. New names end in a dot and a word of ours, so they
- * differ among themselves. */
-static enum vc_status choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
-                                  const char **out)
+enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
+                                   const char **out)
 {
     char *name = vc_arena_printf(ctx, &self->arena, "%s%s", base, suffix);
     unsigned i;
@@ -177,16 +175,16 @@ static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size
 
     o->name = vc_onnx_name_in_graph(self, out);
     if (quantized || vc_onnx_is_cast(self, out)) {
-        VC_TRY(choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
     }
     if (quantized && vc_onnx_is_cast(self, out)) {
-        VC_TRY(choose_name(ctx, self, t->name, ".f32", &o->inner));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".f32", &o->inner));
     }
     if (vc_onnx_is_product(self, out)) {
-        VC_TRY(choose_name(ctx, self, t->name, ".codes", &o->codes));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".codes", &o->codes));
         if (!t->quant->symmetric) {
-            VC_TRY(choose_name(ctx, self, t->name, ".zero", &o->zero_point));
-            VC_TRY(choose_name(ctx, self, t->name, ".difference", &o->difference));
+            VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".zero", &o->zero_point));
+            VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".difference", &o->difference));
         }
     }
 out:
@@ -265,7 +263,7 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
         if (outs->tensors[i].role != VC_PART_CODES) {
-            VC_TRY(choose_name(ctx, self, outs->tensors[i].name, "", &self->out[i].name));
+            VC_TRY(vc_onnx_choose_name(ctx, self, outs->tensors[i].name, "", &self->out[i].name));
         } else if (vc_onnx_is_changed(self, i)) {
             VC_TRY(check_version(ctx, self, i));
             VC_TRY(name_main(ctx, self, i));

@@ -1,5 +1,7 @@
-/* onnx_sink.h - what the parts of the ONNX writer share: onnx_write.c (files), onnx_layout.c (what stands where),
- * onnx_names.c (what becomes of every tensor) and onnx_messages.c (bytes of nodes and tensors). */
+/* onnx_sink.h - what the parts of the ONNX writer share: onnx_write.c (files), onnx_layout.c with onnx_pieces.c (what
+ * stands where), onnx_names.c (what becomes of every tensor), onnx_edit.c with onnx_edited.c (what passes
+ * change beside tensors) and
+ * onnx_messages.c (bytes of nodes and tensors). */
 #ifndef VC_FORMATS_ONNX_SINK_H
 #define VC_FORMATS_ONNX_SINK_H
 
@@ -42,7 +44,47 @@ enum onnx_moves {
     ONNX_MOVES_ALL  /* whatever can */
 };
 
-enum { ONNX_NAME_GONE = 1, ONNX_INPUT_GONE = 2 };
+enum {
+    ONNX_NAME_GONE = 1,
+    ONNX_INPUT_GONE = 2,
+    ONNX_REPLACED = 4 /* a constant of an edit has its name: the initializer or the Constant node goes */
+};
+
+/* An edit of the graph, by the value that it names. */
+struct onnx_named_edit {
+    size_t symbol; /* of the main graph */
+    const struct vc_graph_edit *edit;
+};
+
+/* A constant that an edit makes, as an initializer. */
+struct onnx_constant {
+    const char *name;
+    size_t old; /* the symbol that it stands for, or ONNX_NONE */
+    uint32_t type;
+    bool scalar;
+    size_t n;
+    const int64_t *numbers;
+};
+
+/* What changes about a node of the main graph. */
+struct onnx_change {
+    uint64_t node;                    /* place of its field */
+    size_t symbol;                    /* what it makes */
+    const struct vc_graph_edit *edit; /* NULL: the node goes, a constant has replaced what it makes */
+    size_t old;                       /* VC_GRAPH_EDIT_INPUT: the symbol that the node reads now, or ONNX_NONE */
+    size_t constant;                  /* the same: what it will read */
+};
+
+/* All edits of the graph, resolved. */
+struct onnx_edits {
+    bool reshaped;                 /* a shape in the model changes, so that those of value_info may be wrong */
+    struct onnx_named_edit *named; /* sorted by symbol; of one symbol as they came */
+    size_t n_named;
+    struct onnx_change *changes; /* sorted by node; of one node as they came */
+    size_t n_changes, changes_capacity;
+    struct onnx_constant *constants;
+    size_t n_constants;
+};
 
 /* `self` of the sink. */
 struct onnx_sink {
@@ -59,6 +101,7 @@ struct onnx_sink {
     struct onnx_out *out; /* by output */
     unsigned char *gone;  /* by symbol: ONNX_NAME_GONE, ONNX_INPUT_GONE */
     bool *drop;           /* by node of the source */
+    struct onnx_edits edits;
     enum onnx_moves moves;
 
     struct vc_text literals;
@@ -84,6 +127,11 @@ bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out);
 bool vc_onnx_is_product(const struct onnx_sink *self, size_t out);
 bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out);
 
+/* The name, with _1, _2, ... behind it if the graph has it already. New names end in a dot and a word of ours, so they
+ * differ among themselves. */
+enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
+                                   const char **out);
+
 /* ---- onnx_messages.c: each adds to `text` ---- */
 
 /* The nodes of a changed output, as fields of its graph. */
@@ -92,8 +140,58 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
 void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text);
 /* An input of the graph of that initializer: an old graph lists all of them. */
 void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);
+/* A constant of an edit, as a field of its graph; and the input that an old graph lists for it. */
+void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text);
+void vc_onnx_put_constant_input(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text);
 /* external_data and data_location: the end of a TensorProto. */
 void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset, uint64_t n, struct vc_text *text);
+
+/* ---- onnx_pieces.c ---- */
+
+/* While the pieces are listed. */
+struct onnx_layout {
+    struct vc_ctx *ctx;
+    struct onnx_sink *self;
+    struct onnx_reader r; /* only its wire and its room for names */
+    size_t next_tensor, next_node, next_change;
+    uint32_t graph; /* the one whose fields are being added */
+    size_t sealed;  /* pieces before this one are not made longer */
+};
+
+/* Appends a piece, or makes the last one longer where the bytes follow each other. */
+enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kind, uint64_t from, uint64_t n);
+/* Bytes of the source file. */
+enum vc_status vc_onnx_add_copy(struct onnx_layout *l, struct vc_span span);
+/* What was added to the literals since they had `from` bytes. */
+enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from);
+/* Room for the tag and the length of what is added from here on; *mark is for vc_onnx_end_message. */
+enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark);
+/* Tag and length of the message whose pieces are those from `mark` on. */
+enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t number);
+
+/* ---- onnx_edit.c ---- */
+
+/* Resolves the edits of the graph, after vc_onnx_plan_outs: fills edits, marks what constants replace in `gone`.
+ * VC_E_INTERNAL for one that names what the graph does not have. */
+enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self);
+void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits);
+/* The first edit of that value in `named`, with how many there are in *n. */
+size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n);
+/* The name of an attribute, in r->name, and the field that holds its numbers: ONNX_ATTRIBUTE_I, INTS, or 0 where it is
+ * neither. */
+enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span message, uint32_t *number);
+
+/* ---- onnx_edited.c ---- */
+
+/* An attribute of a node, or one of its inputs (number k), with what the changes of the node, n of them, say. */
+enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct vc_field *field,
+                                            const struct onnx_change *changes, size_t n, bool *done);
+enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k,
+                                        bool *done);
+/* An input, output or value_info of the main graph whose value has that symbol. */
+enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field *field, size_t symbol);
+/* The constants, behind everything else of the main graph. */
+enum vc_status vc_onnx_add_constants(struct onnx_layout *l);
 
 /* ---- onnx_layout.c ---- */
 

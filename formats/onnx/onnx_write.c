@@ -127,6 +127,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     }
     VC_TRY(check_source(ctx, self));
     VC_TRY(vc_onnx_plan_outs(ctx, self));
+    VC_TRY(vc_onnx_plan_edits(ctx, self));
     VC_TRY(name_data(ctx, self));
     VC_TRY(vc_onnx_lay_out(ctx, self));
     *file_bytes = self->model_bytes + self->data_bytes;
@@ -257,6 +258,7 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, self->out);
     vc_free(ctx, self->gone);
     vc_free(ctx, self->drop);
+    vc_onnx_edits_release(ctx, &self->edits);
     vc_free(ctx, self->pieces);
     vc_free(ctx, self);
     vc_free(ctx, sink);

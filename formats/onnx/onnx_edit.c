@@ -1,0 +1,538 @@
+/* onnx_edit.c - numbers of an ONNX graph that passes change beside tensors (struct vc_graph_edit): attributes of nodes,
+ * constants that nodes read, declared shapes. Here they are resolved; onnx_edited.c writes what they change.
+ *
+ *     attribute    5 "group" of the Conv that makes "y": 2a .. 0a "group" 18 08  ->  18 06
+ *     input        1 of the Reshape that makes "flat": "shape" -> "flat.input1", a new initializer; "shape" itself
+ * where no other node reads it: then the old initializer, or the Constant node, goes shape        of "y": [n, 64, 8, 8]
+ * -> [n, 48, 8, 8] wherever the main graph declares it
+ *
+ * Edits are resolved before the layout (vc_onnx_plan_edits): a walk over the nodes finds those that make the values,
+ * and where inputs become constants another one finds the Constant nodes behind them. Graphs inside nodes are not
+ * edited; they lose their value_info, as values do that no edit names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/onnx/onnx_sink.h"
+
+/* What is known of a value that edits replace, by symbol. */
+struct old {
+    uint64_t node; /* the Constant node that makes it */
+    size_t n_replaced;
+    uint32_t type; /* of its elements; 0: it is no constant */
+    bool scalar;
+};
+
+/* While edits are resolved. */
+struct resolving {
+    struct vc_ctx *ctx;
+    struct onnx_sink *self;
+    struct onnx_edits *edits;
+    struct onnx_reader r; /* only its wire and its room for names */
+    size_t next_node;     /* of source->nodes */
+    bool *seen;           /* by named edit: a node makes the value */
+    struct old *old;      /* by symbol */
+};
+
+/* ---- edits by value ---- */
+
+static int compare_named(const void *a, const void *b)
+{
+    const struct onnx_named_edit *x = a;
+    const struct onnx_named_edit *y = b;
+
+    return x->symbol != y->symbol ? (x->symbol < y->symbol ? -1 : 1) : x->edit < y->edit ? -1 : x->edit > y->edit;
+}
+
+size_t vc_onnx_edits_find(const struct onnx_edits *edits, size_t symbol, size_t *n)
+{
+    size_t low = 0;
+    size_t high = edits->n_named;
+
+    *n = 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (edits->named[middle].symbol < symbol) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    while (low + *n < edits->n_named && edits->named[low + *n].symbol == symbol) {
+        *n += 1;
+    }
+    return low;
+}
+
+/* The list of edits, by the values they name. */
+static enum vc_status name_edits(struct resolving *e)
+{
+    const struct vc_out_list *outs = e->self->outs;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    e->edits->named = vc_alloc_array(e->ctx, VC_TAG_NAMES, outs->n_graph_edits, sizeof *e->edits->named);
+    VC_TRY_ALLOC(e->edits->named);
+    for (i = 0; i < outs->n_graph_edits; i++) {
+        const struct vc_graph_edit *edit = &outs->graph_edits[i];
+        size_t symbol = vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, edit->value);
+
+        if (symbol == ONNX_NONE) {
+            return vc_fail(e->ctx, VC_E_INTERNAL, "the graph has no value '%s', which an edit names", edit->value);
+        }
+        e->edits->named[e->edits->n_named++] = (struct onnx_named_edit){symbol, edit};
+    }
+    qsort(e->edits->named, e->edits->n_named, sizeof *e->edits->named, compare_named);
+out:
+    return status;
+}
+
+/* ---- attributes ---- */
+
+/* Its type says which, or in the first files, which had none, the field that is there. */
+enum vc_status vc_onnx_attribute_look(struct onnx_reader *r, struct vc_span message, uint32_t *number)
+{
+    uint64_t type = 0;
+    uint32_t found = 0;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    r->name[0] = '\0';
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&r->wire, &message, &f));
+        if (f.number == ONNX_ATTRIBUTE_NAME) {
+            VC_TRY(vc_onnx_string_read(r, &f, "the name of an attribute"));
+        } else if (f.number == ONNX_ATTRIBUTE_TYPE) {
+            type = f.value;
+        } else if (f.number == ONNX_ATTRIBUTE_I || f.number == ONNX_ATTRIBUTE_INTS) {
+            found = f.number;
+        }
+    }
+    *number = type == 0                          ? found
+              : type == ONNX_ATTRIBUTE_TYPE_INT  ? ONNX_ATTRIBUTE_I
+              : type == ONNX_ATTRIBUTE_TYPE_INTS ? ONNX_ATTRIBUTE_INTS
+                                                 : 0;
+out:
+    return status;
+}
+
+/* Fails where the node has no such attribute, or one that is no such number. */
+static enum vc_status check_attribute(struct resolving *e, const struct vc_field *node,
+                                      const struct onnx_change *change)
+{
+    const struct vc_graph_edit *edit = change->edit;
+    struct vc_span rest = node->data;
+    uint32_t number;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        if (f.number != ONNX_NODE_ATTRIBUTE) {
+            continue;
+        }
+        VC_TRY(vc_onnx_attribute_look(&e->r, f.data, &number));
+        if (strcmp(e->r.name, edit->attribute) == 0) {
+            return number == ONNX_ATTRIBUTE_INTS || (number == ONNX_ATTRIBUTE_I && edit->n == 1)
+                       ? VC_OK
+                       : vc_fail(e->ctx, VC_E_INTERNAL, "attribute '%s' of the node that makes '%s' is no %s",
+                                 edit->attribute, edit->value, edit->n == 1 ? "integer" : "list of integers");
+        }
+    }
+    status =
+        vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has no attribute '%s'", edit->value, edit->attribute);
+out:
+    return status;
+}
+
+/* ---- nodes ---- */
+
+/* Both change the same number of one node. */
+static bool is_same(const struct vc_graph_edit *a, const struct vc_graph_edit *b)
+{
+    return a->kind == b->kind &&
+           (a->kind == VC_GRAPH_EDIT_INPUT ? a->input == b->input : strcmp(a->attribute, b->attribute) == 0);
+}
+
+/* Adds a change of the node, whose own begin at `first`; of two edits of one number the later one holds. */
+static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_change change)
+{
+    struct onnx_edits *edits = e->edits;
+    enum vc_status status;
+    size_t i;
+
+    for (i = first; change.edit != NULL && i < edits->n_changes; i++) {
+        if (is_same(edits->changes[i].edit, change.edit)) {
+            edits->changes[i] = edits->changes[i].edit < change.edit ? change : edits->changes[i];
+            return VC_OK;
+        }
+    }
+    VC_TRY(vc_onnx_grow(e->ctx, &edits->changes, &edits->changes_capacity, edits->n_changes, sizeof *edits->changes));
+    edits->changes[edits->n_changes++] = change;
+out:
+    return status;
+}
+
+/* The value in an input or output of a node. */
+static enum vc_status symbol_of(struct resolving *e, const struct vc_field *field, size_t *symbol)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_onnx_string_read(&e->r, field, "the input or output of a node"));
+    *symbol = field->data.n == 0 ? ONNX_NONE : vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, e->r.name);
+out:
+    return status;
+}
+
+/* Input `edit->input` of the node, as a symbol. */
+static enum vc_status find_input(struct resolving *e, const struct vc_field *node, struct onnx_change *change)
+{
+    struct vc_span rest = node->data;
+    unsigned k = 0;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        if (f.number == ONNX_NODE_INPUT && k++ == change->edit->input) {
+            VC_TRY(symbol_of(e, &f, &change->old));
+            return VC_OK;
+        }
+    }
+    status = vc_fail(e->ctx, VC_E_INTERNAL, "the node that makes '%s' has %u inputs, none of number %u",
+                     change->edit->value, k, change->edit->input);
+out:
+    return status;
+}
+
+/* The edits of what a node makes. */
+static enum vc_status take_node(struct resolving *e, const struct vc_field *node)
+{
+    struct onnx_edits *edits = e->edits;
+    size_t first = edits->n_changes;
+    struct vc_span rest = node->data;
+    size_t symbol, at, n, i;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        if (f.number != ONNX_NODE_OUTPUT) {
+            continue;
+        }
+        VC_TRY(symbol_of(e, &f, &symbol));
+        at = symbol == ONNX_NONE ? 0 : vc_onnx_edits_find(edits, symbol, &n);
+        for (i = at; symbol != ONNX_NONE && i < at + n; i++) {
+            e->seen[i] = true;
+            if (edits->named[i].edit->kind != VC_GRAPH_EDIT_SHAPE) {
+                VC_TRY(add_change(
+                    e, first, (struct onnx_change){node->all.at, symbol, edits->named[i].edit, ONNX_NONE, ONNX_NONE}));
+            }
+        }
+    }
+    for (i = first; i < edits->n_changes; i++) {
+        struct onnx_change *change = &edits->changes[i];
+
+        VC_TRY(change->edit->kind == VC_GRAPH_EDIT_INPUT ? find_input(e, node, change)
+                                                         : check_attribute(e, node, change));
+    }
+out:
+    return status;
+}
+
+/* A node of the source that the new graph has no more: it stood between an initializer and its name. */
+static bool is_dropped(struct resolving *e, const struct vc_field *node)
+{
+    const struct onnx *source = e->self->source;
+
+    while (e->next_node < source->n_nodes && source->nodes[e->next_node].field.at < node->all.at) {
+        e->next_node++;
+    }
+    return e->next_node < source->n_nodes && source->nodes[e->next_node].field.at == node->all.at &&
+           e->self->drop[e->next_node];
+}
+
+/* All nodes of the main graph, and whether each edit of a node has found one. */
+static enum vc_status find_nodes(struct resolving *e)
+{
+    struct vc_span rest = e->self->source->graph;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
+    VC_TRY_ALLOC(e->seen);
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_TRY(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
+    }
+    for (i = 0; i < e->edits->n_named; i++) {
+        if (!e->seen[i] && e->edits->named[i].edit->kind != VC_GRAPH_EDIT_SHAPE) {
+            return vc_fail(e->ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names",
+                           e->edits->named[i].edit->value);
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- what new constants stand for ---- */
+
+/* Type and shape of the tensor of a Constant node. */
+static enum vc_status look_at_tensor(struct resolving *e, struct vc_span message, struct old *old)
+{
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    old->scalar = true;
+    while (message.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &message, &f));
+        old->scalar = old->scalar && f.number != ONNX_TENSOR_DIMS;
+        old->type = f.number == ONNX_TENSOR_TYPE ? (uint32_t)vc_min_u64(f.value, ONNX_N_TYPES) : old->type;
+    }
+out:
+    return status;
+}
+
+/* The value of a Constant node: a tensor, a number or a list. */
+static enum vc_status look_at_constant(struct resolving *e, struct vc_span message, struct old *old)
+{
+    struct vc_span tensor = {0, 0};
+    struct vc_span rest = message;
+    uint32_t number;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(vc_onnx_attribute_look(&e->r, message, &number));
+    if (number != 0 && strncmp(e->r.name, "value_int", strlen("value_int")) == 0) {
+        old->type = ONNX_INT64;
+        old->scalar = number == ONNX_ATTRIBUTE_I;
+        return VC_OK;
+    }
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        tensor = f.number == ONNX_ATTRIBUTE_T ? f.data : tensor;
+    }
+    VC_TRY(tensor.n != 0 ? look_at_tensor(e, tensor, old) : VC_OK);
+out:
+    return status;
+}
+
+/* A node: if it is a Constant whose value edits replace, that is remembered. */
+static enum vc_status take_constant(struct resolving *e, const struct vc_field *node)
+{
+    struct old old = {.node = node->all.at};
+    struct vc_span rest = node->data;
+    size_t symbol = ONNX_NONE;
+    bool constant = false;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        if (f.number == ONNX_NODE_OUTPUT) {
+            VC_TRY(symbol_of(e, &f, &symbol));
+            if (symbol == ONNX_NONE || e->old[symbol].n_replaced == 0) {
+                return VC_OK;
+            }
+        } else if (f.number == ONNX_NODE_OP) {
+            VC_TRY(vc_onnx_string_read(&e->r, &f, "the operator of a node"));
+            constant = strcmp(e->r.name, "Constant") == 0;
+        } else if (f.number == ONNX_NODE_ATTRIBUTE) {
+            VC_TRY(look_at_constant(e, f.data, &old));
+        }
+    }
+    if (constant && symbol != ONNX_NONE) {
+        old.n_replaced = e->old[symbol].n_replaced;
+        e->old[symbol] = old;
+    }
+out:
+    return status;
+}
+
+/* Fills `old` for the inputs that become constants. */
+static enum vc_status find_constants(struct resolving *e)
+{
+    const struct onnx *source = e->self->source;
+    struct vc_span rest = source->graph;
+    bool nodes = false;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old);
+    VC_TRY_ALLOC(e->old);
+    for (i = 0; i < e->edits->n_changes; i++) {
+        size_t symbol = e->edits->changes[i].old;
+        size_t tensor = symbol == ONNX_NONE ? ONNX_NONE : source->symbols.list[symbol].tensor;
+
+        if (symbol == ONNX_NONE) {
+            continue;
+        }
+        e->old[symbol].n_replaced++;
+        if (tensor == ONNX_NONE) {
+            nodes = true;
+        } else if (!source->tensors[tensor].constant) {
+            e->old[symbol].type = source->tensors[tensor].type;
+            e->old[symbol].scalar = source->tensors[tensor].n_dims == 0;
+        }
+    }
+    while (nodes && rest.n != 0) {
+        VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
+        VC_TRY(f.number == ONNX_GRAPH_NODE ? take_constant(e, &f) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* ---- new constants ---- */
+
+/* All that read the old value read a new one. What programs may give as an input stays. */
+static bool is_replaced(const struct resolving *e, size_t symbol)
+{
+    const struct onnx *source = e->self->source;
+    const struct onnx_symbol *s;
+
+    if (symbol == ONNX_NONE) {
+        return false;
+    }
+    s = &source->symbols.list[symbol];
+    return e->old[symbol].type != 0 && e->old[symbol].n_replaced == s->n_uses && !s->pinned &&
+           (!s->graph_input || source->ir_version < 4);
+}
+
+/* The old value goes, and its name is the constant's. */
+static enum vc_status replace(struct resolving *e, size_t symbol)
+{
+    struct onnx_sink *self = e->self;
+    enum vc_status status = VC_OK;
+
+    self->gone[symbol] |= ONNX_INPUT_GONE | ONNX_REPLACED;
+    if (self->source->symbols.list[symbol].tensor == ONNX_NONE) {
+        VC_TRY(add_change(e, e->edits->n_changes,
+                          (struct onnx_change){e->old[symbol].node, symbol, NULL, ONNX_NONE, ONNX_NONE}));
+    }
+out:
+    return status;
+}
+
+/* The constant that the change's node will read: one for all nodes that read the same numbers in place of one value. */
+static enum vc_status make_constant(struct resolving *e, size_t change)
+{
+    struct onnx_edits *edits = e->edits;
+    const struct vc_graph_edit *edit = edits->changes[change].edit;
+    size_t symbol = edits->changes[change].old;
+    const struct old *old = symbol == ONNX_NONE ? NULL : &e->old[symbol];
+    struct onnx_constant *constant = &edits->constants[edits->n_constants];
+    enum vc_status status = VC_OK;
+    char suffix[32];
+    size_t i;
+
+    for (i = 0; old != NULL && i < edits->n_constants; i++) {
+        if (edits->constants[i].old == symbol && edits->constants[i].n == edit->n &&
+            memcmp(edits->constants[i].numbers, edit->numbers, edit->n * sizeof *edit->numbers) == 0) {
+            edits->changes[change].constant = i;
+            return VC_OK;
+        }
+    }
+    *constant = (struct onnx_constant){.old = symbol, .type = ONNX_INT64, .n = edit->n, .numbers = edit->numbers};
+    if (old != NULL && old->type != 0) {
+        constant->type = old->type;
+        constant->scalar = old->scalar && edit->n == 1;
+    }
+    if (constant->type != ONNX_INT64 && constant->type != ONNX_INT32) {
+        return vc_fail(e->ctx, VC_E_INTERNAL, "input %u of the node that makes '%s' is no constant of integers",
+                       edit->input, edit->value);
+    }
+    if (is_replaced(e, symbol) && (e->self->gone[symbol] & ONNX_REPLACED) == 0) {
+        constant->name = e->self->source->symbols.list[symbol].name;
+        VC_TRY(replace(e, symbol));
+    } else {
+        (void)snprintf(suffix, sizeof suffix, ".input%u", edit->input);
+        VC_TRY(vc_onnx_choose_name(e->ctx, e->self, edit->value, suffix, &constant->name));
+    }
+    edits->changes[change].constant = edits->n_constants++;
+out:
+    return status;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+    uint64_t x = ((const struct onnx_change *)a)->node;
+    uint64_t y = ((const struct onnx_change *)b)->node;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The constants; Constant nodes that they replace become changes, too. */
+static enum vc_status make_constants(struct resolving *e)
+{
+    struct onnx_edits *edits = e->edits;
+    size_t n_nodes = edits->n_changes;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants);
+    VC_TRY_ALLOC(edits->constants);
+    for (i = 0; i < n_nodes; i++) {
+        VC_TRY(edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT ? make_constant(e, i) : VC_OK);
+    }
+    qsort(edits->changes, edits->n_changes, sizeof *edits->changes, compare_changes);
+out:
+    return status;
+}
+
+/* ---- planning ---- */
+
+/* A pass removes something: declared shapes that nobody speaks for may be wrong. */
+static bool is_reshaped(const struct onnx_sink *self)
+{
+    const struct vc_out_list *outs = self->outs;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor *out = &outs->tensors[i];
+        const struct vc_tensor *t = &self->model->tensors[out->source];
+
+        if (out->role == VC_PART_CODES && !out->kept &&
+            (out->n_dims != t->n_dims ||
+             (t->n_dims != 0 && memcmp(out->shape, t->shape, t->n_dims * sizeof *t->shape) != 0))) {
+            return true;
+        }
+    }
+    return outs->n_edits != 0 || outs->n_graph_edits != 0;
+}
+
+enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits, .r = {.ctx = ctx}};
+    enum vc_status status = VC_OK;
+
+    self->edits.reshaped = is_reshaped(self);
+    if (self->outs->n_graph_edits == 0) {
+        return VC_OK;
+    }
+    e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
+    VC_TRY_ALLOC(e.r.name);
+    VC_TRY(vc_wire_open(ctx, self->source->file, &e.r.wire));
+    VC_TRY(name_edits(&e));
+    VC_TRY(find_nodes(&e));
+    if (self->edits.n_changes != 0) {
+        VC_TRY(find_constants(&e));
+        VC_TRY(make_constants(&e));
+    }
+out:
+    vc_wire_close(&e.r.wire);
+    vc_free(ctx, e.r.name);
+    vc_free(ctx, e.seen);
+    vc_free(ctx, e.old);
+    return status;
+}
+
+void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits)
+{
+    vc_free(ctx, edits->named);
+    vc_free(ctx, edits->changes);
+    vc_free(ctx, edits->constants);
+}

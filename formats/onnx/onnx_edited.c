@@ -1,0 +1,250 @@
+/* onnx_edited.c - the parts of an ONNX graph that edits change, as pieces of the new file: fields of nodes, declared
+ * shapes, new constants. Called by onnx_layout.c, with what onnx_edit.c has resolved. */
+#include <string.h>
+
+#include "formats/onnx/onnx_sink.h"
+
+/* ---- edited nodes ---- */
+
+/* The change of an attribute of that name; NULL: there is none. */
+static const struct onnx_change *find_attribute(const struct onnx_change *changes, size_t n, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_ATTRIBUTE &&
+            strcmp(changes[i].edit->attribute, name) == 0) {
+            return &changes[i];
+        }
+    }
+    return NULL;
+}
+
+/* The new numbers of an attribute. */
+static enum vc_status add_numbers(struct onnx_layout *l, uint32_t number, const struct vc_graph_edit *edit)
+{
+    struct vc_text *text = &l->self->literals;
+    size_t from = text->n;
+    size_t i;
+
+    for (i = 0; i < edit->n; i++) {
+        vc_wire_put_int(text, number, (uint64_t)edit->numbers[i]);
+    }
+    return vc_onnx_add_literal(l, from);
+}
+
+/* Its numbers are where they were, or where their field belongs by its number. */
+enum vc_status vc_onnx_add_edited_attribute(struct onnx_layout *l, const struct vc_field *field,
+                                            const struct onnx_change *changes, size_t n, bool *done)
+{
+    const struct onnx_change *change;
+    struct vc_span rest = field->data;
+    bool added = false;
+    uint32_t number;
+    size_t mark;
+    struct vc_field f;
+    enum vc_status status;
+
+    *done = false;
+    VC_TRY(vc_onnx_attribute_look(&l->r, field->data, &number));
+    change = find_attribute(changes, n, l->r.name);
+    if (change == NULL) {
+        return VC_OK;
+    }
+    *done = true;
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if (!added && f.number >= number) {
+            VC_TRY(add_numbers(l, number, change->edit));
+            added = true;
+        }
+        VC_TRY(f.number != number ? vc_onnx_add_copy(l, f.all) : VC_OK);
+    }
+    VC_TRY(added ? VC_OK : add_numbers(l, number, change->edit));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_NODE_ATTRIBUTE));
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx_change *changes, size_t n, unsigned k,
+                                        bool *done)
+{
+    struct vc_text *text = &l->self->literals;
+    size_t from = text->n;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *done = false;
+    for (i = 0; i < n && !*done; i++) {
+        if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_INPUT && changes[i].edit->input == k) {
+            vc_wire_put_string(text, ONNX_NODE_INPUT, l->self->edits.constants[changes[i].constant].name);
+            VC_TRY(vc_onnx_add_literal(l, from));
+            *done = true;
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- declared shapes ---- */
+
+/* What the dimensions of a value become. */
+struct new_shape {
+    const struct onnx_named_edit *edits; /* in their order; those of other kinds are passed over */
+    size_t n;
+    const struct vc_out_tensor *out; /* or: it is this tensor */
+};
+
+/* Dimension d; -1: it stays. */
+static int64_t number_at(const struct new_shape *shape, unsigned d)
+{
+    size_t i;
+
+    if (shape->out != NULL) {
+        return d < shape->out->n_dims ? (int64_t)shape->out->shape[d] : -1;
+    }
+    for (i = shape->n; i-- > 0;) {
+        const struct vc_graph_edit *edit = shape->edits[i].edit;
+
+        if (edit->kind == VC_GRAPH_EDIT_SHAPE && d < edit->n && edit->numbers[d] >= 0) {
+            return edit->numbers[d];
+        }
+    }
+    return -1;
+}
+
+/* A dimension: its number in place of a number or a name; what else it says is copied. */
+static enum vc_status add_dimension(struct onnx_layout *l, const struct vc_field *field, int64_t number)
+{
+    struct vc_text *text = &l->self->literals;
+    struct vc_span rest = field->data;
+    size_t from;
+    size_t mark;
+    struct vc_field f;
+    enum vc_status status;
+
+    if (number < 0) {
+        return vc_onnx_add_copy(l, field->all);
+    }
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    from = text->n;
+    vc_wire_put_int(text, ONNX_DIM_VALUE, (uint64_t)number);
+    VC_TRY(vc_onnx_add_literal(l, from));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_TRY(f.number != ONNX_DIM_VALUE && f.number != ONNX_DIM_PARAM ? vc_onnx_add_copy(l, f.all) : VC_OK);
+    }
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_SHAPE_DIM));
+out:
+    return status;
+}
+
+/* The edits speak of as many dimensions as the file declares. */
+static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *shape, const struct new_shape *to)
+{
+    struct vc_span rest = shape->data;
+    unsigned n_dims = 0;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        n_dims += f.number == ONNX_SHAPE_DIM;
+    }
+    for (i = 0; i < to->n; i++) {
+        const struct vc_graph_edit *edit = to->edits[i].edit;
+
+        if (edit->kind == VC_GRAPH_EDIT_SHAPE && edit->n != 0 && edit->n != n_dims) {
+            return vc_fail(l->ctx, VC_E_INTERNAL, "'%s' is declared with %u dimensions, and an edit has %zu",
+                           edit->value, n_dims, edit->n);
+        }
+    }
+out:
+    return status;
+}
+
+/* The fields of ValueInfoProto, down to its dimensions: type, tensor_type, shape. What stands beside them is copied. */
+static enum vc_status add_reshaped(struct onnx_layout *l, const struct vc_field *field, const struct new_shape *to,
+                                   size_t depth)
+{
+    static const uint32_t way[] = {ONNX_INFO_TYPE, ONNX_TYPE_TENSOR, ONNX_TYPE_SHAPE, ONNX_SHAPE_DIM};
+    struct vc_span rest = field->data;
+    unsigned d = 0;
+    size_t mark;
+    struct vc_field f;
+    enum vc_status status;
+
+    VC_TRY(way[depth] == ONNX_SHAPE_DIM && depth == 3 ? check_rank(l, field, to) : VC_OK);
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if (f.number != way[depth] || f.type != VC_WIRE_BYTES) {
+            VC_TRY(vc_onnx_add_copy(l, f.all));
+        } else if (depth == 3) {
+            VC_TRY(add_dimension(l, &f, number_at(to, d++)));
+        } else {
+            VC_TRY(add_reshaped(l, &f, to, depth + 1));
+        }
+    }
+    VC_TRY(vc_onnx_end_message(l, mark, field->number));
+out:
+    return status;
+}
+
+/* The output that is the initializer of that name; NULL: it is none of the model's tensors. */
+static const struct vc_out_tensor *out_of(const struct onnx_sink *self, size_t symbol)
+{
+    size_t tensor = self->source->symbols.list[symbol].tensor;
+    size_t index = tensor == ONNX_NONE ? ONNX_NONE : self->source->tensors[tensor].index;
+    size_t out = index == ONNX_NONE ? ONNX_NONE : self->first_out[index];
+
+    return out == ONNX_NONE ? NULL : &self->outs->tensors[out];
+}
+
+/* Initializers have the shape that they are written with, other values the one that edits say. A value_info that nobody
+ * speaks for is left out where shapes change. */
+enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field *field, size_t symbol)
+{
+    const struct onnx_sink *self = l->self;
+    struct new_shape to = {.n = 0};
+    size_t first = 0;
+    size_t n_shapes = 0;
+    size_t i;
+
+    if (!self->edits.reshaped) {
+        return vc_onnx_add_copy(l, field->all);
+    }
+    to.out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? NULL : out_of(self, symbol);
+    if (to.out == NULL && symbol != ONNX_NONE) {
+        first = vc_onnx_edits_find(&self->edits, symbol, &to.n);
+        to.edits = to.n == 0 ? NULL : &self->edits.named[first];
+    }
+    for (i = 0; i < to.n; i++) {
+        n_shapes += to.edits[i].edit->kind == VC_GRAPH_EDIT_SHAPE;
+    }
+    if (to.out != NULL || n_shapes != 0) {
+        return add_reshaped(l, field, &to, 0);
+    }
+    return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK : vc_onnx_add_copy(l, field->all);
+}
+
+/* ---- constants ---- */
+
+/* An old graph lists its initializers as inputs. */
+enum vc_status vc_onnx_add_constants(struct onnx_layout *l)
+{
+    const struct onnx_sink *self = l->self;
+    struct vc_text *text = &l->self->literals;
+    size_t from = text->n;
+    size_t i;
+
+    for (i = 0; i < self->edits.n_constants; i++) {
+        vc_onnx_put_constant(l->ctx, &self->edits.constants[i], text);
+        if (self->source->ir_version < 4) {
+            vc_onnx_put_constant_input(l->ctx, &self->edits.constants[i], text);
+        }
+    }
+    return vc_onnx_add_literal(l, from);
+}

@@ -1,0 +1,68 @@
+/* onnx_pieces.c - the list of pieces that a new ONNX file is put together from, front to back. A message is begun
+ * before its length is known: the piece in front of it, for tag and length, is filled when it ends. */
+#include "core/base/checked.h"
+#include "formats/onnx/onnx_sink.h"
+
+enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kind, uint64_t from, uint64_t n)
+{
+    struct onnx_sink *self = l->self;
+    struct onnx_piece *last = self->n_pieces > l->sealed ? &self->pieces[self->n_pieces - 1] : NULL;
+    enum vc_status status;
+
+    if (n == 0) {
+        return VC_OK;
+    }
+    if (last != NULL && kind == last->kind && kind != ONNX_PIECE_OUT && last->from + last->n == from) {
+        last->n += n;
+        return VC_OK;
+    }
+    VC_TRY(vc_onnx_grow(l->ctx, &self->pieces, &self->pieces_capacity, self->n_pieces, sizeof *self->pieces));
+    self->pieces[self->n_pieces++] = (struct onnx_piece){.kind = kind, .from = from, .n = n};
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_add_copy(struct onnx_layout *l, struct vc_span span)
+{
+    return vc_onnx_add_piece(l, ONNX_PIECE_COPY, span.at, span.n);
+}
+
+enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from)
+{
+    const struct vc_text *text = &l->self->literals;
+
+    return text->status != VC_OK ? text->status : vc_onnx_add_piece(l, ONNX_PIECE_LITERAL, from, text->n - from);
+}
+
+/* Room for the tag and the length of what is added from here on; *mark is for end_message. */
+enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark)
+{
+    enum vc_status status;
+
+    l->sealed = l->self->n_pieces;
+    VC_TRY(vc_onnx_add_piece(l, ONNX_PIECE_LITERAL, 0, 1));
+    *mark = l->self->n_pieces;
+    l->sealed = *mark;
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t number)
+{
+    struct onnx_sink *self = l->self;
+    uint64_t n = 0;
+    size_t from = self->literals.n;
+    size_t i;
+
+    for (i = mark; i < self->n_pieces; i++) {
+        if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
+            return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
+        }
+    }
+    vc_wire_put_tag(&self->literals, number, VC_WIRE_BYTES);
+    vc_wire_put_varint(&self->literals, n);
+    self->pieces[mark - 1].from = from;
+    self->pieces[mark - 1].n = self->literals.n - from;
+    l->sealed = self->n_pieces;
+    return self->literals.status;
+}
