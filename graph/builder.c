@@ -504,6 +504,7 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
     node = (struct vc_graph_node){.op = copy_text(graph, spec->op),
                                   .name = copy_text(graph, spec->name != NULL ? spec->name : ""),
                                   .block = graph->block,
+                                  .expert = graph->in_expert,
                                   .n_inputs = spec->n_inputs,
                                   .n_outputs = spec->n_outputs,
                                   .n_attrs = spec->n_attrs};
@@ -556,7 +557,22 @@ void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
     }
 }
 
+void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token)
+{
+    graph->in_expert = n != 0;
+    if (n != 0) {
+        graph->n_experts = n;
+        graph->experts_per_token = per_token;
+    }
+}
+
 /* ---- walking ---- */
+
+uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token)
+{
+    *per_token = graph->experts_per_token;
+    return graph->n_experts;
+}
 
 uint32_t vc_graph_node_count(const struct vc_graph *graph)
 {

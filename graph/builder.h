@@ -67,8 +67,10 @@ struct vc_graph {
     uint32_t n_problems;
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
     uint32_t n_unused, unused_capacity;
-    const char **unused;   /* names of tensors: vc_graph_unused */
-    const char *block;     /* of the nodes that are added from now on; the arena's */
+    const char **unused; /* names of tensors: vc_graph_unused */
+    const char *block;   /* of the nodes that are added from now on; the arena's */
+    bool in_expert;      /* they are */
+    uint32_t n_experts, experts_per_token;
     enum vc_status status; /* VC_E_NOMEM, or VC_OK */
 };
 
@@ -124,6 +126,10 @@ uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsign
 
 /* Nodes that are added from now on belong to that block: "encoder.layer.3". NULL: to none. */
 void vc_graph_set_block(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+/* Nodes that are added from now on are part of one of n experts, of which each token uses `per_token`; the same numbers
+ * in all of a graph. n 0: they are part of none. */
+void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token);
 
 static inline struct vc_graph_attr vc_attr_int(const char *name, int64_t i)
 {

@@ -14,7 +14,11 @@ struct blocks {
     const struct vc_model *model;
     struct vc_graph_block *list;
     uint64_t *signature; /* of each block: equal ones compute the same */
-    uint32_t *last;      /* child of each, the last one */
+    struct of_experts {
+        uint64_t params;
+        struct vc_dim macs;
+    } * experts;    /* what of each block is in experts */
+    uint32_t *last; /* child of each, the last one */
     uint32_t capacity;
     uint32_t *of_node;
     uint32_t *slots; /* by parent and name: block number + 1 */
@@ -138,8 +142,22 @@ out:
 
 /* ---- sums ---- */
 
+static void add_params(uint64_t *sum, uint64_t n)
+{
+    if (!vc_add_u64(*sum, n, sum)) {
+        *sum = UINT64_MAX;
+    }
+}
+
+/* Means and variances of BatchNormalization: nobody learns them, and published numbers of parameters leave them out. */
+static bool is_statistic(const struct vc_graph_node *node, unsigned input)
+{
+    return (input == 3 || input == 4) && strcmp(node->op, "BatchNormalization") == 0;
+}
+
 /* Elements of a parameter, and their share of the tensor's bytes. */
-static void count_param(struct blocks *b, struct vc_graph_block *block, const struct vc_graph_param *param)
+static void count_param(struct blocks *b, struct vc_graph_block *block, const struct vc_graph_param *param, bool expert,
+                        bool statistic)
 {
     uint64_t n = 1;
     uint64_t all = 1;
@@ -152,8 +170,11 @@ static void count_param(struct blocks *b, struct vc_graph_block *block, const st
     if (!fits) {
         n = all = UINT64_MAX;
     }
-    if (!vc_add_u64(block->n_params, n, &block->n_params)) {
-        block->n_params = UINT64_MAX;
+    if (!statistic) {
+        add_params(&block->n_params, n);
+    }
+    if (expert) {
+        add_params(&b->experts[block - b->list].params, n);
     }
     if (b->model != NULL && param->index < b->model->n_tensors && all != 0) {
         uint64_t bytes = b->model->tensors[param->index].size_bytes;
@@ -180,7 +201,7 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
                 h = mix(h, graph->params[p].shape[d]);
             }
             if (!counted[p] && graph->params[p].tied_to == VC_NO_PARAM) {
-                count_param(b, block, &graph->params[p]);
+                count_param(b, block, &graph->params[p], node->expert, is_statistic(node, i));
             }
             counted[p] = true;
         }
@@ -197,6 +218,9 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
     }
     b->signature[at] = mix(b->signature[at], h);
     block->macs = vc_dim_add(&b->graph->dims, block->macs, node->macs);
+    if (node->expert) {
+        b->experts[at].macs = vc_dim_add(&b->graph->dims, b->experts[at].macs, node->macs);
+    }
     block->n_own++;
     block->n_nodes++;
 }
@@ -211,12 +235,38 @@ static void add_up(struct blocks *b)
         parent->n_nodes += block->n_nodes;
         parent->bytes += block->bytes;
         parent->macs = vc_dim_add(&b->graph->dims, parent->macs, block->macs);
-        if (!vc_add_u64(parent->n_params, block->n_params, &parent->n_params)) {
-            parent->n_params = UINT64_MAX;
-        }
+        b->experts[block->parent].macs =
+            vc_dim_add(&b->graph->dims, b->experts[block->parent].macs, b->experts[k].macs);
+        add_params(&parent->n_params, block->n_params);
+        add_params(&b->experts[block->parent].params, b->experts[k].params);
         b->signature[block->parent] =
             mix(mix(b->signature[block->parent], b->signature[k]),
                 strspn(block->name, "0123456789") == strlen(block->name) ? 0 : vc_name_hash(block->name));
+    }
+}
+
+/* Of what experts have, the share of those that a token uses. */
+static void share_experts(struct blocks *b)
+{
+    struct vc_dims *dims = &b->graph->dims;
+    uint32_t per_token;
+    uint32_t n = vc_graph_experts(b->graph, &per_token);
+    struct vc_dim used = vc_dim_number(per_token);
+    struct vc_dim all = vc_dim_number(n);
+
+    for (uint32_t k = 0; k < b->public.n; k++) {
+        struct vc_graph_block *block = &b->list[k];
+        const struct of_experts *e = &b->experts[k];
+
+        block->n_active = block->n_params;
+        if (n != 0 && block->n_params != UINT64_MAX) {
+            block->n_active -= e->params - (e->params / n * per_token + e->params % n * per_token / n);
+        }
+        if (n != 0) {
+            struct vc_dim plain = vc_dim_subtract(dims, block->macs, e->macs);
+
+            block->macs = vc_dim_add(dims, plain, vc_dim_divide(dims, vc_dim_multiply(dims, e->macs, used), all));
+        }
     }
 }
 
@@ -309,10 +359,13 @@ static enum vc_status make(struct blocks *b)
     VC_TRY_ALLOC(counted);
     b->signature = vc_calloc_array(ctx, VC_TAG_MISC, b->public.n, sizeof *b->signature);
     VC_TRY_ALLOC(b->signature);
+    b->experts = vc_calloc_array(ctx, VC_TAG_MISC, b->public.n, sizeof *b->experts);
+    VC_TRY_ALLOC(b->experts);
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         add_node(b, k, counted);
     }
     add_up(b);
+    share_experts(b);
     for (uint32_t k = 0; k < b->public.n; k++) {
         find_repeats(b, k);
     }
@@ -354,6 +407,7 @@ void vc_graph_blocks_free(struct vc_graph_blocks *blocks)
         vc_arena_release(ctx, &b->arena);
         vc_free(ctx, b->list);
         vc_free(ctx, b->signature);
+        vc_free(ctx, b->experts);
         vc_free(ctx, b->last);
         vc_free(ctx, b->of_node);
         vc_free(ctx, b->slots);

@@ -166,6 +166,9 @@ static void write_nodes(struct vc_json *json, const struct vc_graph *graph, cons
         }
         vc_json_end(json, '}');
         write_dim(json, "macs", graph, node->macs);
+        if (node->expert) {
+            vc_json_bool(json, "expert", true);
+        }
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');
@@ -224,6 +227,20 @@ static void write_params(struct vc_json *json, const struct vc_graph *graph)
     vc_json_end(json, ']');
 }
 
+/* Where there are none, nothing is said about them. */
+static void write_experts(struct vc_json *json, const struct vc_graph *graph)
+{
+    uint32_t per_token;
+    uint32_t n = vc_graph_experts(graph, &per_token);
+
+    if (n != 0) {
+        vc_json_begin(json, "experts", '{', true);
+        vc_json_uint(json, "count", n);
+        vc_json_uint(json, "per_token", per_token);
+        vc_json_end(json, '}');
+    }
+}
+
 enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
                              const struct vc_model *model, char **text)
 {
@@ -245,10 +262,12 @@ enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, c
     vc_json_begin(&json, "totals", '{', true);
     vc_json_uint(&json, "nodes", all->n_nodes);
     vc_json_uint(&json, "parameters", all->n_params);
+    vc_json_uint(&json, "active_parameters", all->n_active);
     vc_json_known(&json, "bytes", all->bytes);
     write_dim(&json, "macs", graph, all->macs);
     write_number(&json, "macs_value", graph, all->macs);
     vc_json_end(&json, '}');
+    write_experts(&json, graph);
     write_ends(&json, graph);
     write_blocks(&json, graph, blocks);
     write_nodes(&json, graph, blocks);

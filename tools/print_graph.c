@@ -279,6 +279,8 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     char b[CELL_BYTES];
     char c[CELL_BYTES];
     const char *name;
+    uint32_t n_experts;
+    uint32_t per_token;
 
     fputs(out_ink(out, INK_BOLD), out->to);
     print_clean(out->to, app->subject);
@@ -288,6 +290,12 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
         fprintf(out->to, ", %s", fmt_size(c, out, all->bytes));
     }
     fputc('\n', out->to);
+    n_experts = vc_graph_experts(graph, &per_token);
+    if (n_experts != 0) {
+        fprintf(out->to,
+                "  each token uses %" PRIu32 " of %" PRIu32 " experts, %s parameters; multiply-adds are of those\n",
+                per_token, n_experts, fmt_count(a, all->n_active));
+    }
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
         print_end(app, graph, "input", vc_graph_input(graph, k));
     }

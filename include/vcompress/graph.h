@@ -100,7 +100,8 @@ struct vc_graph_node {
     const uint32_t *inputs;  /* values; VC_NO_VALUE: an optional one that is not given */
     const uint32_t *outputs; /* values; VC_NO_VALUE: one that nobody uses and whose integers are known */
     const struct vc_graph_attr *attrs;
-    struct vc_dim macs; /* multiply-adds of Conv, Gemm, MatMul, attention; 0 for others */
+    struct vc_dim macs; /* multiply-adds of Conv, Gemm, MatMul, attention, of all tokens; 0 for others */
+    bool expert;        /* it is part of one of the experts (vc_graph_experts) */
 };
 
 struct vc_graph;
@@ -164,6 +165,10 @@ VC_API uint32_t vc_graph_output_count(const struct vc_graph *graph);
 VC_API uint32_t vc_graph_output(const struct vc_graph *graph, uint32_t index);
 /* The value with that name, or VC_NO_VALUE. */
 VC_API uint32_t vc_graph_find(const struct vc_graph *graph, const char *name);
+
+/* How many experts a layer has, and how many of them each token uses; 0: there are none. The nodes of an expert compute
+ * all tokens, of which a router takes its share. */
+VC_API uint32_t vc_graph_experts(const struct vc_graph *graph, uint32_t *per_token);
 
 /* Sizes that inputs may have: "batch", "sequence". Symbol number `index`, NULL behind the last. */
 VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index);
@@ -275,11 +280,12 @@ struct vc_graph_block {
                       is none before it */
     uint32_t n_like; /* how many there are, the first included; 0 for the others */
     uint32_t n_nodes;
-    uint32_t n_own;    /* nodes that are in no block in it */
-    uint64_t n_params; /* elements */
-    uint64_t bytes;    /* of them in the file; 0 without a model */
-    struct vc_dim macs;
-    uint32_t output; /* the last value made here that is used elsewhere, or VC_NO_VALUE */
+    uint32_t n_own;     /* nodes that are in no block in it */
+    uint64_t n_params;  /* elements, but for means and variances of BatchNormalization */
+    uint64_t n_active;  /* that a token uses: of experts the share of those that it is given to */
+    uint64_t bytes;     /* of them in the file; 0 without a model */
+    struct vc_dim macs; /* the same for multiply-adds */
+    uint32_t output;    /* the last value made here that is used elsewhere, or VC_NO_VALUE */
 };
 
 struct vc_graph_blocks {

@@ -2,8 +2,6 @@
  * figures, and configurations that are damaged or say something that nobody understands. */
 #include "support.h"
 
-#include <math.h>
-
 #include <vcompress/graph.h>
 
 #include "scratch.h"
@@ -24,62 +22,24 @@ static int end(void **state)
 
 /* ---- well-known models ---- */
 
-static bool ends_in(const char *s, const char *end)
-{
-    return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
-}
-
-/* Elements of all tensors, those that are used twice once; statistics of batch norms are not counted anywhere. */
-static double count_params(const struct vc_graph *graph)
-{
-    double sum = 0;
-
-    for (uint32_t p = 0; p < vc_graph_param_count(graph); p++) {
-        const struct vc_graph_param *param = vc_graph_param(graph, p);
-        double n = 1;
-
-        if (param->tied_to != VC_NO_PARAM || ends_in(param->tensor, "running_mean") ||
-            ends_in(param->tensor, "running_var")) {
-            continue;
-        }
-        for (unsigned k = 0; k < param->n_dims; k++) {
-            n *= (double)(param->sliced && k == param->axis ? param->count : param->shape[k]);
-        }
-        sum += n;
-    }
-    return sum;
-}
-
-static double count_macs(struct vc_graph *graph, const char *const *symbols, const int64_t *sizes)
-{
-    double sum = 0;
-
-    for (; *symbols != NULL; symbols++, sizes++) {
-        assert_int_equal(vc_graph_bind(ctx, graph, *symbols, *sizes), VC_OK);
-    }
-    for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
-        sum += (double)vc_graph_dim_value(graph, vc_graph_node(graph, k)->macs);
-    }
-    return sum;
-}
-
 static const char *const text_symbols[] = {"batch", "sequence", NULL};
 static const char *const image_symbols[] = {"batch", "height", "width", NULL};
 static const char *const batch_symbol[] = {"batch", NULL};
 
+/* Parameters, those that a token uses, and multiply-adds of one sample: of 128 tokens, of an image of 224 x 224. They
+ * are what tests/judge/test_graph_counts.py compares with transformers and torch's own counter. */
 static const struct known {
     const char *name;
-    double params;
-    double macs; /* the published figure; 0: none */
-    double within;
+    uint64_t params, active;
+    int64_t macs;
     const char *const *symbols;
     int64_t sizes[3];
     const char *config;
 } known[] = {
     {"BERT-base",
      109482240,
-     0,
-     0,
+     109482240,
+     11174215680,
      text_symbols,
      {1, 128},
      "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":768,\"num_hidden_layers\":12,"
@@ -87,8 +47,8 @@ static const struct known {
      "\"type_vocab_size\":2}"},
     {"BERT-large",
      335141888,
-     0,
-     0,
+     335141888,
+     39461060608,
      text_symbols,
      {1, 128},
      "{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":1024,\"num_hidden_layers\":24,"
@@ -96,54 +56,54 @@ static const struct known {
      "\"type_vocab_size\":2}"},
     {"GPT-2",
      124439808,
-     0,
-     0,
+     124439808,
+     16114089984,
      text_symbols,
-     {1, 1},
+     {1, 128},
      "{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":768,\"n_layer\":12,\"n_head\":12,"
      "\"vocab_size\":50257,\"n_positions\":1024,\"n_ctx\":1024}"},
     {"Llama-2-7B",
      6738415616,
-     0,
-     0,
+     6738415616,
+     850000871424,
      text_symbols,
-     {1, 1},
+     {1, 128},
      "{\"model_type\":\"llama\",\"architectures\":[\"LlamaForCausalLM\"],\"hidden_size\":4096,"
      "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"intermediate_size\":11008,"
      "\"vocab_size\":32000,\"max_position_embeddings\":4096,\"rope_scaling\":null,\"tie_word_embeddings\":false}"},
     {"Mistral-7B",
      7241732096,
-     0,
-     0,
+     7241732096,
+     914425380864,
      text_symbols,
-     {1, 1},
+     {1, 128},
      "{\"model_type\":\"mistral\",\"architectures\":[\"MistralForCausalLM\"],\"hidden_size\":4096,"
      "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
      "\"vocab_size\":32000,\"max_position_embeddings\":32768,\"sliding_window\":4096,\"rope_theta\":10000.0}"},
     {"Mixtral-8x7B",
      46702792704,
-     0,
-     0,
+     12879925248,
+     1636114104320,
      text_symbols,
-     {1, 1},
+     {1, 128},
      "{\"model_type\":\"mixtral\",\"architectures\":[\"MixtralForCausalLM\"],\"hidden_size\":4096,"
      "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
      "\"num_local_experts\":8,\"num_experts_per_tok\":2,\"vocab_size\":32000,\"max_position_embeddings\":32768,"
      "\"sliding_window\":null,\"rope_theta\":1000000.0}"},
     {"Qwen2.5-7B",
      7615616512,
-     0,
-     0,
+     7615616512,
+     908284919808,
      text_symbols,
-     {1, 1},
+     {1, 128},
      "{\"model_type\":\"qwen2\",\"architectures\":[\"Qwen2ForCausalLM\"],\"hidden_size\":3584,"
      "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4,\"intermediate_size\":18944,"
      "\"vocab_size\":152064,\"max_position_embeddings\":131072,\"max_window_layers\":28,\"sliding_window\":131072,"
      "\"use_sliding_window\":false,\"rope_theta\":1000000.0,\"tie_word_embeddings\":false}"},
     {"ViT-B/16",
      86567656,
-     17.56e9,
-     0.002,
+     86567656,
+     17563828224,
      batch_symbol,
      {1},
      "{\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"],\"hidden_size\":768,"
@@ -151,36 +111,119 @@ static const struct known {
      "\"patch_size\":16,\"num_channels\":3,\"num_labels\":1000}"},
     {"ResNet-50",
      25557032,
-     4.09e9,
-     0.001,
+     25557032,
+     4089184256,
      image_symbols,
      {1, 224, 224},
      "{\"model_type\":\"resnet\",\"architectures\":[\"ResNetForImageClassification\"],\"embedding_size\":64,"
      "\"hidden_sizes\":[256,512,1024,2048],\"depths\":[3,4,6,3],\"layer_type\":\"bottleneck\",\"num_labels\":1000}"},
+    {"Gemma-2-2B",
+     2614341888,
+     2614341888,
+     336349626368,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"gemma2\",\"hidden_size\":2304,\"num_hidden_layers\":26,\"num_attention_heads\":8,"
+     "\"num_key_value_heads\":4,\"head_dim\":256,\"intermediate_size\":9216,\"vocab_size\":256000}"},
+    {"Gemma-3-1B",
+     999885952,
+     999885952,
+     128840630272,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"gemma3_text\",\"hidden_size\":1152,\"num_hidden_layers\":26,"
+     "\"num_attention_heads\":4,\"num_key_value_heads\":1,\"head_dim\":256,\"intermediate_size\":6912,"
+     "\"vocab_size\":262144}"},
+    {"OLMo-2-7B",
+     7298617344,
+     7298617344,
+     885837004800,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"olmo2\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"intermediate_size\":11008,\"vocab_size\":100352}"},
+    {"Qwen1.5-MoE",
+     14315784192,
+     2689173504,
+     305963991040,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"qwen2_moe\",\"hidden_size\":2048,\"num_hidden_layers\":24,"
+     "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"intermediate_size\":5632,"
+     "\"vocab_size\":151936,\"num_experts\":60,\"num_experts_per_tok\":4}"},
+    {"Qwen3-30B",
+     30532122624,
+     3353032704,
+     395774525440,
+     text_symbols,
+     {1, 128},
+     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":2048,\"num_hidden_layers\":48,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":6144,"
+     "\"vocab_size\":151936,\"num_experts\":128,\"num_experts_per_tok\":8}"},
 };
 
 static void well_known_models(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        const struct known *model = &known[k];
         struct vc_graph *graph = NULL;
-        double params;
-        double macs;
+        struct vc_graph_blocks *blocks = NULL;
+        int64_t macs;
 
-        if (vc_graph_build_config(ctx, save_text("config.json", known[k].config), &graph) != VC_OK) {
-            fail_msg("%s: %s", known[k].name, vc_ctx_message(ctx));
+        if (vc_graph_build_config(ctx, save_text("config.json", model->config), &graph) != VC_OK) {
+            fail_msg("%s: %s", model->name, vc_ctx_message(ctx));
         }
-        params = count_params(graph);
-        macs = count_macs(graph, known[k].symbols, known[k].sizes);
-        print_message("%-12s %.0f parameters, %.0f multiply-adds, %u nodes\n", known[k].name, params, macs,
+        for (size_t i = 0; model->symbols[i] != NULL; i++) {
+            assert_int_equal(vc_graph_bind(ctx, graph, model->symbols[i], model->sizes[i]), VC_OK);
+        }
+        assert_int_equal(vc_graph_blocks_make(ctx, graph, NULL, &blocks), VC_OK);
+        macs = vc_graph_dim_value(graph, blocks->blocks[0].macs);
+        print_message("%-12s %llu parameters, %lld multiply-adds, %u nodes\n", model->name,
+                      (unsigned long long)blocks->blocks[0].n_params, (long long)macs,
                       (unsigned)vc_graph_node_count(graph));
-        assert_true(params == known[k].params);
-        assert_true(macs > 0);
-        if (known[k].macs != 0) {
-            assert_true(fabs(macs / known[k].macs - 1) < known[k].within);
-        }
+        assert_true(blocks->blocks[0].n_params == model->params);
+        assert_true(blocks->blocks[0].n_active == model->active);
+        assert_true(macs == model->macs);
+        vc_graph_blocks_free(blocks);
         vc_graph_close(graph);
     }
+}
+
+/* What a graph says about experts: which nodes are theirs, and how many a token uses. */
+static void experts(void **state)
+{
+    struct vc_graph *graph = NULL;
+    uint32_t per_token = 7;
+    uint32_t n = 0;
+
+    (void)state;
+    assert_int_equal(vc_graph_build_config(ctx,
+                                           save_text("config.json", "{\"model_type\":\"mixtral\",\"hidden_size\":16,"
+                                                                    "\"num_hidden_layers\":3,\"num_attention_heads\":2,"
+                                                                    "\"num_key_value_heads\":2,\"vocab_size\":10,"
+                                                                    "\"intermediate_size\":8,\"num_local_experts\":5}"),
+                                           &graph),
+                     VC_OK);
+    assert_int_equal(vc_graph_experts(graph, &per_token), 5);
+    assert_int_equal(per_token, 2);
+    for (uint32_t k = 0; k < vc_graph_node_count(graph); k++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, k);
+
+        assert_int_equal(node->expert, strstr(node->block, ".experts.") != NULL);
+        n += node->expert && strcmp(node->op, "MatMul") == 0;
+    }
+    assert_int_equal(n, 3 * 5 * 3);
+    vc_graph_close(graph);
+    assert_int_equal(vc_graph_build_config(ctx,
+                                           save_text("config.json", "{\"model_type\":\"llama\",\"hidden_size\":16,"
+                                                                    "\"num_hidden_layers\":1,\"vocab_size\":10,"
+                                                                    "\"num_attention_heads\":2,"
+                                                                    "\"intermediate_size\":8}"),
+                                           &graph),
+                     VC_OK);
+    assert_int_equal(vc_graph_experts(graph, &per_token), 0);
+    vc_graph_close(graph);
 }
 
 /* ---- configurations that are wrong ---- */
@@ -334,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(well_known_models, begin, end),
+        cmocka_unit_test_setup_teardown(experts, begin, end),
         cmocka_unit_test_setup_teardown(wrong_configurations, begin, end),
         cmocka_unit_test_setup_teardown(huge_sizes, begin, end),
         cmocka_unit_test_setup_teardown(no_file, begin, end),
