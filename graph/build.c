@@ -71,6 +71,12 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
     vc_clear_error(ctx);
     VC_TRY(vc_graph_options_read(ctx, options, &own));
     VC_TRY(vc_model_program(ctx, model, &arena, &program));
+    if (own.weights != NULL && program.kind != VC_PROGRAM_NODES && program.kind != VC_PROGRAM_NONE) {
+        status = vc_fail(ctx, VC_E_ARGUMENT,
+                         "has its own weights under the names of its family; %s is for ONNX files and texts",
+                         vc_option(ctx, "weights"));
+        goto out;
+    }
     VC_TRY(build(ctx, model, &program, &own, &arena, out));
 out:
     vc_arena_release(ctx, &arena);

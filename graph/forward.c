@@ -40,8 +40,38 @@ void vc_run_fail(struct vc_run *run, const char *format, ...)
         vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", node->op, run->graph->values[node->outputs[k]].name, text);
 }
 
+/* "[2, 3]" */
+static const char *shape_text(const int64_t *shape, unsigned n_dims, char *text, size_t n)
+{
+    size_t at = (size_t)snprintf(text, n, "[");
+
+    for (unsigned k = 0; k < n_dims && at < n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%lld", k != 0 ? ", " : "", (long long)shape[k]);
+    }
+    if (at < n) {
+        (void)snprintf(text + at, n - at, "]");
+    }
+    return text;
+}
+
+/* An output that no limit of memory would hold is the model's fault, or its inputs', and said with its shape. */
+static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dims, size_t n, size_t bytes)
+{
+    uint64_t limit = vc_pool_limit(run->ctx->shared->pool);
+    char text[200];
+
+    if (limit == 0 || n <= limit / bytes) {
+        return true;
+    }
+    vc_run_fail(run, "the output %s has %zu elements of %zu bytes, which is more than %s, %llu bytes",
+                shape_text(shape, n_dims, text, sizeof text), n, bytes, vc_option(run->ctx, "max_memory"),
+                (unsigned long long)limit);
+    return false;
+}
+
 void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims)
 {
+    size_t bytes = is_real ? run->real_bytes : sizeof(int64_t);
     struct vc_run_value *out;
     size_t n = 1;
 
@@ -59,7 +89,10 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
     out->n_dims = n_dims;
     out->n = n;
     out->is_real = is_real;
-    out->data = vc_alloc_array(run->ctx, VC_TAG_TILES, n != 0 ? n : 1, is_real ? run->real_bytes : sizeof(int64_t));
+    if (!fits_memory(run, shape, n_dims, n, bytes)) {
+        return NULL;
+    }
+    out->data = vc_alloc_array(run->ctx, VC_TAG_TILES, n != 0 ? n : 1, bytes);
     if (out->data == NULL) {
         run->status = VC_E_NOMEM;
     }
@@ -230,6 +263,36 @@ out:
     return status;
 }
 
+/* What the node made against what was inferred, with the sizes of this run: a symbol that met a number was taken to be
+ * that, and slices to lie within. */
+static enum vc_status check_output(struct forward *f, const struct vc_graph_node *node, uint32_t v,
+                                   const struct vc_run_value *made)
+{
+    const struct vc_graph_value *value = &f->graph->values[v];
+    int64_t stated[VC_GRAPH_MAX_DIMS];
+    bool same = made->n_dims == value->n_dims && made->is_real == (value->dtype == VC_DTYPE_F32);
+    char text[2][200];
+
+    for (unsigned k = 0; same && k < value->n_dims; k++) {
+        stated[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
+        same = stated[k] == made->shape[k] || stated[k] < 0;
+    }
+    if (same) {
+        return VC_OK;
+    }
+    if (made->n_dims != value->n_dims || made->is_real != (value->dtype == VC_DTYPE_F32)) {
+        return vc_fail(f->ctx, VC_E_INTERNAL, "%s '%s': %u dimensions or the type are not what was inferred", node->op,
+                       value->name, made->n_dims);
+    }
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        stated[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
+    }
+    return vc_fail(f->ctx, VC_E_FORMAT,
+                   "%s '%s': its output is %s and would be %s for all sizes that the model was built for", node->op,
+                   value->name, shape_text(made->shape, made->n_dims, text[0], sizeof text[0]),
+                   shape_text(stated, value->n_dims, text[1], sizeof text[1]));
+}
+
 static enum vc_status run_node(struct forward *f, uint32_t index)
 {
     const struct vc_graph_node *node = &f->graph->nodes[index];
@@ -261,6 +324,7 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
         uint32_t v = node->outputs[k];
 
         if (v != VC_NO_VALUE) {
+            VC_TRY(f->values[v].data != NULL ? check_output(f, node, v, &f->values[v]) : VC_OK);
             VC_TRY(take_if_wanted(f, v));
             if (f->uses[v] == 0) {
                 drop(f, v);

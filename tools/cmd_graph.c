@@ -276,7 +276,7 @@ static int compute(struct app *app, struct graph_cli *cli)
 static int tell(struct app *app, struct graph_cli *cli)
 {
     enum vc_status status = vc_graph_blocks_make(app->ctx, cli->graph, model_of(cli), &cli->blocks);
-    bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.data == NULL &&
+    bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.outputs == NULL &&
                   !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 

@@ -105,10 +105,11 @@ struct vc_program_key {
 struct vc_program {
     enum vc_program_kind kind;
     /* VC_PROGRAM_NODES */
-    size_t n_opsets, n_nodes, n_inputs, n_outputs, n_constants, n_functions, n_notes;
+    size_t n_opsets, n_nodes, n_inputs, n_outputs, n_declared, n_constants, n_functions, n_notes;
     const struct vc_program_opset *opsets;
     const struct vc_program_node *nodes;
     const struct vc_program_value *inputs, *outputs;
+    const struct vc_program_value *declared; /* what the file says about other values: value_info */
     const struct vc_program_constant *constants;
     const struct vc_program_note *notes;
     /* VC_PROGRAM_CONFIG; also for a single file with a config.json beside it */

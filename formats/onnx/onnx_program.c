@@ -40,7 +40,7 @@ static enum vc_status read_shape(struct onnx_program_reader *r, struct vc_span m
         if (f.number != ONNX_SHAPE_DIM) {
             continue;
         }
-        VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a dimension of an input or output"));
+        VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a dimension of a value"));
         dims[value->n_dims].size = -1;
         for (dim = f.data; dim.n != 0;) {
             VC_TRY(vc_wire_field(&r->wire, &dim, &f));
@@ -92,11 +92,11 @@ static enum vc_status read_value(struct onnx_program_reader *r, const struct vc_
     enum vc_status status;
 
     *value = (struct vc_program_value){.name = "", .dtype = VC_DTYPE_RAW};
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input or output of the graph"));
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_INFO_NAME) {
-            VC_TRY(vc_onnx_text_read(r, &f, "the name of an input or output", &value->name));
+            VC_TRY(vc_onnx_text_read(r, &f, "the name of a value", &value->name));
         } else if (f.number == ONNX_INFO_TYPE && f.type == VC_WIRE_BYTES) {
             VC_TRY(read_type(r, f.data, value));
         }
@@ -205,9 +205,10 @@ static enum vc_status count_graph(struct onnx_program_reader *r, struct vc_progr
         out->n_nodes += f.number == ONNX_GRAPH_NODE;
         out->n_inputs += f.number == ONNX_GRAPH_INPUT;
         out->n_outputs += f.number == ONNX_GRAPH_OUTPUT;
+        out->n_declared += f.number == ONNX_GRAPH_VALUE_INFO;
     }
     if (out->n_nodes > VC_PROGRAM_MAX_NODES || out->n_inputs > VC_PROGRAM_MAX_NODES ||
-        out->n_outputs > VC_PROGRAM_MAX_NODES) {
+        out->n_outputs > VC_PROGRAM_MAX_NODES || out->n_declared > 4 * VC_PROGRAM_MAX_NODES) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %zu nodes, inputs or outputs", VC_PROGRAM_MAX_NODES);
     }
 out:
@@ -221,6 +222,7 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
     struct vc_program_node *nodes;
     struct vc_program_value *inputs;
     struct vc_program_value *outputs;
+    struct vc_program_value *declared;
     struct vc_field f;
     enum vc_status status;
 
@@ -231,15 +233,20 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
     VC_TRY_ALLOC(inputs);
     outputs = vc_onnx_items(r, out->n_outputs, sizeof *outputs);
     VC_TRY_ALLOC(outputs);
+    declared = vc_onnx_items(r, out->n_declared, sizeof *declared);
+    VC_TRY_ALLOC(declared);
     out->nodes = nodes;
     out->inputs = inputs;
     out->outputs = outputs;
+    out->declared = declared;
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_GRAPH_INPUT) {
             VC_TRY(read_value(r, &f, inputs++));
         } else if (f.number == ONNX_GRAPH_OUTPUT) {
             VC_TRY(read_value(r, &f, outputs++));
+        } else if (f.number == ONNX_GRAPH_VALUE_INFO) {
+            VC_TRY(read_value(r, &f, declared++));
         } else if (f.number == ONNX_GRAPH_NODE && !is_skipped(r->self, &skipped, f.all.at)) {
             VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a node"));
             VC_TRY(read_node(r, f.data, nodes++));

@@ -3,6 +3,7 @@
  *     onnx_build.c   names, order, inputs and outputs         onnx_values.c   tensors: constants and parameters
  *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
  *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
+ *     onnx_declared.c  what the file says about values
  *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -84,6 +85,9 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
 /* The name that output k has in the file; NULL: none, or it is taken. */
 const char *vc_onnx_output_name(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
 
+/* onnx_declared.c: contradictions between what the file says about values and what they are become problems. */
+void vc_onnx_check_declared(struct vc_onnx_build *b);
+
 /* ---- onnx_node.c ---- */
 
 struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name);
@@ -105,6 +109,10 @@ uint32_t vc_onnx_add_one(struct vc_onnx_build *b, const char *op, const char *na
                          const struct vc_graph_attr *attrs, unsigned n_attrs);
 
 /* ---- onnx_values.c ---- */
+
+/* What the graph calls elements of that type: VC_DTYPE_F32, _I64 or _BOOL; VC_DTYPE_RAW: it has none such. */
+enum vc_dtype vc_onnx_kind(enum vc_dtype dtype);
+const char *vc_onnx_kind_text(enum vc_dtype kind);
 
 /* The value of a name that is an input's, a constant's or a tensor's, made at its first use. */
 uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);

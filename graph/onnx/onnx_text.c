@@ -301,9 +301,7 @@ out:
 
 static enum vc_status take_graph(struct vc_onnx_text *t)
 {
-    const struct vc_program_value *infos = NULL;
     const char *name;
-    size_t n_infos = 0;
     enum vc_status status;
 
     VC_TRY(vc_onnx_take_name(t, "the name of the graph", &name));
@@ -312,7 +310,7 @@ static enum vc_status take_graph(struct vc_onnx_text *t)
     VC_TRY(vc_onnx_expect_char(t, '>'));
     VC_TRY(take_list_of_values(t, '(', ')', &t->out->outputs, &t->out->n_outputs));
     if (vc_onnx_peek_char(t) == '<') {
-        VC_TRY(take_list_of_values(t, '<', '>', &infos, &n_infos));
+        VC_TRY(take_list_of_values(t, '<', '>', &t->out->declared, &t->out->n_declared));
     }
     VC_TRY(vc_onnx_expect_char(t, '{'));
     while (!vc_onnx_take_char(t, '}')) {

@@ -78,8 +78,7 @@ static int64_t integer_at(const struct vc_program_tensor *t, size_t k)
     }
 }
 
-/* What the graph calls elements of that type; VC_DTYPE_RAW: none. */
-static enum vc_dtype kind_of(enum vc_dtype dtype)
+enum vc_dtype vc_onnx_kind(enum vc_dtype dtype)
 {
     switch (dtype) {
     case VC_DTYPE_F16:
@@ -105,6 +104,11 @@ static enum vc_dtype kind_of(enum vc_dtype dtype)
     }
 }
 
+const char *vc_onnx_kind_text(enum vc_dtype kind)
+{
+    return kind == VC_DTYPE_F32 ? "floats" : kind == VC_DTYPE_I64 ? "integers" : "truth values";
+}
+
 /* The number of elements; those of four bits lie in pairs. */
 static size_t count_of(const struct vc_program_tensor *t)
 {
@@ -118,7 +122,7 @@ static size_t count_of(const struct vc_program_tensor *t)
 
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor)
 {
-    enum vc_dtype kind = kind_of(tensor->dtype);
+    enum vc_dtype kind = vc_onnx_kind(tensor->dtype);
     const char *called = name != NULL ? name : "";
     int64_t shape[VC_GRAPH_MAX_DIMS];
     size_t n;
@@ -215,7 +219,8 @@ bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *numbe
         return true;
     }
     tensor = v->kind == VC_VALUE_PARAMETER && v->param < b->of_param_capacity ? b->of_param[v->param] : NULL;
-    if (tensor != NULL && tensor->data != NULL && count_of(tensor) == 1 && kind_of(tensor->dtype) == VC_DTYPE_F32) {
+    if (tensor != NULL && tensor->data != NULL && count_of(tensor) == 1 &&
+        vc_onnx_kind(tensor->dtype) == VC_DTYPE_F32) {
         *number = real_at(tensor, 0);
         return true;
     }
@@ -261,7 +266,7 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
 {
     const struct vc_program_value *input = &b->program->inputs[name->number];
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
-    enum vc_dtype kind = kind_of(input->dtype);
+    enum vc_dtype kind = vc_onnx_kind(input->dtype);
 
     if (kind == VC_DTYPE_RAW || !input->has_shape || input->n_dims > VC_GRAPH_MAX_DIMS) {
         vc_graph_complain(b->graph, "the input '%s' %s", name->name,

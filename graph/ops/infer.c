@@ -4,6 +4,8 @@
 
 #include "graph/ops/ops.h"
 
+#define MOST_ELEMS ((int64_t)1 << 60) /* of a value: their bytes can be counted, too */
+
 static const struct vc_graph_node *node_of(const struct vc_infer *in)
 {
     return &in->graph->nodes[in->index];
@@ -200,6 +202,7 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
     const struct vc_graph_node *node = node_of(in);
     struct vc_graph_value *value;
     struct vc_dim *own;
+    int64_t n = 1;
 
     if (in->failed || k >= node->n_outputs) {
         return;
@@ -212,6 +215,15 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
                           i);
             return;
         }
+    }
+    for (unsigned i = 0; i < n_dims; i++) {
+        if (vc_dim_is_number(shape[i])) {
+            n = __builtin_mul_overflow(n, shape[i].size, &n) || n > MOST_ELEMS ? MOST_ELEMS : n;
+        }
+    }
+    if (n >= MOST_ELEMS) {
+        vc_infer_fail(in, "the output has more elements than can be counted in 60 bits");
+        return;
     }
     own = vc_arena_alloc(graph->ctx, &graph->arena, (n_dims + 1) * sizeof *own);
     if (own == NULL) {

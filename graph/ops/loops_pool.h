@@ -7,37 +7,34 @@ enum pool { POOL_MAX, POOL_AVERAGE };
 static REAL pool_window(const struct vc_window *w, const REAL *x, const int64_t *o, enum pool kind, bool with_pads)
 {
     REAL all = kind == POOL_MAX ? -(REAL)INFINITY : 0;
+    double padded = 1;
     size_t n = 0;
-    size_t padded = 1;
+    int64_t first[3];
+    int64_t end[3];
 
-    for (int64_t d = 0; d < w->kernel[0]; d++) {
+    for (unsigned k = 0; k < 3; k++) {
+        int64_t begin = o[k] * w->stride[k] - w->before[k];
+        int64_t room = w->in[k] + w->behind[k] - begin; /* up to the end of the padding */
+        int64_t inside = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
+
+        vc_window_inside(w, k, o[k], &first[k], &end[k]);
+        padded *= (double)(inside < w->kernel[k] ? inside : w->kernel[k]);
+    }
+    for (int64_t d = first[0]; d < end[0]; d++) {
         int64_t i = vc_window_place(w, 0, o[0], d);
 
-        for (int64_t h = 0; i >= 0 && h < w->kernel[1]; h++) {
+        for (int64_t h = first[1]; h < end[1]; h++) {
             int64_t j = vc_window_place(w, 1, o[1], h);
 
-            for (int64_t v = 0; j >= 0 && v < w->kernel[2]; v++) {
-                int64_t k = vc_window_place(w, 2, o[2], v);
+            for (int64_t v = first[2]; v < end[2]; v++) {
+                REAL e = x[(i * w->in[1] + j) * w->in[2] + vc_window_place(w, 2, o[2], v)];
 
-                if (k >= 0) {
-                    REAL e = x[(i * w->in[1] + j) * w->in[2] + k];
-
-                    all = kind != POOL_MAX ? all + e : e > all || e != e ? e : all;
-                    n++;
-                }
+                all = kind != POOL_MAX ? all + e : e > all || e != e ? e : all;
+                n++;
             }
         }
     }
-    for (unsigned k = 0; k < 3 && with_pads; k++) {
-        int64_t first = o[k] * w->stride[k] - w->before[k];
-        int64_t inside = 0;
-
-        for (int64_t at = 0; at < w->kernel[k]; at++) {
-            inside += first + at * w->dilation[k] < w->in[k] + w->behind[k];
-        }
-        padded *= (size_t)inside;
-    }
-    return kind == POOL_MAX ? all : all / (REAL)(with_pads ? padded : n);
+    return kind == POOL_MAX ? all : all / (with_pads ? (REAL)padded : (REAL)n);
 }
 
 static void pool(struct vc_run *run, enum pool kind)

@@ -45,4 +45,15 @@ static inline int64_t vc_window_place(const struct vc_window *w, unsigned k, int
     return i >= 0 && i < w->in[k] ? i : -1;
 }
 
+/* The elements of window `o` along dimension k that are in the input: from *first to before *end. */
+static inline void vc_window_inside(const struct vc_window *w, unsigned k, int64_t o, int64_t *first, int64_t *end)
+{
+    int64_t begin = o * w->stride[k] - w->before[k];
+    int64_t room = w->in[k] - begin; /* up to the end of the input */
+
+    *first = begin >= 0 ? 0 : (-begin - 1) / w->dilation[k] + 1;
+    *end = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
+    *end = *end > w->kernel[k] ? w->kernel[k] : *end;
+}
+
 #endif

@@ -109,7 +109,8 @@ struct vc_graph;
 struct vc_graph_options {
     size_t struct_size; /* set by vc_graph_defaults */
     /* Another checkpoint of the same model, read by name: where the graph's file calls a tensor otherwise, it is known
-     * by its values, also transposed. NULL: none. It has to stay open as long as parameters are read. */
+     * by its values, also transposed. Only for ONNX files and texts; others have their names from their family, and it
+     * is refused (VC_E_ARGUMENT). NULL: none. It has to stay open as long as parameters are read. */
     const struct vc_model *weights;
 };
 

@@ -124,6 +124,28 @@ static void older_sets(void **state)
 }
 
 /* Softmax before 13 takes all dimensions from the axis on as one. */
+/* Operators that the graph has in other words. */
+static void in_other_words(void **state)
+{
+    (void)state;
+    build("<opset_import: [\"\" : 23]>\n"
+          "g (float[B, 6] x, uint8 zero, float s, float[6] w) => (float y, float u, int64 c, float l)\n"
+          "{ y = Swish<alpha = 2.0> (x) u = SimplifiedLayerNormalization (y, w) k = CastLike (x, zero)\n"
+          "  q = QuantizeLinear (x, s, zero) c = Add (k, q) l = ReduceLogSum<keepdims = 0> (x) }");
+    expect_ops("Mul Sigmoid Mul RMSNormalization Cast QuantizeLinear Add ReduceSum Log");
+    assert_int_equal(vc_graph_node(graph, 5)->attrs[0].i, 2);
+    vc_graph_close(graph);
+    graph = NULL;
+    assert_int_equal(parse("<opset_import: [\"\" : 23]> g (float x, uint8 u) => (float y)\n"
+                           "{ n = Neg (u) y = CastLike (x, n) }"),
+                     VC_E_FORMAT);
+    expect_says(ctx, "does not say how many bits the integers of input 1 have");
+    vc_graph_close(graph);
+    graph = NULL;
+    build("<opset_import: [\"\" : 13]> g (float[N] x) => (float y, bool m) { y, m = Dropout (x) }");
+    expect_ops("Dropout");
+}
+
 static void older_softmax(void **state)
 {
     (void)state;
@@ -248,6 +270,26 @@ static void all_problems_at_once(void **state)
         }
     }
     assert_null(vc_graph_problem(graph, sizeof words / sizeof *words));
+}
+
+/* What the file says about values between nodes and outputs, all of it before anything is read. */
+static void declared_shapes(void **state)
+{
+    (void)state;
+    build("<opset_import: [\"\" : 13]> g (float[N, 4] x, float[4, 3] w) => (float[1, 3] y, float z)\n"
+          "<float[\"unk__1\", 3] t, float[?, ?] y, float16[9, 9] none> { t = MatMul (x, w) y = Relu (t) z = Neg (t) }");
+    vc_graph_close(graph);
+    graph = NULL;
+    assert_int_equal(
+        parse("<opset_import: [\"\" : 13]> g (float[N, 4] x, float[4, 3] w) => (float[N, 5] y, int64[N, 1] i)\n"
+              "<float[N, 7] t, bool[N, 3] r, float[N, 3, 1] n>\n"
+              "{ t = MatMul (x, w) r = Relu (t) n = Neg (r) y = Abs (n) i = ArgMax<axis = 1> (y) }"),
+        VC_E_FORMAT);
+    assert_string_equal(vc_graph_problem(graph, 0), "the file says that the shape of 't' is [N, 7]; it is [N, 3]");
+    assert_string_equal(vc_graph_problem(graph, 1), "the file says that 'r' has truth values; it has floats");
+    assert_string_equal(vc_graph_problem(graph, 2), "the file says that the shape of 'n' is [N, 3, 1]; it is [N, 3]");
+    assert_string_equal(vc_graph_problem(graph, 3), "the file says that the shape of 'y' is [N, 5]; it is [N, 3]");
+    assert_null(vc_graph_problem(graph, 4));
 }
 
 static void unknown_sets(void **state)
@@ -388,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_of_sizes, begin, end),
         cmocka_unit_test_setup_teardown(identities, begin, end),
         cmocka_unit_test_setup_teardown(older_sets, begin, end),
+        cmocka_unit_test_setup_teardown(in_other_words, begin, end),
         cmocka_unit_test_setup_teardown(older_softmax, begin, end),
         cmocka_unit_test_setup_teardown(sizes_of_inputs, begin, end),
         cmocka_unit_test_setup_teardown(layer_norm_is_known, begin, end),
@@ -395,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gelu_is_known, begin, end),
         cmocka_unit_test_setup_teardown(rms_norm_is_known, begin, end),
         cmocka_unit_test_setup_teardown(all_problems_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(declared_shapes, begin, end),
         cmocka_unit_test_setup_teardown(unknown_sets, begin, end),
         cmocka_unit_test_setup_teardown(damaged_text, begin, end),
         cmocka_unit_test_setup_teardown(cut_text, begin, end),

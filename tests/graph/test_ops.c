@@ -216,6 +216,11 @@ static const struct refused refused[] = {
     {"OneHot", {"i3", "i1", "f2"}, {0}, 1, "the depth is computed from values"},
     {"Trilu", {"f3"}, {0}, 1, "has 1 dimensions; 2 to 8 are supported"},
     {"Range", {"=1", "=5", "=0"}, {0}, 1, "the step is 0"},
+    {"Range", {"=0", "=9000000000000000000", "=1"}, {0}, 1, "more elements than can be counted"},
+    {"ConstantOfShape", {"=4294967296,4294967296"}, {0}, 1, "more elements than can be counted"},
+    {"ConstantOfShape", {"=4294967296,4294967296,4294967296"}, {0}, 1, "more elements than can be counted"},
+    {"Tile", {"f1099511627776", "=1099511627776"}, {0}, 1, "overflows"},
+    {"Expand", {"f1", "=4294967296,536870912"}, {0}, 1, "more elements than can be counted"},
     {"Range", {"i", "=5", "=1"}, {0}, 1, "the range is computed from values"},
     {"ConstantOfShape", {"=-2,3"}, {0}, 1, "dimension 0 of the output is negative"},
     {"Resize", {"f1,1,4,4", "-", "-", "=1,1,8,8"}, {"mode:cubic"}, 1, "mode 'cubic' is not supported"},
@@ -414,6 +419,15 @@ static void what_a_run_refuses(void **state)
         {{"ArgMax", {"fn,0"}, {"axis=0"}, 1, NULL}, {{{3, 0}}, 0}},
         {{"ArgMax", {"fn,2"}, {"axis=0"}, 1, "no elements to choose from"}, {{{0, 2}}, 0}},
         {{"Pad", {"fn", "=2,2"}, {"mode:reflect"}, 1, "cannot be padded by 2 and 2"}, {{{0}}, 0}},
+        /* symbols that were taken to be a number, slices that were taken to lie within */
+        {{"Concat", {"fn,3", "f2,m"}, {"axis=0"}, 1, "dimension"}, {{{1, 3}, {2, 4}}, 0}},
+        {{"Slice", {"fn", "=0", "=4"}, {0}, 1, "its output is [2] and would be [4] for all sizes"}, {{{2}}, 0}},
+        /* a window larger than all there is takes no longer than its input */
+        {{"MaxPool", {"f1,1,3"}, {"kernel_shape=1000000000,", "pads=999999999,0"}, 1, NULL}, {{{1, 1, 3}}, 0}},
+        {{"AveragePool", {"f1,1,3"}, {"kernel_shape=1000000000,", "pads=999999999,0", "count_include_pad=1"}, 1, NULL},
+         {{{1, 1, 3}}, 0}},
+        {{"ConstantOfShape", {"=1000000,1000000"}, {0}, 1, "the output [1000000, 1000000] has 1000000000000 elements"},
+         {{{0}}, 0}},
     };
 
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
