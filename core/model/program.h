@@ -41,6 +41,7 @@ enum vc_program_attr_kind {
 
 struct vc_program_attr {
     const char *name;
+    const char *reference; /* in a function: it is the attribute of that name of whoever calls; else NULL */
     enum vc_program_attr_kind kind;
     int64_t i;
     double f;
@@ -53,7 +54,7 @@ struct vc_program_attr {
 };
 
 struct vc_program_node {
-    const char *op, *domain, *name;
+    const char *op, *domain, *name, *overload; /* overload: of a function, mostly ""; may be NULL */
     size_t n_inputs, n_outputs, n_attrs;
     const char *const *inputs; /* names; "": left out */
     const char *const *outputs;
@@ -82,14 +83,26 @@ struct vc_program_constant {
     const struct vc_program_tensor *tensor; /* or NULL */
 };
 
-/* What a file says beside the graph: metadata_props. */
-struct vc_program_note {
-    const char *key, *value;
-};
-
 struct vc_program_opset {
     const char *domain; /* "": that of ONNX itself */
     int64_t version;
+};
+
+/* An operator that the file defines by other nodes. Its names are its own. */
+struct vc_program_function {
+    const char *name, *domain, *overload;
+    size_t n_inputs, n_outputs, n_attrs, n_defaults, n_nodes, n_opsets;
+    const char *const *inputs;
+    const char *const *outputs;
+    const char *const *attrs;               /* that whoever calls may give */
+    const struct vc_program_attr *defaults; /* the same, with what they are else */
+    const struct vc_program_node *nodes;
+    const struct vc_program_opset *opsets;
+};
+
+/* What a file says beside the graph: metadata_props. */
+struct vc_program_note {
+    const char *key, *value;
 };
 
 struct vc_program_key {
@@ -112,6 +125,7 @@ struct vc_program {
     const struct vc_program_value *declared; /* what the file says about other values: value_info */
     const struct vc_program_constant *constants;
     const struct vc_program_note *notes;
+    const struct vc_program_function *functions;
     /* VC_PROGRAM_CONFIG; also for a single file with a config.json beside it */
     const char *config; /* config_bytes and a NUL */
     size_t config_bytes;

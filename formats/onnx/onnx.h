@@ -65,6 +65,16 @@ enum {
     ONNX_NODE_OP = 4,
     ONNX_NODE_ATTRIBUTE = 5,
     ONNX_NODE_DOMAIN = 7,
+    ONNX_NODE_OVERLOAD = 8,
+    ONNX_FUNCTION_NAME = 1,
+    ONNX_FUNCTION_INPUT = 4,
+    ONNX_FUNCTION_OUTPUT = 5,
+    ONNX_FUNCTION_ATTRIBUTE = 6,
+    ONNX_FUNCTION_NODE = 7,
+    ONNX_FUNCTION_OPSET = 9,
+    ONNX_FUNCTION_DOMAIN = 10,
+    ONNX_FUNCTION_DEFAULT = 11,
+    ONNX_FUNCTION_OVERLOAD = 13,
     ONNX_ATTRIBUTE_NAME = 1,
     ONNX_ATTRIBUTE_F = 2,
     ONNX_ATTRIBUTE_I = 3,
@@ -77,6 +87,7 @@ enum {
     ONNX_ATTRIBUTE_TENSORS = 10,
     ONNX_ATTRIBUTE_GRAPHS = 11,
     ONNX_ATTRIBUTE_TYPE = 20,
+    ONNX_ATTRIBUTE_REFERENCE = 21,
     ONNX_ATTRIBUTE_SPARSE = 22,
     ONNX_ATTRIBUTE_SPARSES = 23,
     ONNX_ATTRIBUTE_TYPE_INT = 2,
@@ -395,6 +406,16 @@ enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_
                                  const char **text);
 /* Room for n items in the arena, zeros. */
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
+
+/* ---- onnx_program.c, onnx_function.c ---- */
+
+/* A NodeProto, and an OperatorSetIdProto. */
+enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node);
+enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, struct vc_span rest,
+                                     struct vc_program_opset *opset);
+/* A FunctionProto. */
+enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, struct vc_span message,
+                                        struct vc_program_function *function);
 
 /* ---- onnx_write.c ---- */
 

@@ -326,6 +326,8 @@ enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, struct vc_s
             VC_TRY(vc_onnx_text_read(r, &f, "the name of an attribute", &attr->name));
         } else if (f.number == ONNX_ATTRIBUTE_TYPE) {
             type = f.value;
+        } else if (f.number == ONNX_ATTRIBUTE_REFERENCE) {
+            VC_TRY(vc_onnx_text_read(r, &f, "the attribute of a function", &attr->reference));
         } else if (f.number == ONNX_ATTRIBUTE_F) {
             VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_FIXED32, "a float in an attribute"));
             attr->f = float_of(f.value);

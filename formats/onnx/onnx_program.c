@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
+#define MAX_FUNCTIONS   10000
 #define MAX_SMALL_ELEMS 64 /* floats up to that many are given as they are, too */
 
 /* ---- inputs and outputs ---- */
@@ -122,7 +123,7 @@ out:
     return status;
 }
 
-static enum vc_status read_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node)
+enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node)
 {
     const char **inputs;
     const char **outputs;
@@ -130,7 +131,7 @@ static enum vc_status read_node(struct onnx_program_reader *r, struct vc_span re
     struct vc_field f;
     enum vc_status status;
 
-    *node = (struct vc_program_node){.op = "", .domain = "", .name = ""};
+    *node = (struct vc_program_node){.op = "", .domain = "", .name = "", .overload = ""};
     VC_TRY(count_node(r, rest, node));
     inputs = vc_onnx_items(r, node->n_inputs, sizeof *inputs);
     VC_TRY_ALLOC(inputs);
@@ -159,6 +160,9 @@ static enum vc_status read_node(struct onnx_program_reader *r, struct vc_span re
         case ONNX_NODE_DOMAIN:
             VC_TRY(vc_onnx_text_read(r, &f, "the domain of a node", &node->domain));
             node->domain = strcmp(node->domain, "ai.onnx") == 0 ? "" : node->domain;
+            break;
+        case ONNX_NODE_OVERLOAD:
+            VC_TRY(vc_onnx_text_read(r, &f, "the overload of a node", &node->overload));
             break;
         case ONNX_NODE_ATTRIBUTE:
             VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "the attribute of a node"));
@@ -249,7 +253,7 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
             VC_TRY(read_value(r, &f, declared++));
         } else if (f.number == ONNX_GRAPH_NODE && !is_skipped(r->self, &skipped, f.all.at)) {
             VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a node"));
-            VC_TRY(read_node(r, f.data, nodes++));
+            VC_TRY(vc_onnx_program_node(r, f.data, nodes++));
         }
     }
     out->n_nodes = (size_t)(nodes - out->nodes);
@@ -323,7 +327,7 @@ out:
 
 /* ---- the model around it ---- */
 
-static enum vc_status read_opset(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_opset *opset)
+enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_opset *opset)
 {
     struct vc_field f;
     enum vc_status status = VC_OK;
@@ -366,6 +370,7 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
     struct vc_span rest = all;
     struct vc_program_opset *opsets;
     struct vc_program_note *notes;
+    struct vc_program_function *functions;
     struct vc_field f;
     enum vc_status status = VC_OK;
 
@@ -373,20 +378,28 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         out->n_opsets += f.number == ONNX_MODEL_OPSET && f.type == VC_WIRE_BYTES;
         out->n_notes += f.number == ONNX_MODEL_METADATA && f.type == VC_WIRE_BYTES;
-        out->n_functions += f.number == ONNX_MODEL_FUNCTION;
+        out->n_functions += f.number == ONNX_MODEL_FUNCTION && f.type == VC_WIRE_BYTES;
+    }
+    if (out->n_functions > MAX_FUNCTIONS) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d functions", MAX_FUNCTIONS);
     }
     opsets = vc_onnx_items(r, out->n_opsets, sizeof *opsets);
     VC_TRY_ALLOC(opsets);
     notes = vc_onnx_items(r, out->n_notes, sizeof *notes);
     VC_TRY_ALLOC(notes);
+    functions = vc_onnx_items(r, out->n_functions, sizeof *functions);
+    VC_TRY_ALLOC(functions);
     out->opsets = opsets;
     out->notes = notes;
+    out->functions = functions;
     for (rest = all; rest.n != 0;) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_MODEL_OPSET && f.type == VC_WIRE_BYTES) {
-            VC_TRY(read_opset(r, f.data, opsets++));
+            VC_TRY(vc_onnx_program_opset(r, f.data, opsets++));
         } else if (f.number == ONNX_MODEL_METADATA && f.type == VC_WIRE_BYTES) {
             VC_TRY(read_note(r, f.data, notes++));
+        } else if (f.number == ONNX_MODEL_FUNCTION && f.type == VC_WIRE_BYTES) {
+            VC_TRY(vc_onnx_program_function(r, f.data, functions++));
         }
     }
 out:

@@ -321,12 +321,13 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
                                                   : vc_onnx_make_value(b, name);
     }
     node.n_inputs = (unsigned)from->n_inputs;
-    if (*from->domain != '\0') {
-        vc_graph_complain(b->graph, "%s is of the domain '%s', whose operators are not supported%s",
-                          vc_onnx_node_text(from, text, sizeof text), from->domain,
-                          b->program->n_functions != 0 ? ", nor are functions of the file" : "");
+    if (!take_attrs(b, from, &node)) {
         set_unknown(b, from);
-    } else if (!take_attrs(b, from, &node)) {
+    } else if (strcmp(from->domain, "com.microsoft") == 0) {
+        (void)vc_onnx_take_microsoft(b, &node);
+    } else if (*from->domain != '\0') {
+        vc_graph_complain(b->graph, "%s is of the domain '%s', whose operators are not supported",
+                          vc_onnx_node_text(from, text, sizeof text), from->domain);
         set_unknown(b, from);
     } else if (vc_onnx_modernize(b, &node) && vc_onnx_reword(b, &node)) {
         add_node(b, &node);
@@ -479,10 +480,13 @@ static void add_outputs(struct vc_onnx_build *b)
 enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct vc_graph *graph)
 {
     struct vc_onnx_build b = {.ctx = source->ctx, .source = source, .program = source->program, .graph = graph};
+    struct vc_program own;
     enum vc_status status;
 
-    VC_TRY(collect_names(&b));
     find_opset(&b);
+    VC_TRY(vc_onnx_inline(&b, &own));
+    b.program = &own;
+    VC_TRY(collect_names(&b));
     check_uses(&b);
     b.of_param_capacity = source->program->n_constants + source->program->n_inputs + 1;
     b.of_param = vc_calloc_array(b.ctx, VC_TAG_NAMES, b.of_param_capacity, sizeof *b.of_param);

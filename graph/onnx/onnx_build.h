@@ -3,7 +3,7 @@
  *     onnx_build.c   names, order, inputs and outputs         onnx_values.c   tensors: constants and parameters
  *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
  *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
- *     onnx_declared.c  what the file says about values
+ *     onnx_inline.c  functions of the file                    onnx_declared.c  what the file says about values
  *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -73,6 +73,9 @@ struct vc_onnx_node {
 
 vc_graph_builder vc_onnx_build_graph;
 
+/* onnx_inline.c: *own is b->program with the nodes of the file's functions in the place of their calls. */
+enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own);
+
 /* onnx_block.c: nodes that are added from now on belong to the block of this one. */
 void vc_onnx_set_block(struct vc_onnx_build *b, const struct vc_program_node *node);
 
@@ -132,6 +135,9 @@ bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* The same for operators that the graph has in other words: Swish is a product. */
 bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* onnx_microsoft.c: an operator of the domain com.microsoft, whose outputs are set, or a problem is noted. */
+bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_fold.c ---- */
 

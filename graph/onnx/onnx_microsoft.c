@@ -1,0 +1,468 @@
+/* onnx_microsoft.c - operators of the domain com.microsoft, as onnxruntime's and transformers' optimizers write them,
+ * as those of ONNX that they stand for. Only where the result is the same; what is not rewritten is a problem.
+ *
+ *     SkipLayerNormalization (x, skip, scale, bias)     ->     Add (x, skip), LayerNormalization */
+#include <string.h>
+
+#include "graph/onnx/onnx_build.h"
+
+#define INT64 7
+#define FLOAT 1
+
+/* ---- making nodes ---- */
+
+static uint32_t one_in(struct vc_onnx_build *b, const char *op, uint32_t x)
+{
+    return vc_onnx_add_one(b, op, NULL, &x, 1, NULL, 0);
+}
+
+static uint32_t two_in(struct vc_onnx_build *b, const char *op, uint32_t x, uint32_t y)
+{
+    const uint32_t in[2] = {x, y};
+
+    return vc_onnx_add_one(b, op, NULL, in, 2, NULL, 0);
+}
+
+static uint32_t with_ints(struct vc_onnx_build *b, const char *op, uint32_t x, const int64_t *ints, size_t n)
+{
+    return two_in(b, op, x, vc_graph_add_ints(b->graph, ints, n));
+}
+
+static uint32_t cast(struct vc_onnx_build *b, uint32_t x, int64_t type)
+{
+    const struct vc_graph_attr to = vc_attr_int("to", type);
+
+    return vc_onnx_add_one(b, "Cast", NULL, &x, 1, &to, 1);
+}
+
+static uint32_t input_or_none(const struct vc_onnx_node *node, unsigned k)
+{
+    return k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
+}
+
+static double float_attr(const struct vc_onnx_node *node, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    return attr != NULL && attr->kind == VC_ATTR_FLOAT ? attr->f : otherwise;
+}
+
+/* Output 0 of the node is an operator of these inputs, with the file's name. */
+static bool ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
+                    unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs)
+{
+    vc_onnx_set_output(b, node->from, 0,
+                       vc_onnx_add_one(b, op, vc_onnx_output_name(b, node->from, 0), inputs, n, attrs, n_attrs));
+    return false;
+}
+
+/* Fails for outputs from `first` on that somebody uses. */
+static bool only_first(struct vc_onnx_build *b, const struct vc_onnx_node *node, size_t first)
+{
+    for (size_t k = first; k < node->from->n_outputs; k++) {
+        if (vc_onnx_output_is_used(b, node->from, k)) {
+            return vc_onnx_refuse(b, node, "an output that is for training, or of no use to others, is used");
+        }
+    }
+    return true;
+}
+
+/* ---- activations and products ---- */
+
+static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr tanh_form = vc_attr_string("approximate", "tanh");
+    uint32_t x = node->inputs[0];
+
+    if (vc_onnx_has_input(node, 1)) { /* BiasGelu, FastGelu */
+        x = two_in(b, "Add", x, node->inputs[1]);
+    }
+    return ends_in(b, node, "Gelu", &x, 1, &tanh_form, strcmp(node->op, "FastGelu") == 0);
+}
+
+static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    uint32_t alpha = vc_graph_add_float(b->graph, float_attr(node, "alpha", (double)1.702f));
+    uint32_t in[2] = {node->inputs[0], VC_NO_VALUE};
+
+    in[1] = one_in(b, "Sigmoid", two_in(b, "Mul", in[0], alpha));
+    return ends_in(b, node, "Mul", in, 2, NULL, 0);
+}
+
+/* The last two dimensions swapped. */
+static uint32_t swapped(struct vc_onnx_build *b, uint32_t x)
+{
+    unsigned n = b->graph->values[x].n_dims;
+    int64_t perm[VC_GRAPH_MAX_DIMS];
+    struct vc_graph_attr attr;
+    struct vc_onnx_node node = {.op = "Transpose", .n_inputs = 1, .n_attrs = 1, .inputs = &x, .attrs = &attr};
+    uint32_t folded;
+
+    for (unsigned k = 0; k < n; k++) {
+        perm[k] = k + 2 == n ? k + 1 : k + 1 == n && n > 1 ? k - 1 : k;
+    }
+    attr = vc_attr_ints("perm", perm, n);
+    folded = vc_onnx_fold(b, &node, NULL); /* of a parameter: its own property */
+    return folded != VC_NO_VALUE ? folded : vc_onnx_add_one(b, "Transpose", NULL, &x, 1, &attr, 1);
+}
+
+static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    double alpha = float_attr(node, "alpha", 1);
+    uint32_t in[2] = {node->inputs[0], input_or_none(node, 1)};
+
+    if (vc_onnx_int(node, "transBatchA", 0) != 0 || vc_onnx_int(node, "transBatchB", 0) != 0 ||
+        vc_onnx_input(b, node, 0) == NULL || vc_onnx_input(b, node, 1) == NULL) {
+        return vc_onnx_refuse(b, node, "with transBatchA or transBatchB it is not supported");
+    }
+    in[0] = vc_onnx_int(node, "transA", 0) != 0 ? swapped(b, in[0]) : in[0];
+    in[1] = vc_onnx_int(node, "transB", 0) != 0 ? swapped(b, in[1]) : in[1];
+    if (alpha == 1) {
+        return ends_in(b, node, "MatMul", in, 2, NULL, 0);
+    }
+    in[0] = two_in(b, "MatMul", in[0], in[1]);
+    in[1] = vc_graph_add_float(b->graph, alpha);
+    return ends_in(b, node, "Mul", in, 2, NULL, 0);
+}
+
+/* ---- weights of four or eight bits ---- */
+
+/* Bytes [..., n] as their halves [..., 2 n], the low one first. */
+static uint32_t halves(struct vc_onnx_build *b, uint32_t bytes, int64_t rows, int64_t columns)
+{
+    const struct vc_graph_attr axis = vc_attr_int("axis", 2);
+    const int64_t apart[3] = {rows, columns, 1};
+    const int64_t joined[2] = {rows, 2 * columns};
+    uint32_t x = with_ints(b, "Reshape", bytes, apart, 3);
+    uint32_t sixteen = vc_graph_add_int(b->graph, 16);
+    uint32_t in[2] = {two_in(b, "Mod", x, sixteen), two_in(b, "Div", x, sixteen)};
+
+    return with_ints(b, "Reshape", vc_onnx_add_one(b, "Concat", NULL, in, 2, &axis, 1), joined, 2);
+}
+
+/* The first n columns. */
+static uint32_t first_columns(struct vc_onnx_build *b, uint32_t x, int64_t all, int64_t n)
+{
+    const int64_t zero = 0;
+    const int64_t one = 1;
+    uint32_t in[4] = {x, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
+
+    if (all == n) {
+        return x;
+    }
+    in[1] = vc_graph_add_ints(b->graph, &zero, 1);
+    in[2] = vc_graph_add_ints(b->graph, &n, 1);
+    in[3] = vc_graph_add_ints(b->graph, &one, 1);
+    return vc_onnx_add_one(b, "Slice", NULL, in, 4, NULL, 0);
+}
+
+static bool is_integers(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
+{
+    const struct vc_graph_value *v = vc_onnx_input(b, node, k);
+
+    return v != NULL && v->dtype == VC_DTYPE_I64;
+}
+
+/* B [N, blocks, bytes] holds the codes of N rows of K weights in blocks, scales [N * blocks], zero points packed in the
+ * same way (8, or 128 with eight bits, where there are none) or as floats. */
+static bool take_matmul_nbits(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    int64_t k = vc_onnx_int(node, "K", 0);
+    int64_t n = vc_onnx_int(node, "N", 0);
+    int64_t bits = vc_onnx_int(node, "bits", 4);
+    int64_t block = vc_onnx_int(node, "block_size", 0);
+    int64_t blocks = block > 0 && k > 0 ? (k - 1) / block + 1 : 0;
+    const int64_t of_scales[2] = {n, blocks};
+    const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", 1), vc_attr_int("block_size", block)};
+    uint32_t in[3];
+
+    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX || block < 16 || (bits != 4 && bits != 8) ||
+        !is_integers(b, node, 1) || vc_onnx_has_input(node, 4) ||
+        (vc_onnx_has_input(node, 3) && !is_integers(b, node, 3))) {
+        return vc_onnx_refuse(b, node,
+                              "only codes of 4 and 8 bits, zero points of integers, and no g_idx are supported");
+    }
+    if (bits == 4) {
+        in[0] = halves(b, node->inputs[1], n, blocks * block / 2);
+    } else {
+        const int64_t flat[2] = {n, blocks * block};
+
+        in[0] = with_ints(b, "Reshape", node->inputs[1], flat, 2);
+    }
+    in[0] = first_columns(b, in[0], blocks * block, k);
+    in[1] = with_ints(b, "Reshape", node->inputs[2], of_scales, 2);
+    if (vc_onnx_has_input(node, 3)) {
+        in[2] = bits == 4
+                    ? first_columns(b, halves(b, node->inputs[3], n, (blocks + 1) / 2), (blocks + 1) / 2 * 2, blocks)
+                    : with_ints(b, "Reshape", node->inputs[3], of_scales, 2);
+    } else {
+        in[2] = two_in(b, "Expand", vc_graph_add_int(b->graph, bits == 4 ? 8 : 128),
+                       vc_graph_add_ints(b->graph, of_scales, 2));
+    }
+    in[1] = swapped(b, vc_onnx_add_one(b, "DequantizeLinear", NULL, in, 3, attrs, 2));
+    in[0] = node->inputs[0];
+    if (!vc_onnx_has_input(node, 5)) {
+        return ends_in(b, node, "MatMul", in, 2, NULL, 0);
+    }
+    in[0] = two_in(b, "MatMul", in[0], in[1]);
+    in[1] = node->inputs[5];
+    return ends_in(b, node, "Add", in, 2, NULL, 0);
+}
+
+/* ---- normalizations ---- */
+
+/* Sums of the input, the skip connection and a bias, which is output 3; normalized over the last dimension. */
+static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    bool simplified = strcmp(node->op, "SkipSimplifiedLayerNormalization") == 0;
+    unsigned bias = simplified ? 3 : 4;
+    const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1),
+                                           vc_attr_float("epsilon", float_attr(node, "epsilon", (double)1e-12f))};
+    uint32_t in[3] = {VC_NO_VALUE, input_or_none(node, 2), simplified ? VC_NO_VALUE : input_or_none(node, 3)};
+
+    if (vc_onnx_output_is_used(b, node->from, 1) || vc_onnx_output_is_used(b, node->from, 2)) {
+        return only_first(b, node, 1);
+    }
+    in[0] = two_in(b, "Add", node->inputs[0], input_or_none(node, 1));
+    if (vc_onnx_has_input(node, bias)) {
+        in[0] = two_in(b, "Add", in[0], node->inputs[bias]);
+    }
+    vc_onnx_set_output(b, node->from, 3, in[0]);
+    return ends_in(b, node, simplified ? "RMSNormalization" : "LayerNormalization", in, in[2] == VC_NO_VALUE ? 2 : 3,
+                   attrs, 2);
+}
+
+/* Rows of words, positions and types, added and normalized. */
+static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *ids = vc_onnx_input(b, node, 0);
+    const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1),
+                                           vc_attr_float("epsilon", float_attr(node, "epsilon", (double)1e-12f))};
+    const struct vc_graph_attr second[2] = {vc_attr_int("start", 1), vc_attr_int("end", 2)};
+    uint32_t in[3];
+    uint32_t at = input_or_none(node, 8);
+
+    if (ids == NULL || node->n_inputs < 7 || vc_onnx_output_is_used(b, node->from, 1)) {
+        return vc_onnx_refuse(b, node, "its inputs are missing, or the output mask_index is used");
+    }
+    if (at == VC_NO_VALUE) { /* 0, 1, ... */
+        const int64_t none = 0;
+
+        in[0] = vc_graph_add_int(b->graph, 0);
+        in[1] = two_in(b, "Squeeze", vc_onnx_add_one(b, "Shape", NULL, node->inputs, 1, second, 2),
+                       vc_graph_add_ints(b->graph, &none, 1));
+        in[2] = vc_graph_add_int(b->graph, 1);
+        at = vc_onnx_add_one(b, "Range", NULL, in, 3, NULL, 0);
+    }
+    in[0] = two_in(b, "Gather", node->inputs[2], node->inputs[0]);
+    in[0] = two_in(b, "Add", in[0], two_in(b, "Gather", node->inputs[3], at));
+    if (vc_onnx_has_input(node, 4) && vc_onnx_has_input(node, 1)) {
+        in[0] = two_in(b, "Add", in[0], two_in(b, "Gather", node->inputs[4], node->inputs[1]));
+    }
+    vc_onnx_set_output(b, node->from, 2, in[0]);
+    in[1] = node->inputs[5];
+    in[2] = node->inputs[6];
+    return ends_in(b, node, "LayerNormalization", in, 3, attrs, 2);
+}
+
+/* ---- attention ---- */
+
+/* A mask of 0 and 1 [batch, keys] as what is added to scores, [batch, 1, 1, keys]: `filter` where it is 0. */
+static uint32_t added_mask(struct vc_onnx_build *b, uint32_t mask, double filter)
+{
+    const int64_t axes[2] = {1, 2};
+    uint32_t off = two_in(b, "Sub", vc_graph_add_float(b->graph, 1), cast(b, mask, FLOAT));
+
+    return with_ints(b, "Unsqueeze", two_in(b, "Mul", off, vc_graph_add_float(b->graph, filter)), axes, 2);
+}
+
+/* What is added to scores: the mask, if it is [batch, keys], and a bias. False: refused. */
+static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned mask, unsigned bias,
+                       uint32_t *sum)
+{
+    const struct vc_graph_value *m = vc_onnx_input(b, node, mask);
+
+    *sum = input_or_none(node, bias);
+    if (!vc_onnx_has_input(node, mask)) {
+        return true;
+    }
+    if (m == NULL || m->n_dims != 2) {
+        return vc_onnx_refuse(b, node, "only masks of the form [batch, keys] are supported");
+    }
+    mask = added_mask(b, node->inputs[mask], float_attr(node, "mask_filter_value", -10000));
+    *sum = *sum == VC_NO_VALUE ? mask : two_in(b, "Add", *sum, mask);
+    return true;
+}
+
+/* Attention of ONNX for queries, keys and values of three dimensions; past and present keys and values are outputs 1
+ * and 2. */
+static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *node, const uint32_t *in)
+{
+    struct vc_graph_attr attrs[4] = {vc_attr_int("q_num_heads", vc_onnx_int(node, "num_heads", 0)),
+                                     vc_attr_int("kv_num_heads", vc_onnx_int(node, "num_heads", 0)),
+                                     vc_attr_int("is_causal", vc_onnx_int(node, "unidirectional", 0))};
+    const char *names[3] = {vc_onnx_output_name(b, node->from, 0), vc_onnx_output_name(b, node->from, 1),
+                            vc_onnx_output_name(b, node->from, 2)};
+    bool present =
+        vc_onnx_output_is_used(b, node->from, 1) || vc_onnx_output_is_used(b, node->from, 2) || in[4] != VC_NO_VALUE;
+    struct vc_node_spec spec = {.op = "Attention",
+                                .name = node->from->name,
+                                .n_inputs = in[4] != VC_NO_VALUE   ? 6
+                                            : in[3] != VC_NO_VALUE ? 4
+                                                                   : 3,
+                                .n_outputs = present ? 3 : 1,
+                                .n_attrs = 3,
+                                .inputs = in,
+                                .output_names = names,
+                                .attrs = attrs};
+    double scale = float_attr(node, "scale", 0);
+    uint32_t first;
+
+    if (scale != 0) {
+        attrs[spec.n_attrs++] = vc_attr_float("scale", scale);
+    }
+    first = vc_graph_add_node(b->graph, &spec);
+    for (unsigned k = 0; first != VC_NO_VALUE && k < spec.n_outputs; k++) {
+        vc_onnx_set_output(b, node->from, k, vc_graph_output_of(b->graph, first, k));
+    }
+    return false;
+}
+
+/* One product for queries, keys and values: input [batch, length, size], weights [size, q + k + v]. */
+static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr *sizes = vc_onnx_attr(node, "qkv_hidden_sizes");
+    const struct vc_graph_value *w = vc_onnx_input(b, node, 1);
+    const struct vc_graph_attr axis = vc_attr_int("axis", -1);
+    int64_t parts[3];
+    uint32_t in[6] = {VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
+    uint32_t two[2];
+    uint32_t split;
+
+    if (w == NULL || w->n_dims != 2 || !vc_dim_is_number(w->shape[1]) || vc_onnx_has_input(node, 4) ||
+        vc_onnx_has_input(node, 6) || vc_onnx_int(node, "do_rotary", 0) != 0 || vc_onnx_input(b, node, 0) == NULL) {
+        return vc_onnx_refuse(b, node, "with keys and values of before, or rotary positions, it is not supported");
+    }
+    if (!only_first(b, node, 1) || !take_masks(b, node, 3, 5, &in[3])) {
+        return false;
+    }
+    for (unsigned k = 0; k < 3; k++) {
+        parts[k] =
+            sizes != NULL && sizes->kind == VC_ATTR_INTS && sizes->n == 3 ? sizes->ints[k] : w->shape[1].size / 3;
+    }
+    two[0] = two_in(b, "MatMul", node->inputs[0], node->inputs[1]);
+    if (vc_onnx_has_input(node, 2)) {
+        two[0] = two_in(b, "Add", two[0], node->inputs[2]);
+    }
+    two[1] = vc_graph_add_ints(b->graph, parts, 3);
+    split = vc_graph_add_node(
+        b->graph, &(struct vc_node_spec){
+                      .op = "Split", .n_inputs = 2, .n_outputs = 3, .n_attrs = 1, .inputs = two, .attrs = &axis});
+    for (unsigned k = 0; k < 3; k++) {
+        in[k] = vc_graph_output_of(b->graph, split, k);
+    }
+    return end_attention(b, node, in);
+}
+
+/* Elements from `first` on of a vector. */
+static uint32_t part_of(struct vc_onnx_build *b, uint32_t x, int64_t first, int64_t n)
+{
+    const int64_t end = first + n;
+    const int64_t axis = 0;
+    uint32_t in[4] = {x, vc_graph_add_ints(b->graph, &first, 1), vc_graph_add_ints(b->graph, &end, 1),
+                      vc_graph_add_ints(b->graph, &axis, 1)};
+    struct vc_onnx_node node = {.op = "Slice", .n_inputs = 4, .inputs = in};
+    uint32_t folded = vc_onnx_fold(b, &node, NULL);
+
+    return folded != VC_NO_VALUE ? folded : vc_onnx_add_one(b, "Slice", NULL, in, 4, NULL, 0);
+}
+
+static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    uint32_t in[6] = {VC_NO_VALUE,           VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, input_or_none(node, 6),
+                      input_or_none(node, 7)};
+    int64_t first = 0;
+
+    for (unsigned k = 0; k < 3; k++) {
+        const struct vc_graph_value *x = vc_onnx_input(b, node, k);
+
+        if (x == NULL || x->n_dims != 3 || vc_onnx_has_input(node, 8) || vc_onnx_has_input(node, 9)) {
+            return vc_onnx_refuse(b, node,
+                                  "only queries, keys and values of three dimensions, each by itself, are supported");
+        }
+    }
+    if (vc_onnx_output_is_used(b, node->from, 3) || !take_masks(b, node, 4, 5, &in[3])) {
+        return vc_onnx_output_is_used(b, node->from, 3) && only_first(b, node, 3);
+    }
+    for (unsigned k = 0; k < 3; k++) {
+        struct vc_dim size = vc_onnx_input(b, node, k)->shape[2];
+
+        in[k] = node->inputs[k];
+        if (!vc_onnx_has_input(node, 3)) {
+            continue;
+        }
+        if (!vc_dim_is_number(size)) {
+            return vc_onnx_refuse(b, node, "its bias cannot be divided: a size depends on an input");
+        }
+        in[k] = two_in(b, "Add", in[k], part_of(b, node->inputs[3], first, size.size));
+        first += size.size;
+    }
+    return end_attention(b, node, in);
+}
+
+/* Positions [1] are where the first token stands, [batch, length] those of all. */
+static bool take_rotary(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const struct vc_graph_value *at = vc_onnx_input(b, node, 1);
+    const struct vc_graph_value *table = vc_onnx_input(b, node, 2);
+    int64_t part = vc_onnx_int(node, "rotary_embedding_dim", 0);
+    int64_t heads = vc_onnx_int(node, "num_heads", 0);
+    struct vc_graph_attr attrs[3] = {vc_attr_int("interleaved", vc_onnx_int(node, "interleaved", 0)),
+                                     vc_attr_int("rotary_embedding_dim", part)};
+    uint32_t in[4];
+
+    if (node->n_inputs != 4 || x == NULL || at == NULL || table == NULL || at->n_dims != 2 || table->n_dims != 2 ||
+        vc_onnx_int(node, "is_packed_batching", 0) != 0 || float_attr(node, "scale", 1) != 1) {
+        return vc_onnx_refuse(b, node, "only positions of the form [batch, length], and no scale, are supported");
+    }
+    if (heads == 0 && x->n_dims == 3 && vc_dim_is_number(x->shape[2]) && vc_dim_is_number(table->shape[1]) &&
+        table->shape[1].size > 0) {
+        heads = x->shape[2].size / (2 * table->shape[1].size);
+    }
+    attrs[2] = vc_attr_int("num_heads", heads);
+    in[0] = node->inputs[0];
+    in[1] = node->inputs[2];
+    in[2] = node->inputs[3];
+    in[3] = node->inputs[1];
+    return ends_in(b, node, "RotaryEmbedding", in, 4, attrs, x->n_dims == 3 ? 3 : 2);
+}
+
+bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const struct {
+        const char *op;
+        bool (*take)(struct vc_onnx_build *b, struct vc_onnx_node *node);
+    } rows[] = {{"Gelu", take_gelu},
+                {"BiasGelu", take_gelu},
+                {"FastGelu", take_gelu},
+                {"QuickGelu", take_quick_gelu},
+                {"FusedMatMul", take_fused_matmul},
+                {"MatMulNBits", take_matmul_nbits},
+                {"SkipLayerNormalization", take_skip_norm},
+                {"SkipSimplifiedLayerNormalization", take_skip_norm},
+                {"EmbedLayerNormalization", take_embed_norm},
+                {"Attention", take_attention},
+                {"MultiHeadAttention", take_multi_head},
+                {"RotaryEmbedding", take_rotary}};
+
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (strcmp(rows[k].op, node->op) == 0) {
+            if (!vc_onnx_has_input(node, 0)) {
+                return vc_onnx_refuse(b, node, "has no inputs");
+            }
+            return rows[k].take(b, node);
+        }
+    }
+    return vc_onnx_refuse(b, node, "this operator of com.microsoft is not supported");
+}

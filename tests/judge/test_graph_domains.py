@@ -1,0 +1,231 @@
+"""test_graph_domains.py - operators of com.microsoft, and functions that a file defines, against onnxruntime.
+
+Each operator that graph/onnx/onnx_microsoft.c rewrites is computed by itself, with its optional inputs and without, and
+the optimizer of onnxruntime.transformers fuses an encoder, which has to give what it gave before.
+"""
+import os
+import tempfile
+import unittest
+
+import test_graph_onnx as base
+from test_graph_onnx import drive, near, np, onnx, onnxruntime, outputs_of
+from onnx import TensorProto, helper, numpy_helper
+
+R = np.random.default_rng(5)
+
+
+def f(*shape):
+    return R.uniform(-2, 2, shape).astype(np.float32)
+
+
+def i(low, high, *shape, kind=np.int32):
+    return R.integers(low, high, shape).astype(kind)
+
+
+class Domains(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def compare(self, proto, feed, limit=1e-5):
+        onnx.save(proto, self.path("m.onnx"))
+        np.savez(self.path("d.npz"), **feed)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        theirs = onnxruntime.InferenceSession(self.path("m.onnx"), options, providers=["CPUExecutionProvider"]).run(
+            None, feed)
+        lines = drive(self.path("m.onnx"), self.path("d.npz"))
+        self.assertEqual(lines["problem"], [])
+        ours = outputs_of(lines)
+        for output, value in zip(proto.graph.output, theirs):
+            self.assertEqual(near(ours[output.name], value, limit), "", output.name)
+        return [op for op, in lines["node"]]
+
+    def one(self, op, inputs, n_outputs=1, constants=(), limit=1e-5, least_outputs=1, **attrs):
+        """A model of that operator; inputs: arrays or None."""
+        names = ["x%d" % k if x is not None else "" for k, x in enumerate(inputs)]
+        used = range(n_outputs) if isinstance(n_outputs, int) else n_outputs
+        outputs = ["y%d" % k for k in range(max(max(used) + 1, least_outputs))]
+        given = [(n, x) for k, (n, x) in enumerate(zip(names, inputs)) if x is not None and k not in constants]
+        graph = helper.make_graph(
+            [helper.make_node(op, names, outputs, domain="com.microsoft", **attrs)], "g",
+            [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype),
+                                           [x.shape[0]] + ["d%d" % s for s in x.shape[1:]]
+                                           if k == 0 and op == "Gelu" else x.shape) for k, (n, x) in enumerate(given)],
+            [helper.make_empty_tensor_value_info(o) for o in (outputs[k] for k in used)],
+            [numpy_helper.from_array(inputs[k], names[k]) for k in constants])
+        model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17),
+                                                                      helper.make_opsetid("com.microsoft", 1)])
+        return self.compare(model, dict(given), limit)
+
+    def test_activations(self):
+        self.one("Gelu", [f(2, 3, 4)])
+        self.one("BiasGelu", [f(2, 3, 4), f(4)])
+        self.one("FastGelu", [f(2, 3, 4), f(4)])
+        self.one("FastGelu", [f(2, 3, 4)])
+        self.one("QuickGelu", [f(2, 3, 4)])
+        self.one("QuickGelu", [f(2, 3, 4)], alpha=1.5)
+
+    def test_products(self):
+        for a in (0, 1):
+            for b in (0, 1):
+                x = f(*((2, 5, 3) if a else (2, 3, 5)))
+                w = f(*((4, 5) if b else (5, 4)))
+                self.one("FusedMatMul", [x, w], transA=a, transB=b, alpha=0.25)
+                ops = self.one("FusedMatMul", [x, w], constants=(1,), transA=a, transB=b)
+                self.assertEqual(ops, (["Transpose"] if a else []) + ["MatMul"])  # a weight is transposed itself
+
+    def test_bits(self):
+        for k, block in ((64, 32), (80, 32), (48, 16)):
+            blocks = -(-k // block)
+            for bits in (4, 8):
+                codes = i(0, 256, 6, blocks, block * bits // 8, kind=np.uint8)
+                scales = np.abs(f(6 * blocks)) + np.float32(0.1)
+                zeros = i(0, 256, 6 * ((blocks + 1) // 2 if bits == 4 else blocks), kind=np.uint8)
+                attrs = dict(K=k, N=6, bits=bits, block_size=block, constants=(1, 2), limit=2e-5)
+                self.one("MatMulNBits", [f(2, 3, k), codes, scales], **attrs)
+                attrs["constants"] = (1, 2, 3)
+                self.one("MatMulNBits", [f(2, 3, k), codes, scales, zeros], **attrs)
+                if bits == 4:
+                    self.one("MatMulNBits", [f(2, 3, k), codes, scales, zeros, None, f(6)], **attrs)
+
+    def test_normalizations(self):
+        x, skip = f(2, 3, 8), f(2, 3, 8)
+        for outputs in ((0,), (0, 3)):
+            self.one("SkipLayerNormalization", [x, skip, f(8), f(8)], outputs, epsilon=1e-5)
+            self.one("SkipLayerNormalization", [x, skip, f(8), f(8), f(8)], outputs, epsilon=1e-5)
+            self.one("SkipSimplifiedLayerNormalization", [x, skip, f(8)], outputs, epsilon=1e-5)
+            self.one("SkipSimplifiedLayerNormalization", [x, skip, f(8), f(8)], outputs, epsilon=1e-5)
+        ids, types = i(0, 10, 2, 5), i(0, 2, 2, 5)
+        tables = [f(10, 8), f(6, 8), f(2, 8), f(8), f(8)]
+        self.one("EmbedLayerNormalization", [ids, types] + tables, (0,), least_outputs=2)
+        self.one("EmbedLayerNormalization", [ids, types] + tables + [None, i(0, 6, 2, 5)], (0,), least_outputs=2)
+        self.one("EmbedLayerNormalization", [ids, None, tables[0], tables[1], None] + tables[3:], (0,), least_outputs=2)
+
+    def test_attention(self):
+        x, w, bias = f(2, 5, 8), f(8, 24), f(24)
+        mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], np.int32)
+        self.one("Attention", [x, w, bias], num_heads=2)
+        self.one("Attention", [x, w, bias, mask], num_heads=2)
+        self.one("Attention", [x, w, bias, mask, None, f(2, 2, 5, 5)], num_heads=2)
+        self.one("Attention", [x, w, bias], num_heads=4, unidirectional=1, scale=0.3)
+        self.one("Attention", [x, f(8, 20), f(20)], num_heads=2, qkv_hidden_sizes=[8, 8, 4])
+        q, k, v = f(2, 5, 8), f(2, 7, 8), f(2, 7, 8)
+        wide = np.array([[1] * 7, [1] * 4 + [0] * 3], np.int32)
+        self.one("MultiHeadAttention", [q, k, v], num_heads=2)
+        self.one("MultiHeadAttention", [q, k, v, f(24)], num_heads=2)
+        self.one("MultiHeadAttention", [q, k, v, f(24)], num_heads=2, constants=(3,))
+        self.one("MultiHeadAttention", [q, k, v, f(24), wide], num_heads=2)
+        self.one("MultiHeadAttention", [q, k, v, None, None, f(1, 2, 5, 7)], num_heads=2, scale=0.5)
+        self.one("MultiHeadAttention", [q, f(2, 5, 8), f(2, 5, 8), None, None, None, f(2, 2, 3, 4), f(2, 2, 3, 4)],
+                 (0, 1, 2), num_heads=2)
+
+    def test_rotary(self):
+        angles = f(9, 4)
+        at = i(0, 9, 2, 5, kind=np.int64)
+        for x in (f(2, 5, 24), f(2, 3, 5, 8)):
+            for interleaved in (0, 1):
+                self.one("RotaryEmbedding", [x, at, np.cos(angles), np.sin(angles)], interleaved=interleaved)
+
+    def test_refused(self):
+        for op, inputs, attrs, says in (
+                ("Attention", [f(2, 5, 8), f(8, 24), f(24), i(1, 5, 2)], {"num_heads": 2}, "[batch, keys]"),
+                ("MultiHeadAttention", [f(2, 5, 2, 3, 4)], {"num_heads": 2}, "of three dimensions"),
+                ("MatMulNBits", [f(2, 64), i(0, 9, 6, 2, 16, kind=np.uint8), f(12), f(12)],
+                 {"K": 64, "N": 6, "bits": 4, "block_size": 32}, "zero points of integers"),
+                ("FusedMatMul", [f(2, 2, 2), f(2, 2, 2)], {"transBatchA": 1}, "transBatchA"),
+                ("SkipLayerNormalization", [f(2, 3, 8), f(2, 3, 8), f(8)], {}, "is for training"),
+                ("GroupQueryAttention", [f(2, 5, 8)], {"num_heads": 2}, "is not supported"),
+                ("RotaryEmbedding", [f(2, 5, 24), i(0, 3, 1), f(9, 4), f(9, 4)], {}, "[batch, length]")):
+            with self.subTest(op), self.assertRaisesRegex(AssertionError, says.replace("[", r"\[")):
+                graph = helper.make_graph(
+                    [helper.make_node(op, ["x%d" % k for k in range(len(inputs))], ["y", "z"], domain="com.microsoft",
+                                      **attrs)], "g",
+                    [helper.make_tensor_value_info("x%d" % k, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+                     for k, x in enumerate(inputs)],
+                    [helper.make_empty_tensor_value_info("y")] +
+                    ([helper.make_empty_tensor_value_info("z")] if op.startswith("Skip") else []))
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+                lines = drive(self.path("m.onnx"))
+                self.assertEqual(lines["problem"], [])
+
+    # ---- functions ----
+
+    def test_functions(self):
+        text = """<ir_version: 8, opset_import: ["" : 17, "model" : 1]>
+g (float[N, 4] x, float[N, 4] s) => (float[N, 4] y, float[N, 4] z)
+{ [first] a = model.Scaled<by = 3.0> (x)
+  [second] b = model.Scaled (a)
+  [both] y, z = model.Twice<by = 0.5> (b, s) }
+<opset_import: ["" : 17], domain: "model">
+Scaled <by: float = 2.0, limit> (a) => (b) {
+  t = Constant <value_float: float = @by> ()
+  c = Mul (a, t)
+  b = LeakyRelu <alpha: float = @limit> (c) }
+<opset_import: ["" : 17, "model" : 1], domain: "model">
+Twice <by> (a, b) => (c, d) {
+  t = model.Scaled <by: float = @by> (a)
+  c = Add (t, b)
+  d = Neg (t) }"""
+        proto = onnx.parser.parse_model(text)
+        ops = self.compare(proto, {"x": f(3, 4), "s": f(3, 4)})
+        self.assertEqual(ops, ["Mul", "LeakyRelu"] * 3 + ["Add", "Neg"])
+
+    def test_functions_refused(self):
+        head = '<ir_version: 8, opset_import: ["" : 17, "m" : 1]>\ng (float[N] x) => (float[N] y) { y = m.F (x) }\n'
+        for text, says in (('<opset_import: ["" : 17, "m" : 1], domain: "m"> F (a) => (b) { b = m.F (a) }', "calls itself"),
+                           ('<opset_import: ["" : 13], domain: "m"> F (a) => (b) { b = Neg (a) }', "another operator set"),
+                           ('<opset_import: ["" : 17, "m" : 1], domain: "m"> F (a) => (b) { t = m.F (a) u = m.F (a) b = Neg (t) }',
+                            "calls itself"),
+                           ('<opset_import: ["" : 17], domain: "m"> G (a) => (b) { b = Neg (a) }', "domain 'm'"),
+                           ('<opset_import: ["" : 17], domain: "m"> F (a) => (b) { c = Neg (a) }', "nothing makes")):
+            onnx.save(onnx.parser.parse_model(head + text), self.path("m.onnx"))
+            problems = drive(self.path("m.onnx"))["problem"]
+            self.assertTrue(any(says in p[0] for p in problems), (says, problems))
+
+    # ---- what the optimizer makes of an encoder ----
+
+    def test_optimized_encoder(self):
+        try:
+            from onnxruntime.transformers import optimizer
+            from onnxruntime.transformers.fusion_options import FusionOptions
+            import torch
+            from transformers import BertConfig, BertModel
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        torch.manual_seed(0)
+        model = BertModel(BertConfig(hidden_size=16, num_attention_heads=2, num_hidden_layers=2, intermediate_size=32,
+                                     vocab_size=40, max_position_embeddings=16,
+                                     attn_implementation="eager"), add_pooling_layer=False).eval()
+        ids, mask = torch.randint(0, 40, (2, 7)), torch.ones(2, 7, dtype=torch.int64)
+        mask[1, 5:] = 0
+
+        class Last(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, ids, mask):
+                return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+
+        more = {"dynamo": False} if base.HAS_DYNAMO else {}
+        try:
+            torch.onnx.export(Last(), (ids, mask), self.path("bert.onnx"), input_names=["input_ids", "attention_mask"],
+                              output_names=["last"], opset_version=17, do_constant_folding=True, **more)
+            options = FusionOptions("bert")
+            options.use_raw_attention_mask(True)
+            fused = optimizer.optimize_model(self.path("bert.onnx"), model_type="bert", num_heads=2, hidden_size=16,
+                                             optimization_options=options)
+        except Exception as failed:  # of another version of torch, or of the optimizer
+            self.skipTest(str(failed)[:200])
+        fused.save_model_to_file(self.path("fused.onnx"))
+        proto = onnx.load(self.path("fused.onnx"))
+        self.assertIn("com.microsoft", {n.domain for n in proto.graph.node})
+        self.compare(proto, {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
+
+
+if __name__ == "__main__":
+    unittest.main()
