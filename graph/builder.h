@@ -23,9 +23,20 @@
 #define VC_GRAPH_MAX_NODES    1000000
 #define VC_GRAPH_MAX_PROBLEMS 100
 
+/* What a file that the graph was made from has of a value: an ONNX file, or ONNX's textual form. */
+enum vc_written {
+    VC_WRITTEN_NOT = 0,
+    VC_WRITTEN_NAME, /* a value of that name, which other operators make, or an operator in other words */
+    VC_WRITTEN_NODE, /* the same operator makes it */
+    VC_WRITTEN_ATTRS /* and its lists of integers are attributes there (Slice-1, Split-11) */
+};
+
 /* Beside the public part of a value. */
 struct vc_value_facts {
-    bool unknown;               /* a problem was found: type and shape mean nothing */
+    enum vc_written written;
+    const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
+    bool slice_attrs;  /* where that begins and ends is in attributes */
+    bool unknown;      /* a problem was found: type and shape mean nothing */
     const struct vc_dim *elems; /* of integers with up to one dimension and VC_MAX_ELEMS elements: what they are, where
                                    that is known: the shape of a tensor, and what is computed from it; else NULL */
 };

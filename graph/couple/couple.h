@@ -7,6 +7,7 @@
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "core/base/text.h"
+#include "core/model/edit.h"
 
 /* A member, and of its tensor what the file of couplings leaves out where it is the usual. */
 struct vc_group_member {
@@ -34,8 +35,15 @@ struct vc_couplings {
     struct vc_arena arena;
     struct vc_group *groups;
     size_t n, capacity;
-    struct vc_coupling *list; /* the public side of them, once they are finished */
+    struct vc_coupling *list;      /* the public side of them, once they are finished */
+    struct vc_couple_sizes *sizes; /* of a graph; else NULL */
 };
+
+/* What an ONNX file states beside its tensors and has to state otherwise once units are gone: of group number k,
+ * kept[k] units stay. None for couplings from a file, and of graphs that are not from an ONNX file. Everything is the
+ * arena's. */
+enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
+                                  struct vc_arena *arena, const struct vc_graph_edit **edits, size_t *n);
 
 enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out);
 /* A new group at the end; valid until the next one is added. NULL: no memory. */
@@ -53,6 +61,18 @@ void vc_couple_add_member(struct vc_text *text, const struct vc_group *group, co
 
 /* "neurons", as files call them; NULL: no unit. */
 const char *vc_couple_unit_name(enum vc_unit unit);
+
+/* The greatest common one. */
+static inline uint64_t vc_couple_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /* The units of the member lie in all of its axis. */
 static inline bool vc_couple_is_all(const struct vc_group *group, const struct vc_group_member *member)

@@ -2,6 +2,8 @@
  * the tensors after that. */
 #include "graph/couple/couple_graph.h"
 
+#include <string.h>
+
 static const char is_input[] = "is an input of the graph";
 static const char is_output[] = "is an output of the graph";
 
@@ -80,12 +82,37 @@ static enum vc_status apply_rules(struct vc_couple *c)
             c->axes.status = VC_E_NOMEM;
         }
     }
+    for (c->node = 0; c->node < graph->n_nodes && c->axes.status == VC_OK; c->node++) {
+        if (strcmp(graph->nodes[c->node].op, "Split") == 0) {
+            vc_couple_check_split(c);
+        }
+    }
     for (uint32_t k = 0; k < graph->n_outputs && c->axes.status == VC_OK; k++) {
         const struct vc_graph_value *value = &graph->values[graph->outputs[k]];
 
         for (unsigned i = 0; i < value->n_dims; i++) {
             vc_axes_fix(&c->axes, c->axis[c->first[graph->outputs[k]] + i], is_output);
         }
+    }
+    return c->axes.status;
+}
+
+/* What a file declares: the shapes of values, and the bounds of slices that are parameters. */
+static enum vc_status say_shapes(struct vc_couple *c)
+{
+    for (uint32_t v = 0; v < c->graph->n_values && c->axes.status == VC_OK; v++) {
+        const struct vc_graph_value *value = &c->graph->values[v];
+        struct vc_size sizes[VC_GRAPH_MAX_DIMS];
+
+        if (c->graph->facts[v].written == VC_WRITTEN_NOT) {
+            continue;
+        }
+        for (unsigned k = 0; k < value->n_dims; k++) {
+            sizes[k] = (struct vc_size){.term = c->axis[c->first[v] + k]};
+        }
+        vc_couple_sizes_add(
+            &c->axes, c->sizes,
+            &(struct vc_said){.kind = VC_GRAPH_EDIT_SHAPE, .value = value->name, .n = value->n_dims, .sizes = sizes});
     }
     return c->axes.status;
 }
@@ -97,7 +124,6 @@ static void release(struct vc_couple *c)
     vc_free(c->ctx, c->axis);
     vc_free(c->ctx, c->depends);
     vc_free(c->ctx, c->makes);
-    vc_free(c->ctx, c->stated);
 }
 
 enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out)
@@ -110,13 +136,20 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
     *out = NULL;
     vc_clear_error(ctx);
     VC_TRY(vc_couplings_create(ctx, &couplings));
-    c.arena = &couplings->arena;
+    couplings->sizes = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *couplings->sizes);
+    VC_TRY_ALLOC(couplings->sizes);
+    c.arena = couplings->sizes->arena = &couplings->arena;
+    couplings->sizes->axes.ctx = ctx;
+    c.sizes = couplings->sizes;
     VC_TRY(start(&c));
     VC_TRY(vc_couple_take_params(&c, &tensors));
     VC_TRY(apply_rules(&c));
+    VC_TRY(say_shapes(&c));
     vc_couple_collect_makes(&c, &tensors);
     VC_TRY(vc_couple_collect(&c, &tensors, couplings));
     VC_TRY(vc_couplings_finish(couplings));
+    couplings->sizes->axes = c.axes;
+    c.axes = (struct vc_axes){.ctx = ctx};
     *out = couplings;
     couplings = NULL;
 out:

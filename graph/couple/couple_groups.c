@@ -158,12 +158,15 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
         }
     }
     for (uint32_t k = 0; k < c->axes.n; k++) { /* after all walks, which may find reasons */
+        (void)vc_axes_resolve(&c->axes, k);
         if (w.group_of[k] != 0) {
             couplings->groups[w.group_of[k] - 1].fixed = vc_axes_term(&c->axes, k)->fixed;
         }
     }
     VC_TRY(vc_couplings_keep_names(couplings));
-    status = c->axes.status;
+    VC_TRY(c->axes.status);
+    couplings->sizes->group_of = w.group_of;
+    w.group_of = NULL;
 out:
     vc_free(c->ctx, w.group_of);
     return status;

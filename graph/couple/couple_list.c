@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/base/name_table.h"
 #include "graph/couple/couple.h"
+#include "graph/couple/couple_sizes.h"
 
 enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out)
 {
@@ -25,6 +26,7 @@ void vc_couplings_free(struct vc_couplings *couplings)
         vc_free(couplings->ctx, couplings->groups[k].members);
     }
     vc_free(couplings->ctx, couplings->groups);
+    vc_couple_sizes_free(couplings->ctx, couplings->sizes);
     vc_arena_release(couplings->ctx, &couplings->arena);
     vc_free(couplings->ctx, couplings);
 }
@@ -134,21 +136,10 @@ out:
     return status;
 }
 
-static uint64_t divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* a becomes the least common multiple; false: it is too large. */
 static bool multiple(uint64_t *a, uint64_t b)
 {
-    return b != 0 && vc_mul_u64(*a / divisor(*a, b), b, a);
+    return b != 0 && vc_mul_u64(*a / vc_couple_divisor(*a, b), b, a);
 }
 
 /* What a file has to say about the group beside its members. */

@@ -63,6 +63,42 @@ static void join_segment(struct vc_couple *c, const struct side *in, unsigned i,
     vc_axes_join(&c->axes, term, vc_axes_product(&c->axes, to, q));
 }
 
+/* The new shape in numbers, where the file has one: 0 is a dimension of the input, -1 what is left, each of them for
+ * sizes that depend on inputs. False: it cannot be written like this. */
+static bool say_shape(struct vc_couple *c)
+{
+    const struct vc_graph_value *x = vc_couple_in(c, 0);
+    const struct vc_graph_value *y = vc_couple_out(c, 0);
+    struct vc_size sizes[VC_GRAPH_MAX_DIMS];
+    unsigned n_open = 0;
+    bool rest = false;
+
+    for (unsigned k = 0; k < y->n_dims; k++) {
+        n_open += vc_dim_is_number(y->shape[k]) ? 0 : 1;
+    }
+    for (unsigned k = 0; k < y->n_dims; k++) {
+        sizes[k] = (struct vc_size){.term = vc_couple_out_axis(c, k), .number = 1};
+        if (vc_dim_is_number(y->shape[k]) && y->shape[k].size == 0) {
+            return false;
+        }
+        if (vc_dim_is_number(y->shape[k])) {
+            continue;
+        }
+        sizes[k].term = VC_AXIS_ONE;
+        if (n_open > 1 && k < x->n_dims && vc_dim_equal(x->shape[k], y->shape[k]) &&
+            vc_couple_int(c, "allowzero", 0) == 0) {
+            sizes[k].number = 0;
+        } else if (!rest) {
+            sizes[k].number = -1;
+            rest = true;
+        } else {
+            return false;
+        }
+    }
+    vc_couple_say(c, 1, NULL, sizes, y->n_dims);
+    return true;
+}
+
 /* Reshape, Flatten, Squeeze, Unsqueeze: by the shapes alone. */
 void vc_couple_reshape(struct vc_couple *c)
 {
@@ -81,6 +117,11 @@ void vc_couple_reshape(struct vc_couple *c)
         join_segment(c, &in, i, p, &out, j, q);
         i += p;
         j += q;
+    }
+    if (vc_couple_is_written(c) && strcmp(vc_couple_node(c)->op, "Reshape") == 0 && !say_shape(c)) {
+        for (unsigned k = 0; k < out.n; k++) {
+            vc_couple_fix(c, vc_couple_out_axis(c, out.axis[k]), vc_couple_unsayable);
+        }
     }
 }
 
@@ -120,15 +161,15 @@ void vc_couple_concat(struct vc_couple *c)
     vc_free(c->ctx, parts);
 }
 
-/* Elements first to first + count of an axis of input 0, as a term. */
-static uint32_t part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t count)
+/* Elements first to first + count of an axis of input 0, and those before and behind, as terms. */
+static void part_of(struct vc_couple *c, unsigned axis, int64_t first, int64_t count, uint32_t parts[3])
 {
     int64_t size = vc_couple_in(c, 0)->shape[axis].size;
-    uint32_t parts[3] = {vc_axes_atom(&c->axes, vc_dim_number(first)), vc_axes_atom(&c->axes, vc_dim_number(count)),
-                         vc_axes_atom(&c->axes, vc_dim_number(size - first - count))};
 
+    parts[0] = vc_axes_atom(&c->axes, vc_dim_number(first));
+    parts[1] = vc_axes_atom(&c->axes, vc_dim_number(count));
+    parts[2] = vc_axes_atom(&c->axes, vc_dim_number(size - first - count));
     vc_axes_join(&c->axes, vc_couple_axis(c, 0, axis), vc_axes_concat(&c->axes, parts, 3));
-    return parts[1];
 }
 
 static int64_t clamp(int64_t at, int64_t size)
@@ -137,44 +178,94 @@ static int64_t clamp(int64_t at, int64_t size)
     return at < 0 ? 0 : at > size ? size : at;
 }
 
-static void slice_axis(struct vc_couple *c, unsigned axis, struct vc_dim start, struct vc_dim step)
+/* What a node says about the bounds of a slice along one axis. */
+struct bounds {
+    struct vc_size start, end;
+    bool known; /* both are numbers */
+    bool part;  /* and a part is taken that may change its size */
+};
+
+static struct bounds slice_axis(struct vc_couple *c, unsigned axis, struct vc_dim start, struct vc_dim end,
+                                struct vc_dim step)
 {
     struct vc_dim size = vc_couple_in(c, 0)->shape[axis];
     struct vc_dim count = vc_couple_out(c, 0)->shape[axis];
     bool forward = vc_dim_is_number(step) && step.size == 1;
+    struct bounds bounds = {
+        .start.number = start.size, .end.number = end.size, .known = vc_dim_is_number(start) && vc_dim_is_number(end)};
+    uint32_t parts[3];
 
     if (forward && vc_dim_equal(size, count)) {
-        return; /* all of it: passed on */
+        bounds.end.number = INT64_MAX; /* all of it: passed on, whatever its size becomes */
+        return bounds;
     }
     if (forward && vc_dim_is_number(size) && vc_dim_is_number(count) && vc_dim_is_number(start) &&
         clamp(start.size, size.size) + count.size <= size.size) {
-        vc_couple_set(c, 0, axis, part_of(c, axis, clamp(start.size, size.size), count.size));
-        return;
+        part_of(c, axis, clamp(start.size, size.size), count.size, parts);
+        vc_couple_set(c, 0, axis, parts[1]);
+        bounds.start = (struct vc_size){.term = parts[0], .watch = vc_couple_axis(c, 0, axis)};
+        bounds.end = (struct vc_size){.term = vc_axes_concat(&c->axes, parts, 2), .watch = vc_couple_axis(c, 0, axis)};
+        bounds.part = true;
+        return bounds;
     }
     vc_couple_fix(c, vc_couple_axis(c, 0, axis), "takes some of it");
     vc_couple_set_fixed(c, 0, axis, "takes some of it");
+    return bounds;
 }
 
 void vc_couple_slice(struct vc_couple *c)
 {
     unsigned n_dims = vc_couple_in(c, 0)->n_dims;
     size_t n;
-    size_t n_axes;
-    size_t n_steps;
+    size_t n_more;
     const struct vc_dim *starts = vc_couple_elems(c, 1, &n);
-    const struct vc_dim *axes = vc_couple_elems(c, 3, &n_axes);
-    const struct vc_dim *steps = vc_couple_elems(c, 4, &n_steps);
+    const struct vc_dim *ends = vc_couple_elems(c, 2, &n_more);
+    const struct vc_dim *axes = vc_couple_elems(c, 3, &n_more);
+    const struct vc_dim *steps = vc_couple_elems(c, 4, &n_more);
+    struct vc_size first[VC_GRAPH_MAX_DIMS] = {{.number = 0}};
+    struct vc_size behind[VC_GRAPH_MAX_DIMS] = {{.number = 0}};
+    bool known = true;
 
-    if (starts == NULL) {
+    if (starts == NULL || ends == NULL || n > VC_GRAPH_MAX_DIMS) {
         vc_couple_mixes(c);
         return;
     }
     vc_couple_pass(c);
     for (size_t k = 0; k < n; k++) {
-        unsigned axis = axes != NULL && k < n_axes ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
+        unsigned axis = axes != NULL ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
+        struct bounds bounds = slice_axis(c, axis, starts[k], ends[k], steps != NULL ? steps[k] : vc_dim_number(1));
 
-        if (axis < n_dims) {
-            slice_axis(c, axis, starts[k], steps != NULL && k < n_steps ? steps[k] : vc_dim_number(1));
+        first[k] = bounds.start;
+        behind[k] = bounds.end;
+        known = known && bounds.known;
+    }
+    if (known) {
+        vc_couple_say(c, 1, "starts", first, n);
+        vc_couple_say(c, 2, "ends", behind, n);
+        return;
+    }
+    for (size_t k = 0; k < n && vc_couple_is_written(c); k++) {
+        unsigned axis = axes != NULL ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
+
+        if (behind[k].watch != VC_AXIS_ONE) {
+            vc_couple_fix(c, vc_couple_axis(c, 0, axis), vc_couple_unsayable);
+        }
+    }
+}
+
+/* Split by the number of parts alone, which are equal: they stay equal, or as they are. */
+void vc_couple_check_split(struct vc_couple *c)
+{
+    const struct vc_graph_node *node = vc_couple_node(c);
+    unsigned axis = vc_couple_int_axis(c, "axis", 0, vc_couple_in(c, 0)->n_dims);
+    uint32_t first = vc_axes_resolve(&c->axes, c->axis[c->first[node->outputs[0]] + axis]);
+
+    for (unsigned o = 1; o < node->n_outputs && vc_couple_in(c, 1) == NULL && vc_couple_is_written(c); o++) {
+        uint32_t other = node->outputs[o] == VC_NO_VALUE ? first : c->axis[c->first[node->outputs[o]] + axis];
+
+        if (vc_axes_resolve(&c->axes, other) != first) {
+            vc_couple_fix(c, vc_couple_axis(c, 0, axis), "makes parts of one size");
+            return;
         }
     }
 }
@@ -184,23 +275,35 @@ void vc_couple_split(struct vc_couple *c)
     const struct vc_graph_node *node = vc_couple_node(c);
     const struct vc_graph_value *x = vc_couple_in(c, 0);
     unsigned axis = vc_couple_int_axis(c, "axis", 0, x->n_dims);
+    struct vc_size *sizes = vc_calloc_array(c->ctx, VC_TAG_MISC, node->n_outputs, sizeof *sizes);
     bool known = vc_dim_is_number(x->shape[axis]);
     int64_t first = 0;
 
+    if (sizes == NULL) {
+        c->axes.status = VC_E_NOMEM;
+        return;
+    }
     vc_couple_first(c);
     for (unsigned o = 0; o < node->n_outputs; o++) {
         const struct vc_graph_value *out = vc_couple_out(c, o);
+        uint32_t parts[3];
 
         known = known && out != NULL && vc_dim_is_number(out->shape[axis]) &&
                 first + out->shape[axis].size <= x->shape[axis].size;
         if (known) {
-            vc_couple_set(c, o, axis, part_of(c, axis, first, out->shape[axis].size));
+            part_of(c, axis, first, out->shape[axis].size, parts);
+            vc_couple_set(c, o, axis, parts[1]);
+            sizes[o] = (struct vc_size){.term = parts[1], .number = out->shape[axis].size};
             first += out->shape[axis].size;
         } else if (out != NULL) {
             vc_couple_fix(c, vc_couple_axis(c, 0, axis), "takes some of it");
             vc_couple_set_fixed(c, o, axis, "takes some of it");
         }
     }
+    if (known && vc_couple_in(c, 1) != NULL) {
+        vc_couple_say(c, 1, "split", sizes, node->n_outputs);
+    }
+    vc_free(c->ctx, sizes);
 }
 
 /* ---- more of the same ---- */
@@ -210,6 +313,9 @@ void vc_couple_expand(struct vc_couple *c)
     const struct vc_graph_value *x = vc_couple_in(c, 0);
     const struct vc_graph_value *y = vc_couple_out(c, 0);
 
+    struct vc_size sizes[VC_GRAPH_MAX_DIMS];
+    bool known = true;
+
     for (unsigned k = 0; k < y->n_dims; k++) {
         unsigned from = k + x->n_dims - y->n_dims; /* wraps around where x has no such axis */
         bool has = k + x->n_dims >= y->n_dims;
@@ -217,10 +323,14 @@ void vc_couple_expand(struct vc_couple *c)
 
         if (vc_axes_resolve(&c->axes, term) == VC_AXIS_ONE) {
             vc_couple_set_fixed(c, 0, k, "repeats it");
+            sizes[k] = (struct vc_size){.number = y->shape[k].size};
+            known = known && vc_dim_is_number(y->shape[k]);
         } else {
             vc_couple_set(c, 0, k, term);
+            sizes[k] = (struct vc_size){.watch = term, .number = 1};
         }
     }
+    vc_couple_say_or_fix(c, 1, sizes, y->n_dims, known);
 }
 
 void vc_couple_tile(struct vc_couple *c)
@@ -290,6 +400,24 @@ void vc_couple_gather(struct vc_couple *c)
     }
 }
 
+/* The new sizes, of all axes or of those in the attribute. */
+static void say_resized(struct vc_couple *c)
+{
+    const struct vc_graph_value *y = vc_couple_out(c, 0);
+    const struct vc_graph_attr *axes = vc_couple_attr(c, "axes");
+    struct vc_size sizes[VC_GRAPH_MAX_DIMS];
+    unsigned n = axes != NULL && axes->n <= VC_GRAPH_MAX_DIMS ? (unsigned)axes->n : y->n_dims;
+    bool known = true;
+
+    for (unsigned k = 0; k < n; k++) {
+        unsigned axis = axes != NULL ? vc_couple_place(axes->ints[k], y->n_dims) : k;
+
+        sizes[k] = (struct vc_size){.term = vc_couple_out_axis(c, axis), .number = 1};
+        known = known && vc_dim_is_number(y->shape[axis]);
+    }
+    vc_couple_say_or_fix(c, 3, sizes, n, known);
+}
+
 void vc_couple_resize(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
@@ -301,5 +429,8 @@ void vc_couple_resize(struct vc_couple *c)
             vc_couple_fix(c, vc_couple_axis(c, 0, k), "stretches it");
             vc_couple_set_fixed(c, 0, k, "stretches it");
         }
+    }
+    if (vc_couple_in(c, 3) != NULL) {
+        say_resized(c);
     }
 }

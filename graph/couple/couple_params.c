@@ -94,6 +94,26 @@ static size_t cut_at(const uint64_t *cuts, size_t n, uint64_t at)
     return (size_t)(found - cuts);
 }
 
+/* Where a file has a Slice for the parameter: where it begins and ends, by the terms before these. */
+static void say_bounds(struct vc_couple *c, uint32_t value, uint32_t whole, const uint32_t ends[2])
+{
+    static const char *const names[2] = {"starts", "ends"};
+    const struct vc_value_facts *facts = &c->graph->facts[value];
+
+    for (unsigned k = 0; k < 2 && facts->slice != NULL; k++) {
+        struct vc_size size = {.term = ends[k], .watch = whole}; /* of none: VC_AXIS_ONE, and 0 */
+
+        vc_couple_sizes_add(
+            &c->axes, c->sizes,
+            &(struct vc_said){.kind = facts->slice_attrs ? VC_GRAPH_EDIT_ATTRIBUTE : VC_GRAPH_EDIT_INPUT,
+                              .value = facts->slice,
+                              .attribute = facts->slice_attrs ? names[k] : NULL,
+                              .input = k + 1,
+                              .n = 1,
+                              .sizes = &size});
+    }
+}
+
 /* The terms of one axis that n slices are taken from, and of the slices. `whole`: a parameter is all of it. */
 static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t, const struct slice *slices, size_t n,
                                bool whole)
@@ -141,6 +161,8 @@ static enum vc_status cut_axis(struct vc_couple *c, struct vc_couple_tensors *t,
         uint32_t *value = c->axis + c->first[c->graph->params[slices[k].param].value];
 
         value[slices[k].axis] = vc_axes_concat(&c->axes, parts + from, to - from);
+        say_bounds(c, c->graph->params[slices[k].param].value, t->axis[t->first[slices->tensor] + slices->axis],
+                   (const uint32_t[]){vc_axes_concat(&c->axes, parts, from), vc_axes_concat(&c->axes, parts, to)});
     }
     status = c->axes.status;
 out:

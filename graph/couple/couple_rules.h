@@ -7,12 +7,7 @@
 
 #include "graph/builder.h"
 #include "graph/couple/couple_axes.h"
-
-/* An attribute that says how many units a term has: the groups of a convolution, heads. */
-struct vc_stated {
-    uint32_t node, term;
-    const char *attribute;
-};
+#include "graph/couple/couple_sizes.h"
 
 struct vc_couple {
     struct vc_ctx *ctx;
@@ -23,8 +18,7 @@ struct vc_couple {
     uint32_t *axis;
     bool *depends;  /* values that inputs of the graph change */
     uint8_t *makes; /* of each parameter: a bit for each axis of its value that units are made along */
-    struct vc_stated *stated;
-    uint32_t n_stated, stated_capacity;
+    struct vc_couple_sizes *sizes;
     uint32_t node; /* the rule's */
 };
 
@@ -40,6 +34,7 @@ const struct vc_graph_value *vc_couple_in(const struct vc_couple *c, unsigned k)
 const struct vc_graph_value *vc_couple_out(const struct vc_couple *c, unsigned k);
 /* The term of an axis of input k. */
 uint32_t vc_couple_axis(const struct vc_couple *c, unsigned k, unsigned axis);
+uint32_t vc_couple_out_axis(const struct vc_couple *c, unsigned axis); /* of output 0 */
 /* Gives axis `axis` of output k its term. Outputs that nobody uses are left out. */
 void vc_couple_set(struct vc_couple *c, unsigned k, unsigned axis, uint32_t term);
 /* Output 0 has the axes of input 0. */
@@ -58,6 +53,15 @@ void vc_couple_makes(struct vc_couple *c, unsigned k, unsigned axis);
 bool vc_couple_depends(const struct vc_couple *c, unsigned k);
 /* The attribute is the number of units of the term. */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term);
+/* The file that the graph is from has the node, so sizes that it says have to be written anew when they change. */
+bool vc_couple_is_written(const struct vc_couple *c);
+/* Input number `input` says these sizes; where the file has a list of integers for it in an attribute, that has the
+ * name `attribute` (NULL: there is none). Nothing happens for nodes that no file has. */
+void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, const struct vc_size *sizes, size_t n);
+/* The same of an input without an attribute, where all of its numbers are known; otherwise axes of the terms cannot
+ * change. */
+void vc_couple_say_or_fix(struct vc_couple *c, unsigned input, const struct vc_size *sizes, size_t n, bool known);
+extern const char vc_couple_unsayable[];
 
 const struct vc_graph_attr *vc_couple_attr(const struct vc_couple *c, const char *name);
 int64_t vc_couple_int(const struct vc_couple *c, const char *name, int64_t otherwise);
@@ -73,12 +77,15 @@ static inline unsigned vc_couple_place(int64_t axis, unsigned n_dims)
 
 /* ---- the rules ---- */
 
+/* couple_compute.c */
 vc_couple_rule vc_couple_each, vc_couple_first, vc_couple_mixes, vc_couple_new, vc_couple_matmul, vc_couple_gemm,
     vc_couple_conv, vc_couple_conv_transpose, vc_couple_pool, vc_couple_batch_norm, vc_couple_group_norm,
     vc_couple_layer_norm, vc_couple_softmax, vc_couple_reduce, vc_couple_arg, vc_couple_along, vc_couple_quantize;
 /* couple_move.c */
 vc_couple_rule vc_couple_reshape, vc_couple_transpose, vc_couple_concat, vc_couple_slice, vc_couple_split,
     vc_couple_expand, vc_couple_tile, vc_couple_pad, vc_couple_gather, vc_couple_resize;
+/* After all rules, for each Split. */
+void vc_couple_check_split(struct vc_couple *c);
 /* couple_attention.c */
 vc_couple_rule vc_couple_attention, vc_couple_rotary;
 /* couple_einsum.c */

@@ -196,6 +196,33 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
     if (name != NULL && name->maker == VC_ONNX_BY_NODE && &b->program->nodes[name->number] == node) {
         name->is_made = true;
         name->value = value;
+        if (value < b->graph->n_values && strcmp(b->graph->values[value].name, node->outputs[k]) == 0) {
+            b->graph->facts[value].written = VC_WRITTEN_NAME;
+        }
+    }
+}
+
+/* How the file has the node that the value was just made of. */
+static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t value)
+{
+    struct vc_value_facts *facts = &b->graph->facts[value];
+    bool attrs = false;
+
+    for (size_t k = 0; k < node->from->n_attrs; k++) {
+        attrs = attrs || strcmp(node->from->attrs[k].name, "split") == 0 ||
+                strcmp(node->from->attrs[k].name, "starts") == 0;
+    }
+    if (facts->written == VC_WRITTEN_NOT || strcmp(node->op, node->from->op) != 0) {
+        return;
+    }
+    if (b->graph->values[value].kind != VC_VALUE_PARAMETER) {
+        facts->written = attrs ? VC_WRITTEN_ATTRS : VC_WRITTEN_NODE;
+    } else if (strcmp(node->op, "Slice") == 0) {
+        facts->slice = b->graph->values[value].name;
+        facts->slice_attrs = attrs;
+    } else if (strcmp(node->op, "Transpose") == 0) {
+        facts->slice = b->graph->facts[node->inputs[0]].slice;
+        facts->slice_attrs = b->graph->facts[node->inputs[0]].slice_attrs;
     }
 }
 
@@ -287,12 +314,18 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     first = spec.n_outputs == 1 ? vc_onnx_fold(b, node, names[0]) : VC_NO_VALUE;
     if (first != VC_NO_VALUE) {
         vc_onnx_set_output(b, from, 0, first);
+        if (b->graph->values[first].kind == VC_VALUE_PARAMETER) {
+            note_written(b, node, first);
+        }
     } else {
         first = vc_graph_add_node(b->graph, &spec);
         for (unsigned k = 0; first != VC_NO_VALUE && k < spec.n_outputs; k++) {
             uint32_t v = vc_graph_output_of(b->graph, first, k);
 
             vc_onnx_set_output(b, from, k, v != VC_NO_VALUE ? v : first);
+        }
+        if (first != VC_NO_VALUE) {
+            note_written(b, node, first);
         }
     }
     vc_free(b->ctx, names);

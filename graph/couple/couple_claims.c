@@ -1,0 +1,107 @@
+/* couple_claims.c - axes that two groups of a file claim. See couple_lines.h. */
+#include <stdlib.h>
+
+#include "graph/couple/couple_lines.h"
+
+struct claim {
+    const struct vc_group_member *member;
+    const struct vc_group *group;
+};
+
+static uint64_t end_of(const struct claim *a)
+{
+    const struct vc_coupling_member *m = &a->member->public;
+
+    return m->whole ? 0 : m->offset + a->group->n_units * m->block * m->repeat;
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct claim *x = a;
+    const struct claim *y = b;
+    const struct vc_coupling_member *m = &x->member->public;
+    const struct vc_coupling_member *o = &y->member->public;
+
+    if (m->index != o->index) {
+        return m->index < o->index ? -1 : 1;
+    }
+    if (m->whole != o->whole) {
+        return m->whole ? -1 : 1;
+    }
+    if (m->axis != o->axis) {
+        return m->axis < o->axis ? -1 : 1;
+    }
+    if (m->offset != o->offset) {
+        return m->offset < o->offset ? -1 : 1;
+    }
+    if (end_of(x) != end_of(y)) { /* the larger one first: what lies in it follows */
+        return end_of(x) > end_of(y) ? -1 : 1;
+    }
+    return x->group->line != y->group->line ? (x->group->line < y->group->line ? -1 : 1)
+                                            : (m->block > o->block) - (m->block < o->block);
+}
+
+/* Units of one lie inside of the units of the other, in the same way in each: heads, and the elements of a head. */
+static bool is_inside(const struct claim *inner, const struct claim *outer)
+{
+    const struct vc_coupling_member *i = &inner->member->public;
+    const struct vc_coupling_member *o = &outer->member->public;
+    uint64_t period = inner->group->n_units * i->block;
+
+    return o->block % period == 0 &&
+           (i->offset >= o->offset ? i->offset - o->offset : o->offset - i->offset) % period == 0;
+}
+
+static void complain_of(struct vc_couple_reader *r, const struct claim *a, const struct claim *b)
+{
+    const struct vc_coupling_member *m = &a->member->public;
+    size_t first = a->group->line < b->group->line ? a->group->line : b->group->line;
+    size_t last = a->group->line < b->group->line ? b->group->line : a->group->line;
+
+    if (m->whole) {
+        vc_couple_complain(r, last, "%.200s is claimed by line %zu already", m->tensor, first);
+    } else {
+        vc_couple_complain(r, last, "%.200s:%u is claimed by line %zu already", m->tensor, m->axis, first);
+    }
+}
+
+/* Members of all groups, sorted by where they lie: each is compared with the last one that reaches over its begin. */
+enum vc_status vc_couple_check_claims(struct vc_couple_reader *r)
+{
+    const struct vc_couplings *couplings = r->couplings;
+    struct claim *claims;
+    size_t n = 0;
+    size_t at = 0;
+    size_t over = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < couplings->n; k++) {
+        n += couplings->groups[k].n;
+    }
+    claims = vc_alloc_array(r->ctx, VC_TAG_MISC, n + 1, sizeof *claims);
+    VC_TRY_ALLOC(claims);
+    for (size_t k = 0; k < couplings->n; k++) {
+        for (size_t i = 0; i < couplings->groups[k].n; i++) {
+            claims[at++] = (struct claim){.member = &couplings->groups[k].members[i], .group = &couplings->groups[k]};
+        }
+    }
+    qsort(claims, n, sizeof *claims, compare_claims);
+    for (size_t k = 1; k < n; k++) {
+        const struct claim *a = &claims[over];
+        const struct claim *b = &claims[k];
+        bool same = a->member->public.index == b->member->public.index &&
+                    a->member->public.whole == b->member->public.whole &&
+                    a->member->public.axis == b->member->public.axis;
+
+        if (same && (b->member->public.whole ||
+                     (b->member->public.offset < end_of(a) && !is_inside(b, a) && !is_inside(a, b)))) {
+            complain_of(r, a, b);
+        }
+        if (!same || end_of(b) >= end_of(a)) {
+            over = k;
+        }
+    }
+out:
+    vc_free(r->ctx, claims);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* couple_sizes.c - see couple_sizes.h. */
+#include "graph/couple/couple_sizes.h"
+
+#include <string.h>
+
+#include "graph/couple/couple.h"
+
+void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
+{
+    if (sizes != NULL) {
+        vc_axes_release(&sizes->axes);
+        vc_free(ctx, sizes->group_of);
+        vc_free(ctx, sizes->said);
+        vc_free(ctx, sizes);
+    }
+}
+
+static bool grow(struct vc_axes *axes, struct vc_couple_sizes *sizes)
+{
+    size_t larger = sizes->capacity == 0 ? 64 : 2 * sizes->capacity;
+    struct vc_said *more;
+
+    if (sizes->n < sizes->capacity) {
+        return true;
+    }
+    more = vc_alloc_array(axes->ctx, VC_TAG_MISC, larger, sizeof *more);
+    if (more == NULL) {
+        return false;
+    }
+    if (sizes->n != 0) {
+        memcpy(more, sizes->said, sizes->n * sizeof *more);
+    }
+    vc_free(axes->ctx, sizes->said);
+    sizes->said = more;
+    sizes->capacity = larger;
+    return true;
+}
+
+void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, const struct vc_said *said)
+{
+    struct vc_ctx *ctx = axes->ctx;
+    struct vc_said own = *said;
+    struct vc_size *list = vc_arena_alloc(ctx, sizes->arena, (said->n + 1) * sizeof *list);
+
+    own.value = vc_arena_copy(ctx, sizes->arena, said->value, strlen(said->value));
+    if (list == NULL || own.value == NULL || !grow(axes, sizes)) {
+        axes->status = VC_E_NOMEM;
+        return;
+    }
+    if (said->n != 0) {
+        memcpy(list, said->sizes, said->n * sizeof *list);
+    }
+    own.sizes = list;
+    sizes->said[sizes->n++] = own;
+}
+
+/* ---- sizes once units are gone ---- */
+
+#define UNKNOWN   (-1) /* it depends on sizes of inputs */
+#define CHANGED   (-2) /* it does, and on what goes */
+#define UNVISITED (-3)
+
+struct sizing {
+    const struct vc_couple_sizes *sizes;
+    const uint64_t *kept;
+    int64_t *after; /* of terms */
+};
+
+static uint32_t resolved(const struct sizing *s, uint32_t term)
+{
+    while (s->sizes->axes.terms[term].to != term) {
+        term = s->sizes->axes.terms[term].to;
+    }
+    return term;
+}
+
+static int64_t size_before(const struct sizing *s, uint32_t term)
+{
+    struct vc_dim size = s->sizes->axes.terms[resolved(s, term)].size;
+
+    return vc_dim_is_number(size) ? size.size : UNKNOWN;
+}
+
+static int64_t size_after(struct sizing *s, uint32_t term)
+{
+    const struct vc_axes *axes = &s->sizes->axes;
+    uint32_t at = resolved(s, term);
+    const struct vc_term *t = &axes->terms[at];
+    int64_t all = t->kind == VC_TERM_PRODUCT ? 1 : 0;
+    bool known = true;
+    bool changed = false;
+
+    if (s->after[at] != UNVISITED) {
+        return s->after[at];
+    }
+    if (t->kind == VC_TERM_ATOM) {
+        uint32_t group = s->sizes->group_of[at];
+
+        s->after[at] = group != 0 ? (int64_t)s->kept[group - 1] : size_before(s, at);
+        return s->after[at];
+    }
+    for (uint32_t k = 0; k < t->n; k++) {
+        int64_t part = size_after(s, axes->parts[t->first + k]);
+
+        changed = changed || part != size_before(s, axes->parts[t->first + k]);
+        known = known && part >= 0;
+        if (known) { /* no more than before, which was a number */
+            all = t->kind == VC_TERM_PRODUCT ? all * part : all + part;
+        }
+    }
+    s->after[at] = known ? all : changed ? CHANGED : UNKNOWN;
+    return s->after[at];
+}
+
+static bool is_same(struct sizing *s, uint32_t term)
+{
+    return term == VC_AXIS_ONE || size_after(s, term) == size_before(s, term);
+}
+
+/* The edit of what was said; false: it holds. A declared shape is said in any case, with n 0 where it holds; but not
+ * where it changes with sizes of inputs. */
+static bool edit_of(struct sizing *s, const struct vc_said *said, int64_t *numbers, struct vc_graph_edit *edit)
+{
+    bool changed = false;
+
+    for (size_t k = 0; k < said->n; k++) {
+        const struct vc_size *size = &said->sizes[k];
+        int64_t after = size->term == VC_AXIS_ONE ? size->number : size_after(s, size->term);
+        bool same = is_same(s, size->term);
+
+        if (after == CHANGED) {
+            return false;
+        }
+        changed = changed || !same || !is_same(s, size->watch);
+        numbers[k] = same && said->kind == VC_GRAPH_EDIT_SHAPE ? -1 : after;
+    }
+    *edit = (struct vc_graph_edit){.kind = said->kind,
+                                   .value = said->value,
+                                   .attribute = said->attribute,
+                                   .input = said->input,
+                                   .n = changed ? said->n : 0,
+                                   .numbers = numbers};
+    return changed || said->kind == VC_GRAPH_EDIT_SHAPE;
+}
+
+enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
+                                  struct vc_arena *arena, const struct vc_graph_edit **edits, size_t *n)
+{
+    struct sizing s = {.sizes = couplings->sizes, .kept = kept};
+    struct vc_graph_edit *list;
+    enum vc_status status = VC_OK;
+
+    *edits = NULL;
+    *n = 0;
+    if (s.sizes == NULL) {
+        return VC_OK;
+    }
+    s.after = vc_alloc_array(ctx, VC_TAG_MISC, s.sizes->axes.n, sizeof *s.after);
+    VC_TRY_ALLOC(s.after);
+    for (uint32_t k = 0; k < s.sizes->axes.n; k++) {
+        s.after[k] = UNVISITED;
+    }
+    list = vc_arena_alloc(ctx, arena, (s.sizes->n + 1) * sizeof *list);
+    VC_TRY_ALLOC(list);
+    for (size_t k = 0; k < s.sizes->n; k++) {
+        int64_t *numbers = vc_arena_alloc(ctx, arena, (s.sizes->said[k].n + 1) * sizeof *numbers);
+
+        VC_TRY_ALLOC(numbers);
+        *n += edit_of(&s, &s.sizes->said[k], numbers, &list[*n]) ? 1 : 0;
+    }
+    *edits = list;
+out:
+    vc_free(ctx, s.after);
+    return status;
+}

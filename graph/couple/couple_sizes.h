@@ -1,0 +1,40 @@
+/* couple_sizes.h - where a file that a graph was made from states sizes, and what it has to say once units are gone.
+ *
+ *     Reshape "heads" input 1 [0, -1, 12, 64]     12 heads, of which 9 stay: [0, -1, 9, 64]
+ *
+ * Rules note what their nodes say, in terms; the sizes of terms follow from how many units of each group stay. */
+#ifndef VC_COUPLE_SIZES_H
+#define VC_COUPLE_SIZES_H
+
+#include "core/base/arena.h"
+#include "core/model/edit.h"
+#include "graph/couple/couple_axes.h"
+
+/* A number that is written down: the size of a term or, of VC_AXIS_ONE, `number`. It has to be written anew when the
+ * term changes, and when `watch` does: a slice that begins 12 before the end of an axis, say. */
+struct vc_size {
+    uint32_t term, watch; /* VC_AXIS_ONE: none */
+    int64_t number;
+};
+
+struct vc_said {
+    enum vc_graph_edit_kind kind;
+    const char *value, *attribute;
+    unsigned input;
+    size_t n;
+    const struct vc_size *sizes;
+};
+
+struct vc_couple_sizes {
+    struct vc_arena *arena; /* of the couplings */
+    struct vc_axes axes;    /* after the rules: those that the terms are of */
+    uint32_t *group_of;     /* of each term: the number of its group + 1; 0: none */
+    struct vc_said *said;
+    size_t n, capacity;
+};
+
+/* Everything is copied. No memory is remembered by axes->status. */
+void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, const struct vc_said *said);
+void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes); /* accepts NULL */
+
+#endif
