@@ -195,6 +195,14 @@ uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherw
     return vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
 }
 
+uint32_t vc_net_decoder_input(struct vc_net *net)
+{
+    const struct vc_dim shape[2] = {vc_dim_symbol(&net->graph->dims, "batch"),
+                                    vc_dim_symbol(&net->graph->dims, "decoder_sequence")};
+
+    return vc_graph_add_input(net->graph, "decoder_input_ids", VC_DTYPE_I64, shape, 2);
+}
+
 uint32_t vc_net_positions(struct vc_net *net)
 {
     return vc_net_positions_of(net, net->input_ids);

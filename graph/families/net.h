@@ -27,14 +27,16 @@
 
 /* What comes behind the base model. A bit each. */
 enum vc_net_head {
-    VC_NET_BASE = 1,         /* BertModel */
-    VC_NET_CAUSAL = 2,       /* LlamaForCausalLM, GPT2LMHeadModel */
-    VC_NET_MASKED = 4,       /* BertForMaskedLM */
-    VC_NET_SEQUENCE = 8,     /* BertForSequenceClassification */
-    VC_NET_TOKEN = 16,       /* BertForTokenClassification */
-    VC_NET_IMAGE = 32,       /* ViTForImageClassification */
-    VC_NET_QUESTION = 64,    /* BertForQuestionAnswering */
-    VC_NET_PRETRAINING = 128 /* BertForPreTraining, ElectraForPreTraining */
+    VC_NET_BASE = 1,          /* BertModel */
+    VC_NET_CAUSAL = 2,        /* LlamaForCausalLM, GPT2LMHeadModel */
+    VC_NET_MASKED = 4,        /* BertForMaskedLM */
+    VC_NET_SEQUENCE = 8,      /* BertForSequenceClassification */
+    VC_NET_TOKEN = 16,        /* BertForTokenClassification */
+    VC_NET_IMAGE = 32,        /* ViTForImageClassification */
+    VC_NET_QUESTION = 64,     /* BertForQuestionAnswering */
+    VC_NET_PRETRAINING = 128, /* BertForPreTraining, ElectraForPreTraining */
+    VC_NET_GENERATION = 256,  /* T5ForConditionalGeneration */
+    VC_NET_ENCODER = 512      /* T5EncoderModel */
 };
 
 struct vc_net;
@@ -163,6 +165,8 @@ void vc_net_text_input(struct vc_net *net);
 uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise);
 /* Declares attention_mask, 1 where it is not given. True where a token is no padding: [batch, 1, 1, sequence] */
 uint32_t vc_net_padding_mask(struct vc_net *net);
+/* Declares decoder_input_ids [batch, decoder_sequence]. */
+uint32_t vc_net_decoder_input(struct vc_net *net);
 /* 0 ... sequence - 1, [sequence]. */
 uint32_t vc_net_positions(struct vc_net *net);
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);
@@ -214,8 +218,8 @@ uint32_t vc_net_rope_apply(struct vc_net *net, const struct vc_net_rope *rope, u
                            int64_t heads, int64_t head_dim);
 
 extern const struct vc_net_family vc_net_bert, vc_net_roberta, vc_net_xlm_roberta, vc_net_camembert, vc_net_distilbert,
-    vc_net_electra, vc_net_mpnet, vc_net_vit, vc_net_gpt2, vc_net_llama, vc_net_mistral, vc_net_qwen2, vc_net_qwen3,
-    vc_net_phi3, vc_net_mixtral, vc_net_qwen2_moe, vc_net_qwen3_moe, vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text,
-    vc_net_olmo, vc_net_olmo2, vc_net_resnet;
+    vc_net_electra, vc_net_mpnet, vc_net_t5, vc_net_mt5, vc_net_whisper, vc_net_vit, vc_net_gpt2, vc_net_llama,
+    vc_net_mistral, vc_net_qwen2, vc_net_qwen3, vc_net_phi3, vc_net_mixtral, vc_net_qwen2_moe, vc_net_qwen3_moe,
+    vc_net_gemma, vc_net_gemma2, vc_net_gemma3_text, vc_net_olmo, vc_net_olmo2, vc_net_resnet;
 
 #endif

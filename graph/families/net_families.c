@@ -9,10 +9,11 @@
 
 /* A family is added here, and declared in net.h. */
 static const struct vc_net_family *const families[] = {
-    &vc_net_bert,        &vc_net_roberta, &vc_net_xlm_roberta, &vc_net_camembert, &vc_net_distilbert, &vc_net_electra,
-    &vc_net_mpnet,       &vc_net_vit,     &vc_net_gpt2,        &vc_net_llama,     &vc_net_mistral,    &vc_net_qwen2,
-    &vc_net_qwen3,       &vc_net_phi3,    &vc_net_mixtral,     &vc_net_resnet,    &vc_net_gemma,      &vc_net_gemma2,
-    &vc_net_gemma3_text, &vc_net_olmo,    &vc_net_olmo2,       &vc_net_qwen2_moe, &vc_net_qwen3_moe,
+    &vc_net_bert,      &vc_net_roberta,   &vc_net_xlm_roberta, &vc_net_camembert,   &vc_net_distilbert, &vc_net_electra,
+    &vc_net_mpnet,     &vc_net_t5,        &vc_net_mt5,         &vc_net_whisper,     &vc_net_vit,        &vc_net_gpt2,
+    &vc_net_llama,     &vc_net_mistral,   &vc_net_qwen2,       &vc_net_qwen3,       &vc_net_phi3,       &vc_net_mixtral,
+    &vc_net_resnet,    &vc_net_gemma,     &vc_net_gemma2,      &vc_net_gemma3_text, &vc_net_olmo,       &vc_net_olmo2,
+    &vc_net_qwen2_moe, &vc_net_qwen3_moe,
 };
 
 #define N_FAMILIES (sizeof families / sizeof *families)
@@ -33,6 +34,8 @@ static const struct {
     {"ForMaskedLM", VC_NET_MASKED},
     {"ForPreTraining", VC_NET_PRETRAINING},
     {"ForSequenceClassification", VC_NET_SEQUENCE},
+    {"EncoderModel", VC_NET_ENCODER},
+    {"ForConditionalGeneration", VC_NET_GENERATION},
     {"ForTokenClassification", VC_NET_TOKEN},
     {"ForQuestionAnswering", VC_NET_QUESTION},
     {"ForImageClassification", VC_NET_IMAGE},

@@ -238,6 +238,8 @@ static void experts(void **state)
 #define SIZES                                                                                       \
     "\"hidden_size\":16,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"intermediate_size\":8," \
     "\"vocab_size\":10,\"num_key_value_heads\":2"
+#define T5 \
+    "\"model_type\":\"t5\",\"d_model\":16,\"d_kv\":4,\"num_heads\":2,\"num_layers\":1,\"d_ff\":8,\"vocab_size\":10"
 #define GEMMA3   "{\"model_type\":\"gemma3_text\"," SIZES ",\"head_dim\":8"
 #define QWEN_MOE "{\"model_type\":\"qwen2_moe\"," SIZES
 
@@ -285,6 +287,17 @@ static const struct {
     {"{\"model_type\":\"roberta\"," SIZES ",\"architectures\":[\"RobertaForPreTraining\"]}",
      {"architectures names 'RobertaForPreTraining'; of the type roberta are known RobertaModel, RobertaForMaskedLM"}},
     {"{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":0}", {"embedding_size is 0, not a whole number from 1"}},
+    {"{" T5 ",\"relative_attention_num_buckets\":3}", {"relative_attention_num_buckets is 3, not a number from 4"}},
+    {"{" T5 ",\"relative_attention_max_distance\":31}",
+     {"relative_attention_max_distance is 31, not a number from that"}},
+    {"{" T5 ",\"relative_attention_max_distance\":2000000000}",
+     {"2000000000, not a number from that of buckets to 100000"}},
+    {"{" T5 ",\"feed_forward_proj\":\"gated-snake\"}", {"feed_forward_proj is \"gated-snake\", none of gelu,"}},
+    {"{" T5 ",\"architectures\":[\"T5ForSequenceClassification\"]}",
+     {"of the type t5 are known T5Model, T5EncoderModel, T5ForConditionalGeneration"}},
+    {"{\"model_type\":\"t5\"}", {"d_model is missing", "num_layers is missing", "vocab_size is missing"}},
+    {"{\"model_type\":\"whisper\",\"d_model\":16,\"encoder_layers\":1,\"encoder_attention_heads\":3}",
+     {"decoder_layers is missing", "d_model by encoder_attention_heads: 16 cannot be divided into 3"}},
     {"{\"model_type\":\"mpnet\"," SIZES ",\"relative_attention_num_buckets\":16}",
      {"relative_attention_num_buckets is 16, fewer than the 32 that are used"}},
     {"{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":10000,\"num_attention_heads\":2,"

@@ -43,6 +43,11 @@ KNOWN = {
                                             num_key_value_heads=4, intermediate_size=18944, vocab_size=152064), "7.62 G", None),
     "ViT-B/16": ("ViTForImageClassification", dict(num_labels=1000), "86.6 M", None),
     "ResNet-50": ("ResNetForImageClassification", dict(num_labels=1000), "25.6 M", None),
+    "ELECTRA-small": ("ElectraModel", dict(ENCODER, embedding_size=128, hidden_size=256, num_hidden_layers=12,
+                                           num_attention_heads=4, intermediate_size=1024), "13.5 M", None),
+    "MPNet-base": ("MPNetModel", dict(vocab_size=30527, max_position_embeddings=514), "109 M", None),
+    "T5-small": ("T5ForConditionalGeneration", dict(), "60.5 M", None),
+    "Whisper-tiny": ("WhisperForConditionalGeneration", dict(), "37.8 M", None),
     "Gemma-2B": ("GemmaForCausalLM", dict(hidden_size=2048, num_hidden_layers=18, num_attention_heads=8, num_key_value_heads=1,
                                           intermediate_size=16384, vocab_size=256000), "2.51 G", None),
     "Gemma-2-2B": ("Gemma2ForCausalLM", dict(vocab_size=256000), "2.61 G", None),
@@ -87,8 +92,13 @@ class Counts(js.Judge):
                     size += ["--size", "height=224", "--size", "width=224"] if class_name.startswith("ResNet") else []
                     given = dict(pixel_values=torch.zeros((1, 3, 224, 224), device="meta"))
                 else:
-                    size = ["--size", "sequence=%d" % SEQUENCE]
-                    given = dict(input_ids=torch.zeros((1, SEQUENCE), dtype=torch.int64, device="meta"))
+                    ids = torch.zeros((1, SEQUENCE), dtype=torch.int64, device="meta")
+                    size, given = ["--size", "sequence=%d" % SEQUENCE], dict(input_ids=ids)
+                    if class_name.startswith("Whisper"):
+                        size, given = [], dict(input_features=torch.zeros((1, 80, 3000), device="meta"))
+                    if class_name.endswith("ForConditionalGeneration"):
+                        size += ["--size", "decoder_sequence=%d" % SEQUENCE]
+                        given["decoder_input_ids"] = ids
                 with FlopCounterMode(display=False) as counter, torch.no_grad():
                     model(**given)
                 totals = self.counted(os.path.join(folder, "config.json"), *size)

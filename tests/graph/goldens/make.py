@@ -53,6 +53,32 @@ IMAGE = {
     "image_size": 12,
     "patch_size": 4,
 }
+T5 = {
+    "vocab_size": 23,
+    "d_model": 16,
+    "d_kv": 6,
+    "d_ff": 20,
+    "num_layers": 2,
+    "num_heads": 3,
+    "decoder_start_token_id": 0,
+}
+WHISPER = {
+    "vocab_size": 23,
+    "num_mel_bins": 6,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 20,
+    "max_source_positions": 10,
+    "max_target_positions": 12,
+    "pad_token_id": 0,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "decoder_start_token_id": 0,
+}
 RESNET = {"embedding_size": 4, "hidden_sizes": [8, 12], "depths": [2, 1], "num_labels": 3}
 
 
@@ -60,7 +86,8 @@ def rope(kind, **more):
     return {"rope_parameters": dict(rope_type=kind, rope_theta=10000.0, **more)}
 
 
-# name: class, configuration, tokens of a sequence (or the shape of an image)
+# name: class, configuration, tokens of a sequence (or of encoder and decoder, or the shape of an image, or bins and steps
+# of sound and tokens)
 GOLDENS = {
     "bert": ("BertModel", dict(ENCODER), 7),
     "bert-masked": ("BertForMaskedLM", dict(ENCODER, hidden_act="gelu_new"), 5),
@@ -311,6 +338,21 @@ GOLDENS = {
         9,
     ),
 }
+GOLDENS.update(
+    {
+        "t5": ("T5ForConditionalGeneration", dict(T5), (7, 5)),
+        "t5-gated-mask": (
+            "T5ForConditionalGeneration",
+            dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=1),
+            (26, 24),
+        ),
+        "t5-base": ("T5Model", dict(T5, relative_attention_num_buckets=8, relative_attention_max_distance=12), (15, 14)),
+        "t5-encoder-mask": ("T5EncoderModel", dict(T5, feed_forward_proj="gated-silu"), 9),
+        "mt5": ("MT5ForConditionalGeneration", dict(T5, num_layers=1), (7, 5)),
+        "whisper": ("WhisperForConditionalGeneration", dict(WHISPER), (6, 20, 5)),
+        "whisper-base": ("WhisperModel", dict(WHISPER, activation_function="relu", decoder_layers=1), (6, 20, 4)),
+    }
+)
 # The weights of these as GGUF, with the names and the order of rows that its files of the architecture llama have.
 GGUF = {"llama-gguf": "llama"}
 # Keys of config.json as models of before have them; None: not there.
@@ -328,7 +370,7 @@ SPELLED = {
 }
 # Experts in tensors of three dimensions, as transformers has them in memory.
 FUSED = ("mixtral-fused", "qwen3-moe-fused")
-OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits")
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits", "encoder_last_hidden_state")
 ENCODERS = ("bert", "roberta", "distilbert", "electra", "mpnet")
 
 
@@ -376,10 +418,16 @@ def make_model(name):
 def make_input(name):
     torch.manual_seed(sum(name.encode()) + 1)
     _, values, size = GOLDENS[name]
-    if isinstance(size, tuple):
+    if isinstance(size, tuple) and len(size) == 4:
         return {"pixel_values": torch.randn(size)}
+    decoder = {}
+    if isinstance(size, tuple):
+        decoder = {"decoder_input_ids": torch.randint(2, values["vocab_size"], (2, size[-1]))}
+        if len(size) == 3:
+            return {"input_features": torch.randn((2, *size[:2])), **decoder}
+        size = size[0]
     ids = torch.randint(2, values["vocab_size"], (2, size))
-    inputs = {"input_ids": ids}
+    inputs = {"input_ids": ids, **decoder}
     if name.startswith(("roberta", "mpnet")):
         ids[1, -2:] = 1  # padding, of which positions know
     if name.endswith("-mask"):
