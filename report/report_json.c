@@ -239,6 +239,25 @@ static void write_pruning(struct vc_json *json, const struct vc_report_pruning *
     vc_json_end(json, '}');
 }
 
+/* "layers": {"list": "model.layers", "before": 12, "after": 10, "left_out": [3, 7]}, or null. */
+static void write_layers(struct vc_json *json, const struct vc_report_layers *layers)
+{
+    if (layers == NULL) {
+        vc_json_null(json, "layers");
+        return;
+    }
+    vc_json_begin(json, "layers", '{', true);
+    write_string(json, "list", layers->list);
+    vc_json_uint(json, "before", layers->before);
+    vc_json_uint(json, "after", layers->after);
+    vc_json_begin(json, "left_out", '[', true);
+    for (size_t i = 0; i < layers->n_left_out; i++) {
+        vc_json_uint(json, NULL, layers->left_out[i]);
+    }
+    vc_json_end(json, ']');
+    vc_json_end(json, '}');
+}
+
 static void write_totals(struct vc_json *json, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -253,6 +272,7 @@ static void write_totals(struct vc_json *json, const struct vc_report *report)
     vc_json_uint(json, "dropped", totals->n_dropped);
     vc_json_uint(json, "tied", totals->n_tied);
     vc_json_uint(json, "parameters", totals->n_params);
+    vc_json_uint(json, "parameters_after", report->n_params_after);
     write_sizes(json, totals, report->pruning);
     vc_json_line(json);
     vc_json_real(json, "sqnr_db", totals->measured ? totals->sqnr_db : (double)NAN);
@@ -260,6 +280,8 @@ static void write_totals(struct vc_json *json, const struct vc_report *report)
     write_string(json, "worst_tensor", has_worst ? worst.name : NULL);
     vc_json_line(json);
     write_pruning(json, report->pruning);
+    vc_json_line(json);
+    write_layers(json, report->layers);
     vc_json_end(json, '}');
 }
 
@@ -343,10 +365,14 @@ static void write_steps(struct vc_json *json, const struct vc_report_row *row)
     vc_json_end(json, ']');
 }
 
-static void write_row(struct vc_json *json, const struct vc_report_row *row)
+/* name_after: in the output; NULL: the same. */
+static void write_row(struct vc_json *json, const struct vc_report_row *row, const char *name_after)
 {
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "name", row->name);
+    if (name_after != NULL) {
+        vc_json_string(json, "name_after", name_after);
+    }
     vc_json_string(json, "action", action_name(row->action));
     write_string(json, "reason", row->reason);
     vc_json_string(json, "role", role_name(row->role));
@@ -392,7 +418,7 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
         struct vc_report_row row;
 
         (void)vc_report_get_row(report, i, &row);
-        write_row(&json, &row);
+        write_row(&json, &row, vc_report_name_after(report, i));
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');

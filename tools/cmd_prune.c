@@ -10,11 +10,13 @@
 struct prune_cli {
     struct convert_options convert; /* first: the shared options */
     struct vc_prune_options prune;
+    struct vc_depth_options depth;
     struct vc_sparsity_rule sets[MAX_SETS];
     char *globs[MAX_SETS]; /* their texts */
     size_t n_sets;
     const char *mask; /* --mask */
     bool permanent;   /* --make-permanent */
+    bool alone;       /* layers are left out, and nothing else is pruned */
     struct vc_model *masks;
 };
 
@@ -52,6 +54,7 @@ static bool take_set(void *group, const char *value)
 }
 
 #define PRUNE(member) OPT_FIELD(struct prune_cli, prune.member)
+#define DEPTH(member) OPT_FIELD(struct prune_cli, depth.member)
 
 /* clang-format off */
 static const struct opt prune_opts[] = {
@@ -87,16 +90,45 @@ static const struct opt prune_opts[] = {
     {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
      .help = "accept quantized weights: they become f32 first"},
 };
+static const struct opt depth_opts[] = {
+    {.name = "drop-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(drop),
+     .help = "leave out whole layers, by their numbers from 0 on: 8,9,10 or 8-10; those behind get the numbers of those that "
+             "are gone, config.json or the metadata of GGUF follows; before everything else that is pruned"},
+    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
+     .help = "the same, by the layers that stay: 0-7,11"},
+    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),
+     .help = "which layers are meant, by what stands in front of their numbers in the names of tensors: decoder.block; for "
+             "models with several such lists, or with layers of several kinds"},
+};
 /* clang-format on */
 
+static const struct opt_group group_depth = {"Layers", depth_opts, sizeof(depth_opts) / sizeof(depth_opts[0]), 0};
 static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_prune, &group_select, &group_write_pruned, &group_run, &group_json, &group_report, &group_help,
+    &group_prune, &group_depth, &group_select, &group_write_pruned, &group_run, &group_json, &group_report, &group_help,
 };
 
 static void begin(void *cli)
 {
     vc_prune_defaults(&((struct prune_cli *)cli)->prune);
+    vc_depth_defaults(&((struct prune_cli *)cli)->depth);
+}
+
+/* Layers are left out, and ... */
+static bool has_depth(const struct prune_cli *cli)
+{
+    return cli->depth.drop != NULL || cli->depth.keep != NULL;
+}
+
+/* ... nothing else is pruned: no option of these asks for it. */
+static bool is_depth_alone(const struct app *app, const struct prune_cli *cli)
+{
+    bool more = cli->n_sets != 0 || cli->mask != NULL || cli->permanent || cli->prune.pattern != VC_PATTERN_NONE;
+
+    for (size_t i = 0; i < sizeof(prune_opts) / sizeof(prune_opts[0]); i++) {
+        more = more || options_seen(&app->parsed, prune_opts[i].name);
+    }
+    return has_depth(cli) && !more && cli->convert.n_rules == 0;
 }
 
 static int ready(struct app *app, void *cli, struct conversion *what)
@@ -111,6 +143,13 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         own->prune.scope = VC_PRUNE_GLOBAL;
     }
     what->tag = "pruned";
+    if (own->depth.layers != NULL && !has_depth(own)) {
+        return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
+    }
+    own->alone = is_depth_alone(app, own);
+    if (own->alone) {
+        return GO_ON;
+    }
     what->pairs = true;
     what->beside = own->prune.mask_path;
     if (own->permanent) {
@@ -129,8 +168,8 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         return GO_ON;
     }
     if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
-        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --mask FILE, or "
-                              "--make-permanent");
+        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --mask FILE, "
+                              "--make-permanent, or --drop-layers 3,4");
     }
     return GO_ON;
 }
@@ -141,6 +180,12 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
     struct prune_cli *own = cli;
     enum vc_status status = VC_OK;
 
+    if (has_depth(own)) {
+        status = vc_job_add_depth(ctx, job, &own->depth);
+        if (status != VC_OK || own->alone) {
+            return status;
+        }
+    }
     if (own->mask != NULL && own->masks == NULL) {
         status = vc_model_open(ctx, own->mask, NULL, &own->masks);
     }
@@ -173,16 +218,19 @@ static int run_prune(struct app *app, int n_args, char **args)
 const struct command command_prune = {
     .name = "prune",
     .usage =
-        "(--sparsity SHARE | --pattern N:M | --mask FILE | --make-permanent) [options] INPUT... [-o OUTPUT | -d DIR]",
-    .summary = "set the smallest weights to zero",
+        "(--sparsity SHARE | --pattern N:M | --mask FILE | --make-permanent | --drop-layers LIST) [options] INPUT... "
+        "[-o OUTPUT | -d DIR]",
+    .summary = "set the smallest weights to zero, leave out layers",
     .text =
         "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "
         "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings and output "
         "heads are kept, and the report says why; --include asks for them. Zeros save bytes in deflated files "
         "(--deflate) and time where hardware skips them (--pattern 2:4); on most devices they save no memory.\n"
+        "--drop-layers leaves out whole layers: a smaller model of the same kind, which every loader reads.\n"
         "  vcompress prune --sparsity 0.5 model.npz\n"
         "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate model.npz -o small.npz\n"
-        "  vcompress prune --pattern 2:4 model.safetensors",
+        "  vcompress prune --pattern 2:4 model.safetensors\n"
+        "  vcompress prune --drop-layers 8-10 model-folder -o smaller",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

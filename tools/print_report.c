@@ -610,6 +610,43 @@ static void print_zeros(const struct out *out, const struct vc_report *report)
     }
 }
 
+/* "8, 9, 11 to 14": runs of three and more as ranges. */
+static void print_numbers(const struct out *out, const uint64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t end = i + 1;
+
+        while (end < n && numbers[end] == numbers[end - 1] + 1) {
+            end++;
+        }
+        end = end - i < 3 ? i + 1 : end;
+        fprintf(out->to, "%s%llu", i == 0 ? "" : ", ", (unsigned long long)numbers[i]);
+        if (end > i + 1) {
+            fprintf(out->to, " to %llu", (unsigned long long)numbers[end - 1]);
+        }
+        i = end;
+    }
+}
+
+/* Which layers are left out, and what of the parameters is left. */
+static void print_layers(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_layers *layers = report->layers;
+    char before[CELL_BYTES];
+    char after[CELL_BYTES];
+
+    if (layers == NULL) {
+        return;
+    }
+    fputs("  layers: ", out->to);
+    print_clean(out->to, layers->list);
+    fprintf(out->to, " %s %s %s, without ", fmt_count(before, layers->before), out_arrow(out),
+            fmt_count(after, layers->after));
+    print_numbers(out, layers->left_out, layers->n_left_out);
+    fprintf(out->to, "; parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
+            fmt_count(after, report->n_params_after));
+}
+
 static void print_facts(const struct out *out, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -623,6 +660,7 @@ static void print_facts(const struct out *out, const struct vc_report *report)
         nonfinite += row.measured ? row.nonfinite : 0;
         clipped += row.measured ? row.clipped : 0;
     }
+    print_layers(out, report);
     if (totals->scale_bytes > 0) {
         fprintf(out->to, "  scales are %s of the output\n",
                 fmt_percent(buf, (double)totals->scale_bytes, (double)totals->host_after));

@@ -173,7 +173,8 @@ struct vc_plan_target {
 
 /* A job as its passes see it while they plan. */
 struct vc_plan {
-    const struct vc_model *model;
+    const struct vc_model
+        *model; /* the source; behind a pass that renames tensors, under the names that it gave them */
     struct vc_arena *arena;
     const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
     size_t n_targets;                 /* one, or one for each model of a pipeline */
@@ -185,6 +186,9 @@ struct vc_plan {
     size_t n_graph_edits, graph_edits_capacity; /* of a graph that is stored: vc_plan_edit_graph */
     struct vc_graph_edit *graph_edits;
     struct vc_job *job;
+    const char **names; /* new names of tensors, by item: NULL where the old one stays; NULL: nobody has a new one */
+    bool *gone;         /* with them: tensors that a pass left out */
+    bool renames;       /* the pass that is being planned changed the two lists */
     uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
                            gate; 0: none did */
 };
@@ -205,6 +209,13 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
  * holds. From plan_end on. */
 enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edits,
                                   size_t n);
+
+/* The tensor is not in the output, nor are the parts that lie beside it, and the passes behind this one do not see it.
+ * `why` goes to the report; it stays valid as long as the pass. At any time until the pass has decided. */
+enum vc_status vc_plan_drop(struct vc_ctx *ctx, struct vc_plan *plan, size_t index, const char *why);
+
+/* In the output, and for the passes behind this one (vc_plan.model), the tensor is called `name`, which is copied. */
+enum vc_status vc_plan_rename(struct vc_ctx *ctx, struct vc_plan *plan, size_t index, const char *name);
 
 /* The item of tensor `index` if passes may work on it; NULL for parts of other tensors, second names, dropped tensors
  * and what is no weight. */

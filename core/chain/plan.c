@@ -1,5 +1,6 @@
-/* plan.c - what a pass asks of the plan of a whole job, or adds to it: the tensors that it may work on, and edits of
- * the model's configuration and of its graph. See pass.h; the items are made in core/job/job_plan.c. */
+/* plan.c - what a pass asks of the plan of a whole job, or adds to it: the tensors that it may work on, those that go
+ * or get other names, and edits of the model's configuration and of its graph. See pass.h; the items are made in
+ * core/job/job_plan.c, and core/job/job_names.c does what follows from new names. */
 #include <string.h>
 
 #include "core/chain/pass.h"
@@ -12,6 +13,48 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
 
     return left_alone ? NULL : item;
 }
+
+/* ---- tensors that go, or get other names ---- */
+
+static enum vc_status need_names(struct vc_ctx *ctx, struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+
+    if (plan->names != NULL) {
+        return VC_OK;
+    }
+    plan->gone = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->gone);
+    VC_TRY_ALLOC(plan->gone);
+    plan->names = vc_arena_alloc(ctx, plan->arena, plan->n_items * sizeof *plan->names);
+    VC_TRY_ALLOC(plan->names);
+    memset(plan->gone, 0, plan->n_items * sizeof *plan->gone);
+    memset(plan->names, 0, plan->n_items * sizeof *plan->names);
+out:
+    return status;
+}
+
+enum vc_status vc_plan_drop(struct vc_ctx *ctx, struct vc_plan *plan, size_t index, const char *why)
+{
+    if (need_names(ctx, plan) != VC_OK) {
+        return VC_E_NOMEM;
+    }
+    plan->gone[index] = true;
+    plan->items[index].reason = why;
+    plan->renames = true;
+    return VC_OK;
+}
+
+enum vc_status vc_plan_rename(struct vc_ctx *ctx, struct vc_plan *plan, size_t index, const char *name)
+{
+    if (need_names(ctx, plan) != VC_OK) {
+        return VC_E_NOMEM;
+    }
+    plan->names[index] = vc_arena_printf(ctx, plan->arena, "%s", name);
+    plan->renames = true;
+    return plan->names[index] != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* ---- edits ---- */
 
 /* The number is in the list, which rises. */
 static bool holds(const uint64_t *sorted, size_t n, uint64_t number)
@@ -76,6 +119,10 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
         i++;
     }
     if (i < plan->n_edits) {
+        if (plan->edits[i].list != NULL && edit->list != NULL && strcmp(plan->edits[i].list, edit->list) != 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "layers of %s are left out; those of %s take a run of their own",
+                           plan->edits[i].list, edit->list);
+        }
         if (plan->edits[i].after != edit->before) {
             return vc_fail(ctx, VC_E_INTERNAL, "the %s is %llu by now, not %llu", vc_edit_name(edit->key),
                            (unsigned long long)plan->edits[i].after, (unsigned long long)edit->before);

@@ -9,6 +9,7 @@
 #include "core/chain/compare.h"
 #include "core/job/job_bytes.h"
 #include "core/job/job_state.h"
+#include "core/model/renamed_model.h"
 
 enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
 {
@@ -37,6 +38,7 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
         vc_item_release(ctx, &job->plan.items[i]);
     }
     vc_free(ctx, job->plan.items);
+    vc_renamed_model_free(ctx, job->renamed);
     vc_free(ctx, job->results);
     vc_free(ctx, job->out_tensors);
     vc_free(ctx, job->first_out);
@@ -46,6 +48,7 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
     job->arena = (struct vc_arena){0};
     job->options = (struct vc_write_options){0};
     job->plan = (struct vc_plan){0};
+    job->renamed = NULL;
     job->results = NULL;
     job->sink = NULL;
     job->outputs = NULL;

@@ -75,6 +75,10 @@ enum vc_status vc_job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index
         status = vc_fail(ctx, VC_E_ARGUMENT, "the job is not planned, or has no tensor %zu", index);
         return vc_call_end(ctx, status);
     }
+    if (job->plan.gone != NULL && job->plan.gone[index]) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: the passes leave it out", job->model->tensors[index].name);
+        return vc_call_end(ctx, status);
+    }
     root = vc_job_root(job, index)->source; /* steps are planned for the first of several names */
     status = apply(ctx, &job->plan.items[root], role, dst, n_bytes);
     if (status != VC_OK) {

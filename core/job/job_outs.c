@@ -22,7 +22,7 @@ static const char *suffix_of(enum vc_part_role role)
 static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item, size_t *n)
 {
     const struct vc_item *root = vc_job_root(job, item->source);
-    const struct vc_tensor *tensor = &job->model->tensors[item->source];
+    const struct vc_tensor *tensor = &job->plan.model->tensors[item->source];
     size_t k;
 
     for (k = 0; k < root->desc.n_parts; k++) {
@@ -34,7 +34,7 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const st
         if (name == NULL) {
             return VC_E_NOMEM;
         }
-        clash = vc_model_find(job->model, name);
+        clash = vc_model_find(job->plan.model, name);
         if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged &&
             !job->plan.items[clash].dropped) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
@@ -107,7 +107,7 @@ static enum vc_dtype source_dtype(const struct vc_job *job, const struct vc_item
 /* root: the item, or the one that it is a second name of. */
 static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
 {
-    const struct vc_tensor *t = &job->model->tensors[item->source];
+    const struct vc_tensor *t = &job->plan.model->tensors[item->source];
     bool kept = root->n_steps == 0;
     bool raw = kept && vc_sink_of_tensor(job->sink, item->source)->accepts_raw;
 

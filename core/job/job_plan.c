@@ -31,8 +31,8 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
 
     *item = vc_item_make(model, i, &job->arena);
     item->dialect = sink->dialect;
-    item->reason = job->n_passes == 0 ? "copied bit for bit" : "";
     item->dropped = job->drop[role];
+    item->reason = item->dropped ? vc_job_role_reason(role) : job->n_passes == 0 ? "copied bit for bit" : "";
     item->tied =
         sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
     return vc_item_list_parts(ctx, item);
@@ -218,6 +218,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
     }
     vc_job_settle_parts(job);
     VC_TRY(look(ctx, job, pass));
+    VC_TRY(vc_job_take_names(ctx, job));
 out:
     return status;
 }
@@ -295,14 +296,15 @@ static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, c
 }
 
 /* What passes ask dialects about before they look at tensors: of a pipeline every model that has any. */
-static enum vc_status list_targets(struct vc_ctx *ctx, struct vc_job *job)
+enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job)
 {
-    const struct vc_model *model = job->model;
+    const struct vc_model *model = job->plan.model;
     struct vc_plan_target *targets = vc_arena_alloc(ctx, &job->arena, (model->n_components + 1) * sizeof *targets);
     enum vc_status status = VC_OK;
     size_t i;
 
     VC_TRY_ALLOC(targets);
+    job->plan.n_targets = 0;
     for (i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
 
@@ -329,7 +331,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
-    VC_TRY(list_targets(ctx, job));
+    VC_TRY(vc_job_list_targets(ctx, job));
     for (i = 0; i < plan->n_items; i++) {
         VC_TRY(make_item(ctx, job, i));
     }

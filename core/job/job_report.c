@@ -177,11 +177,11 @@ out:
 }
 
 /* Dropped, or a second name: nothing of its own is in the output. */
-static void fill_idle(const struct vc_job *job, const struct vc_item *item, struct vc_report_row *row)
+static void fill_idle(const struct vc_item *item, struct vc_report_row *row)
 {
     row->scheme = "";
     row->action = item->dropped ? VC_ACTION_DROPPED : VC_ACTION_TIED;
-    row->reason = item->dropped ? vc_job_role_reason(job->model->tensors[item->source].role) : item->reason;
+    row->reason = item->reason;
     if (item->tied) {
         row->bytes_before = 0;
         row->file_bytes_before = 0;
@@ -227,7 +227,7 @@ struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
 
     row.bytes_before = source_bytes(job->model, item->source, &row.file_bytes_before);
     if (vc_item_is_idle(item)) {
-        fill_idle(job, item, &row);
+        fill_idle(item, &row);
     } else if (item->n_steps == 0) {
         fill_kept(job->model, item, &row);
     } else {
@@ -291,7 +291,8 @@ out:
 /* Passes that found nothing to do are no failure, but hardly what was wanted. A worker's share may have no weights. */
 static const char *unchanged(const struct vc_job *job)
 {
-    bool same = job->n_passes != 0 && job->report.totals.n_changed == 0 && job->options.n_shards == 0;
+    bool same = job->n_passes != 0 && job->report.totals.n_changed == 0 && job->options.n_shards == 0 &&
+                job->plan.names == NULL;
 
     return same ? "no weight was changed; the reasons are with the tensors" : NULL;
 }
@@ -433,7 +434,7 @@ static void fill_rows(struct vc_job *job)
             job->rows[i] = row;
         }
     }
-    vc_totals_end(&sum, &job->report.totals);
+    vc_totals_end(&sum, &job->report.totals, &job->report.n_params_after);
 }
 
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
@@ -461,6 +462,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->device = "cpu";
     report->totals.file_before = source_file_bytes(job);
     fill_rows(job);
+    VC_TRY(vc_job_report_layers(ctx, job));
     VC_TRY(vc_job_report_pruning(ctx, job));
     VC_TRY(list_notes(ctx, job));
 out:

@@ -1,6 +1,6 @@
-/* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_outs.c (output
- * tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows), job_pruning.c (zeros) and job_apply.c
- * (one tensor in memory).
+/* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_names.c (new
+ * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows), job_pruning.c
+ * (zeros) and job_apply.c (one tensor in memory).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
@@ -20,6 +20,7 @@ struct vc_job {
     struct vc_arena arena;
     struct vc_write_options options; /* its strings are copied into the arena */
     struct vc_plan plan;             /* plan.items: one per tensor of the model, same index */
+    struct vc_model *renamed;        /* plan.model where passes have renamed tensors; NULL: nobody has */
     struct vc_item_result *results;
     struct vc_sink *sink;             /* of all outputs */
     const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
@@ -64,6 +65,17 @@ const struct vc_item *vc_job_root(const struct vc_job *job, size_t index);
 void vc_job_settle_parts(struct vc_job *job);
 /* Why a tensor of that role is not worked on. */
 const char *vc_job_role_reason(enum vc_role role);
+
+/* Lists what passes ask dialects about, for plan.model. */
+enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job);
+
+/* ---- job_names.c ---- */
+
+/* The pass that was planned last has left out tensors or given them new names: from now on plan.model and its items
+ * have these. Does nothing where it has not. */
+enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job);
+/* report.layers, from the edits of the model's configuration. */
+enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_outs.c ---- */
 

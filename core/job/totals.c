@@ -8,15 +8,32 @@ double vc_sqnr_db(double x2, double e2)
     return e2 == 0.0 ? (double)INFINITY : 10.0 * log10(x2 / e2);
 }
 
-static void add_row(const struct vc_report_row *row, struct vc_report_totals *totals)
+/* Elements of the output's tensor. */
+static uint64_t elems_after(const struct vc_report_row *row)
 {
-    bool weight = row->role == VC_ROLE_WEIGHT && row->action != VC_ACTION_TIED;
+    uint64_t n = 1;
+    unsigned d;
+
+    if (row->action == VC_ACTION_KEPT) {
+        return row->n_elems;
+    }
+    for (d = 0; d < row->n_dims_after; d++) {
+        n *= row->shape_after[d];
+    }
+    return row->action == VC_ACTION_DROPPED ? 0 : n;
+}
+
+static void add_row(const struct vc_report_row *row, struct vc_totals *sum)
+{
+    struct vc_report_totals *totals = &sum->totals;
+    bool weight = row->role == VC_ROLE_WEIGHT && row->action != VC_ACTION_TIED && row->dtype_before != VC_DTYPE_RAW;
 
     totals->n_tensors++;
     totals->n_kept += row->action == VC_ACTION_KEPT;
     totals->n_dropped += row->action == VC_ACTION_DROPPED;
     totals->n_tied += row->action == VC_ACTION_TIED;
-    totals->n_params += weight && row->dtype_before != VC_DTYPE_RAW ? row->n_elems : 0;
+    totals->n_params += weight ? row->n_elems : 0;
+    sum->n_params_after += weight ? elems_after(row) : 0;
     if (row->role == VC_ROLE_OPTIMIZER) {
         totals->optimizer_before += row->bytes_before;
         totals->optimizer_after += row->bytes_after;
@@ -41,7 +58,7 @@ void vc_totals_add(struct vc_totals *sum, const struct vc_report_row *row)
 {
     size_t index = sum->totals.n_tensors;
 
-    add_row(row, &sum->totals);
+    add_row(row, sum);
     if (row->measured) {
         vc_exact_add(&sum->x2, row->sum_x2);
         vc_exact_add(&sum->e2, row->sum_e2);
@@ -53,7 +70,7 @@ void vc_totals_add(struct vc_totals *sum, const struct vc_report_row *row)
     }
 }
 
-void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals)
+void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals, uint64_t *n_params_after)
 {
     uint64_t file_before = totals->file_before;
     uint64_t file_after = totals->file_after;
@@ -65,6 +82,7 @@ void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals)
     totals->n_changed = totals->n_tensors - totals->n_kept - totals->n_dropped - totals->n_tied;
     totals->device_native = totals->host_after;
     weights = totals->host_after - totals->optimizer_after - totals->other_after;
-    totals->bits_per_weight = totals->n_params == 0 ? 0.0 : 8.0 * (double)weights / (double)totals->n_params;
+    totals->bits_per_weight = sum->n_params_after == 0 ? 0.0 : 8.0 * (double)weights / (double)sum->n_params_after;
+    *n_params_after = sum->n_params_after;
     totals->sqnr_db = totals->measured ? vc_sqnr_db(vc_exact_value(&sum->x2), vc_exact_value(&sum->e2)) : 0.0;
 }

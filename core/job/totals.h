@@ -11,12 +11,13 @@ struct vc_totals {
     struct vc_report_totals totals;
     struct vc_exact_sum x2, e2;
     double worst_db;
+    uint64_t n_params_after;
 };
 
 void vc_totals_begin(struct vc_totals *sum);
 void vc_totals_add(struct vc_totals *sum, const struct vc_report_row *row);
-/* Sets everything in totals but file_before and file_after. */
-void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals);
+/* Sets everything in totals but file_before and file_after, and the parameters of the output. */
+void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals, uint64_t *n_params_after);
 
 /* 10 log10(x2 / e2); INFINITY when e2 is 0. */
 double vc_sqnr_db(double x2, double e2);

@@ -46,3 +46,38 @@ bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t h
     *after = (width != NULL ? width->after : hidden) / heads->after;
     return *before != *after;
 }
+
+bool vc_edit_drops_layer(const struct vc_edit *edit, uint64_t layer)
+{
+    size_t i = 0;
+
+    while (i < edit->n_dropped && edit->dropped[i] != layer) {
+        i++;
+    }
+    return i < edit->n_dropped;
+}
+
+uint64_t vc_edit_layers_below(const struct vc_edit *edit, uint64_t layer)
+{
+    size_t n = 0;
+
+    while (n < edit->n_dropped && edit->dropped[n] < layer) {
+        n++;
+    }
+    return layer - n;
+}
+
+bool vc_edit_keeps_period(const struct vc_edit *edit, uint64_t period)
+{
+    size_t i;
+
+    for (i = 0; i < edit->n_dropped; i++) { /* each layer moves by the dropped ones below it */
+        bool last = i + 1 == edit->n_dropped;
+        uint64_t next = last ? edit->before : edit->dropped[i + 1];
+
+        if ((i + 1) % period != 0 && next != edit->dropped[i] + 1) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -30,6 +30,8 @@ struct vc_edit {
     uint64_t before, after;  /* before: what the source says; only numbers that say this are changed */
     size_t n_dropped;        /* VC_EDIT_LAYERS: the layers that are gone, so that lists with an entry per layer lose */
     const uint64_t *dropped; /* those entries: their numbers from 0 on, rising */
+    const char *list;        /* VC_EDIT_LAYERS: what their numbers stand behind in names, "decoder.block", where a model
+                                has several lists; NULL: it has one */
 };
 
 /* "hidden size". */
@@ -46,6 +48,16 @@ bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_e
  * result of that: *before and *after are the sizes a loader would take. hidden: what the source says. */
 bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
                                uint64_t *after);
+
+/* ---- layers that are left out: an edit of VC_EDIT_LAYERS with a list ---- */
+
+bool vc_edit_drops_layer(const struct vc_edit *edit, uint64_t layer);
+
+/* How many of the layers below `layer` stay: the new number of `layer`, where it does. */
+uint64_t vc_edit_layers_below(const struct vc_edit *edit, uint64_t layer);
+
+/* Whether every layer that stays keeps its place in a pattern that repeats after `period` layers. */
+bool vc_edit_keeps_period(const struct vc_edit *edit, uint64_t period);
 
 /* ---- what a stored graph says about sizes ---- */
 

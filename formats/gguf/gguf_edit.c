@@ -26,6 +26,29 @@ static const char *const key_names[VC_EDIT_KEYS][2] = {
     [VC_EDIT_EXPERTS] = {"expert_count"},
     [VC_EDIT_VOCABULARY] = {"vocab_size"}};
 
+/* The number of layers of a part of the model, by what their names begin with. */
+static const struct {
+    const char *list, *key;
+} counts[] = {{"dec.blk", "decoder_block_count"}, {"v.blk", "vision.block_count"}, {"a.blk", "audio.block_count"}};
+
+/* So many layers from the first on are of another kind. */
+static const char first_of[] = "leading_dense_block_count";
+
+/* What speaks of layers from the last on, or of sizes of tensors outside of the layers. */
+static const char *const refused[] = {"nextn_predict_layers", "attention.shared_kv_layers",
+                                      "embedding_length_per_layer_input"};
+
+/* Layers of another kind come after so many. */
+static const char *const periods[] = {"attention.sliding_window_pattern", "full_attention_interval",
+                                      "interleave_moe_layer_step", "moe_every_n_layers", "attention.global_interval"};
+
+/* What llama.cpp does with such models where the file does not say it. */
+static const struct {
+    const char *architecture;
+    uint64_t period;
+} kinds[] = {{"gemma2", 2}, {"gemma3", 6},  {"gemma3n", 5}, {"cohere2", 4}, {"gpt-oss", 2},
+             {"llama4", 4}, {"smollm3", 4}, {"exaone4", 4}, {"olmo2", 4},   {"modern-bert", 3}};
+
 struct editing {
     struct vc_ctx *ctx;
     const struct vc_edit *edits;
@@ -36,6 +59,7 @@ struct editing {
     bool named[VC_EDIT_KEYS]; /* there is a key of that meaning, whatever it says */
     bool made[VC_EDIT_KEYS];
     bool has_tokens;
+    bool says_kinds; /* of its layers, one by one */
     uint64_t hidden;
 };
 
@@ -119,6 +143,19 @@ static void put_number(unsigned char *bytes, size_t size, uint64_t v)
     }
 }
 
+/* What the edit's number is called; NULL: there is no name number k. */
+static const char *name_of(const struct vc_edit *edit, size_t k)
+{
+    size_t i;
+
+    for (i = 0; edit->key == VC_EDIT_LAYERS && edit->list != NULL && i < sizeof counts / sizeof counts[0]; i++) {
+        if (strcmp(counts[i].list, edit->list) == 0) {
+            return k == 0 ? counts[i].key : NULL;
+        }
+    }
+    return key_names[edit->key][k];
+}
+
 /* Every edit whose key has that name: replaces the number where it is the old one, and tells whether it did. */
 static bool edit_number(struct editing *e, const char *name, unsigned char *bytes, size_t size)
 {
@@ -131,7 +168,7 @@ static bool edit_number(struct editing *e, const char *name, unsigned char *byte
         const struct vc_edit *edit = &e->edits[i];
 
         for (k = 0; k < 2; k++) {
-            if (key_names[edit->key][k] == NULL || strcmp(key_names[edit->key][k], name) != 0) {
+            if (name_of(edit, k) == NULL || strcmp(name_of(edit, k), name) != 0) {
                 continue;
             }
             e->named[edit->key] = true;
@@ -146,16 +183,6 @@ static bool edit_number(struct editing *e, const char *name, unsigned char *byte
 }
 
 /* ---- values ---- */
-
-static bool is_dropped(const struct vc_edit *layers, uint64_t layer)
-{
-    size_t i = 0;
-
-    while (i < layers->n_dropped && layers->dropped[i] != layer) {
-        i++;
-    }
-    return i < layers->n_dropped;
-}
 
 /* The new value of the pair, in place of the bytes begin..cursor. */
 static enum vc_status add_patch(struct editing *e, const struct pair *pair, const unsigned char *value, size_t n)
@@ -172,17 +199,64 @@ static enum vc_status add_patch(struct editing *e, const struct pair *pair, cons
     return file->fresh.status;
 }
 
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && strcmp(names[i], name) != 0) {
+        i++;
+    }
+    return i < n;
+}
+
+static enum vc_status refuse_period(const struct editing *e, const char *name, uint64_t period)
+{
+    return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                   "of '%s' every layer is what its number says, in a pattern of %" PRIu64
+                   ", so that the layers which stay would become others; leave out whole patterns",
+                   name, period);
+}
+
+/* What a number says of single layers, where some are left out. *bytes is changed where it has to be. */
+static enum vc_status edit_layers(struct editing *e, const char *name, unsigned char *bytes, size_t size, bool *changed)
+{
+    const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
+    uint64_t number = number_of(bytes, size);
+
+    if (layers == NULL || layers->n_dropped == 0) {
+        return VC_OK;
+    }
+    if (strcmp(name, first_of) == 0 && number < layers->before) {
+        put_number(bytes, size, vc_edit_layers_below(layers, number));
+        *changed = true;
+    }
+    if (number != 0 && is_one_of(name, refused, sizeof refused / sizeof refused[0])) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED, "'%s.%s' speaks of layers by their number, and layers are left out",
+                       e->architecture, name);
+    }
+    if (is_one_of(name, periods, sizeof periods / sizeof periods[0])) {
+        e->says_kinds = true;
+        if (number > 1 && !vc_edit_keeps_period(layers, number)) {
+            return refuse_period(e, name, number);
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, const char *name)
 {
     size_t size = vc_gguf_kind_bytes(pair->kind);
     unsigned char bytes[8];
+    bool changed;
     enum vc_status status;
 
     VC_TRY(vc_gguf_take(&e->cursor, bytes, size));
     if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
         e->hidden = number_of(bytes, size);
     }
-    VC_TRY(edit_number(e, name, bytes, size) ? add_patch(e, pair, bytes, size) : VC_OK);
+    changed = edit_number(e, name, bytes, size);
+    VC_TRY(edit_layers(e, name, bytes, size, &changed));
+    VC_TRY(changed ? add_patch(e, pair, bytes, size) : VC_OK);
 out:
     return status;
 }
@@ -206,6 +280,7 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
     count = vc_le64(head + 4);
     n_bytes = count * size;
     drops = layers != NULL && layers->n_dropped != 0 && count == layers->before && strncmp(name, "rope.", 5) != 0;
+    e->says_kinds |= is_one_of(name, periods, sizeof periods / sizeof periods[0]);
     if (size == 0 || n_bytes > MOST_ARRAY_BYTES || (!drops && !is_integer(vc_le32(head)))) {
         e->cursor.at = pair->begin;
         return skip_value(e, pair->kind);
@@ -217,7 +292,7 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
 
         VC_TRY(vc_gguf_take(&e->cursor, to, size));
         changed |= is_integer(vc_le32(head)) && edit_number(e, name, to, size);
-        n_kept += !drops || !is_dropped(layers, i);
+        n_kept += !drops || !vc_edit_drops_layer(layers, i);
     }
     memcpy(data, head, sizeof head);
     put_number(data + 4, 8, n_kept);
@@ -270,6 +345,20 @@ out:
     return status;
 }
 
+/* What the kind of model says of layers without a word in the metadata. */
+static enum vc_status check_kind(const struct editing *e)
+{
+    const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
+    size_t i;
+
+    for (i = 0; layers != NULL && !e->says_kinds && i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].architecture, e->architecture) == 0 && !vc_edit_keeps_period(layers, kinds[i].period)) {
+            return refuse_period(e, e->architecture, kinds[i].period);
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status check_made(const struct editing *e)
 {
     uint64_t before;
@@ -284,7 +373,7 @@ static enum vc_status check_made(const struct editing *e)
                            "no key of the metadata says that the %s is %" PRIu64 ", which becomes %" PRIu64
                            "; expected '%s.%s'",
                            vc_edit_name(edit->key), edit->before, edit->after,
-                           e->architecture[0] != '\0' ? e->architecture : "<architecture>", key_names[edit->key][0]);
+                           e->architecture[0] != '\0' ? e->architecture : "<architecture>", name_of(edit, 0));
         }
     }
     if (e->has_tokens && vc_edit_find(e->edits, e->n, VC_EDIT_VOCABULARY) != NULL) {
@@ -297,7 +386,7 @@ static enum vc_status check_made(const struct editing *e)
                        " in place of %" PRIu64,
                        e->architecture, key_names[VC_EDIT_HEAD_SIZE][0], after, before);
     }
-    return VC_OK;
+    return check_kind(e);
 }
 
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)

@@ -17,6 +17,7 @@
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
 #include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/hf_layers.h"
 #include "formats/io/infile.h"
 #include "formats/io/json_member.h"
 
@@ -35,7 +36,8 @@ struct rewriting {
     size_t n_made;  /* codes that this job made */
     size_t n_kept;  /* codes that it copied */
     size_t n_other; /* parts of weights that were quantized in another way, and are copied */
-    size_t n_was;   /* quantized weights of the source */
+    size_t n_was;   /* quantized weights of the source, those that are left out not counted */
+    bool stale;     /* the old one names layers by numbers that change */
     size_t n_groups;
     struct vc_quant groups[MAX_GROUPS];
 };
@@ -151,13 +153,11 @@ static enum vc_status count(struct rewriting *r)
     enum vc_status status = VC_OK;
     size_t i;
 
-    for (i = 0; i < c->model->n_tensors; i++) {
-        r->n_was += c->model->tensors[i].quant != NULL;
-    }
     for (i = 0; i < r->n; i++) {
         const struct vc_out_tensor *out = r->weights[i].out;
         const struct vc_tensor *source = &c->model->tensors[out->source];
 
+        r->n_was += source->quant != NULL && out->role == VC_PART_CODES;
         if (r->weights[i].told) {
             r->n_made += out->form == VC_FORM_VALUES;
             r->n_kept += out->form == VC_FORM_RAW;
@@ -168,6 +168,39 @@ static enum vc_status count(struct rewriting *r)
     }
 out:
     return status;
+}
+
+/* Some key or text below has the number of a layer of that list. */
+static bool names_layers(const json_t *value, const char *list)
+{
+    const char *key;
+    json_t *inner;
+    size_t i;
+
+    if (json_is_string(value)) {
+        return vc_hf_layers_are_named(list, json_string_value(value));
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, key, inner)
+    {
+        if (vc_hf_layers_are_named(list, key) || names_layers(inner, list)) {
+            return true;
+        }
+    }
+    for (i = 0; i < json_array_size(value); i++) {
+        if (names_layers(json_array_get(value, i), list)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_stale(struct rewriting *r)
+{
+    const struct vc_out_list *outs = r->change->outs;
+    const struct vc_edit *edit = vc_edit_find(outs->edits, outs->n_edits, VC_EDIT_LAYERS);
+
+    r->stale = r->old != NULL && edit != NULL && edit->n_dropped != 0 && edit->list != NULL &&
+               names_layers(r->old, edit->list);
 }
 
 /* ---- the decision ---- */
@@ -231,9 +264,14 @@ enum decision { LEAVE, REMOVE, WRITE };
 
 static enum vc_status decide(const struct rewriting *r, enum decision *what)
 {
-    bool changed = r->n_made != 0 || r->n_kept != r->n_was; /* the old one says too much, or too little */
+    bool changed = r->n_made != 0 || r->n_kept != r->n_was || r->stale; /* the old one says too much, or too little */
 
     *what = LEAVE;
+    if (r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r)))) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
+                                         "weights first, or quantize what is left");
+    }
     if (!changed || (r->n_made + r->n_kept == 0 && (r->old == NULL || r->n_other != 0))) {
         return VC_OK;
     }
@@ -289,6 +327,7 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     find_member(&r);
     VC_TRY(list_weights(&r));
     VC_TRY(count(&r));
+    find_stale(&r);
     VC_TRY(decide(&r, &what));
     if (what == WRITE) {
         VC_TRY(write_member(&r, &member));

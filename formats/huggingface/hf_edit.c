@@ -14,6 +14,7 @@
 
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/hf_layers.h"
 #include "formats/io/json_member.h"
 
 static const char *const key_names[VC_EDIT_KEYS][8] = {
@@ -27,20 +28,35 @@ static const char *const key_names[VC_EDIT_KEYS][8] = {
     [VC_EDIT_EXPERTS] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},
     [VC_EDIT_VOCABULARY] = {"vocab_size", "padded_vocab_size"}};
 
-/* Lists with an entry per layer, and lists of numbers of layers. */
-static const char *const by_layer[] = {"layer_types",   "mlp_layer_types", "layers_block_type",
-                                       "block_configs", "no_rope_layers",  "attention_layers"};
-static const char *const of_layers[] = {"mlp_only_layers", "cross_attention_layers", "full_attn_idxs"};
+/* The number of layers where a model has an encoder and a decoder: that of the list whose layers go. */
+static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", NULL};
+static const char *const of_encoder[] = {"encoder_layers", "num_encoder_layers", "num_layers", "num_hidden_layers",
+                                         NULL};
 
 /* Objects that hold the sizes of the part that works on text. */
 static const char *const sections[] = {"text_config", "llm_config", "language_config"};
+
+/* Parts of a model that an object of the configuration describes alone; words of the names of their layers. */
+static const struct {
+    const char *word, *section;
+} parts[] = {{"vision_tower", "vision_config"},
+             {"vision_model", "vision_config"},
+             {"visual", "vision_config"},
+             {"vision", "vision_config"},
+             {"audio_tower", "audio_config"},
+             {"audio_model", "audio_config"},
+             {"encoder", "encoder"},
+             {"decoder", "decoder"}};
 
 struct editing {
     struct vc_ctx *ctx;
     const struct vc_edit *edits;
     size_t n;
     const struct vc_edit *edit; /* the one that is made */
-    size_t n_named;             /* keys of that meaning, whatever they say */
+    const char *const *names;   /* of its keys */
+    size_t n_names;
+    const char *section; /* it is about that object alone; NULL: the top, and the part for text */
+    size_t n_named;      /* keys of that meaning, whatever they say */
     size_t n_made;
 };
 
@@ -61,101 +77,156 @@ static bool says(const json_t *value, uint64_t number)
     return json_is_integer(value) && json_integer_value(value) >= 0 && (uint64_t)json_integer_value(value) == number;
 }
 
-/* The text without a list's entries of dropped layers, in place of member `index`. */
-static enum vc_status drop_layers(const struct editing *e, struct vc_text *now, size_t index)
+static enum vc_status replace(const struct editing *e, struct vc_text *now, size_t index, const char *value)
 {
-    struct json_member m;
-    struct vc_text list;
     struct vc_text next;
 
-    vc_text_init(&list, e->ctx);
     vc_text_init(&next, e->ctx);
-    if (vc_json_member_find(now->data, now->n, index, &m)) {
-        vc_json_list_drop(now->data + m.value, m.end - m.value, e->edit->dropped, e->edit->n_dropped, &list);
-    }
-    if (list.status == VC_OK) {
-        vc_json_member_replace(now->data, now->n, index, list.data, &next);
-    }
-    next.status = list.status != VC_OK ? list.status : next.status;
-    vc_text_release(&list);
+    vc_json_member_replace(now->data, now->n, index, value, &next);
     vc_text_release(now);
     *now = next;
     return now->status;
 }
 
-static enum vc_status replace_number(const struct editing *e, struct vc_text *now, size_t index)
+/* A size of the model, under any of its names. */
+static bool is_size(const char *name)
 {
-    struct vc_text next;
-    char number[24];
+    size_t key = 0;
 
-    (void)snprintf(number, sizeof number, "%" PRIu64, e->edit->after);
-    vc_text_init(&next, e->ctx);
-    vc_json_member_replace(now->data, now->n, index, number, &next);
-    vc_text_release(now);
-    *now = next;
-    return now->status;
+    while (key < VC_EDIT_KEYS && !IS_ONE_OF(name, key_names[key])) {
+        key++;
+    }
+    return key < VC_EDIT_KEYS;
+}
+
+/* What the member says of single layers, where some are left out. */
+static enum vc_status edit_layers(const struct editing *e, const json_t *object, const char *name, const json_t *value,
+                                  size_t index, struct vc_text *now)
+{
+    struct vc_text fresh;
+    struct json_member m;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&fresh, e->ctx);
+    if (vc_json_member_find(now->data, now->n, index, &m)) {
+        VC_TRY(vc_hf_layers_member(e->ctx, e->edit, object, name, value, is_size(name), now->data + m.value,
+                                   m.end - m.value, &fresh));
+        VC_TRY(fresh.status);
+        VC_TRY(fresh.n != 0 ? replace(e, now, index, fresh.data) : VC_OK);
+    }
+out:
+    vc_text_release(&fresh);
+    return status;
+}
+
+/* The object has the number that the edit changes, so that what it says of layers is about these. */
+static bool states(const struct editing *e, const json_t *object)
+{
+    size_t i = 0;
+
+    while (i < e->n_names && e->names[i] != NULL && !says(json_object_get(object, e->names[i]), e->edit->before)) {
+        i++;
+    }
+    return i < e->n_names && e->names[i] != NULL;
 }
 
 /* Makes the edit in one member of an object. */
-static enum vc_status edit_member(struct editing *e, const char *name, const json_t *value, size_t index,
-                                  struct vc_text *now)
+static enum vc_status edit_member(struct editing *e, const json_t *object, const char *name, const json_t *value,
+                                  size_t index, struct vc_text *now)
 {
     const struct vc_edit *edit = e->edit;
     enum vc_status status = VC_OK;
+    char number[24];
 
-    if (is_one_of(name, key_names[edit->key], sizeof key_names[0] / sizeof key_names[0][0])) {
+    if (is_one_of(name, e->names, e->n_names)) {
         e->n_named += !json_is_null(value);
         if (says(value, edit->before)) {
             e->n_made++;
-            VC_TRY(replace_number(e, now, index));
+            (void)snprintf(number, sizeof number, "%" PRIu64, edit->after);
+            return replace(e, now, index, number);
         }
     }
-    if (edit->n_dropped != 0 && IS_ONE_OF(name, by_layer) && json_array_size(value) == edit->before) {
-        VC_TRY(drop_layers(e, now, index));
-    }
-    if (edit->n_dropped != 0 && IS_ONE_OF(name, of_layers) && json_array_size(value) != 0) {
-        status = vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                         VC_HF_CONFIG_NAME ": '%s' has numbers of layers, and layers are left out", name);
-    }
+    VC_TRY(edit->n_dropped != 0 && states(e, object) ? edit_layers(e, object, name, value, index, now) : VC_OK);
 out:
     return status;
 }
 
-/* Makes the edit in the members of the object `now`, and one level down in the part for text. */
+/* Whether the edit is about the members of the object at the top, and about an object in it. */
+static bool is_about(const struct editing *e, const char *section)
+{
+    if (e->section != NULL) {
+        return section != NULL && strcmp(section, e->section) == 0;
+    }
+    return section == NULL || IS_ONE_OF(section, sections);
+}
+
+/* Makes the edit in the members of the object `now`, and in those of the objects in it that it is about. */
 static enum vc_status edit_object(struct editing *e, const json_t *object, bool top, struct vc_text *now)
 {
+    bool about = !top || is_about(e, NULL);
     enum vc_status status = VC_OK;
     struct json_member m;
     struct vc_text inner;
-    struct vc_text next;
     const char *name;
     json_t *value;
     size_t index = 0;
 
     vc_text_init(&inner, e->ctx);
-    vc_text_init(&next, e->ctx);
     json_object_foreach((json_t *)(uintptr_t)object, name, value)
     {
-        VC_TRY(edit_member(e, name, value, index, now));
-        if (top && IS_ONE_OF(name, sections) && json_is_object(value) &&
-            vc_json_member_find(now->data, now->n, index, &m)) {
+        VC_TRY(about ? edit_member(e, object, name, value, index, now) : VC_OK);
+        if (top && is_about(e, name) && json_is_object(value) && vc_json_member_find(now->data, now->n, index, &m)) {
             vc_text_add_bytes(&inner, now->data + m.value, m.end - m.value);
             VC_TRY(inner.status);
             VC_TRY(edit_object(e, value, false, &inner));
-            vc_json_member_replace(now->data, now->n, index, inner.data, &next);
-            VC_TRY(next.status);
-            vc_text_release(now);
-            *now = next;
-            vc_text_init(&next, e->ctx);
+            VC_TRY(replace(e, now, index, inner.data));
             vc_text_release(&inner);
             vc_text_init(&inner, e->ctx);
         }
         index++;
     }
+    VC_TRY(about && e->edit->n_dropped != 0 && states(e, object) ? vc_hf_layers_check(e->ctx, e->edit, object) : VC_OK);
 out:
     vc_text_release(&inner);
-    vc_text_release(&next);
     return status;
+}
+
+/* Whether the names of the layers have that word between dots: "model.decoder.layers". */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    const char *at = list;
+
+    while (at != NULL && !(strncmp(at, word, n) == 0 && (at[n] == '.' || at[n] == '\0'))) {
+        at = strchr(at, '.');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at != NULL;
+}
+
+/* Which keys and which objects the edit is about: of several lists of layers that of edit->list. */
+static void choose_place(struct editing *e, const json_t *root)
+{
+    const char *list = e->edit->list;
+    bool both = json_is_true(json_object_get(root, "is_encoder_decoder"));
+    size_t i;
+
+    e->names = key_names[e->edit->key];
+    e->n_names = sizeof key_names[0] / sizeof key_names[0][0];
+    e->section = NULL;
+    if (list == NULL || e->edit->key != VC_EDIT_LAYERS) {
+        return;
+    }
+    for (i = 0; e->section == NULL && i < sizeof parts / sizeof parts[0]; i++) {
+        if (has_word(list, parts[i].word) && json_is_object(json_object_get(root, parts[i].section))) {
+            e->section = parts[i].section;
+        }
+    }
+    if (e->section == NULL && both && (has_word(list, "decoder") || has_word(list, "encoder"))) {
+        e->names = has_word(list, "decoder") ? of_decoder : of_encoder;
+        e->n_names = has_word(list, "decoder") ? sizeof of_decoder / sizeof of_decoder[0]
+                                               : sizeof of_encoder / sizeof of_encoder[0];
+    }
 }
 
 static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc_text *now)
@@ -165,12 +236,13 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
 
     e->n_named = 0;
     e->n_made = 0;
+    choose_place(e, root);
     VC_TRY(edit_object(e, root, true, now));
     if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
         status = vc_fail(e->ctx, VC_E_UNSUPPORTED,
                          VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
                                            "; expected one such as \"%s\"",
-                         vc_edit_name(edit->key), edit->before, edit->after, key_names[edit->key][0]);
+                         vc_edit_name(edit->key), edit->before, edit->after, e->names[0]);
     }
 out:
     return status;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/base/checked.h"
+
 static const char weight[] = ".weight";
 
 const char *const *vc_joined_layers(const char *module, size_t n, size_t *n_base)
@@ -73,14 +75,15 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     for (i = 0; i < outs->n; i++) {
         if (outs->tensors[i].role == VC_PART_CODES) {
             j.states[outs->tensors[i].source] = told[i] ? QUANTIZED : KEPT;
-            longest = strlen(outs->tensors[i].name) > longest ? strlen(outs->tensors[i].name) : longest;
+            longest = (size_t)vc_max_u64(longest, strlen(model->tensors[outs->tensors[i].source].name));
         }
     }
     j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(j.name);
     for (i = 0; i < outs->n && *note == NULL; i++) {
         const char *name = outs->tensors[i].name;
-        const char *kept = told[i] && outs->tensors[i].role == VC_PART_CODES ? kept_beside(&j, name) : NULL;
+        const char *before = model->tensors[outs->tensors[i].source].name; /* passes may have renamed it */
+        const char *kept = told[i] && outs->tensors[i].role == VC_PART_CODES ? kept_beside(&j, before) : NULL;
 
         if (kept != NULL) {
             *note = vc_arena_printf(ctx, arena,

@@ -509,6 +509,12 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     struct resolving e = {.ctx = ctx, .self = self, .edits = &self->edits, .r = {.ctx = ctx}};
     enum vc_status status = VC_OK;
 
+    if (vc_edit_find(self->outs->edits, self->outs->n_edits, VC_EDIT_LAYERS) != NULL) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "layers are left out, and the nodes that compute them would have to leave the graph, too: export "
+            "the model without them, or write another format, such as .safetensors");
+    }
     self->edits.reshaped = is_reshaped(self);
     if (self->outs->n_graph_edits == 0) {
         return VC_OK;

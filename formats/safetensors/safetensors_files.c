@@ -86,23 +86,48 @@ out:
     return status;
 }
 
+/* Whether passes have left a shard of the source without tensors, where its name counts: "-00002-of-00003". Those of
+ * other workers count. */
+static bool is_renumbered(const struct safetensors_plan *plan, const struct safetensors_files *to)
+{
+    struct vc_numbered_name name;
+    size_t i = 0;
+
+    while (i < to->n && to->files[i].n_all != 0) {
+        i++;
+    }
+    return i < to->n && vc_edit_find(plan->outs->edits, plan->outs->n_edits, VC_EDIT_LAYERS) != NULL &&
+           vc_numbered_name_parse(vc_infolder_out_shard(plan->model->folder, i), NULL, &name);
+}
+
+/* The next of the numbered names of shards that have tensors. */
+static const char *number_file(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
+                               size_t index)
+{
+    size_t number = 0;
+    size_t count = 0;
+    size_t i;
+
+    for (i = 0; i < to->n; i++) {
+        number += i <= index && to->files[i].n_all != 0;
+        count += to->files[i].n_all != 0;
+    }
+    return vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
+                           (unsigned long)number, (unsigned long)count, ".safetensors");
+}
+
 /* Names of files in a folder: those of the source's shards where the output is divided like it, numbers otherwise. */
 static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
 {
-    bool kept = plan->max_shard_bytes == 0;
+    bool kept = plan->max_shard_bytes == 0 && plan->model->folder != NULL;
+    bool renumbered = plan->in_folder && kept && is_renumbered(plan, to);
     enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; plan->in_folder && i < to->n; i++) {
-        const char *name = kept && plan->model->folder != NULL ? vc_infolder_out_shard(plan->model->folder, i) : NULL;
-
-        if (name == NULL && to->n == 1) {
-            name = vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix);
-        } else if (name == NULL) {
-            name = vc_arena_printf(ctx, &to->arena, VC_NUMBERED_FORMAT, (int)strlen(plan->prefix), plan->prefix,
-                                   (unsigned long)i + 1, (unsigned long)to->n, ".safetensors");
-        }
-        to->files[i].name = name;
+        to->files[i].name = kept && !renumbered   ? vc_infolder_out_shard(plan->model->folder, i)
+                            : !kept && to->n == 1 ? vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix)
+                                                  : number_file(ctx, plan, to, i);
         VC_TRY_ALLOC(to->files[i].name);
     }
 out:
@@ -132,6 +157,10 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     }
     for (i = 0; i < plan->records->n; i++) {
         to->files[plan->records->records[i].file].n_records++;
+        to->files[plan->records->records[i].file].n_all++;
+    }
+    for (i = 0; i < plan->outs->n_elsewhere && n > 1; i++) {
+        to->files[plan->model->io[plan->outs->elsewhere[i].source].shard].n_all++;
     }
     VC_TRY(name_files(ctx, plan, to));
 out:

@@ -14,6 +14,7 @@ struct safetensors_file {
     const char *name;        /* in the folder; NULL for a single file */
     struct vc_outfile *file; /* NULL: nothing is written. In a folder it is the folder's */
     size_t n_records;        /* 0: the file is not made */
+    size_t n_all;            /* the same, with those of other workers */
     struct vc_text header;   /* with its length in front; its size alone where nothing is written */
     uint64_t data_bytes;
     atomic_uint_fast64_t got;

@@ -4,7 +4,8 @@
  *     plain                w.int8 i8 [8, 5], w.scale f32 [8, 1]
  *     compressed-tensors   w_packed I32 [8, 2], w_scale F32 [8, 1], w_shape I64 [2]
  *
- * Kept tensors of a safetensors source keep what the source's header says of them. */
+ * Kept tensors of a safetensors source keep what the source's header says of them, under the name that passes gave
+ * them. */
 #include "formats/safetensors/safetensors_outs.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "core/base/checked.h"
 #include "core/base/name_table.h"
 #include "core/base/tile.h"
+#include "core/model/renamed_model.h"
 
 /* The weight that an output is a part of, for outputs that the dialect lays. */
 struct owner {
@@ -22,6 +24,7 @@ struct owner {
 struct making {
     struct vc_ctx *ctx;
     const struct vc_out_list *outs;
+    const struct vc_model *model;
     const struct safetensors *source;
     const struct vc_dialect *dialect;
     struct safetensors_records *to;
@@ -79,11 +82,14 @@ static enum vc_status add_as_is(struct making *m, size_t index)
     if (out->form == VC_FORM_RAW && m->source != NULL) {
         const struct safetensors_entry *entry = &m->source->entries[out->source];
 
-        record->name = out->quant == NULL || m->to->told[index] ? entry->name : record->name;
+        if (out->quant == NULL || m->to->told[index]) {
+            record->name =
+                vc_name_follow(m->ctx, &m->to->arena, entry->name, m->model->tensors[out->source].name, out->name);
+        }
         record->type = entry->type;
         record->n_dims = entry->n_dims;
         record->shape = entry->shape;
-        return VC_OK;
+        return record->name != NULL ? VC_OK : VC_E_NOMEM;
     }
     record->n_dims = (uint8_t)out->n_dims;
     record->shape = out->shape;
@@ -233,10 +239,10 @@ out:
 }
 
 enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_out_list *outs,
-                                           const struct safetensors *source, const struct vc_dialect *dialect,
-                                           struct safetensors_records *out)
+                                           const struct vc_model *model, const struct safetensors *source,
+                                           const struct vc_dialect *dialect, struct safetensors_records *out)
 {
-    struct making m = {.ctx = ctx, .outs = outs, .source = source, .dialect = dialect, .to = out};
+    struct making m = {.ctx = ctx, .outs = outs, .model = model, .source = source, .dialect = dialect, .to = out};
     size_t n_most; /* every output, and what a dialect adds to each */
     enum vc_status status = VC_OK;
 

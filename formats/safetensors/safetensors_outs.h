@@ -34,11 +34,11 @@ struct safetensors_records {
     struct vc_packed packings[VC_SAFETENSORS_PACKINGS]; /* of each kind the one that needs the most room */
 };
 
-/* source: the safetensors model that the outputs of form RAW come from, or NULL. Fails for what the format or the
- * layout cannot hold; the sentence begins with the tensor's name. Release also after a failure. */
+/* model: what the outputs come from; source: its inside, where it is safetensors, or NULL. Fails for what the format or
+ * the layout cannot hold; the sentence begins with the tensor's name. Release also after a failure. */
 enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_out_list *outs,
-                                           const struct safetensors *source, const struct vc_dialect *dialect,
-                                           struct safetensors_records *out);
+                                           const struct vc_model *model, const struct safetensors *source,
+                                           const struct vc_dialect *dialect, struct safetensors_records *out);
 void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_records *records);
 
 /* Room for n_bytes of codes in their packed form; 0 where none are packed. */

@@ -93,6 +93,29 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 
 /* ---- writing ---- */
 
+/* What the source calls the tensor of an output. */
+static const char *name_before(const struct torch_writer *w, size_t main_out)
+{
+    return w->model->tensors[w->outs->tensors[main_out].source].name;
+}
+
+/* The first n bytes of a tensor's name are the way to its dict, which stays. Where a pass has changed them, no key can
+ * say so: what has the other name is a container. */
+static bool keeps_way(const struct torch_writer *w, size_t main_out, size_t n)
+{
+    const char *after = w->outs->tensors[main_out].name;
+
+    return strlen(after) >= n && strncmp(after, name_before(w, main_out), n) == 0;
+}
+
+static enum vc_status refuse_way(const struct torch_writer *w, size_t main_out)
+{
+    return vc_fail(w->ctx, VC_E_UNSUPPORTED,
+                   "%s: becomes %s, but in a file with containers inside each other what has the number is no key of a "
+                   "tensor; write another format, such as .safetensors",
+                   name_before(w, main_out), w->outs->tensors[main_out].name);
+}
+
 /* What a key is without the ".int8" that codes have behind the name of their weight. A number is written to `digits`,
  * of KEY_DIGITS. False: it is neither text nor number. */
 #define KEY_DIGITS 24
@@ -100,8 +123,7 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 static bool weight_of_key(const struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out, char *digits,
                           struct vc_pickle_bytes *weight)
 {
-    size_t named = strlen(vc_torch_here(w));
-    size_t n_tail = named - strlen(w->outs->tensors[main_out].name);
+    size_t n_tail = strlen(vc_torch_here(w)) - strlen(name_before(w, main_out));
 
     if (key->kind == VC_PICKLE_STRING) {
         *weight = key->u.text;
@@ -126,22 +148,32 @@ static void write_key(struct torch_writer *w, const struct vc_pickle_bytes *weig
 
 /* A tensor that is codes now, or was, with its key: "weight.int8", and behind it the scales, "weight.scale". A key that
  * is neither text nor number gives no name to them: the output becomes flat. */
-static void write_weight(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
+static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
 {
-    size_t own = strlen(w->outs->tensors[main_out].name);
+    const char *name = w->outs->tensors[main_out].name;
+    size_t own = strlen(name);
     size_t n = vc_torch_companions_of(w, main_out);
     struct vc_pickle_bytes weight;
     char digits[KEY_DIGITS];
+    size_t way;
     size_t i;
 
     if (!weight_of_key(w, key, main_out, digits, &weight)) {
         w->flat = true;
-        return;
+        return VC_OK;
+    }
+    if (strcmp(name, name_before(w, main_out)) != 0) { /* a pass gave it that name */
+        way = strlen(name_before(w, main_out)) - weight.n;
+        if (!keeps_way(w, main_out, way)) {
+            return refuse_way(w, main_out);
+        }
+        weight = (struct vc_pickle_bytes){name + way, own - way};
     }
     for (i = 0; i <= n; i++) {
         write_key(w, &weight, w->names[main_out + i] + own);
         vc_torch_write_out(w, main_out + i);
     }
+    return VC_OK;
 }
 
 /* ---- containers ---- */
@@ -178,8 +210,7 @@ static enum vc_status write_pair(struct torch_writer *w, struct vc_pickle_node *
         return VC_OK;
     }
     if (main_out != VC_NO_TENSOR && is_renamed(w, main_out)) {
-        write_weight(w, key, main_out);
-        return VC_OK;
+        return write_weight(w, key, main_out);
     }
     VC_TRY(write_value(w, key));
     if (main_out == VC_NO_TENSOR) {
@@ -242,6 +273,14 @@ out:
     return status;
 }
 
+/* An item of a list has its place for a name. */
+static enum vc_status check_item(const struct torch_writer *w, size_t main_out)
+{
+    const char *name = w->outs->tensors[main_out].name;
+
+    return strcmp(name, name_before(w, main_out)) == 0 ? VC_OK : refuse_way(w, main_out);
+}
+
 /* Items keep their places: None stands for what cannot be written. */
 static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle_node *node)
 {
@@ -257,6 +296,7 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
         VC_TRY(vc_torch_path_enter(w->ctx, &w->path, NULL, i++));
         before = names_from(w, item);
         if (can_write(w, item)) {
+            VC_TRY(vc_torch_is_tensor(item) ? check_item(w, vc_torch_out_here(w)) : VC_OK);
             w->flat |= vc_torch_is_tensor(item) && vc_torch_companions_of(w, vc_torch_out_here(w)) != 0;
             VC_TRY(write_value(w, item));
         } else {
@@ -275,7 +315,7 @@ out:
 }
 
 /* An object as the dict of the tensors in it, scales included. */
-static void write_object(struct torch_writer *w)
+static enum vc_status write_object(struct torch_writer *w)
 {
     size_t n = strlen(vc_torch_here(w));
     size_t skip = n == 0 ? 0 : n + 1;
@@ -289,11 +329,15 @@ static void write_object(struct torch_writer *w)
         size_t end = w->main_out[last] + 1 + vc_torch_companions_of(w, w->main_out[last]);
 
         for (i = w->main_out[first]; i < end; i++) {
+            if (w->outs->tensors[i].role == VC_PART_CODES && !keeps_way(w, i, skip)) {
+                return refuse_way(w, i);
+            }
             vc_torch_emit_string(&w->e, w->names[i] + skip, strlen(w->names[i] + skip));
             vc_torch_write_out(w, i);
         }
     }
     vc_torch_emit_byte(&w->e, 'u');
+    return VC_OK;
 }
 
 /* What a call becomes: a tensor, itself, a number, a dict. */
@@ -316,7 +360,7 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
     } else if (vc_pickle_is_mapping(node)) {
         VC_TRY(write_mapping(w, node));
     } else {
-        write_object(w);
+        VC_TRY(write_object(w));
     }
 out:
     return status;

@@ -94,7 +94,7 @@ struct vc_report_totals {
     uint64_t scale_bytes;
     uint64_t optimizer_before, optimizer_after; /* what of host_before and host_after is optimizer state */
     uint64_t other_before, other_after;         /* ... and what is neither that nor weights */
-    double bits_per_weight;                     /* 8 * (host_after without those two) / n_params */
+    double bits_per_weight;                     /* 8 * (host_after without those two) / n_params_after */
     bool measured;
     double sqnr_db; /* over all tensors that changed */
     size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */
@@ -158,6 +158,14 @@ struct vc_report_pruning {
     uint64_t pruned_bytes; /* ... and of these tensors' values in the output */
 };
 
+/* Layers that a pass left out; those behind them have the next lower numbers in the output. */
+struct vc_report_layers {
+    const char *list;       /* what is in front of their numbers in the names of the source: "model.layers" */
+    uint64_t before, after; /* how many there are */
+    size_t n_left_out;
+    const uint64_t *left_out; /* their numbers in the source, from 0 on, rising */
+};
+
 struct vc_job;
 
 struct vc_report {
@@ -189,11 +197,16 @@ struct vc_report {
     const struct vc_report_file *files;
     const struct vc_report_pruning *pruning; /* NULL: no tensor is pruned */
     const struct vc_job *job;                /* that the rows come from; NULL: from `rows` */
+    const struct vc_report_layers *layers;   /* NULL: none are left out */
+    uint64_t n_params_after;                 /* elements of the weights of the output, counted as totals.n_params */
 };
 
 /* Row number `index`, whether the report has a list of them (vc_write_options.rows_on_request) or not. Its strings and
  * lists are those of the report. False behind the last. */
 VC_API bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_report_row *row);
+
+/* What the tensor of row number `index` is called in the output, where a pass gave it another name; NULL: as it was. */
+VC_API const char *vc_report_name_after(const struct vc_report *report, size_t index);
 
 /* Renders a report as one JSON document, schema vcompress.report/1 (installed as report-1.schema.json). *text is
  * NUL-terminated and freed with vc_text_free. */

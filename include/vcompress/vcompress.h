@@ -40,6 +40,7 @@
 
 #include <vcompress/context.h>
 #include <vcompress/couplings.h>
+#include <vcompress/depth.h>
 #include <vcompress/device.h>
 #include <vcompress/dtype.h>
 #include <vcompress/gpus.h>

@@ -206,6 +206,19 @@ static enum vc_status use_prune(void *options)
     return status;
 }
 
+/* One of two fields has to be set. That the model has no layers, is told when the job is planned. */
+static enum vc_status use_depth(void *options)
+{
+    struct vc_depth_options *depth = options;
+    struct vc_job *job = NULL;
+    enum vc_status status = vc_job_create(ctx, model, &job);
+
+    depth->drop = "0";
+    status = status == VC_OK ? vc_job_add_depth(ctx, job, depth) : status;
+    vc_job_free(job);
+    return status;
+}
+
 static enum vc_status use_sensitivity(void *options)
 {
     struct vc_sensitivity *sensitivity = NULL;
@@ -284,6 +297,7 @@ MAKER(write)
 MAKER(quantize)
 MAKER(dequantize)
 MAKER(prune)
+MAKER(depth)
 MAKER(sensitivity)
 MAKER(diff_limits)
 MAKER(graph_run)
@@ -310,6 +324,8 @@ static const struct public_options {
      offsetof(struct vc_dequantize_options, rules), make_dequantize, use_dequantize},
     {"vc_prune_options", "vc_prune_defaults", sizeof(struct vc_prune_options),
      offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
+    {"vc_depth_options", "vc_depth_defaults", sizeof(struct vc_depth_options), offsetof(struct vc_depth_options, keep),
+     make_depth, use_depth},
     {"vc_sensitivity_options", "vc_sensitivity_defaults", sizeof(struct vc_sensitivity_options),
      offsetof(struct vc_sensitivity_options, rules), make_sensitivity, use_sensitivity},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
@@ -491,6 +507,10 @@ static const struct {
     AT(vc_prune_options, mask, 96),
     AT(vc_prune_options, mask_path, 104),
     AT(vc_prune_options, score, 112),
+    AT(vc_depth_options, struct_size, 0),
+    AT(vc_depth_options, drop, 8),
+    AT(vc_depth_options, keep, 16),
+    AT(vc_depth_options, layers, 24),
     AT(vc_sensitivity_options, struct_size, 0),
     AT(vc_sensitivity_options, rules, 8),
     AT(vc_sensitivity_options, n_rules, 16),

@@ -7,6 +7,7 @@ Parts that need root (small file systems) are skipped without it.
 """
 import array
 import hashlib
+import json
 import os
 import random
 import resource
@@ -376,6 +377,22 @@ class Faults(unittest.TestCase):
             self.failed(self.run_it("prune", "--sparsity", "0.5", "--force", self.large, "-o", self.out, "--mask-out", masks),
                         "o.npz", "m.npz", codes=(4,))
             self.left(old)
+            subprocess.run(["umount", self.out_dir], check=True)
+
+    def test_full_disk_without_layers(self):
+        """A folder from which a layer is left out is there with its config.json, or not at all."""
+        source, out = os.path.join(self.dir, "layers"), os.path.join(self.out_dir, "o")
+        os.makedirs(source)
+        header = {"h.%d.w" % k: {"dtype": "F32", "shape": [256, 1024], "data_offsets": [k << 20, (k + 1) << 20]} for k in range(3)}
+        text = json.dumps(header).encode()
+        with open(os.path.join(source, "model.safetensors"), "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text + bytes(3 << 20))
+        with open(os.path.join(source, "config.json"), "w") as f:
+            f.write('{"n_layer": 3}')
+        for size in (8192, 1 << 20, 2 << 20):
+            self.mount("size=%d,mode=777" % size)
+            self.failed(self.run_it("prune", "--drop-layers", "1", source, "-o", out), codes=(4,))
+            self.assertEqual(os.listdir(self.out_dir), [])
             subprocess.run(["umount", self.out_dir], check=True)
 
     def test_disk_too_full_by_a_little(self):

@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/chain/pass.h"
 #include "core/model/edit.h"
+#include "formats/huggingface/hf_layers.h"
 #include "formats/huggingface/hf_rewrite.h"
 #include "formats/io/json_member.h"
 #include "gguf_builder.h"
@@ -142,10 +143,145 @@ static void test_config_layers(void **state)
                   LAYERS, "{\"num_hidden_layers\": 2, \"layer_types\": [\"a\", \"c\"], \"stop\": [1, 2, 3, 4]}");
     expect_config("{\"text_config\": {\"layer_types\": [1, 2, 3, 4], \"num_hidden_layers\": 4}}", LAYERS,
                   "{\"text_config\": {\"layer_types\": [1, 3], \"num_hidden_layers\": 2}}");
-    expect_config("{\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3], \"mlp_only_layers\": []}", LAYERS,
-                  "{\"num_hidden_layers\": 2, \"layer_types\": [1, 2, 3], \"mlp_only_layers\": []}");
-    refuse_config("{\"num_hidden_layers\": 4, \"mlp_only_layers\": [0, 2]}", LAYERS,
-                  "config.json: 'mlp_only_layers' has numbers of layers, and layers are left out");
+    expect_config("{\"num_hidden_layers\": 4, \"mlp_only_layers\": [0, 1, 2]}", LAYERS,
+                  "{\"num_hidden_layers\": 2, \"mlp_only_layers\": [0, 1]}");
+    expect_config(
+        "{\"n_layer\": 4, \"first_k_dense_replace\": 2, \"max_window_layers\": 28, \"hybrid_override_pattern\": "
+        "\"M-*E\", \"num_attention_heads\": [1, 2, 3, 4], \"layer_types\": null}",
+        LAYERS,
+        "{\"n_layer\": 2, \"first_k_dense_replace\": 1, \"max_window_layers\": 28, \"hybrid_override_pattern\": "
+        "\"M*\", \"num_attention_heads\": [1, 3], \"layer_types\": null}");
+    expect_config("{\"num_layers\": 4, \"attention_types\": [[[\"g\", \"l\"], 1], [[\"x\"], 2]]}", LAYERS,
+                  "{\"num_layers\": 2, \"attention_types\": [[[\"g\", \"x\"], 1]]}");
+    /* What another part of the model says of its layers stays. */
+    expect_config(
+        "{\"model_type\": \"gemma3\", \"text_config\": {\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3, 4]}, "
+        "\"vision_config\": {\"num_hidden_layers\": 4, \"stage_names\": [1]}}",
+        LAYERS,
+        "{\"model_type\": \"gemma3\", \"text_config\": {\"num_hidden_layers\": 2, \"layer_types\": [1, 3]}, "
+        "\"vision_config\": {\"num_hidden_layers\": 4, \"stage_names\": [1]}}");
+}
+
+#define LIST(name)                                                                                                     \
+    (struct vc_edit[]){                                                                                                \
+        {.key = VC_EDIT_LAYERS, .before = 4, .after = 2, .n_dropped = 2, .dropped = second_and_last, .list = (name)}}, \
+        1
+
+/* Models with several lists of layers: the names of the tensors say which number is meant. */
+static void test_config_lists(void **state)
+{
+    static const char t5[] = "{\"is_encoder_decoder\": true, \"num_layers\": 4, \"num_decoder_layers\": 4}";
+    static const char bart[] = "{\"is_encoder_decoder\": true, \"encoder_layers\": 4, \"decoder_layers\": 4, "
+                               "\"num_hidden_layers\": 4}";
+    static const char clip[] =
+        "{\"text_config\": {\"num_hidden_layers\": 4}, \"vision_config\": {\"num_hidden_layers\": 4}}";
+
+    (void)state;
+    expect_config(t5, LIST("encoder.block"),
+                  "{\"is_encoder_decoder\": true, \"num_layers\": 2, \"num_decoder_layers\": 4}");
+    expect_config(t5, LIST("decoder.block"),
+                  "{\"is_encoder_decoder\": true, \"num_layers\": 4, \"num_decoder_layers\": 2}");
+    expect_config(
+        bart, LIST("model.encoder.layers"),
+        "{\"is_encoder_decoder\": true, \"encoder_layers\": 2, \"decoder_layers\": 4, \"num_hidden_layers\": 2}");
+    expect_config(
+        bart, LIST("model.decoder.layers"),
+        "{\"is_encoder_decoder\": true, \"encoder_layers\": 4, \"decoder_layers\": 2, \"num_hidden_layers\": 4}");
+    expect_config(clip, LIST("text_model.encoder.layers"),
+                  "{\"text_config\": {\"num_hidden_layers\": 2}, \"vision_config\": {\"num_hidden_layers\": 4}}");
+    expect_config(clip, LIST("vision_model.encoder.layers"),
+                  "{\"text_config\": {\"num_hidden_layers\": 4}, \"vision_config\": {\"num_hidden_layers\": 2}}");
+    /* A decoder alone, and an encoder alone. */
+    expect_config("{\"num_hidden_layers\": 4}", LIST("model.decoder.layers"), "{\"num_hidden_layers\": 2}");
+    expect_config("{\"num_hidden_layers\": 4}", LIST("encoder.layer"), "{\"num_hidden_layers\": 2}");
+    refuse_config(
+        "{\"is_encoder_decoder\": true, \"num_layers\": 4}", LIST("decoder.block"),
+        "config.json: no key of it says that the number of layers is 4, which becomes 2; expected one such as "
+        "\"decoder_layers\"");
+}
+
+#define LAST (struct vc_edit[]){{.key = VC_EDIT_LAYERS, .before = 4, .after = 3, .n_dropped = 1, .dropped = last}}, 1
+
+/* What layers are by their number has to hold for those that are left. */
+static void test_config_layers_refused(void **state)
+{
+    static const uint64_t last[] = {3};
+
+    (void)state;
+    refuse_config("{\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3]}", LAYERS,
+                  "config.json: 'layer_types' has not an entry for each layer, and layers are left out");
+    refuse_config("{\"num_hidden_layers\": 4, \"mlp_only_layers\": [-1]}", LAYERS,
+                  "config.json: 'mlp_only_layers' has numbers of layers that are none, and layers are left out");
+    refuse_config("{\"num_hidden_layers\": 4, \"odd_layers\": [1, 3]}", LAYERS,
+                  "config.json: 'odd_layers' is a list whose meaning is not known, and layers are left out");
+    refuse_config("{\"num_hidden_layers\": 4, \"num_kv_shared_layers\": 2}", LAYERS,
+                  "config.json: 'num_kv_shared_layers' speaks of layers by their number, and layers are left out");
+    refuse_config("{\"num_hidden_layers\": 4, \"hybrid_override_pattern\": \"M-\"}", LAYERS,
+                  "config.json: 'hybrid_override_pattern' has not a character for each layer, and layers are left out");
+    refuse_config("{\"num_layers\": 4, \"attention_types\": [[[\"g\"], 3]]}", LAYERS,
+                  "config.json: 'attention_types' has not a word for each layer, and layers are left out");
+    refuse_config("{\"num_hidden_layers\": 4, \"sliding_window_pattern\": \"LG\"}", LAYERS,
+                  "config.json: 'sliding_window_pattern' is a pattern that repeats, and layers are left out");
+    refuse_config(
+        "{\"num_hidden_layers\": 4, \"decoder_sparse_step\": 2}", LAYERS,
+        "config.json: of 'decoder_sparse_step' every layer is what its number says, in a pattern of 2, so that "
+        "the layers which stay would become others; leave out whole patterns");
+    refuse_config("{\"num_hidden_layers\": 4, \"model_type\": \"gemma2\"}", LAYERS,
+                  "config.json: of 'gemma2' every layer is what its number says, in a pattern of 2, so that the layers "
+                  "which stay would become others; leave out whole patterns");
+    /* The last layers go, or the lists say it one by one. */
+    expect_config("{\"num_hidden_layers\": 4, \"decoder_sparse_step\": 2}", LAST,
+                  "{\"num_hidden_layers\": 3, \"decoder_sparse_step\": 2}");
+    expect_config("{\"num_hidden_layers\": 4, \"model_type\": \"gemma2\"}", LAST,
+                  "{\"num_hidden_layers\": 3, \"model_type\": \"gemma2\"}");
+    expect_config("{\"num_hidden_layers\": 4, \"sliding_window_pattern\": 2, \"layer_types\": [1, 2, 3, 4]}", LAYERS,
+                  "{\"num_hidden_layers\": 2, \"sliding_window_pattern\": 2, \"layer_types\": [1, 3]}");
+}
+
+/* How weights are quantized is said by names that have numbers. */
+static void test_config_names(void **state)
+{
+    (void)state;
+    expect_config("{\"num_hidden_layers\": 4, \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}}",
+                  LIST("model.layers"),
+                  "{\"num_hidden_layers\": 2, \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}}");
+    assert_true(vc_hf_layers_are_named("model.layers", "model.layers.3.mlp"));
+    assert_true(vc_hf_layers_are_named("model.layers", "-:model\\.layers\\.5\\..*"));
+    assert_true(vc_hf_layers_are_named("h", "transformer.h.0"));
+    assert_false(vc_hf_layers_are_named("model.layers", "lm_head"));
+    assert_false(vc_hf_layers_are_named("model.layers", "model.layers.*.mlp"));
+    assert_false(vc_hf_layers_are_named("h", "lm_head.0"));
+    assert_false(vc_hf_layers_are_named("", "1"));
+}
+
+/* Against a look at every layer. */
+static void test_periods(void **state)
+{
+    unsigned set, period;
+
+    (void)state;
+    for (set = 1; set < 127; set++) {
+        uint64_t dropped[7];
+        struct vc_edit edit = {.key = VC_EDIT_LAYERS, .before = 7, .dropped = dropped};
+        uint64_t i, k;
+
+        for (i = 0; i < 7; i++) {
+            if ((set >> i & 1) != 0) {
+                dropped[edit.n_dropped++] = i;
+            }
+        }
+        for (period = 1; period <= 7; period++) {
+            bool keeps = true;
+
+            for (i = 0, k = 0; i < 7; i++) {
+                assert_int_equal(vc_edit_drops_layer(&edit, i), set >> i & 1);
+                assert_int_equal(vc_edit_layers_below(&edit, i), k);
+                keeps = keeps && ((set >> i & 1) != 0 || i % period == k % period);
+                k += (set >> i & 1) == 0;
+            }
+            assert_int_equal(vc_edit_keeps_period(&edit, period), keeps);
+        }
+    }
 }
 
 static void test_config_refused(void **state)
@@ -423,8 +559,72 @@ static void test_onnx(void **state)
     assert_false(holds("out.onnx", "\n\1h"));
     assert_int_equal(copy_edited(ctx, in_folder("told.onnx"), in_folder("out.onnx"), NULL, 0), VC_OK);
     assert_true(holds("out.onnx", "\n\1h"));
+    /* Nodes do not leave a graph. */
+    assert_int_equal(copy_edited(ctx, in_folder("told.onnx"), in_folder("no.onnx"), LAYERS), VC_E_UNSUPPORTED);
+    assert_string_equal(
+        vc_ctx_message(ctx),
+        "layers are left out, and the nodes that compute them would have to leave the graph, too: export "
+        "the model without them, or write another format, such as .safetensors");
+    assert_false(exists("no.onnx"));
     empty_folder();
     test_ctx_done(ctx);
+}
+
+/* What metadata says of layers beside lists with an entry for each. */
+static struct bytes gguf_of_layers(const char *architecture, const char *key, uint32_t n_layers, uint32_t value)
+{
+    struct gguf_builder g = {0};
+    char name[80];
+
+    gguf_pair_string(&g, "general.architecture", architecture);
+    snprintf(name, sizeof name, "%s.block_count", architecture);
+    gguf_pair_u32(&g, name, n_layers);
+    snprintf(name, sizeof name, "%s.%s", architecture, key);
+    gguf_pair_u32(&g, name, value);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    return gguf_finish(&g);
+}
+
+static struct bytes gguf_named(const char *architecture, const char *key, uint32_t value)
+{
+    return gguf_of_layers(architecture, key, 4, value);
+}
+
+static void expect_named(const char *architecture, const char *key, uint32_t n_layers, uint32_t value,
+                         const struct vc_edit *edits, size_t n, uint32_t want_layers, uint32_t want_value)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)save_own("in.gguf", gguf_of_layers(architecture, key, n_layers, value));
+    (void)save_own("want.gguf", gguf_of_layers(architecture, key, want_layers, want_value));
+    if (copy_edited(ctx, in_folder("in.gguf"), in_folder("out.gguf"), edits, n) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    expect_same("out.gguf", "want.gguf");
+    empty_folder();
+    test_ctx_done(ctx);
+}
+
+static void test_gguf_depth(void **state)
+{
+    (void)state;
+    refuse_gguf(
+        gguf_named("gemma2", "x", 1), LAYERS,
+        "of 'gemma2' every layer is what its number says, in a pattern of 2, so that the layers which stay would "
+        "become others; leave out whole patterns");
+    refuse_gguf(
+        gguf_named("a", "full_attention_interval", 4), LAYERS,
+        "of 'full_attention_interval' every layer is what its number says, in a pattern of 4, so that the layers "
+        "which stay would become others; leave out whole patterns");
+    refuse_gguf(gguf_named("a", "nextn_predict_layers", 1), LAYERS,
+                "'a.nextn_predict_layers' speaks of layers by their number, and layers are left out");
+    refuse_gguf(gguf_named("a", "x", 1), LIST("dec.blk"),
+                "no key of the metadata says that the number of layers is 4, which becomes 2; expected "
+                "'a.decoder_block_count'");
+    expect_named("a", "leading_dense_block_count", 4, 2, LAYERS, 2, 1);
+    expect_named("gemma2", "attention.sliding_window_pattern", 4, 1, LAYERS, 2, 1); /* no pattern */
+    expect_named("t5", "decoder_block_count", 4, 4, LIST("dec.blk"), 4, 2);
+    expect_named("t5", "decoder_block_count", 4, 4, LIST("enc.blk"), 2, 4);
 }
 
 /* ---- memory ---- */
@@ -508,12 +708,23 @@ static void test_joined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),           cmocka_unit_test(test_config_keys),
-        cmocka_unit_test(test_config_sections), cmocka_unit_test(test_config_layers),
-        cmocka_unit_test(test_config_refused),  cmocka_unit_test(test_gguf_keys),
-        cmocka_unit_test(test_gguf_layers),     cmocka_unit_test(test_gguf_arrays),
-        cmocka_unit_test(test_gguf_refused),    cmocka_unit_test(test_onnx),
-        cmocka_unit_test(test_allocations),     cmocka_unit_test(test_joined),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_config_keys),
+        cmocka_unit_test(test_config_sections),
+        cmocka_unit_test(test_config_layers),
+        cmocka_unit_test(test_config_refused),
+        cmocka_unit_test(test_gguf_keys),
+        cmocka_unit_test(test_config_lists),
+        cmocka_unit_test(test_config_layers_refused),
+        cmocka_unit_test(test_config_names),
+        cmocka_unit_test(test_periods),
+        cmocka_unit_test(test_gguf_depth),
+        cmocka_unit_test(test_gguf_layers),
+        cmocka_unit_test(test_gguf_arrays),
+        cmocka_unit_test(test_gguf_refused),
+        cmocka_unit_test(test_onnx),
+        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_joined),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

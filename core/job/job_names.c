@@ -1,0 +1,109 @@
+/* job_names.c - what follows when a pass leaves tensors out of the output or gives them new names: the passes behind
+ * it, and everything that lists outputs, see the model under the new names (core/model/renamed_model.h). The report has
+ * the names of the source in its rows. */
+#include "core/job/job_state.h"
+#include "core/model/renamed_model.h"
+
+/* What lies beside a tensor that is left out goes with it. */
+static void drop_companions(struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->plan.n_items; i++) {
+        size_t owner = job->model->tensors[i].companion_of;
+
+        job->plan.gone[i] |= owner != VC_NO_TENSOR && job->plan.gone[owner];
+    }
+}
+
+/* Second names of a tensor that goes are tensors of their own from now on. Steps that an earlier pass gave to the first
+ * one would be lost for them. */
+static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->plan.n_items; i++) {
+        const struct vc_item *item = &job->plan.items[i];
+        const struct vc_item *root = vc_job_root(job, i);
+
+        if (root != item && job->plan.gone[root->source] && !job->plan.gone[i] && root->n_steps != 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: is left out, and an earlier pass works on it for %s, which is the same tensor; leave "
+                           "out layers first",
+                           job->model->tensors[root->source].name, job->model->tensors[i].name);
+        }
+    }
+    return VC_OK;
+}
+
+static void settle(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->plan.n_items; i++) {
+        struct vc_item *item = &job->plan.items[i];
+
+        item->model = job->renamed;
+        item->alias_of = job->renamed->tensors[i].alias_of;
+        item->tied = item->tied && item->alias_of != VC_NO_TENSOR;
+        if (job->plan.gone[i]) {
+            vc_item_release(ctx, item);
+            vc_item_replan(item);
+            item->dropped = true;
+            item->tied = false;
+        }
+    }
+}
+
+enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+
+    if (!job->plan.renames) {
+        return VC_OK;
+    }
+    job->plan.renames = false;
+    if (job->model->n_components != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a pipeline: its models keep their tensors and their names");
+    }
+    drop_companions(job);
+    VC_TRY(untie(ctx, job));
+    VC_TRY(vc_renamed_model_make(ctx, job->model, job->plan.names, job->plan.gone, &job->renamed));
+    settle(ctx, job);
+    job->plan.model = job->renamed;
+    VC_TRY(vc_job_list_targets(ctx, job));
+out:
+    return status;
+}
+
+/* ---- the report ---- */
+
+const char *vc_report_name_after(const struct vc_report *report, size_t index)
+{
+    const struct vc_job *job = report->job;
+    const struct vc_item *item;
+
+    if (job == NULL || index >= report->n_rows || job->plan.names == NULL) {
+        return NULL;
+    }
+    item = vc_job_row_item(job, index);
+    return item->dropped ? NULL : job->plan.names[item->source];
+}
+
+enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_edit *edit = vc_edit_find(job->plan.edits, job->plan.n_edits, VC_EDIT_LAYERS);
+    struct vc_report_layers *layers;
+
+    if (edit == NULL || edit->n_dropped == 0) {
+        return VC_OK;
+    }
+    layers = vc_arena_alloc(ctx, &job->arena, sizeof *layers);
+    if (layers == NULL) {
+        return VC_E_NOMEM;
+    }
+    *layers = (struct vc_report_layers){edit->list != NULL ? edit->list : "", edit->before, edit->after,
+                                        edit->n_dropped, edit->dropped};
+    job->report.layers = layers;
+    return VC_OK;
+}
