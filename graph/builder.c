@@ -342,7 +342,7 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
     }
     graph->params = params;
     graph->param_capacity = graph->n_params < graph->param_capacity ? graph->param_capacity : larger;
-    set_shape(graph, value, VC_DTYPE_F32, shape, spec->n_dims);
+    set_shape(graph, value, spec->integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, spec->n_dims);
     param = (struct vc_graph_param){.tensor = copy_text(graph, spec->tensor),
                                     .index = spec->index,
                                     .from_weights = spec->from_weights,

@@ -98,6 +98,7 @@ struct vc_param_spec {
     unsigned axis;
     uint64_t first, count;
     bool transposed;
+    bool integers; /* codes: elements are what is stored */
 };
 
 /* Names of values must be unique; an empty one, or NULL, gets a name of its own: "MatMul_12". A taken one is a problem.

@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
+#include "core/model/source.h"
 #include "graph/ops/run.h"
 #include "kernels/kernels.h"
 #include "measure/values.h"
@@ -140,6 +141,67 @@ out:
     return status;
 }
 
+/* ---- integers ---- */
+
+static bool is_integer(enum vc_dtype dtype)
+{
+    return dtype >= VC_DTYPE_BOOL && dtype <= VC_DTYPE_I64;
+}
+
+/* Elements of an integer type as int64_t. Truth values are 0 and 1. */
+static int64_t integer_at(enum vc_dtype dtype, const void *data, size_t i)
+{
+    switch (dtype) {
+    case VC_DTYPE_U4: /* in pairs, the first one in the low bits */
+        return ((const uint8_t *)data)[i / 2] >> (i % 2 * 4) & 15;
+    case VC_DTYPE_I4:
+        return ((((const uint8_t *)data)[i / 2] >> (i % 2 * 4) & 15) ^ 8) - 8;
+    case VC_DTYPE_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
+    case VC_DTYPE_U8:
+        return ((const uint8_t *)data)[i];
+    case VC_DTYPE_I8:
+        return ((const int8_t *)data)[i];
+    case VC_DTYPE_U16:
+        return ((const uint16_t *)data)[i];
+    case VC_DTYPE_I16:
+        return ((const int16_t *)data)[i];
+    case VC_DTYPE_U32:
+        return ((const uint32_t *)data)[i];
+    case VC_DTYPE_I32:
+        return ((const int32_t *)data)[i];
+    default:
+        return ((const int64_t *)data)[i];
+    }
+}
+
+/* The integers of a tensor, each at its place. */
+static enum vc_status read_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                    const struct place *place, int64_t *elements)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    void *data = NULL;
+    enum vc_status status = VC_OK;
+
+    if (!is_integer(t->dtype) && t->dtype != VC_DTYPE_U4 && t->dtype != VC_DTYPE_I4) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: elements of type %s are no integers", t->name,
+                       vc_dtype_name(t->dtype));
+    }
+    data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1);
+    VC_TRY_ALLOC(data);
+    VC_TRY(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
+    for (size_t i = 0; i < (size_t)t->n_elems; i++) {
+        uint64_t to;
+
+        if (place_of(place, i, &to)) {
+            elements[to] = integer_at(t->dtype, data, i);
+        }
+    }
+out:
+    vc_free(ctx, data);
+    return status;
+}
+
 /* ---- what the forward pass asks for ---- */
 
 /* The model's tensor of a parameter: the one with its number where that has its name, else the one of its name. */
@@ -155,7 +217,7 @@ static enum vc_status find_tensor(struct vc_ctx *ctx, const struct vc_model *mod
                ? param->index
                : vc_model_find(model, param->tensor);
     if (*out == VC_NO_TENSOR) {
-        return vc_fail(ctx, VC_E_FORMAT, "%s: %s has no such tensor", model->path, param->tensor);
+        return vc_fail(ctx, VC_E_FORMAT, "%s: there is no tensor '%s'", model->path, param->tensor);
     }
     t = &model->tensors[*out];
     if (t->n_dims != param->n_dims ||
@@ -175,40 +237,14 @@ static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc
     enum vc_status status = VC_OK;
 
     VC_TRY(find_tensor(ctx, model, param, &tensor));
-    status = read_values(ctx, run, model, tensor, &place, elements);
+    status = run->graph->values[param->value].dtype == VC_DTYPE_I64
+                 ? read_integers(ctx, model, tensor, &place, elements)
+                 : read_values(ctx, run, model, tensor, &place, elements);
     if (status != VC_OK) {
         status = vc_context(ctx, "%s", model->path);
     }
 out:
     return status;
-}
-
-static bool is_integer(enum vc_dtype dtype)
-{
-    return dtype >= VC_DTYPE_BOOL && dtype <= VC_DTYPE_I64;
-}
-
-/* Elements of an integer type as int64_t. Truth values are 0 and 1. */
-static int64_t integer_at(enum vc_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case VC_DTYPE_BOOL:
-        return ((const uint8_t *)data)[i] != 0;
-    case VC_DTYPE_U8:
-        return ((const uint8_t *)data)[i];
-    case VC_DTYPE_I8:
-        return ((const int8_t *)data)[i];
-    case VC_DTYPE_U16:
-        return ((const uint16_t *)data)[i];
-    case VC_DTYPE_I16:
-        return ((const int16_t *)data)[i];
-    case VC_DTYPE_U32:
-        return ((const uint32_t *)data)[i];
-    case VC_DTYPE_I32:
-        return ((const int32_t *)data)[i];
-    default:
-        return ((const int64_t *)data)[i];
-    }
 }
 
 /* An array of floats, read as a tensor of a model is. */

@@ -138,20 +138,38 @@ out:
     return status;
 }
 
-/* Inputs of operators that have to be known when the graph is built. */
-static bool must_be_known(const char *op, size_t k)
-{
-    static const struct {
-        const char *op;
-        size_t first, last;
-    } places[] = {{"Resize", 1, 3}, {"Upsample", 1, 1}, {"Clip", 1, 2}, {"Pad", 1, 3}, {"Pow", 1, 1}, {"Range", 0, 2}};
+/* Inputs of an operator, from the first to the last of them. */
+struct places {
+    const char *op;
+    size_t first, last;
+};
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+static bool is_place(const struct places *places, size_t n, const char *op, size_t k)
+{
+    for (size_t i = 0; i < n; i++) {
         if (strcmp(places[i].op, op) == 0 && k >= places[i].first && k <= places[i].last) {
             return true;
         }
     }
     return false;
+}
+
+/* Inputs that have to be known when the graph is built. */
+static bool must_be_known(const char *op, size_t k)
+{
+    static const struct places places[] = {{"Resize", 1, 3}, {"Upsample", 1, 1}, {"Clip", 1, 2},
+                                           {"Pad", 1, 3},    {"Pow", 1, 1},      {"Range", 0, 2}};
+
+    return is_place(places, sizeof places / sizeof *places, op, k);
+}
+
+/* Inputs that are codes of weights where the file has their elements. */
+static bool is_codes(const char *op, size_t k)
+{
+    static const struct places places[] = {
+        {"DequantizeLinear", 0, 0}, {"MatMulNBits", 1, 1}, {"MatMulInteger", 1, 1}, {"ConvInteger", 1, 1}};
+
+    return is_place(places, sizeof places / sizeof *places, op, k);
 }
 
 /* What is used has to be made. */
@@ -168,6 +186,7 @@ static void check_uses(struct vc_onnx_build *b)
 
             if (name != NULL) {
                 name->must_be_known |= must_be_known(node->op, i);
+                name->is_codes |= is_codes(node->op, i);
                 name->n_uses++;
             } else if (*node->inputs[i] != '\0') {
                 vc_graph_complain(b->graph, "%s uses '%s', which nothing makes",

@@ -34,6 +34,7 @@ struct vc_onnx_name {
     uint32_t n_uses;                        /* by nodes, and as an output of the graph */
     bool is_output;
     bool must_be_known; /* an operator takes it only as a constant */
+    bool is_codes;      /* an operator takes it for the codes of weights */
     bool is_made;
     uint32_t value; /* then: of the graph */
 };

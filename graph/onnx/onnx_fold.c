@@ -392,7 +392,8 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
                                   .axis = param->axis,
                                   .first = param->first,
                                   .count = param->count,
-                                  .transposed = !param->transposed};
+                                  .transposed = !param->transposed,
+                                  .integers = x->dtype == VC_DTYPE_I64};
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
@@ -438,7 +439,8 @@ static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *n
                                   .sliced = true,
                                   .axis = (unsigned)at[2],
                                   .first = (uint64_t)at[0],
-                                  .count = (uint64_t)(at[1] - at[0])};
+                                  .count = (uint64_t)(at[1] - at[0]),
+                                  .integers = x->dtype == VC_DTYPE_I64};
     return vc_graph_add_param(b->graph, output, &spec);
 }
 

@@ -334,6 +334,7 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
     const struct vc_graph_attr *sizes = vc_onnx_attr(node, "qkv_hidden_sizes");
     const struct vc_graph_value *w = vc_onnx_input(b, node, 1);
     const struct vc_graph_attr axis = vc_attr_int("axis", -1);
+    int64_t columns;
     int64_t parts[3];
     uint32_t in[6] = {VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE};
     uint32_t two[2];
@@ -343,12 +344,12 @@ static bool take_attention(struct vc_onnx_build *b, struct vc_onnx_node *node)
         vc_onnx_has_input(node, 6) || vc_onnx_int(node, "do_rotary", 0) != 0 || vc_onnx_input(b, node, 0) == NULL) {
         return vc_onnx_refuse(b, node, "with keys and values of before, or rotary positions, it is not supported");
     }
+    columns = w->shape[1].size;
     if (!only_first(b, node, 1) || !take_masks(b, node, 3, 5, &in[3])) {
         return false;
     }
     for (unsigned k = 0; k < 3; k++) {
-        parts[k] =
-            sizes != NULL && sizes->kind == VC_ATTR_INTS && sizes->n == 3 ? sizes->ints[k] : w->shape[1].size / 3;
+        parts[k] = sizes != NULL && sizes->kind == VC_ATTR_INTS && sizes->n == 3 ? sizes->ints[k] : columns / 3;
     }
     two[0] = two_in(b, "MatMul", node->inputs[0], node->inputs[1]);
     if (vc_onnx_has_input(node, 2)) {

@@ -328,7 +328,8 @@ static void add_signature(struct print *p)
     for (uint32_t i = 0; i < p->n_order; i++) {
         uint32_t k = p->order[i];
 
-        vc_text_add(&p->text, "%sfloat", any ? ",\n    " : "");
+        vc_text_add(&p->text, "%s%s", any ? ",\n    " : "",
+                    graph->values[graph->params[k].value].dtype == VC_DTYPE_I64 ? "int64" : "float");
         any = true;
         for (unsigned d = 0; d < graph->params[k].n_dims; d++) {
             vc_text_add(&p->text, "%s%" PRIu64, d == 0 ? "[" : ", ", graph->params[k].shape[d]);

@@ -180,7 +180,8 @@ static uint32_t centred(struct vc_onnx_build *b, const struct vc_onnx_node *node
     if (zero == NULL || x == NULL) {
         return in[0];
     }
-    if (k == 0 && zero->n_dims == 1 && x->n_dims > 1) { /* a row of the matrix has one */
+    if (k == 0 && zero->n_dims == 1 && x->n_dims > 1 &&
+        !vc_dim_equal(zero->shape[0], vc_dim_number(1))) { /* a row of the matrix has one */
         const int64_t axis = 1;
 
         in[1] = two_in(b, "Unsqueeze", NULL, in[1], vc_graph_add_ints(b->graph, &axis, 1));
@@ -196,6 +197,40 @@ static bool take_matmul_integer(struct vc_onnx_build *b, struct vc_onnx_node *no
     return is_two(b, node, "MatMul", centred(b, node, 0), centred(b, node, 1));
 }
 
+/* The convolution of floats, whose sums are integers: exact up to 2^24 in f32. */
+static bool take_conv_integer(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr to_float = vc_attr_int("to", 1);
+    const struct vc_graph_attr to_int = vc_attr_int("to", 6);
+    const struct vc_graph_value *zero = vc_onnx_input(b, node, 3);
+    const struct vc_graph_value *w = vc_onnx_input(b, node, 1);
+    unsigned n_dims = w == NULL ? 0 : w->n_dims;
+    bool each = zero != NULL && zero->n_dims == 1 && n_dims > 1; /* filter has a zero point */
+    uint32_t in[2];
+
+    if (node->n_inputs < 2 || w == NULL || vc_onnx_input(b, node, 0) == NULL) {
+        return true;
+    }
+    in[0] = centred(b, node, 0);
+    if (each) {
+        int64_t axes[VC_GRAPH_MAX_DIMS];
+
+        for (unsigned k = 1; k < n_dims; k++) {
+            axes[k - 1] = k;
+        }
+        in[1] = two_in(b, "Sub", NULL, node->inputs[1],
+                       two_in(b, "Unsqueeze", NULL, node->inputs[3], vc_graph_add_ints(b->graph, axes, n_dims - 1)));
+    } else {
+        in[1] = centred(b, node, 1);
+    }
+    in[0] = vc_onnx_add_one(b, "Cast", NULL, &in[0], 1, &to_float, 1);
+    in[1] = vc_onnx_add_one(b, "Cast", NULL, &in[1], 1, &to_float, 1);
+    in[0] = vc_onnx_add_one(b, "Conv", NULL, in, 2, node->attrs, node->n_attrs);
+    vc_onnx_set_output(b, node->from, 0,
+                       vc_onnx_add_one(b, "Cast", vc_onnx_output_name(b, node->from, 0), in, 1, &to_int, 1));
+    return false;
+}
+
 bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     static const struct {
@@ -209,7 +244,8 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
                 {"ReduceLogSum", take_reduce_log_sum},
                 {"SimplifiedLayerNormalization", take_simplified},
                 {"DynamicQuantizeLinear", take_dynamic_quantize},
-                {"MatMulInteger", take_matmul_integer}};
+                {"MatMulInteger", take_matmul_integer},
+                {"ConvInteger", take_conv_integer}};
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k].op, node->op) == 0) {

@@ -244,7 +244,10 @@ static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_
 
 static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_program_value *input, const char *tensor)
 {
-    struct vc_param_spec spec = {.tensor = tensor, .index = VC_NO_TENSOR, .n_dims = input->n_dims};
+    struct vc_param_spec spec = {.tensor = tensor,
+                                 .index = VC_NO_TENSOR,
+                                 .n_dims = input->n_dims,
+                                 .integers = vc_onnx_kind(input->dtype) == VC_DTYPE_I64};
     uint64_t shape[VC_GRAPH_MAX_DIMS];
 
     for (unsigned d = 0; d < input->n_dims; d++) {
@@ -286,7 +289,8 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
 
 /* ---- tensors ---- */
 
-/* Floats of the model are parameters, but for single numbers and what an operator takes only as constants. */
+/* Floats of the model are parameters, but for single numbers and what an operator takes only as constants; integers are
+ * where they are the codes of weights. */
 static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_name *name,
                          const struct vc_program_constant *c)
 {
@@ -294,7 +298,7 @@ static bool is_parameter(const struct vc_onnx_build *b, const struct vc_onnx_nam
         c->index != VC_NO_TENSOR && b->source->model != NULL ? vc_model_tensor(b->source->model, c->index) : NULL;
 
     if (t == NULL || (t->quant == NULL && !vc_dtype_is_float(t->dtype))) {
-        return false;
+        return t != NULL && vc_onnx_kind(t->dtype) == VC_DTYPE_I64 && (name->is_codes || c->tensor == NULL);
     }
     if (c->tensor == NULL || t->quant != NULL ||
         (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR)) {
@@ -307,7 +311,11 @@ static uint32_t add_parameter(struct vc_onnx_build *b, const struct vc_onnx_name
                               const struct vc_program_constant *c)
 {
     const struct vc_tensor *t = vc_model_tensor(b->source->model, c->index);
-    struct vc_param_spec spec = {.tensor = t->name, .index = c->index, .n_dims = t->n_dims, .shape = t->shape};
+    struct vc_param_spec spec = {.tensor = t->name,
+                                 .index = c->index,
+                                 .n_dims = t->n_dims,
+                                 .shape = t->shape,
+                                 .integers = t->quant == NULL && !vc_dtype_is_float(t->dtype)};
     uint32_t value;
 
     if (b->matches != NULL && b->matches[name->number].index != VC_NO_TENSOR) {
@@ -349,7 +357,7 @@ uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name)
         } else if (c->tensor != NULL) {
             name->value = vc_onnx_add_tensor(b, name->name, c->tensor);
         } else {
-            vc_graph_complain(b->graph, "%s: integers of more than 16 MiB are not supported", name->name);
+            vc_graph_complain(b->graph, "%s: elements of its type are not supported", name->name);
             name->value = vc_graph_unknown(b->graph, name->name);
         }
         break;

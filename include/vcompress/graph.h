@@ -62,7 +62,8 @@ struct vc_graph_value {
     int64_t otherwise; /* 1 for attention_mask: no token is padding */
 };
 
-/* How a parameter's value is made from a tensor of the checkpoint: a slice of one axis, then the last two axes swapped.
+/* How a parameter's value is made from a tensor of the checkpoint (its integers, where the value's dtype is _I64): a
+ * slice of one axis, then the last two axes swapped.
  *
  *     tensor qkv.weight [3 * 64, 64]     first 64, count 64 of axis 0: the key's [64, 64], transposed for MatMul */
 struct vc_graph_param {

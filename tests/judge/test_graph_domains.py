@@ -186,6 +186,75 @@ Twice <by> (a, b) => (c, d) {
             problems = drive(self.path("m.onnx"))["problem"]
             self.assertTrue(any(says in p[0] for p in problems), (says, problems))
 
+    # ---- what the quantizers of onnxruntime write ----
+
+    def small_model(self):
+        weights = dict(w1=f(8, 3, 3, 3) / 4, b1=f(8), w2=f(128, 32) / 8, b2=f(32), w3=f(5, 32) / 4, b3=f(5))
+        nodes = [helper.make_node("Conv", ["x", "w1", "b1"], ["c"], pads=[1, 1, 1, 1]),
+                 helper.make_node("Relu", ["c"], ["r"]),
+                 helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                 helper.make_node("Flatten", ["p"], ["flat"]), helper.make_node("MatMul", ["flat", "w2"], ["m"]),
+                 helper.make_node("Add", ["m", "b2"], ["a"]),
+                 helper.make_node("Gemm", ["a", "w3", "b3"], ["y"], transB=1)]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])],
+                                  [numpy_helper.from_array(a, n) for n, a in weights.items()])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+    def test_quantizers(self):
+        try:
+            from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic,
+                                                  quantize_static)
+        except ImportError as missing:
+            self.skipTest(str(missing))
+
+        class Data(CalibrationDataReader):
+            left = 3
+
+            def get_next(self):
+                self.left -= 1
+                return {"x": f(4, 3, 8, 8)} if self.left >= 0 else None
+
+        model = self.path("small.onnx")
+        onnx.save(self.small_model(), model)
+        out = self.path("out.onnx")
+        feed = {"x": f(2, 3, 8, 8)}
+        types = [(activation, weight, each)
+                 for activation, weight, each in (("QInt8", "QInt8", False), ("QUInt8", "QUInt8", False),
+                                                  ("QUInt8", "QInt8", True), ("QUInt8", "QUInt4", False),
+                                                  ("QInt8", "QInt4", False), ("QUInt16", "QUInt8", False))
+                 if hasattr(QuantType, activation) and hasattr(QuantType, weight)]
+        self.assertGreater(len(types), 2)
+        for activation, weight, each in types:
+            with self.subTest((activation, weight, each)):
+                quantize_static(model, out, Data(), quant_format=QuantFormat.QDQ, per_channel=each,
+                                activation_type=getattr(QuantType, activation), weight_type=getattr(QuantType, weight))
+                self.compare(onnx.load(out), feed)
+                params = drive(out)["param"]
+                self.assertEqual({p[1].split("_")[0].split(".")[0] for p in params} & {"w1", "w2", "w3"},
+                                 {"w1", "w2", "w3"})
+        for weight in (QuantType.QInt8, QuantType.QUInt8):
+            quantize_dynamic(model, out, weight_type=weight)
+            proto = onnx.load(out)
+            self.assertIn("MatMulInteger", {n.op_type for n in proto.graph.node})
+            self.compare(proto, feed)
+
+    def test_quantizer_of_bits(self):
+        try:
+            from onnxruntime.quantization import QuantFormat
+            from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        for kind in (QuantFormat.QOperator, QuantFormat.QDQ):
+            for symmetric in (True, False):
+                config = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=symmetric, quant_format=kind)
+                quantizer = MatMulNBitsQuantizer(self.small_model(), algo_config=config)
+                quantizer.process()
+                quantizer.model.save_model_to_file(self.path("out.onnx"))
+                proto = onnx.load(self.path("out.onnx"))
+                self.assertTrue({"MatMulNBits", "DequantizeLinear"} & {n.op_type for n in proto.graph.node})
+                self.compare(proto, {"x": f(2, 3, 8, 8)})
+
     # ---- what the optimizer makes of an encoder ----
 
     def test_optimized_encoder(self):

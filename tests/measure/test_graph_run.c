@@ -167,7 +167,7 @@ static void tensors_that_do_not_fit(void **state)
         enum vc_status status;
         const char *words;
     } cases[] = {
-        {"none", 2, VC_E_FORMAT, "has no such tensor"},
+        {"none", 2, VC_E_FORMAT, "there is no tensor 'none'"},
         {"half", 3, VC_E_FORMAT, "half has another shape than in the graph"},
         {"whole", 2, VC_E_UNSUPPORTED, "whole: elements of type i32 are no floats"},
     };
