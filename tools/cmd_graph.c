@@ -4,20 +4,18 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/graph_source.h"
 #include "tools/print_graph.h"
 
 #define MAX_NAMES 64
 
 struct graph_cli {
-    struct base_options base;
+    struct graph_source source; /* first */
     struct vc_graph_file_options run;
-    const char *weights, *svg;
-    const char *sizes[MAX_NAMES], *values[MAX_NAMES], *arrays[MAX_NAMES];
-    size_t n_sizes, n_values, n_arrays;
+    const char *svg;
+    const char *values[MAX_NAMES], *arrays[MAX_NAMES];
+    size_t n_values, n_arrays;
     bool full, text, couplings;
-    /* what was opened */
-    struct vc_model *model, *checkpoint;
-    struct vc_graph *graph;
     struct vc_graph_blocks *blocks;
 };
 
@@ -28,13 +26,6 @@ static bool take_one(const char **list, size_t *n, const char *value)
     }
     list[(*n)++] = value;
     return true;
-}
-
-static bool take_size(void *group, const char *value)
-{
-    struct graph_cli *cli = group;
-
-    return strchr(value, '=') != NULL && take_one(cli->sizes, &cli->n_sizes, value);
 }
 
 static bool take_value(void *group, const char *value)
@@ -62,11 +53,7 @@ static const struct opt graph_opts[] = {
              "it, and nothing else"},
     {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
      .help = "draw it, too; replaces an older drawing, nothing else"},
-    {.name = "size", .value = "NAME=N", .kind = OPT_CALL, .call = take_size,
-     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: batch=1, "
-             "sequence=128, others stay open)"},
-    {.name = "weights", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, weights),
-     .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost"},
+    GRAPH_SOURCE_OPTIONS,
 };
 static const struct opt run_opts[] = {
     {.name = "data", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
@@ -88,109 +75,13 @@ static const struct opt_group group_compute = {"Computing", run_opts, sizeof(run
 static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_run,
                                                  &group_json,  &group_report,  &group_help};
 
-/* ---- building ---- */
-
-/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
-static int refuse_graph(struct app *app, const struct graph_cli *cli, enum vc_status status)
-{
-    int rc = app_fail(app, status);
-    const char *problem;
-
-    for (uint32_t k = 1; cli->graph != NULL && (problem = vc_graph_problem(cli->graph, k)) != NULL; k++) {
-        fputs("           ", stderr);
-        print_clean(stderr, problem);
-        fputc('\n', stderr);
-    }
-    return rc;
-}
-
-/* A config.json by itself: a model without its weights. */
-static bool is_config(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return strcmp(slash == NULL ? path : slash + 1, "config.json") == 0;
-}
-
-static int build(struct app *app, struct graph_cli *cli)
-{
-    struct vc_graph_options options;
-    enum vc_status status;
-
-    vc_graph_defaults(&options);
-    if (cli->weights != NULL) {
-        status = vc_model_open(app->ctx, cli->weights, NULL, &cli->checkpoint);
-        if (status != VC_OK) {
-            return app_fail(app, status);
-        }
-        options.weights = cli->checkpoint;
-    }
-    if (is_config(app->subject)) {
-        status = vc_graph_build_config(app->ctx, app->subject, &cli->graph);
-    } else if (vc_graph_is_text(app->subject)) {
-        status = vc_graph_read_text(app->ctx, app->subject, &options, &cli->graph);
-    } else {
-        status = vc_model_open(app->ctx, app->subject, NULL, &cli->model);
-        if (status == VC_OK) {
-            status = vc_graph_build(app->ctx, cli->model, &options, &cli->graph);
-        }
-    }
-    return status == VC_OK ? GO_ON : refuse_graph(app, cli, status);
-}
-
-/* The weights that the graph was built from. */
-static const struct vc_model *model_of(const struct graph_cli *cli)
-{
-    return cli->model != NULL ? cli->model : cli->checkpoint;
-}
-
-static int bind_one(struct app *app, struct graph_cli *cli, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    char name[128] = "";
-    uint64_t n = 0;
-    enum vc_status status;
-
-    if ((size_t)(equals - text) < sizeof name) {
-        memcpy(name, text, (size_t)(equals - text));
-    }
-    if (!options_count(equals + 1, &n) || n > INT32_MAX) {
-        return app_usage(app, "--size %s: '%s' is no number from 1 on", name, equals + 1);
-    }
-    status = vc_graph_bind(app->ctx, cli->graph, name, (int64_t)n);
-    return status == VC_OK ? GO_ON : app_fail(app, status);
-}
-
-/* What people leave out, then what they said. */
-static int bind_sizes(struct app *app, struct graph_cli *cli)
-{
-    static const struct {
-        const char *name;
-        int64_t size;
-    } usual[] = {{"batch", 1}, {"batch_size", 1}, {"sequence", 128}, {"sequence_length", 128}};
-    int rc = GO_ON;
-
-    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
-        const char *name;
-
-        for (uint32_t i = 0; (name = vc_graph_symbol(cli->graph, i)) != NULL; i++) {
-            if (strcmp(name, usual[k].name) == 0 && vc_graph_bind(app->ctx, cli->graph, name, usual[k].size) != VC_OK) {
-                return app_fail(app, VC_E_INTERNAL);
-            }
-        }
-    }
-    for (size_t k = 0; k < cli->n_sizes && rc == GO_ON; k++) {
-        rc = bind_one(app, cli, cli->sizes[k]);
-    }
-    return rc;
-}
-
 /* ---- telling ---- */
 
 static int print_json(struct app *app, const struct graph_cli *cli)
 {
     char *text = NULL;
-    enum vc_status status = vc_graph_json(app->ctx, cli->graph, cli->blocks, model_of(cli), &text);
+    enum vc_status status =
+        vc_graph_json(app->ctx, cli->source.graph, cli->blocks, graph_source_model(&cli->source), &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);
@@ -200,7 +91,7 @@ static int print_json(struct app *app, const struct graph_cli *cli)
 static int draw(struct app *app, const struct graph_cli *cli)
 {
     char *text = NULL;
-    enum vc_status status = vc_graph_svg(app->ctx, cli->graph, cli->blocks, app->subject, &text);
+    enum vc_status status = vc_graph_svg(app->ctx, cli->source.graph, cli->blocks, app->subject, &text);
     int rc = status == VC_OK ? svg_write(app, cli->svg, text) : app_fail(app, status);
 
     vc_text_free(text);
@@ -210,7 +101,7 @@ static int draw(struct app *app, const struct graph_cli *cli)
 static int print_text(struct app *app, const struct graph_cli *cli)
 {
     char *text = NULL;
-    enum vc_status status = vc_graph_print_text(app->ctx, cli->graph, &text);
+    enum vc_status status = vc_graph_print_text(app->ctx, cli->source.graph, &text);
     int rc = GO_ON;
 
     if (status == VC_OK) {
@@ -226,7 +117,7 @@ static int print_couplings(struct app *app, const struct graph_cli *cli)
 {
     struct vc_couplings *couplings = NULL;
     char *text = NULL;
-    enum vc_status status = vc_couplings_of_graph(app->ctx, cli->graph, &couplings);
+    enum vc_status status = vc_couplings_of_graph(app->ctx, cli->source.graph, &couplings);
     int rc = GO_ON;
 
     if (status == VC_OK) {
@@ -265,17 +156,18 @@ static int compute(struct app *app, struct graph_cli *cli)
     cli->run.n_values = cli->n_values;
     cli->run.arrays = cli->arrays;
     cli->run.n_arrays = cli->n_arrays;
-    cli->run.weights = cli->checkpoint;
+    cli->run.weights = cli->source.checkpoint;
     cli->run.tell = tell_value;
     cli->run.user = app;
     app->output = cli->run.outputs;
-    status = vc_graph_run_files(app->ctx, cli->graph, model_of(cli), &cli->run);
+    status = vc_graph_run_files(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->run);
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
 static int tell(struct app *app, struct graph_cli *cli)
 {
-    enum vc_status status = vc_graph_blocks_make(app->ctx, cli->graph, model_of(cli), &cli->blocks);
+    enum vc_status status =
+        vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
     bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.outputs == NULL &&
                   !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
@@ -289,8 +181,8 @@ static int tell(struct app *app, struct graph_cli *cli)
     if (cli->couplings) {
         rc = print_couplings(app, cli);
     }
-    if (tables &&
-        !(cli->full ? print_graph_nodes(app, cli->graph) : print_graph_blocks(app, cli->graph, cli->blocks))) {
+    if (tables && !(cli->full ? print_graph_nodes(app, cli->source.graph)
+                              : print_graph_blocks(app, cli->source.graph, cli->blocks))) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     if (rc == GO_ON && cli->svg != NULL) {
@@ -347,18 +239,16 @@ static int run_graph(struct app *app, int n_args, char **args)
         rc = json_check(app);
     }
     if (rc == GO_ON) {
-        rc = build(app, &cli);
+        rc = graph_source_open(app, &cli.source, false);
     }
     if (rc == GO_ON) {
-        rc = bind_sizes(app, &cli);
+        rc = graph_source_bind(app, &cli.source);
     }
     if (rc == GO_ON) {
         rc = tell(app, &cli);
     }
     vc_graph_blocks_free(cli.blocks);
-    vc_graph_close(cli.graph);
-    vc_model_close(cli.model);
-    vc_model_close(cli.checkpoint);
+    graph_source_close(&cli.source);
     return rc;
 }
 

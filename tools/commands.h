@@ -18,6 +18,8 @@ extern const struct command command_verify;
 extern const struct command command_selftest;
 extern const struct command command_devices;
 extern const struct command command_gpus;
+extern const struct command command_estimate;
+extern const struct command command_fit;
 extern const struct command command_completion;
 extern const struct command command_help;
 

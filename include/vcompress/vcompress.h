@@ -43,11 +43,13 @@
 #include <vcompress/depth.h>
 #include <vcompress/device.h>
 #include <vcompress/dtype.h>
+#include <vcompress/fit.h>
 #include <vcompress/gpus.h>
 #include <vcompress/graph.h>
 #include <vcompress/inspect.h>
 #include <vcompress/job.h>
 #include <vcompress/measure.h>
+#include <vcompress/memory.h>
 #include <vcompress/model.h>
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>

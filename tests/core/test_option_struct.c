@@ -283,6 +283,22 @@ static enum vc_status use_graph(void *options)
     return status == VC_E_UNSUPPORTED ? VC_OK : status;
 }
 
+static enum vc_status use_memory(void *options)
+{
+    struct vc_memory_report report;
+
+    return vc_memory_estimate(ctx, NULL, model, options, &report);
+}
+
+static enum vc_status use_fit(void *options)
+{
+    const struct vc_memory_options memory = {.mode = VC_MEMORY_INFER};
+    const struct vc_memory_report report = {.peak_at = ""};
+    struct vc_fit fit;
+
+    return vc_fit_decide(ctx, &report, &memory, 1 << 20, options, &fit);
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -302,6 +318,8 @@ MAKER(sensitivity)
 MAKER(diff_limits)
 MAKER(graph_run)
 MAKER(graph)
+MAKER(memory)
+MAKER(fit)
 
 static const struct public_options {
     const char *name, *maker;
@@ -334,6 +352,10 @@ static const struct public_options {
      offsetof(struct vc_graph_run_options, user), make_graph_run, use_graph_run},
     {"vc_graph_options", "vc_graph_defaults", sizeof(struct vc_graph_options),
      offsetof(struct vc_graph_options, weights), make_graph, use_graph},
+    {"vc_memory_options", "vc_memory_defaults", sizeof(struct vc_memory_options),
+     offsetof(struct vc_memory_options, context_tokens), make_memory, use_memory},
+    {"vc_fit_options", "vc_fit_defaults", sizeof(struct vc_fit_options), offsetof(struct vc_fit_options, used_bytes),
+     make_fit, use_fit},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -529,6 +551,30 @@ static const struct {
     AT(vc_graph_run_options, weights, 48),
     AT(vc_graph_options, struct_size, 0),
     AT(vc_graph_options, weights, 8),
+    AT(vc_memory_options, struct_size, 0),
+    AT(vc_memory_options, mode, 8),
+    AT(vc_memory_options, weights, 12),
+    AT(vc_memory_options, activations, 16),
+    AT(vc_memory_options, optimizer, 20),
+    AT(vc_memory_options, amp, 24),
+    AT(vc_memory_options, recompute, 28),
+    AT(vc_memory_options, recompute_every, 32),
+    AT(vc_memory_options, attention, 36),
+    AT(vc_memory_options, allocator, 40),
+    AT(vc_memory_options, in_place, 44),
+    AT(vc_memory_options, dropout, 45),
+    AT(vc_memory_options, reuse, 46),
+    AT(vc_memory_options, context_tokens, 48),
+    AT(vc_memory_options, cache, 56),
+    AT(vc_memory_options, runtime, 60),
+    AT(vc_fit_options, struct_size, 0),
+    AT(vc_fit_options, context_bytes, 8),
+    AT(vc_fit_options, workspace_bytes, 16),
+    AT(vc_fit_options, used_bytes, 24),
+    AT(vc_fit_options, margin_bytes, 32),
+    AT(vc_fit_options, slack, 40),
+    AT(vc_fit_options, weights_only, 48),
+    AT(vc_fit_options, activation_bytes, 56),
 };
 #endif
 

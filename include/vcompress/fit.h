@@ -1,0 +1,86 @@
+/* fit.h - whether what a model takes (memory.h) is there on a GPU (gpus.h).
+ *
+ *     need     the peak, what the runtime of the device takes for itself, and what its allocator cannot use
+ *     usable   what a program sees of the memory, less what others have taken, less a margin
+ *
+ * The answer is never "fits" while a part of the need is not known. */
+#ifndef VCOMPRESS_FIT_H
+#define VCOMPRESS_FIT_H
+
+#include <vcompress/gpus.h>
+#include <vcompress/memory.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are stable. */
+enum vc_verdict {
+    VC_FITS = 0,
+    VC_FITS_TIGHTLY = 1, /* only within the margin */
+    VC_FITS_NOT = 2,
+    VC_FITS_UNKNOWN = 3 /* what is known fits; something is not known */
+};
+
+struct vc_fit_options {
+    size_t struct_size;     /* set by vc_fit_defaults */
+    uint64_t context_bytes; /* of the runtime: 300 MiB, the CUDA context with kernels that are loaded when needed; older
+                               frameworks take 1,350 MiB */
+    uint64_t workspace_bytes; /* of the library for products: 32 MiB, cuBLAS on the newest devices */
+    uint64_t used_bytes;      /* that others have taken */
+    uint64_t margin_bytes;    /* 256 MiB that stay free */
+    double slack;      /* of activations and transients in training, what a foreign allocator cannot use: 0.3 with
+                          VC_ALLOCATOR_PYTORCH; below 0: that */
+    bool weights_only; /* the question is about weights alone */
+    uint64_t
+        activation_bytes; /* what is not known of activations, transients and inputs is taken to be this; 0: unknown */
+};
+
+VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);
+
+static inline void vc_fit_defaults(struct vc_fit_options *options)
+{
+    vc_fit_defaults_sized(options, sizeof *options);
+}
+
+struct vc_fit {
+    enum vc_verdict verdict;
+    uint64_t peak_bytes, context_bytes, slack_bytes; /* whose sum is the need; context with the workspace */
+    uint64_t need_bytes;
+    uint64_t visible_bytes, usable_bytes;
+    int64_t headroom_bytes; /* usable less need */
+};
+
+/* visible_bytes: of one device, vc_gpu_visible_bytes. `memory` are the options that the report was made with. */
+VC_API enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                                    const struct vc_memory_options *memory, uint64_t visible_bytes,
+                                    const struct vc_fit_options *options, struct vc_fit *out);
+
+/* The largest size of a symbol of the graph ("batch"), or of context_tokens (symbol NULL), up to `most`, with which it
+ * fits; 0: none. The symbol keeps its size. */
+VC_API enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                     const struct vc_memory_options *memory, uint64_t visible_bytes,
+                                     const struct vc_fit_options *options, const char *symbol, uint64_t most,
+                                     uint64_t *largest);
+
+/* A device that was asked about. */
+struct vc_fit_row {
+    const struct vc_gpu *gpu; /* NULL: a memory of a given size */
+    unsigned count;           /* of them, each with the same need */
+    struct vc_fit fit;
+    bool has_batch, has_context; /* these were asked for */
+    uint64_t largest_batch, largest_context;
+};
+
+/* The answers as one JSON document, schema vcompress.fit/1, with the report that they are made from. */
+VC_API enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                                  const struct vc_memory_options *options, const struct vc_graph *graph,
+                                  const char *path, const struct vc_fit_row *rows, size_t n_rows, char **text);
+
+/* "fits", "tight", "does not fit", "unknown". */
+VC_API const char *vc_verdict_name(enum vc_verdict verdict);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,178 @@
+/* fit.c - see fit.h. */
+#include <vcompress/fit.h>
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/ctx.h"
+#include "core/base/option_struct.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct vc_fit_options fit_defaults = {
+    .context_bytes = 300 * MIB, .workspace_bytes = 32 * MIB, .margin_bytes = 256 * MIB, .slack = -1};
+static const struct vc_options_kind fit_kind = {"vc_fit_options", "vc_fit_defaults", &fit_defaults,
+                                                sizeof fit_defaults};
+
+void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size)
+{
+    vc_options_fill(&fit_kind, options, struct_size);
+}
+
+const char *vc_verdict_name(enum vc_verdict verdict)
+{
+    static const char *const names[] = {"fits", "tight", "does not fit", "unknown"};
+
+    return (unsigned)verdict < 4 ? names[verdict] : "";
+}
+
+/* False: a part is not known. *peak is what is. */
+static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_options *o, uint64_t *peak)
+{
+    if (o->weights_only) {
+        *peak = r->components[VC_MEMORY_PARAMETERS].bytes;
+        return true;
+    }
+    if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
+        *peak = r->moments[VC_MOMENT_PEAK].bytes;
+        return true;
+    }
+    *peak = o->activation_bytes;
+    for (int k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+        if (r->components[k].known != VC_KNOWN_NOT) {
+            *peak += r->components[k].bytes;
+        }
+    }
+    return o->activation_bytes != 0;
+}
+
+/* What an allocator that rounds, divides and keeps blocks cannot use: measured on published runs (docs). */
+static uint64_t slack_of(const struct vc_memory_report *r, const struct vc_memory_options *memory, double share)
+{
+    uint64_t moving = r->components[VC_MEMORY_ACTIVATIONS].bytes + r->components[VC_MEMORY_TRANSIENT].bytes;
+
+    if (share < 0) {
+        share = memory->mode == VC_MEMORY_TRAIN && memory->allocator == VC_ALLOCATOR_PYTORCH ? 0.3 : 0;
+    }
+    return (uint64_t)((double)moving * share);
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                             const struct vc_memory_options *memory, uint64_t visible_bytes,
+                             const struct vc_fit_options *options, struct vc_fit *out)
+{
+    struct vc_fit_options own;
+    uint64_t free_bytes;
+    bool known;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &fit_kind, options, &own));
+    *out = (struct vc_fit){.visible_bytes = visible_bytes};
+    known = peak_of(report, &own, &out->peak_bytes);
+    out->slack_bytes = own.weights_only ? 0 : slack_of(report, memory, own.slack);
+    if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||
+        !vc_add_u64(out->peak_bytes, out->context_bytes, &out->need_bytes) ||
+        !vc_add_u64(out->need_bytes, out->slack_bytes, &out->need_bytes) || out->need_bytes > INT64_MAX) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
+    }
+    free_bytes = minus(visible_bytes, own.used_bytes);
+    out->usable_bytes = minus(free_bytes, own.margin_bytes);
+    out->headroom_bytes = (int64_t)out->usable_bytes - (int64_t)out->need_bytes;
+    out->verdict = out->need_bytes > free_bytes           ? VC_FITS_NOT
+                   : !known                               ? VC_FITS_UNKNOWN
+                   : out->need_bytes <= out->usable_bytes ? VC_FITS
+                                                          : VC_FITS_TIGHTLY;
+out:
+    return status;
+}
+
+/* ---- the largest that fits ---- */
+
+struct search {
+    struct vc_ctx *ctx;
+    struct vc_graph *graph;
+    const struct vc_model *model;
+    struct vc_memory_options memory;
+    const struct vc_fit_options *options;
+    uint64_t visible_bytes;
+    const char *symbol;
+};
+
+static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
+{
+    struct vc_memory_report report;
+    struct vc_fit fit;
+    enum vc_status status = VC_OK;
+
+    if (s->symbol == NULL) {
+        s->memory.context_tokens = size;
+    } else {
+        VC_TRY(vc_graph_bind(s->ctx, s->graph, s->symbol, (int64_t)size));
+    }
+    *fits = false;
+    status = vc_memory_estimate(s->ctx, s->graph, s->model, &s->memory, &report);
+    if (status == VC_E_ARGUMENT) { /* sizes overflow: too large */
+        vc_clear_error(s->ctx);
+        return VC_OK;
+    }
+    VC_TRY(status);
+    VC_TRY(vc_fit_decide(s->ctx, &report, &s->memory, s->visible_bytes, s->options, &fit));
+    *fits = fit.verdict == VC_FITS;
+out:
+    return status;
+}
+
+static int64_t size_of(const struct vc_graph *graph, const char *symbol)
+{
+    const char *name;
+
+    for (uint32_t k = 0; (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(name, symbol) == 0) {
+            return vc_graph_symbol_size(graph, k);
+        }
+    }
+    return -1;
+}
+
+/* Doubles until it does not fit, then halves the step between. What is needed only grows with the size. */
+enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                              const struct vc_memory_options *memory, uint64_t visible_bytes,
+                              const struct vc_fit_options *options, const char *symbol, uint64_t most,
+                              uint64_t *largest)
+{
+    struct search s = {ctx, graph, model, *memory, options, visible_bytes, symbol};
+    int64_t before = symbol != NULL ? size_of(graph, symbol) : -1;
+    uint64_t low = 0;
+    uint64_t high = 1;
+    bool fits = true;
+    enum vc_status status = VC_OK;
+
+    most = vc_min_u64(most, INT32_MAX);
+    while (fits && low < most) {
+        VC_TRY(try_size(&s, high, &fits));
+        low = fits ? high : low;
+        high = fits ? vc_min_u64(high * 2, most) : high;
+    }
+    while (!fits && high - low > 1) {
+        bool middle_fits;
+
+        VC_TRY(try_size(&s, low + (high - low) / 2, &middle_fits));
+        if (middle_fits) {
+            low += (high - low) / 2;
+        } else {
+            high = low + (high - low) / 2;
+        }
+    }
+    *largest = low;
+out:
+    if (before > 0) {
+        (void)vc_graph_bind(ctx, graph, symbol, before);
+    }
+    return status;
+}

@@ -1,0 +1,498 @@
+/* storage.c - which values of a graph share memory, how many bytes each takes, what the backward pass needs. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "memory/timeline.h"
+
+#define TRAINS(s) ((s)->options->mode == VC_MEMORY_TRAIN)
+
+/* ---- sizes ---- */
+
+static bool is_float(const struct vc_graph_value *value)
+{
+    return value->dtype == VC_DTYPE_F32;
+}
+
+#define TOO_MANY (UINT64_MAX / 64) /* elements */
+
+/* Elements of a value, at most TOO_MANY; false: a dimension is not known. */
+static bool count(const struct vc_graph *graph, const struct vc_graph_value *value, uint64_t *n)
+{
+    *n = 1;
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        int64_t size = vc_graph_dim_value(graph, value->shape[k]);
+
+        if (size < 0) {
+            return false;
+        }
+        if (!vc_mul_u64(*n, (uint64_t)size, n) || *n > TOO_MANY) {
+            *n = TOO_MANY;
+        }
+    }
+    return true;
+}
+
+/* The last axis is not counted: rows. */
+static uint64_t count_rows(const struct vc_graph *graph, const struct vc_graph_value *value)
+{
+    uint64_t n = 0;
+    int64_t last = value->n_dims == 0 ? 1 : vc_graph_dim_value(graph, value->shape[value->n_dims - 1]);
+
+    return count(graph, value, &n) && last > 0 ? n / (uint64_t)last : 0;
+}
+
+static uint64_t elems_of(const struct vc_storages *s, uint32_t value)
+{
+    return s->bytes[value] / s->width[value];
+}
+
+/* ---- precision ---- */
+
+static unsigned widest_input(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    unsigned width = 0;
+
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        uint32_t v = node->inputs[k];
+
+        if (v != VC_NO_VALUE && is_float(vc_graph_value(s->graph, v)) &&
+            vc_graph_value(s->graph, v)->kind != VC_VALUE_CONSTANT) {
+            width = s->width[v] > width ? s->width[v] : width;
+        }
+    }
+    return width == 0 ? s->float_bytes : width;
+}
+
+/* Bytes of an element of what the node makes. */
+static unsigned output_width(const struct vc_storages *s, uint32_t n, const struct vc_graph_value *value)
+{
+    if (value->dtype == VC_DTYPE_BOOL) {
+        return 1;
+    }
+    if (!is_float(value)) {
+        return 8;
+    }
+    if (s->options->amp != VC_AMP_AUTOCAST) {
+        return s->float_bytes;
+    }
+    switch (s->ops[n]->cast) {
+    case VC_CAST_HALF:
+        return 2;
+    case VC_CAST_FLOAT:
+        return 4;
+    default:
+        return widest_input(s, vc_graph_node(s->graph, n));
+    }
+}
+
+static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
+{
+    const struct vc_graph_value *value = vc_graph_value(s->graph, v);
+    uint64_t n = 0;
+
+    s->width[v] = (uint8_t)width;
+    if (!count(s->graph, value, &n) && s->unknown == NULL) {
+        s->unknown = value->name;
+        n = 0;
+    }
+    s->overflow = s->overflow || n == TOO_MANY;
+    s->bytes[v] = n * width;
+}
+
+static void size_all(struct vc_storages *s)
+{
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        const struct vc_graph_value *value = vc_graph_value(s->graph, v);
+        bool whole = s->options->amp == VC_AMP_AUTOCAST; /* what comes from outside is f32 there */
+
+        if (value->kind != VC_VALUE_RESULT) {
+            size_value(s, v, value->dtype == VC_DTYPE_BOOL ? 1 : !is_float(value) ? 8 : whole ? 4 : s->float_bytes);
+        }
+    }
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                size_value(s, node->outputs[k], output_width(s, n, vc_graph_value(s->graph, node->outputs[k])));
+            }
+        }
+    }
+}
+
+/* ---- gradients ---- */
+
+/* Running statistics of BatchNormalization are not trained. */
+static bool is_statistic(const struct vc_graph_node *node, unsigned k)
+{
+    return strcmp(node->op, "BatchNormalization") == 0 && k >= 3;
+}
+
+static void find_trained(struct vc_storages *s)
+{
+    for (uint32_t n = 0; TRAINS(s) && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        bool trained = false;
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+
+            if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
+                s->trained[v] = s->trained[v] || !is_statistic(node, k);
+            }
+            trained = trained || (v != VC_NO_VALUE && s->trained[v]);
+        }
+        for (unsigned k = 0; trained && k < node->n_outputs; k++) {
+            uint32_t v = node->outputs[k];
+
+            if (v != VC_NO_VALUE && is_float(vc_graph_value(s->graph, v))) {
+                s->trained[v] = true;
+                s->unknown_op = s->ops[n]->unknown ? node->op : s->unknown_op;
+            }
+        }
+    }
+}
+
+/* ---- what is saved ---- */
+
+static bool is_result(const struct vc_storages *s, uint32_t v)
+{
+    return v != VC_NO_VALUE && vc_graph_value(s->graph, v)->kind == VC_VALUE_RESULT;
+}
+
+/* x * sigmoid(x), which frameworks have as one operator: the Mul, whose input k is x. */
+static bool is_silu(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
+{
+    if (strcmp(node->op, "Mul") != 0) {
+        return false;
+    }
+    for (*k = 0; *k < 2; (*k)++) {
+        const struct vc_graph_value *gate = vc_graph_value(s->graph, node->inputs[1 - *k]);
+        const struct vc_graph_node *maker = gate->node != VC_NO_NODE ? vc_graph_node(s->graph, gate->node) : NULL;
+
+        if (maker != NULL && strcmp(maker->op, "Sigmoid") == 0 && gate->n_uses == 1 &&
+            maker->inputs[0] == node->inputs[*k]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Their Sigmoid is not there by itself. */
+static void find_gates(struct vc_storages *s)
+{
+    unsigned k;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        if (is_silu(s, node, &k)) {
+            uint32_t gate = node->inputs[1 - k];
+
+            s->gate[vc_graph_value(s->graph, gate)->node] = true;
+            s->bytes[gate] = 0;
+        }
+    }
+}
+
+static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
+{
+    for (unsigned i = 0; i < node->n_inputs; i++) {
+        if (i != k && node->inputs[i] != VC_NO_VALUE && s->trained[node->inputs[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    unsigned saves = s->ops[n]->saves;
+    uint32_t out = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
+    uint32_t v = k < node->n_inputs ? node->inputs[k] : out;
+    unsigned x;
+
+    if (!TRAINS(s) || v == VC_NO_VALUE || out == VC_NO_VALUE || !s->trained[out] || s->gate[n] ||
+        vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
+        vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
+        return false;
+    }
+    if (is_silu(s, node, &x)) {
+        return k == x;
+    }
+    if (k == node->n_inputs) {
+        return (saves & VC_SAVES_OUTPUT) != 0;
+    }
+    return (k == 0 && (saves & VC_SAVES_FIRST) != 0) ||
+           ((saves & VC_SAVES_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
+}
+
+uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigned k)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t v = node->inputs[k];
+    unsigned want = s->ops[n]->cast == VC_CAST_HALF ? 2 : 4;
+
+    if (s->options->amp != VC_AMP_AUTOCAST || s->ops[n]->cast == VC_CAST_WIDEST || v == VC_NO_VALUE ||
+        !is_float(vc_graph_value(s->graph, v)) || s->width[v] == want ||
+        vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
+        vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
+        return 0;
+    }
+    return elems_of(s, v) * want;
+}
+
+/* Scores of attention: queries times keys, for every head. */
+static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
+    const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
+    uint64_t n = 1;
+
+    if (q->n_dims == 4 && k->n_dims == 4) {
+        return count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
+    }
+    for (unsigned i = 0; i < node->n_attrs; i++) {
+        if (strcmp(node->attrs[i].name, "q_num_heads") == 0) {
+            n = (uint64_t)node->attrs[i].i;
+        }
+    }
+    return k->n_dims != 3 ? 0 : n * count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
+}
+
+/* As one kernel: the sum of each row of scores. As products: the probabilities, in f32 and, where the values are of
+ * half precision, as these; and what dropout makes of them, with its mask. */
+static uint64_t attention_bytes(const struct vc_storages *s, const struct vc_graph_node *node, uint64_t *transient)
+{
+    uint64_t scores = s->unknown != NULL ? 0 : count_scores(s, node);
+    const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
+    uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
+    unsigned width = s->width[node->outputs[0]];
+
+    if (s->options->attention == VC_ATTENTION_FUSED) {
+        return scores == 0 ? 0 : scores / keys * 4;
+    }
+    *transient = scores * 4;
+    return scores * (4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U));
+}
+
+uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    const struct vc_graph_value *x =
+        node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? vc_graph_value(s->graph, node->inputs[0]) : NULL;
+    unsigned saves = s->ops[n]->saves;
+    uint64_t bytes = 0;
+
+    *transient = 0;
+    if (strcmp(node->op, "Attention") == 0) {
+        return attention_bytes(s, node, transient);
+    }
+    if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
+        return 0;
+    }
+    if ((saves & VC_SAVES_CHANNELS) != 0 && x->n_dims > 1 && s->unknown == NULL) {
+        bytes += 8 * (uint64_t)vc_graph_dim_value(s->graph, x->shape[1]);
+    }
+    if ((saves & VC_SAVES_ROWS) != 0) {
+        bytes += (strcmp(node->op, "RMSNormalization") == 0 ? 4 : 8) * count_rows(s->graph, x);
+    }
+    if ((saves & VC_SAVES_PLACES) != 0) {
+        bytes += 8 * elems_of(s, node->outputs[0]);
+    }
+    if (s->options->dropout && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 && is_result(s, node->inputs[0]) &&
+        is_result(s, node->inputs[1])) { /* where a branch joins the stream again, its values are dropped */
+        bytes += elems_of(s, node->outputs[0]);
+    }
+    return bytes;
+}
+
+/* ---- sharing ---- */
+
+/* The bias of a linear layer is added where the product is: input k of the Add is that product. */
+static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
+{
+    if (strcmp(node->op, "Add") != 0) {
+        return false;
+    }
+    for (*k = 0; *k < 2; (*k)++) {
+        const struct vc_graph_value *product = vc_graph_value(s->graph, node->inputs[*k]);
+        const struct vc_graph_value *bias = vc_graph_value(s->graph, node->inputs[1 - *k]);
+
+        if (bias->kind == VC_VALUE_PARAMETER && bias->n_dims == 1 && product->kind == VC_VALUE_RESULT &&
+            product->n_uses == 1 && strcmp(vc_graph_node(s->graph, product->node)->op, "MatMul") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void share_views(struct vc_storages *s)
+{
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        s->root[v] = v;
+        s->grad_root[v] = v;
+    }
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        unsigned product;
+
+        if (is_bias(s, node, &product)) {
+            s->root[node->outputs[0]] = s->root[node->inputs[product]];
+            s->grad_root[node->outputs[0]] = s->grad_root[node->inputs[product]];
+        }
+        for (unsigned k = 0; s->ops[n]->view && k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                s->root[node->outputs[k]] = s->root[node->inputs[0]];
+                s->grad_root[node->outputs[k]] = s->grad_root[node->inputs[0]];
+            }
+        }
+    }
+}
+
+/* The gradient of an addition goes to both sides as it is, where nothing else is added to it there. */
+static void share_gradients(struct vc_storages *s)
+{
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; s->ops[n]->same_grad && k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+
+            if (is_result(s, v) && vc_graph_value(s->graph, v)->n_uses == 1 && s->grad_root[v] == v &&
+                s->grad_root[node->outputs[0]] != v && s->bytes[v] == s->bytes[node->outputs[0]]) {
+                s->grad_root[v] = node->outputs[0]; /* resolved by following: outputs come later */
+            }
+        }
+    }
+    for (uint32_t n = s->n_values; n-- > 0;) {
+        while (s->grad_root[s->grad_root[n]] != s->grad_root[n]) {
+            s->grad_root[n] = s->grad_root[s->grad_root[n]];
+        }
+    }
+}
+
+static void find_uses(struct vc_storages *s)
+{
+    memset(s->last_use, 0, s->n_values * sizeof *s->last_use);
+    memset(s->saved, 0, s->n_values * sizeof *s->saved);
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            if (node->inputs[k] != VC_NO_VALUE) {
+                s->last_use[s->root[node->inputs[k]]] = n;
+                if (vc_storages_saves(s, n, k) && vc_storages_cast_bytes(s, n, k) == 0) {
+                    s->saved[s->root[node->inputs[k]]] = true;
+                }
+            }
+        }
+        if (vc_storages_saves(s, n, node->n_inputs)) {
+            s->saved[s->root[node->outputs[0]]] = true;
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE && s->last_use[s->root[node->outputs[k]]] < n) {
+                s->last_use[s->root[node->outputs[k]]] = n;
+            }
+        }
+    }
+    for (uint32_t k = 0; k < vc_graph_output_count(s->graph); k++) {
+        s->last_use[s->root[vc_graph_output(s->graph, k)]] = s->n_nodes;
+    }
+}
+
+static uint32_t find_root(struct vc_storages *s, uint32_t v)
+{
+    while (s->root[v] != v) {
+        s->root[v] = s->root[s->root[v]];
+        v = s->root[v];
+    }
+    return v;
+}
+
+/* Operators that may write over their first input do so where nobody needs that any more. */
+static void share_in_place(struct vc_storages *s)
+{
+    for (uint32_t n = 0; s->options->in_place && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        uint32_t to = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
+        uint32_t from = node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? find_root(s, node->inputs[0]) : to;
+
+        if (s->ops[n]->in_place && from != to && to != VC_NO_VALUE && is_result(s, from) && s->last_use[from] == n &&
+            !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
+            s->root[to] = from;
+            s->last_use[from] = s->last_use[to];
+            s->saved[from] = s->saved[to];
+        }
+    }
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        s->root[v] = find_root(s, v);
+    }
+}
+
+/* ---- all of it ---- */
+
+static enum vc_status allocate(struct vc_storages *s)
+{
+    uint32_t nodes = s->n_nodes;
+    uint32_t values = s->n_values;
+
+    s->ops = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof(struct vc_op_memory *));
+    s->bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->bytes);
+    s->width = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->width);
+    s->root = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->root);
+    s->grad_root = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->grad_root);
+    s->last_use = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->last_use);
+    s->trained = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->trained);
+    s->saved = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->saved);
+    s->gate = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->gate);
+    return s->ops == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
+                   s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL
+               ? VC_E_NOMEM
+               : VC_OK;
+}
+
+void vc_storages_release(struct vc_storages *s)
+{
+    vc_free(s->ctx, s->ops);
+    vc_free(s->ctx, s->bytes);
+    vc_free(s->ctx, s->width);
+    vc_free(s->ctx, s->root);
+    vc_free(s->ctx, s->grad_root);
+    vc_free(s->ctx, s->last_use);
+    vc_free(s->ctx, s->trained);
+    vc_free(s->ctx, s->saved);
+    vc_free(s->ctx, s->gate);
+}
+
+enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                const struct vc_memory_options *options, struct vc_storages *out)
+{
+    enum vc_dtype type = options->activations != VC_DTYPE_NONE ? options->activations : options->weights;
+    bool half = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 || options->amp == VC_AMP_PURE;
+
+    *out = (struct vc_storages){.ctx = ctx,
+                                .graph = graph,
+                                .options = options,
+                                .float_bytes = options->amp == VC_AMP_AUTOCAST ? 4U
+                                               : half                          ? 2U
+                                               : type == VC_DTYPE_F64          ? 8U
+                                                                               : 4U,
+                                .n_nodes = vc_graph_node_count(graph),
+                                .n_values = vc_graph_value_count(graph)};
+    if (allocate(out) != VC_OK) {
+        return VC_E_NOMEM;
+    }
+    for (uint32_t n = 0; n < out->n_nodes; n++) {
+        out->ops[n] = vc_op_memory(vc_graph_node(graph, n)->op);
+    }
+    size_all(out);
+    find_gates(out);
+    find_trained(out);
+    share_views(out);
+    share_gradients(out);
+    find_uses(out);
+    share_in_place(out);
+    return VC_OK;
+}

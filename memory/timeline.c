@@ -1,0 +1,425 @@
+/* timeline.c - see timeline.h: when each storage is made, and until when something needs it. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "memory/timeline.h"
+
+#define NO_STEP UINT64_MAX
+
+/* When something of a value is needed: as the forward pass makes it, and as it is made again. */
+struct span {
+    uint64_t last;         /* of the first making, which begins with its node; NO_STEP: it is not made there */
+    uint64_t again, until; /* of the second */
+};
+
+struct maker {
+    struct vc_ctx *ctx;
+    const struct vc_storages *s;
+    struct vc_timeline *out;
+    uint32_t *part;    /* by node: of those that are computed again together, from 1 on; 0: not computed again */
+    uint64_t *redo;    /* by node: the step in which it is computed again; NO_STEP: none */
+    uint64_t *back;    /* by node: of its backward step */
+    struct span *span; /* by root */
+    uint64_t *grad_first, *grad_last; /* by root of gradients; NO_STEP: none */
+    enum vc_status status;
+};
+
+static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, enum vc_memory_kind kind)
+{
+    struct vc_timeline *t = m->out;
+
+    if (bytes == 0 || m->status != VC_OK) {
+        return;
+    }
+    if (t->n == t->capacity) {
+        size_t capacity = t->capacity * 2 + 256;
+        struct vc_buffer *buffers = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *buffers);
+        uint8_t *kinds = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *kinds);
+
+        if (buffers == NULL || kinds == NULL) {
+            vc_free(m->ctx, buffers);
+            vc_free(m->ctx, kinds);
+            m->status = VC_E_NOMEM;
+            return;
+        }
+        if (t->n != 0) {
+            memcpy(buffers, t->buffers, t->n * sizeof *buffers);
+            memcpy(kinds, t->kinds, t->n * sizeof *kinds);
+        }
+        vc_free(m->ctx, t->buffers);
+        vc_free(m->ctx, t->kinds);
+        t->buffers = buffers;
+        t->kinds = kinds;
+        t->capacity = capacity;
+    }
+    t->buffers[t->n] = (struct vc_buffer){.size_bytes = bytes, .first = first, .last = last};
+    t->kinds[t->n++] = (uint8_t)kind;
+}
+
+/* ---- which nodes are computed again, together ---- */
+
+/* A matrix or more: a bias does not count. */
+static bool has_weights(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        const struct vc_graph_value *value =
+            node->inputs[k] != VC_NO_VALUE ? vc_graph_value(graph, node->inputs[k]) : NULL;
+
+        if (value != NULL && value->kind == VC_VALUE_PARAMETER && value->n_dims > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void part_by_weights(struct maker *m, uint32_t every)
+{
+    uint32_t seen = 0;
+
+    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
+        seen += has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
+        m->part[n] = 1 + (seen == 0 ? 0 : (seen - 1) / every);
+    }
+}
+
+/* Up to the first number of the block's name: "encoder.layer.3"; 0: there is none. */
+static size_t layer_length(const char *block)
+{
+    size_t n = 0;
+
+    while (block[n] != '\0') {
+        size_t word = strcspn(block + n, ".");
+
+        if (word != 0 && strspn(block + n, "0123456789") == word) {
+            return n + word;
+        }
+        n += word + (block[n + word] == '.');
+    }
+    return 0;
+}
+
+static void part_by_layers(struct maker *m)
+{
+    const char *last = "";
+    size_t length = 0;
+    uint32_t part = 0;
+
+    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
+        const char *block = vc_graph_node(m->s->graph, n)->block;
+        size_t own = layer_length(block);
+
+        if (own != 0 && (own != length || strncmp(block, last, own) != 0)) {
+            part++;
+            last = block;
+            length = own;
+        }
+        m->part[n] = own != 0 ? part : 0;
+    }
+}
+
+static void divide(struct maker *m)
+{
+    const struct vc_memory_options *o = m->s->options;
+    uint32_t weighted = 0;
+
+    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
+        m->part[n] = 0;
+        weighted += has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
+    }
+    if (o->recompute == VC_RECOMPUTE_LAYER) {
+        part_by_layers(m);
+    } else if (o->recompute != VC_RECOMPUTE_NONE) {
+        uint32_t every = o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : (uint32_t)ceil(sqrt(weighted));
+
+        part_by_weights(m, every == 0 ? 1 : every);
+    }
+}
+
+/* Numbers the steps: forward, two for the loss, then backward. */
+static void number_steps(struct maker *m)
+{
+    uint32_t n = m->s->n_nodes;
+    uint64_t step = (uint64_t)n + 2;
+
+    for (uint32_t i = 0; i < n; i++) {
+        m->out->node_of[i] = i;
+        m->redo[i] = NO_STEP;
+    }
+    m->out->node_of[n] = m->out->node_of[n + 1] = VC_NO_NODE;
+    m->out->loss_step = n;
+    while (n > 0) {
+        uint32_t end = n;
+        uint32_t part = m->part[n - 1];
+
+        while (n > 0 && m->part[n - 1] == part) {
+            n--;
+        }
+        for (uint32_t i = n; part != 0 && i < end; i++) {
+            m->out->node_of[step] = i;
+            m->redo[i] = step++;
+        }
+        for (uint32_t i = end; i > n; i--) {
+            m->out->node_of[step] = i - 1;
+            m->back[i - 1] = step++;
+        }
+    }
+    m->out->n_steps = step;
+}
+
+/* ---- values ---- */
+
+static uint32_t maker_of(const struct maker *m, uint32_t root)
+{
+    return vc_graph_value(m->s->graph, root)->node;
+}
+
+static bool is_result(const struct maker *m, uint32_t v)
+{
+    return vc_graph_value(m->s->graph, v)->kind == VC_VALUE_RESULT;
+}
+
+/* The backward step of the node, or its second computation, needs the root. */
+static void need(struct maker *m, uint32_t node, uint32_t root, bool saves)
+{
+    struct span *span = &m->span[root];
+    uint32_t from = maker_of(m, root);
+    uint64_t until = saves ? m->back[node] : m->redo[node];
+
+    if (until == NO_STEP) {
+        return; /* neither */
+    }
+    if (m->part[node] != 0 && m->part[from] == m->part[node]) {
+        span->again = m->redo[from];
+        span->until = vc_max_u64(span->until, until);
+    } else {
+        span->last = vc_max_u64(span->last, until);
+    }
+}
+
+static void need_values(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            uint32_t root = node->inputs[k] == VC_NO_VALUE ? VC_NO_VALUE : s->root[node->inputs[k]];
+
+            if (root != VC_NO_VALUE && is_result(m, root)) {
+                need(m, n, root, vc_storages_saves(s, n, k) && vc_storages_cast_bytes(s, n, k) == 0);
+            }
+        }
+        if (vc_storages_saves(s, n, node->n_inputs) && is_result(m, s->root[node->outputs[0]])) {
+            need(m, n, s->root[node->outputs[0]], true);
+        }
+    }
+}
+
+static void add_values(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        const struct span *span = &m->span[v];
+
+        if (s->root[v] != v || !is_result(m, v)) {
+            continue;
+        }
+        /* what lives at the loss because it is an output is not kept for the backward pass */
+        add(m, s->bytes[v], maker_of(m, v), span->last,
+            span->last > m->out->loss_step ? VC_MEMORY_ACTIVATIONS : VC_MEMORY_TRANSIENT);
+        if (span->again != NO_STEP) {
+            add(m, s->bytes[v], span->again, span->until, VC_MEMORY_ACTIVATIONS);
+        }
+    }
+}
+
+/* What a node keeps or takes beside values. */
+static void add_extra(struct maker *m, uint32_t n, uint64_t bytes, bool saved)
+{
+    if (!saved) {
+        add(m, bytes, n, n, VC_MEMORY_TRANSIENT);
+    } else if (m->redo[n] == NO_STEP) {
+        add(m, bytes, n, m->back[n], VC_MEMORY_ACTIVATIONS);
+    } else {
+        add(m, bytes, n, n, VC_MEMORY_TRANSIENT);
+        add(m, bytes, m->redo[n], m->back[n], VC_MEMORY_ACTIVATIONS);
+    }
+}
+
+static void add_extras(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    bool trains = s->options->mode == VC_MEMORY_TRAIN;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+        uint64_t transient;
+        uint64_t bytes = vc_storages_extra_bytes(s, n, &transient);
+
+        add_extra(m, n, bytes, trains);
+        add_extra(m, n, transient, false);
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            add_extra(m, n, vc_storages_cast_bytes(s, n, k), trains && vc_storages_saves(s, n, k));
+        }
+    }
+}
+
+/* ---- gradients ---- */
+
+static void note_gradient(struct maker *m, uint32_t v, uint64_t step)
+{
+    uint32_t root = m->s->grad_root[v];
+
+    if (m->s->trained[v] && is_result(m, v)) {
+        m->grad_first[root] = vc_min_u64(m->grad_first[root], step);
+        m->grad_last[root] = m->grad_last[root] == NO_STEP ? step : vc_max_u64(m->grad_last[root], step);
+    }
+}
+
+static void add_gradients(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; k < node->n_inputs + node->n_outputs; k++) {
+            uint32_t v = k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
+
+            if (v == VC_NO_VALUE) {
+                continue;
+            }
+            note_gradient(m, v, m->back[n]);
+            if (k < node->n_inputs && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
+                add(m, s->bytes[v], m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < vc_graph_output_count(s->graph); k++) {
+        note_gradient(m, vc_graph_output(s->graph, k), m->out->loss_step + 1);
+    }
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        if (m->grad_first[v] != NO_STEP) {
+            add(m, s->bytes[v], m->grad_first[v], m->grad_last[v], VC_MEMORY_TRANSIENT);
+        }
+    }
+}
+
+/* Cross-entropy over the classes of the first output, in f32: the logarithms of the probabilities are kept. */
+static void add_loss(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    uint32_t v = vc_graph_output_count(s->graph) != 0 ? vc_graph_output(s->graph, 0) : VC_NO_VALUE;
+
+    if (v != VC_NO_VALUE && s->trained[v]) {
+        uint64_t n = s->bytes[v] / s->width[v];
+
+        add(m, n * 4, m->out->loss_step, m->out->loss_step + 1, VC_MEMORY_ACTIVATIONS);
+        if (s->width[v] == 2) {
+            add(m, n * 4, m->out->loss_step, m->out->loss_step + 1, VC_MEMORY_ACTIVATIONS);
+        }
+    }
+}
+
+/* ---- inference ---- */
+
+static void add_inference(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    uint64_t end = s->n_nodes == 0 ? 0 : s->n_nodes - 1U;
+
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        enum vc_value_kind kind = vc_graph_value(s->graph, v)->kind;
+        uint64_t first = kind == VC_VALUE_RESULT && s->options->reuse ? maker_of(m, v) : 0;
+        uint64_t last = s->options->reuse ? vc_min_u64(s->last_use[v], end) : end;
+
+        if (s->root[v] == v && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
+            add(m, s->bytes[v], first, last, kind == VC_VALUE_INPUT ? VC_MEMORY_INPUTS : VC_MEMORY_ACTIVATIONS);
+        }
+    }
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        m->out->node_of[n] = n;
+    }
+    m->out->n_steps = s->n_nodes;
+    m->out->loss_step = end;
+}
+
+static enum vc_status allocate(struct maker *m)
+{
+    uint32_t nodes = m->s->n_nodes;
+    uint32_t values = m->s->n_values;
+
+    m->out->node_of = vc_alloc_array(m->ctx, VC_TAG_MISC, (size_t)nodes + 1, 3 * sizeof(uint32_t));
+    m->part = vc_alloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->part);
+    m->redo = vc_alloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->redo);
+    m->back = vc_calloc_array(m->ctx, VC_TAG_MISC, nodes, sizeof *m->back);
+    m->span = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->span);
+    m->grad_first = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->grad_first);
+    m->grad_last = vc_alloc_array(m->ctx, VC_TAG_MISC, values, sizeof *m->grad_last);
+    if (m->out->node_of == NULL || m->part == NULL || m->redo == NULL || m->back == NULL || m->span == NULL ||
+        m->grad_first == NULL || m->grad_last == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint32_t v = 0; v < values; v++) {
+        m->span[v] = (struct span){m->s->last_use[v], NO_STEP, 0};
+        m->grad_first[v] = m->grad_last[v] = NO_STEP;
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out)
+{
+    struct maker m = {.ctx = ctx, .s = s, .out = out, .status = VC_OK};
+    enum vc_status status;
+
+    *out = (struct vc_timeline){.n = 0};
+    VC_TRY(allocate(&m));
+    if (s->options->mode == VC_MEMORY_TRAIN) {
+        divide(&m);
+        number_steps(&m);
+        need_values(&m);
+        add_values(&m);
+        add_gradients(&m);
+        add_loss(&m);
+    } else {
+        for (uint32_t n = 0; n < s->n_nodes; n++) {
+            m.redo[n] = NO_STEP;
+        }
+        add_inference(&m);
+    }
+    add_extras(&m);
+    status = m.status;
+out:
+    vc_free(ctx, m.part);
+    vc_free(ctx, m.redo);
+    vc_free(ctx, m.back);
+    vc_free(ctx, m.span);
+    vc_free(ctx, m.grad_first);
+    vc_free(ctx, m.grad_last);
+    return status;
+}
+
+void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline)
+{
+    vc_free(ctx, timeline->buffers);
+    vc_free(ctx, timeline->kinds);
+    vc_free(ctx, timeline->node_of);
+}
+
+uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind)
+{
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < timeline->n; k++) {
+        const struct vc_buffer *buffer = &timeline->buffers[k];
+
+        if (buffer->first <= step && step <= buffer->last &&
+            (kind == VC_MEMORY_COMPONENTS || timeline->kinds[k] == kind)) {
+            bytes += buffer->size_bytes;
+        }
+    }
+    return bytes;
+}

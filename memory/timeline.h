@@ -1,0 +1,95 @@
+/* timeline.h - a run of a graph as steps, and what lives in memory at which of them.
+ *
+ *     inference   one step per node
+ *     training    one step per node, the loss, then the backward step of each node, last node first; with recomputation
+ *                 the nodes of a part are computed once more before the backward steps of that part
+ *
+ * op_memory.c says what each operator does to memory, storage.c which values share it, timeline.c makes the list. */
+#ifndef VC_MEMORY_TIMELINE_H
+#define VC_MEMORY_TIMELINE_H
+
+#include <vcompress/memory.h>
+
+#include "core/base/ctx.h"
+
+/* ---- op_memory.c: what operators do ---- */
+
+/* What the backward step needs of the forward one; bits. */
+enum {
+    VC_SAVES_INPUTS = 1,   /* each float input that is no parameter, where the gradient of another input needs it */
+    VC_SAVES_FIRST = 2,    /* the first input */
+    VC_SAVES_OUTPUT = 4,   /* the first output */
+    VC_SAVES_CHANNELS = 8, /* two f32 per channel: mean and variance */
+    VC_SAVES_ROWS = 16,    /* two f32 per row of the last axis */
+    VC_SAVES_PLACES = 32   /* an i64 per element of the output: where a maximum was */
+};
+
+/* In which precision autocast runs it. */
+enum vc_cast { VC_CAST_WIDEST = 0, VC_CAST_HALF = 1, VC_CAST_FLOAT = 2 };
+
+struct vc_op_memory {
+    const char *op;
+    unsigned saves;
+    enum vc_cast cast;
+    bool view;      /* its output is its first input, seen with another shape */
+    bool in_place;  /* may write its output over its first input */
+    bool same_grad; /* the gradient of its inputs is that of its output, not a copy, where shapes are the same */
+    bool unknown;   /* backward is not modelled: what it saves is taken to be all inputs and outputs */
+};
+
+const struct vc_op_memory *vc_op_memory(const char *op);
+
+/* ---- storage.c: which values share memory ---- */
+
+#define VC_NO_STORAGE ((uint32_t)-1)
+
+struct vc_storages {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph;
+    const struct vc_memory_options *options;
+    unsigned float_bytes; /* of activations without autocast */
+    uint32_t n_nodes, n_values;
+    const struct vc_op_memory **ops; /* by node */
+    bool *gate;                      /* by node: a Sigmoid that is part of x * sigmoid(x) */
+    uint64_t *bytes;                 /* by value */
+    uint8_t *width;                  /* by value: bytes of an element */
+    uint32_t *root;                  /* by value: the value whose memory it is */
+    uint32_t *grad_root;             /* by value: ... whose gradient's memory its gradient is */
+    uint32_t *last_use;              /* by root: the last node that reads it; 0 where none does */
+    bool *trained;                   /* by value: there is a gradient */
+    bool *saved;                     /* by root: a backward step needs it */
+    bool overflow;                   /* a value is too large for 64 bits */
+    const char *unknown;             /* a value whose size is no number; NULL: all are known */
+    const char *unknown_op;          /* an operator whose backward step is not modelled; NULL: none */
+};
+
+enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                const struct vc_memory_options *options, struct vc_storages *out);
+void vc_storages_release(struct vc_storages *s);
+
+/* Whether the backward step of the node needs its input k, or (k == n_inputs) its first output. */
+bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);
+/* Bytes of a copy in another precision that autocast makes of input k for the node; 0: none. */
+uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t node, unsigned k);
+/* What else the backward step needs: statistics, places, the matrix of scores. `transient`: what only the forward step
+ * itself takes beside its output. */
+uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t node, uint64_t *transient);
+
+/* ---- timeline.c ---- */
+
+struct vc_timeline {
+    size_t n, capacity;
+    struct vc_buffer *buffers;
+    uint8_t *kinds;     /* enum vc_memory_kind of each */
+    uint64_t loss_step; /* training: what lives here is what the backward pass needs */
+    uint64_t n_steps;
+    uint32_t *node_of; /* by step; VC_NO_NODE: the loss */
+};
+
+enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);
+void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
+
+/* What lives at that step, of that component or (VC_MEMORY_COMPONENTS) of all. */
+uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind);
+
+#endif

@@ -1,0 +1,176 @@
+/* memory_json.c - what memory a model takes, and where it fits, as JSON: vcompress.estimate/1 (estimate-1.schema.json)
+ * and vcompress.fit/1 (fit-1.schema.json), which has the first one's members, too. */
+#include <vcompress/fit.h>
+#include <vcompress/report.h>
+
+#include "core/base/json_write.h"
+
+static void write_part(struct vc_json *json, const char *key, const struct vc_memory_part *part)
+{
+    vc_json_begin(json, key, '{', true);
+    if (part->known == VC_KNOWN_NOT) {
+        vc_json_null(json, "bytes");
+    } else {
+        vc_json_uint(json, "bytes", part->bytes);
+    }
+    vc_json_string(json, "known", vc_known_name(part->known));
+    vc_json_end(json, '}');
+}
+
+static void write_sizes(struct vc_json *json, const struct vc_graph *graph)
+{
+    const char *name;
+
+    vc_json_begin(json, "sizes", '{', true);
+    for (uint32_t k = 0; graph != NULL && (name = vc_graph_symbol(graph, k)) != NULL; k++) {
+        int64_t size = vc_graph_symbol_size(graph, k);
+
+        if (size < 0) {
+            vc_json_null(json, name);
+        } else {
+            vc_json_uint(json, name, (uint64_t)size);
+        }
+    }
+    vc_json_end(json, '}');
+}
+
+static const char *type_name(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_NONE ? NULL : vc_dtype_name(dtype);
+}
+
+static void write_options(struct vc_json *json, const struct vc_memory_options *o)
+{
+    static const char *const modes[] = {"infer", "train"};
+    static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
+    static const char *const amps[] = {"none", "autocast", "pure"};
+    static const char *const recomputes[] = {"none", "sqrt", "every", "layer"};
+    static const char *const attentions[] = {"fused", "eager"};
+    static const char *const allocators[] = {"exact", "cuda", "pytorch"};
+    static const char *const runtimes[] = {"native", "dequantize", "layerwise"};
+
+    vc_json_begin(json, "options", '{', true);
+    vc_json_string(json, "mode", modes[o->mode]);
+    vc_json_string(json, "dtype", type_name(o->weights));
+    vc_json_string(json, "activations", type_name(o->activations));
+    vc_json_string(json, "optimizer", o->mode == VC_MEMORY_TRAIN ? optimizers[o->optimizer] : NULL);
+    vc_json_string(json, "amp", amps[o->amp]);
+    vc_json_string(json, "recompute", recomputes[o->recompute]);
+    vc_json_uint(json, "every", o->recompute_every);
+    vc_json_line(json);
+    vc_json_string(json, "attention", attentions[o->attention]);
+    vc_json_string(json, "allocator", allocators[o->allocator]);
+    vc_json_string(json, "runtime", runtimes[o->runtime]);
+    vc_json_bool(json, "in_place", o->in_place);
+    vc_json_bool(json, "dropout", o->dropout);
+    vc_json_bool(json, "reuse", o->reuse);
+    vc_json_uint(json, "context_tokens", o->context_tokens);
+    vc_json_string(json, "kv_dtype", type_name(o->cache));
+    vc_json_end(json, '}');
+}
+
+static void write_report(struct vc_json *json, const struct vc_memory_report *r, const struct vc_memory_options *o,
+                         const struct vc_graph *graph, const char *path)
+{
+    vc_json_string(json, "version", vc_version());
+    vc_json_begin(json, "model", '{', true);
+    vc_json_string(json, "path", path);
+    vc_json_uint(json, "parameters", r->n_params);
+    vc_json_uint(json, "trained", r->n_trained);
+    vc_json_end(json, '}');
+    write_sizes(json, graph);
+    write_options(json, o);
+    vc_json_begin(json, "components", '{', false);
+    for (int k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+        write_part(json, vc_memory_kind_name(k), &r->components[k]);
+    }
+    vc_json_end(json, '}');
+    vc_json_begin(json, "moments", '{', false);
+    for (int k = 0; k < VC_MOMENTS; k++) {
+        write_part(json, vc_moment_name(k), &r->moments[k]);
+    }
+    vc_json_end(json, '}');
+    vc_json_begin(json, "arena", '{', true);
+    vc_json_uint(json, "bytes", r->arena_bytes);
+    vc_json_uint(json, "least", r->arena_least);
+    vc_json_string(json, "peak_at", *r->peak_at == '\0' ? NULL : r->peak_at);
+    vc_json_end(json, '}');
+    vc_json_string(json, "unknown", r->unknown);
+    vc_json_string(json, "unknown_name", r->unknown_name);
+}
+
+static enum vc_status end(struct vc_json *json, struct vc_text *document, char **text)
+{
+    vc_json_end(json, '}');
+    vc_text_add(document, "\n");
+    *text = vc_text_detach(document);
+    return *text != NULL ? VC_OK : document->status;
+}
+
+enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                              const struct vc_memory_options *options, const struct vc_graph *graph, const char *path,
+                              char **text)
+{
+    struct vc_text document;
+    struct vc_json json;
+
+    vc_text_init(&document, ctx);
+    vc_json_init(&json, &document);
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_string(&json, "schema", "vcompress.estimate/1");
+    write_report(&json, report, options, graph, path);
+    return end(&json, &document, text);
+}
+
+/* ---- fit ---- */
+
+static void write_signed(struct vc_json *json, const char *key, int64_t value)
+{
+    vc_json_real(json, key, (double)value); /* below 2^53 in magnitude for any memory that there is */
+}
+
+static void write_row(struct vc_json *json, const struct vc_fit_row *row)
+{
+    const struct vc_fit *fit = &row->fit;
+
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_string(json, "gpu", row->gpu != NULL ? row->gpu->name : NULL);
+    vc_json_uint(json, "count", row->count);
+    vc_json_string(json, "verdict", vc_verdict_name(fit->verdict));
+    vc_json_line(json);
+    vc_json_uint(json, "peak_bytes", fit->peak_bytes);
+    vc_json_uint(json, "context_bytes", fit->context_bytes);
+    vc_json_uint(json, "slack_bytes", fit->slack_bytes);
+    vc_json_uint(json, "need_bytes", fit->need_bytes);
+    vc_json_line(json);
+    vc_json_uint(json, "visible_bytes", fit->visible_bytes);
+    vc_json_uint(json, "usable_bytes", fit->usable_bytes);
+    write_signed(json, "headroom_bytes", fit->headroom_bytes);
+    if (row->has_batch) {
+        vc_json_uint(json, "max_batch", row->largest_batch);
+    }
+    if (row->has_context) {
+        vc_json_uint(json, "max_ctx", row->largest_context);
+    }
+    vc_json_end(json, '}');
+}
+
+enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                           const struct vc_memory_options *options, const struct vc_graph *graph, const char *path,
+                           const struct vc_fit_row *rows, size_t n_rows, char **text)
+{
+    struct vc_text document;
+    struct vc_json json;
+
+    vc_text_init(&document, ctx);
+    vc_json_init(&json, &document);
+    vc_json_begin(&json, NULL, '{', false);
+    vc_json_string(&json, "schema", "vcompress.fit/1");
+    vc_json_begin(&json, "devices", '[', false);
+    for (size_t k = 0; k < n_rows; k++) {
+        write_row(&json, &rows[k]);
+    }
+    vc_json_end(&json, ']');
+    write_report(&json, report, options, graph, path);
+    return end(&json, &document, text);
+}

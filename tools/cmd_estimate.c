@@ -1,0 +1,68 @@
+/* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
+#include "tools/commands.h"
+#include "tools/memory_cli.h"
+
+static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_run,
+                                                 &group_json,  &group_report, &group_help};
+
+static int print_json(struct app *app, const struct memory_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status =
+        vc_memory_json(app->ctx, &cli->report, &cli->memory, cli->source.graph, app->subject, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, const struct memory_cli *cli)
+{
+    int rc = GO_ON;
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !memory_cli_print(app, cli)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, cli);
+    }
+    return rc;
+}
+
+static int run_estimate(struct app *app, int n_args, char **args)
+{
+    struct memory_cli cli = {.batch = 0};
+    int rc;
+
+    vc_memory_defaults(&cli.memory);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && app->parsed.n_args != 1) {
+        rc = app_usage(app, "estimate needs one MODEL; see vcompress estimate --help");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
+    app_print_memory(app);
+    graph_source_close(&cli.source);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .usage = "[options] MODEL",
+    .summary = "tell what memory a model takes, for inference or for training",
+    .schema = "vcompress.estimate/1",
+    .text =
+        "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers are "
+        "read, and no GPU is needed. Each figure says how it is known: exact ones are counted from sizes, modelled "
+        "ones follow what PyTorch does.",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_estimate,
+};

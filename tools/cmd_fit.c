@@ -1,0 +1,381 @@
+/* cmd_fit.c - vcompress fit: whether what a model takes is there on a GPU; the exit status says so. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/memory_cli.h"
+
+#define MAX_DEVICES 32
+#define MOST        ((uint64_t)1 << 30)
+
+struct fit_cli {
+    struct memory_cli memory; /* first */
+    struct vc_fit_options fit;
+    const char *gpus[MAX_DEVICES];
+    size_t n_gpus;
+    const char *gpus_file;
+    uint64_t size;
+    bool all, max_batch, max_ctx, porcelain;
+    /* what was found */
+    struct vc_gpus *catalogue;
+    struct vc_fit_row *rows;
+    size_t n_rows;
+};
+
+static bool take_gpu(void *group, const char *value)
+{
+    struct fit_cli *cli = group;
+
+    if (cli->n_gpus == MAX_DEVICES) {
+        return false;
+    }
+    cli->gpus[cli->n_gpus++] = value;
+    return true;
+}
+
+/* clang-format off */
+static const struct opt fit_opts[] = {
+    {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
+     .help = "as vcompress gpus lists them; repeat it for several, which all have to fit (default: $VCOMPRESS_GPU)"},
+    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct fit_cli, size),
+     .help = "a device of which a program sees that much: 16GiB"},
+    {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
+     .help = "list every GPU on which it fits, the smallest first; it fits if there is one"},
+    {.name = "gpus-file", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct fit_cli, gpus_file),
+     .help = "more GPUs (see vcompress gpus --csv)"},
+    {.name = "max-batch", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_batch),
+     .help = "the largest batch that fits, too; it is the answer then: 0 is no"},
+    {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
+     .help = "the largest context that fits, too"},
+    {.name = "weights-only", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct fit_cli, fit.weights_only),
+     .help = "ask about the weights alone"},
+    {.name = "activations", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct fit_cli, fit.activation_bytes),
+     .help = "where the file does not say what its model computes: take this for what it needs beside weights"},
+    {.name = "margin", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct fit_cli, fit.margin_bytes),
+     .help = "what has to stay free (default 256MiB)"},
+    {.name = "used", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct fit_cli, fit.used_bytes),
+     .help = "what others have taken already"},
+    {.name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct fit_cli, fit.context_bytes),
+     .help = "what the runtime of the device takes (default 300MiB)"},
+    {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
+     .help = "a line per device: NAME, need and usable memory in MiB, verdict, with tabs between"},
+};
+/* clang-format on */
+static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_fit,  &group_model,  &group_memory, &group_run,
+                                                 &group_json, &group_report, &group_help};
+
+/* ---- deciding ---- */
+
+/* A GPU, or (NULL) a memory of that size. */
+static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gpu, unsigned count, uint64_t visible)
+{
+    struct vc_fit_row *row = &cli->rows[cli->n_rows];
+    enum vc_status status;
+
+    *row = (struct vc_fit_row){.gpu = gpu, .count = count};
+    status = vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, visible, &cli->fit, &row->fit);
+    cli->n_rows += status == VC_OK;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static int add_named(struct app *app, struct fit_cli *cli, const char *name)
+{
+    const struct vc_gpu *gpu = NULL;
+    unsigned count = 1;
+    enum vc_status status = vc_gpus_find(app->ctx, cli->catalogue, name, &gpu, &count);
+
+    if (status != VC_OK) {
+        return app_usage(app, "--gpu: %s", vc_ctx_message(app->ctx));
+    }
+    return add_row(app, cli, gpu, count, vc_gpu_visible_bytes(gpu, NULL));
+}
+
+static int by_memory(const void *a, const void *b)
+{
+    const struct vc_fit_row *x = a;
+    const struct vc_fit_row *y = b;
+
+    if (x->fit.visible_bytes != y->fit.visible_bytes) {
+        return x->fit.visible_bytes < y->fit.visible_bytes ? -1 : 1;
+    }
+    return strcmp(x->gpu->name, y->gpu->name);
+}
+
+/* All cards on which it fits. */
+static int add_all(struct app *app, struct fit_cli *cli)
+{
+    size_t kept = 0;
+    const struct vc_gpu *gpu;
+    int rc = GO_ON;
+
+    for (size_t k = 0; rc == GO_ON && (gpu = vc_gpu(cli->catalogue, k)) != NULL; k++) {
+        if (gpu->of == NULL) {
+            rc = add_row(app, cli, gpu, 1, vc_gpu_visible_bytes(gpu, NULL));
+        }
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        if (cli->rows[k].fit.verdict == VC_FITS) {
+            cli->rows[kept++] = cli->rows[k];
+        }
+    }
+    cli->n_rows = kept;
+    if (kept != 0) {
+        qsort(cli->rows, kept, sizeof *cli->rows, by_memory);
+    }
+    return rc;
+}
+
+/* The largest batch or context of each device. */
+static int find_largest(struct app *app, struct fit_cli *cli)
+{
+    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    struct vc_graph *graph = cli->memory.source.graph;
+    enum vc_status status = VC_OK;
+
+    if (!cli->max_batch && !cli->max_ctx) {
+        return GO_ON;
+    }
+    if (graph == NULL) {
+        return app_refuse(app, VC_E_UNSUPPORTED, "does not say what its model computes, so there is no largest size");
+    }
+    for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+        struct vc_fit_row *row = &cli->rows[k];
+        uint64_t visible = row->fit.visible_bytes;
+
+        row->has_batch = cli->max_batch;
+        row->has_context = cli->max_ctx;
+        if (cli->max_batch) {
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, "batch", MOST,
+                                    &row->largest_batch);
+        }
+        if (cli->max_ctx && status == VC_OK) {
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, NULL, MOST,
+                                    &row->largest_context);
+        }
+    }
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static int decide(struct app *app, struct fit_cli *cli)
+{
+    const char *usual = getenv("VCOMPRESS_GPU");
+    enum vc_status status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    int rc = status == VC_OK ? GO_ON : app_fail(app, status);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (cli->n_gpus == 0 && cli->size == 0 && !cli->all) {
+        if (usual == NULL || *usual == '\0') {
+            return app_usage(app, "fit needs a device: --gpu NAME, --memory SIZE or --all-gpus");
+        }
+        cli->gpus[cli->n_gpus++] = usual;
+    }
+    cli->rows = calloc(vc_gpus_count(cli->catalogue) + MAX_DEVICES + 1, sizeof *cli->rows);
+    if (cli->rows == NULL) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory for the answers");
+    }
+    for (size_t k = 0; rc == GO_ON && k < cli->n_gpus; k++) {
+        rc = add_named(app, cli, cli->gpus[k]);
+    }
+    if (rc == GO_ON && cli->size != 0) {
+        rc = add_row(app, cli, NULL, 1, cli->size);
+    }
+    if (rc == GO_ON && cli->all) {
+        rc = add_all(app, cli);
+    }
+    return rc == GO_ON ? find_largest(app, cli) : rc;
+}
+
+/* All of the devices, one of them with --all-gpus; with a largest size, that there is one. */
+static bool is_yes(const struct fit_cli *cli)
+{
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        const struct vc_fit_row *row = &cli->rows[k];
+        bool yes = row->has_batch || row->has_context ? (!row->has_batch || row->largest_batch != 0) &&
+                                                            (!row->has_context || row->largest_context != 0)
+                                                      : row->fit.verdict == VC_FITS;
+
+        if (!yes && !cli->all) {
+            return false;
+        }
+    }
+    return cli->n_rows != 0;
+}
+
+/* ---- telling ---- */
+
+static const char *name_of(const struct vc_fit_row *row)
+{
+    return row->gpu != NULL ? row->gpu->name : "a device";
+}
+
+static void print_porcelain(const struct app *app, const struct fit_cli *cli)
+{
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        const struct vc_fit *fit = &cli->rows[k].fit;
+
+        print_clean(app->out.to, name_of(&cli->rows[k]));
+        fprintf(app->out.to, "\t%llu\t%llu\t%s\n", (unsigned long long)((fit->need_bytes + 1048575) >> 20),
+                (unsigned long long)(fit->usable_bytes >> 20), vc_verdict_name(fit->verdict));
+    }
+}
+
+/* "1.02 GiB", "-12.0 MiB" */
+static const char *fmt_headroom(char *buf, const struct app *app, int64_t bytes)
+{
+    char size[CELL_BYTES];
+
+    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
+             fmt_size(size, &app->out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
+    return buf;
+}
+
+static void add_cells(const struct app *app, const struct fit_cli *cli, struct table *table,
+                      const struct vc_fit_row *row)
+{
+    char buf[CELL_BYTES];
+    bool fits = row->fit.verdict == VC_FITS;
+
+    table_add(table, INK_NONE, name_of(row));
+    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
+    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
+    table_add(table, INK_NONE, fmt_headroom(buf, app, row->fit.headroom_bytes));
+    table_add(table,
+              fits                              ? INK_GOOD
+              : row->fit.verdict == VC_FITS_NOT ? INK_BAD
+                                                : INK_WARN,
+              cli->fit.weights_only && fits ? "weights fit" : vc_verdict_name(row->fit.verdict));
+    if (cli->max_batch) {
+        table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));
+    }
+    if (cli->max_ctx) {
+        table_add(table, INK_NONE, fmt_count(buf, row->largest_context));
+    }
+}
+
+static bool print_rows(struct app *app, const struct fit_cli *cli)
+{
+    static const char *const titles[] = {"device", "visible", "usable", "left", "verdict"};
+    struct table table;
+
+    table_init(&table, cli->max_batch && cli->max_ctx   ? "lrrrlrr"
+                       : cli->max_batch || cli->max_ctx ? "lrrrlr"
+                                                        : "lrrrl");
+    for (size_t k = 0; k < 5; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    if (cli->max_batch) {
+        table_add(&table, INK_DIM, "batch");
+    }
+    if (cli->max_ctx) {
+        table_add(&table, INK_DIM, "context");
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        add_cells(app, cli, &table, &cli->rows[k]);
+    }
+    return table_print(&table, &app->out, true);
+}
+
+/* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB for the device's runtime" */
+static void print_need(const struct app *app, const struct fit_cli *cli, const struct vc_fit *fit)
+{
+    char buf[CELL_BYTES];
+
+    fprintf(app->out.to, "need: %s", fmt_size(buf, &app->out, fit->need_bytes));
+    fprintf(app->out.to, " = %s %s", fmt_size(buf, &app->out, fit->peak_bytes),
+            cli->fit.weights_only ? "of weights" : "at the peak");
+    fprintf(app->out.to, " + %s of the device's runtime", fmt_size(buf, &app->out, fit->context_bytes));
+    if (fit->slack_bytes != 0) {
+        fprintf(app->out.to, " + %s that the allocator cannot use", fmt_size(buf, &app->out, fit->slack_bytes));
+    }
+    fputc('\n', app->out.to);
+    fprintf(app->out.to, "usable: what a program sees, less %s", fmt_size(buf, &app->out, cli->fit.margin_bytes));
+    if (cli->fit.used_bytes != 0) {
+        fprintf(app->out.to, " and the %s that others have", fmt_size(buf, &app->out, cli->fit.used_bytes));
+    }
+    fputc('\n', app->out.to);
+}
+
+static int print_json(struct app *app, const struct fit_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status = vc_fit_json(app->ctx, &cli->memory.report, &cli->memory.memory, cli->memory.source.graph,
+                                        app->subject, cli->rows, cli->n_rows, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, const struct fit_cli *cli)
+{
+    bool shown = !app->common.quiet && !(app->json.on && app->json.path == NULL);
+    bool several = false;
+    int rc = GO_ON;
+
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        several = several || cli->rows[k].count > 1;
+    }
+    if (shown && cli->porcelain) {
+        print_porcelain(app, cli);
+    } else if (shown) {
+        bool printed = memory_cli_print(app, &cli->memory);
+
+        if (cli->n_rows != 0) {
+            print_need(app, cli, &cli->rows[0].fit);
+            printed = print_rows(app, cli) && printed;
+        } else {
+            fputs("no GPU of the catalogue is large enough\n", app->out.to);
+        }
+        if (several) {
+            fputs("several devices: each has a memory of its own and holds the whole model\n", app->out.to);
+        }
+        rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    return rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+}
+
+static int run_fit(struct app *app, int n_args, char **args)
+{
+    struct fit_cli cli = {.all = false};
+    int rc;
+
+    vc_memory_defaults(&cli.memory.memory);
+    vc_fit_defaults(&cli.fit);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && app->parsed.n_args != 1) {
+        rc = app_usage(app, "fit needs one MODEL; see vcompress fit --help");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    rc = rc == GO_ON ? decide(app, &cli) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
+    app_print_memory(app);
+    rc = rc == GO_ON ? is_yes(&cli) ? EXIT_YES : EXIT_NO : rc;
+    vc_gpus_close(cli.catalogue);
+    graph_source_close(&cli.memory.source);
+    free(cli.rows);
+    return rc;
+}
+
+const struct command command_fit = {
+    .name = "fit",
+    .usage = "[options] --gpu NAME MODEL",
+    .summary = "tell whether a model fits a GPU, for inference or for training",
+    .schema = "vcompress.fit/1",
+    .text =
+        "No GPU is needed, and only headers are read. The exit status is 0 if it fits, 1 if it does not, or if that is "
+        "not certain: 'tight' means that it takes from the margin, 'unknown' that a part of the need is not known "
+        "(--weights-only and --activations SIZE help where a file does not say what its model computes).",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_fit,
+};

@@ -1,0 +1,119 @@
+/* graph_source.c - see graph_source.h. */
+#include "tools/graph_source.h"
+
+#include <string.h>
+
+bool graph_source_size(void *group, const char *value)
+{
+    struct graph_source *source = group;
+
+    if (strchr(value, '=') == NULL || source->n_sizes == MAX_SIZES) {
+        return false;
+    }
+    source->sizes[source->n_sizes++] = value;
+    return true;
+}
+
+/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
+static int refuse_graph(struct app *app, const struct graph_source *source, enum vc_status status)
+{
+    int rc = app_fail(app, status);
+    const char *problem;
+
+    for (uint32_t k = 1; source->graph != NULL && (problem = vc_graph_problem(source->graph, k)) != NULL; k++) {
+        fputs("           ", stderr);
+        print_clean(stderr, problem);
+        fputc('\n', stderr);
+    }
+    return rc;
+}
+
+/* A config.json by itself: a model without its weights. */
+static bool is_config(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strcmp(slash == NULL ? path : slash + 1, "config.json") == 0;
+}
+
+int graph_source_open(struct app *app, struct graph_source *source, bool optional)
+{
+    struct vc_graph_options options;
+    enum vc_status status;
+
+    vc_graph_defaults(&options);
+    if (source->weights != NULL) {
+        status = vc_model_open(app->ctx, source->weights, NULL, &source->checkpoint);
+        if (status != VC_OK) {
+            return app_fail(app, status);
+        }
+        options.weights = source->checkpoint;
+    }
+    if (is_config(app->subject)) {
+        status = vc_graph_build_config(app->ctx, app->subject, &source->graph);
+    } else if (vc_graph_is_text(app->subject)) {
+        status = vc_graph_read_text(app->ctx, app->subject, &options, &source->graph);
+    } else {
+        status = vc_model_open(app->ctx, app->subject, NULL, &source->model);
+        if (status == VC_OK) {
+            status = vc_graph_build(app->ctx, source->model, &options, &source->graph);
+            if (status == VC_E_UNSUPPORTED && source->graph == NULL && optional) {
+                return GO_ON;
+            }
+        }
+    }
+    return status == VC_OK ? GO_ON : refuse_graph(app, source, status);
+}
+
+static int bind_one(struct app *app, struct graph_source *source, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    char name[128] = "";
+    uint64_t n = 0;
+    enum vc_status status;
+
+    if ((size_t)(equals - text) < sizeof name) {
+        memcpy(name, text, (size_t)(equals - text));
+    }
+    if (!options_count(equals + 1, &n) || n > INT32_MAX) {
+        return app_usage(app, "--size %s: '%s' is no number from 1 on", name, equals + 1);
+    }
+    status = vc_graph_bind(app->ctx, source->graph, name, (int64_t)n);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+int graph_source_bind(struct app *app, struct graph_source *source)
+{
+    static const struct {
+        const char *name;
+        int64_t size;
+    } usual[] = {{"batch", 1}, {"batch_size", 1}, {"sequence", 128}, {"sequence_length", 128}};
+    int rc = GO_ON;
+
+    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
+        const char *name;
+
+        for (uint32_t i = 0; (name = vc_graph_symbol(source->graph, i)) != NULL; i++) {
+            if (strcmp(name, usual[k].name) == 0 &&
+                vc_graph_bind(app->ctx, source->graph, name, usual[k].size) != VC_OK) {
+                return app_fail(app, VC_E_INTERNAL);
+            }
+        }
+    }
+    for (size_t k = 0; k < source->n_sizes && rc == GO_ON; k++) {
+        rc = bind_one(app, source, source->sizes[k]);
+    }
+    return rc;
+}
+
+const struct vc_model *graph_source_model(const struct graph_source *source)
+{
+    return source->model != NULL ? source->model : source->checkpoint;
+}
+
+void graph_source_close(struct graph_source *source)
+{
+    vc_graph_close(source->graph);
+    vc_model_close(source->model);
+    vc_model_close(source->checkpoint);
+}

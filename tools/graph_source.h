@@ -1,0 +1,43 @@
+/* graph_source.h - the model that a command asks about: its graph and its weights, from whatever MODEL names. Shared by
+ * the commands that work on graphs; their structures of options begin with this one. */
+#ifndef VC_TOOLS_GRAPH_SOURCE_H
+#define VC_TOOLS_GRAPH_SOURCE_H
+
+#include "tools/app.h"
+
+#define MAX_SIZES 64
+
+struct graph_source {
+    struct base_options base;
+    const char *weights;
+    const char *sizes[MAX_SIZES];
+    size_t n_sizes;
+    /* what was opened */
+    struct vc_model *model, *checkpoint;
+    struct vc_graph *graph;
+};
+
+/* --size and --weights: rows of a command's table. */
+bool graph_source_size(void *group, const char *value);
+#define GRAPH_SOURCE_OPTIONS                                                                                        \
+    {.name = "size",                                                                                                \
+     .value = "NAME=N",                                                                                             \
+     .kind = OPT_CALL,                                                                                              \
+     .call = graph_source_size,                                                                                     \
+     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: batch=1, " \
+             "sequence=128, others stay open)"},                                                                    \
+    {                                                                                                               \
+        .name = "weights", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_source, weights),              \
+        .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost" \
+    }
+
+/* Opens app->subject: a config.json, the text of a graph, or a model. `optional`: a model that says nothing about what
+ * it computes is opened without a graph. Prints all that is wrong. GO_ON or a status. */
+int graph_source_open(struct app *app, struct graph_source *source, bool optional);
+/* Gives the sizes that people leave out, then those that they said. */
+int graph_source_bind(struct app *app, struct graph_source *source);
+/* The weights that the graph was built from; NULL: none. */
+const struct vc_model *graph_source_model(const struct graph_source *source);
+void graph_source_close(struct graph_source *source);
+
+#endif
