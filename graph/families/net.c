@@ -224,19 +224,6 @@ void vc_net_output(struct vc_net *net, uint32_t value, const char *name)
     vc_graph_add_output(net->graph, vc_graph_add(net->graph, "Identity", name, &value, 1));
 }
 
-void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
-{
-    uint32_t start;
-    uint32_t end;
-
-    vc_net_block(net, "/qa_outputs");
-    x = vc_net_linear(net, x, "/qa_outputs", hidden, 2, true);
-    start = vc_net_pick(net, x, -1, 0);
-    end = vc_net_pick(net, x, -1, 1);
-    vc_net_output(net, start, "start_logits");
-    vc_net_output(net, end, "end_logits");
-}
-
 /* ---- layers ---- */
 
 uint32_t vc_net_linear_part(struct vc_net *net, uint32_t x, const struct vc_net_part *part)

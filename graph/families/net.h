@@ -28,7 +28,7 @@
 /* What comes behind the base model. A bit each. */
 enum vc_net_head {
     VC_NET_BASE = 1,          /* BertModel */
-    VC_NET_CAUSAL = 2,        /* LlamaForCausalLM, GPT2LMHeadModel */
+    VC_NET_CAUSAL = 2,        /* LlamaForCausalLM */
     VC_NET_MASKED = 4,        /* BertForMaskedLM */
     VC_NET_SEQUENCE = 8,      /* BertForSequenceClassification */
     VC_NET_TOKEN = 16,        /* BertForTokenClassification */
@@ -36,7 +36,8 @@ enum vc_net_head {
     VC_NET_QUESTION = 64,     /* BertForQuestionAnswering */
     VC_NET_PRETRAINING = 128, /* BertForPreTraining, ElectraForPreTraining */
     VC_NET_GENERATION = 256,  /* T5ForConditionalGeneration */
-    VC_NET_ENCODER = 512      /* T5EncoderModel */
+    VC_NET_ENCODER = 512,     /* T5EncoderModel */
+    VC_NET_LANGUAGE = 1024    /* GPT2LMHeadModel */
 };
 
 struct vc_net;
@@ -171,8 +172,15 @@ uint32_t vc_net_decoder_input(struct vc_net *net);
 uint32_t vc_net_positions(struct vc_net *net);
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);
 void vc_net_output(struct vc_net *net, uint32_t value, const char *name);
-/* qa_outputs: the outputs start_logits and end_logits. */
+
+/* ---- heads of several families (net_heads.c), with their outputs ---- */
+
+/* "qa_outputs": start_logits and end_logits. */
 void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden);
+/* "score": logits of the last token that is not "pad_token_id", or simply of the last one. */
+void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden);
+/* A layer of that whole name: logits of each token, or of what each text has become. */
+void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden);
 
 /* ---- attention (net_attention.c) and rotary positions (net_rope.c) ---- */
 

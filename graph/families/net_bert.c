@@ -255,12 +255,6 @@ static void discriminator(struct encoder *e, uint32_t x)
     vc_net_output(net, vc_net_pick(net, x, -1, 0), "logits");
 }
 
-static void classifier(struct encoder *e, uint32_t x, const char *module)
-{
-    vc_net_block(e->net, "%s", module);
-    vc_net_output(e->net, vc_net_linear(e->net, x, module, e->hidden, vc_net_labels(e->net), true), "logits");
-}
-
 static void base_outputs(struct encoder *e, uint32_t x)
 {
     bool pooler = e->style->pooler && vc_net_has(e->net, "pooler.dense.weight");
@@ -294,10 +288,10 @@ static void build(struct vc_net *net, const struct style *style)
         }
         break;
     case VC_NET_SEQUENCE:
-        classifier(&e, pooled(&e, x, sequence->dense, sequence->function), sequence->out);
+        vc_net_token_head(net, pooled(&e, x, sequence->dense, sequence->function), sequence->out, e.hidden);
         break;
     case VC_NET_TOKEN:
-        classifier(&e, x, "/classifier");
+        vc_net_token_head(net, x, "/classifier", e.hidden);
         break;
     case VC_NET_QUESTION:
         vc_net_question_head(net, x, e.hidden);

@@ -218,6 +218,7 @@ static const struct {
     {"scale_attn_by_inverse_layer_idx", "false"},
     {"scale_attn_weights", "true"},
     {"sliding_window", NULL},
+    {"token_classification_bias", "true"},
     {"use_bias", "false"},
     {"use_bidirectional_attention", "false"},
     {"use_cross_attention", "false"},

@@ -374,9 +374,20 @@ void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits
     }
     vc_net_block(net, "norm");
     x = norm(&d, x, "norm", d.hidden);
-    if (net->head == VC_NET_BASE) {
+    switch (net->head) {
+    case VC_NET_BASE:
         vc_net_output(net, x, "last_hidden_state");
-    } else {
+        break;
+    case VC_NET_SEQUENCE:
+        vc_net_last_token_head(net, x, d.hidden);
+        break;
+    case VC_NET_TOKEN:
+        vc_net_token_head(net, x, "/score", d.hidden);
+        break;
+    case VC_NET_QUESTION:
+        vc_net_question_head(net, x, d.hidden);
+        break;
+    default:
         vc_net_output(net, logits(&d, x), "logits");
     }
 }

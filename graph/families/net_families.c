@@ -30,7 +30,7 @@ static const struct {
 } heads[] = {
     {"Model", VC_NET_BASE},
     {"ForCausalLM", VC_NET_CAUSAL},
-    {"LMHeadModel", VC_NET_CAUSAL},
+    {"LMHeadModel", VC_NET_LANGUAGE},
     {"ForMaskedLM", VC_NET_MASKED},
     {"ForPreTraining", VC_NET_PRETRAINING},
     {"ForSequenceClassification", VC_NET_SEQUENCE},
@@ -99,16 +99,19 @@ static bool find_head(struct vc_net *net)
     return false;
 }
 
-/* The checkpoint of a base model has its tensors without the prefix, and some of those with a head have, too. */
+/* The checkpoint of a base model has its tensors without the prefix, and some of those with a head have, too; what
+ * answers questions calls its base model "transformer" in some families. */
 static void find_prefix(struct vc_net *net)
 {
-    net->prefix = net->head == VC_NET_BASE ? "" : net->family->prefix;
-    if (net->model != NULL && !vc_net_has(net, net->family->probe)) {
-        const char *other = net->head == VC_NET_BASE ? net->family->prefix : "";
-        const char *usual = net->prefix;
+    const char *const usual = net->head == VC_NET_BASE ? "" : net->family->prefix;
+    const char *const others[] = {net->head == VC_NET_BASE ? net->family->prefix : "", "transformer."};
 
-        net->prefix = other;
-        net->prefix = vc_net_has(net, net->family->probe) ? other : usual;
+    net->prefix = usual;
+    for (size_t k = 0; k < 2 && net->model != NULL && !vc_net_has(net, net->family->probe); k++) {
+        net->prefix = others[k];
+    }
+    if (!vc_net_has(net, net->family->probe)) {
+        net->prefix = usual;
     }
 }
 

@@ -107,11 +107,23 @@ static void build_gpt2(struct vc_net *net)
     }
     vc_net_block(net, "ln_f");
     x = vc_net_layer_norm(net, x, "ln_f", g.hidden, g.epsilon);
-    if (net->head == VC_NET_BASE) {
+    switch (net->head) {
+    case VC_NET_BASE:
         vc_net_output(net, x, "last_hidden_state");
-        return;
+        break;
+    case VC_NET_SEQUENCE:
+        vc_net_last_token_head(net, x, g.hidden);
+        break;
+    case VC_NET_TOKEN:
+        vc_net_token_head(net, x, "/classifier", g.hidden);
+        break;
+    case VC_NET_QUESTION:
+        vc_net_question_head(net, x, g.hidden);
+        break;
+    default:
+        x = vc_net_tied_head(net, x, "/lm_head", "wte", g.hidden, g.vocabulary, NULL, g.tied);
+        vc_net_output(net, x, "logits");
     }
-    vc_net_output(net, vc_net_tied_head(net, x, "/lm_head", "wte", g.hidden, g.vocabulary, NULL, g.tied), "logits");
 }
 
 /* Masks that old files have. */
@@ -121,7 +133,8 @@ const struct vc_net_family vc_net_gpt2 = {.type = "gpt2",
                                           .class_name = "GPT2",
                                           .prefix = "transformer.",
                                           .probe = "wte.weight",
-                                          .heads = VC_NET_BASE | VC_NET_CAUSAL,
-                                          .usual = VC_NET_CAUSAL,
+                                          .heads = VC_NET_BASE | VC_NET_LANGUAGE | VC_NET_SEQUENCE | VC_NET_TOKEN |
+                                                   VC_NET_QUESTION,
+                                          .usual = VC_NET_LANGUAGE,
                                           .unused = unused,
                                           .build = build_gpt2};

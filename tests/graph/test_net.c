@@ -253,8 +253,11 @@ static const struct {
     {"{\"model_type\":\"zamba9\"}", {"config.json: model_type is 'zamba9'; known are"}},
     {"{\"model_type\":\"llama\"}",
      {"config.json: hidden_size is missing", "num_hidden_layers is missing", "vocab_size is missing"}},
-    {"{" LLAMA ",\"architectures\":[\"LlamaForQuestionAnswering\"]}",
-     {"architectures names 'LlamaForQuestionAnswering'; of the type llama are known LlamaModel, LlamaForCausalLM"}},
+    {"{" LLAMA ",\"architectures\":[\"LlamaForImageClassification\"]}",
+     {"architectures names 'LlamaForImageClassification'; of the type llama are known LlamaModel, LlamaForCausalLM, "
+      "LlamaForSequenceClassification, LlamaForTokenClassification, LlamaForQuestionAnswering"}},
+    {"{" LLAMA ",\"architectures\":[\"LlamaForSequenceClassification\"],\"pad_token_id\":[1]}",
+     {"pad_token_id is [1], not a number"}},
     {"{" LLAMA ",\"hidden_act\":\"snake\"}", {"config.json: hidden_act is \"snake\", none of gelu,"}},
     {"{" LLAMA ",\"hidden_act\":7}", {"config.json: hidden_act is 7, not a string"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2}}",
@@ -303,6 +306,8 @@ static const struct {
     {"{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":10000,\"num_attention_heads\":2,"
      "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":1000000}",
      {"num_local_experts is 1000000, which are too many"}},
+    {"{\"model_type\":\"olmo\"," SIZES ",\"architectures\":[\"OlmoForTokenClassification\"]}",
+     {"of the type olmo are known OlmoModel, OlmoForCausalLM, OlmoForSequenceClassification"}},
     {GEMMA3 ",\"architectures\":[\"Gemma3Model\"]}",
      {"architectures names 'Gemma3Model'; of the type gemma3_text are known Gemma3TextModel, Gemma3ForCausalLM"}},
     {GEMMA3 ",\"attn_logit_softcapping\":50}", {"attn_logit_softcapping is 50, which is not supported"}},

@@ -53,6 +53,15 @@ IMAGE = {
     "image_size": 12,
     "patch_size": 4,
 }
+GPT2 = {
+    "vocab_size": 23,
+    "n_embd": 16,
+    "n_layer": 1,
+    "n_head": 2,
+    "n_positions": 20,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 T5 = {
     "vocab_size": 23,
     "d_model": 16,
@@ -156,6 +165,9 @@ GOLDENS = {
         ),
         8,
     ),
+    "gpt2-sequence": ("GPT2ForSequenceClassification", dict(GPT2, num_labels=3, pad_token_id=1), 8),
+    "gpt2-token": ("GPT2ForTokenClassification", dict(GPT2, num_labels=3), 8),
+    "gpt2-question": ("GPT2ForQuestionAnswering", dict(GPT2), 8),
     "llama": ("LlamaForCausalLM", dict(DECODER), 9),
     "llama-base": ("LlamaModel", dict(DECODER, attention_bias=True, mlp_bias=True, head_dim=6), 9),
     "llama-linear": ("LlamaForCausalLM", dict(LONG, num_hidden_layers=1, **rope("linear", factor=4.0)), 9),
@@ -187,6 +199,14 @@ GOLDENS = {
             ),
         ),
         20,
+    ),
+    "llama-sequence": ("LlamaForSequenceClassification", dict(DECODER, num_labels=3, pad_token_id=1), 8),
+    "llama-token": ("LlamaForTokenClassification", dict(DECODER, num_labels=3), 8),
+    "llama-question": ("LlamaForQuestionAnswering", dict(DECODER), 8),
+    "gemma3-sequence": (
+        "Gemma3TextForSequenceClassification",
+        dict(DECODER, num_hidden_layers=1, head_dim=4, sliding_window=3, num_labels=4, pad_token_id=1),
+        8,
     ),
     "mistral-window": ("MistralForCausalLM", dict(DECODER, sliding_window=4), 9),
     "mistral": ("MistralForCausalLM", dict(DECODER, sliding_window=None, head_dim=8), 9),
@@ -428,7 +448,7 @@ def make_input(name):
         size = size[0]
     ids = torch.randint(2, values["vocab_size"], (2, size))
     inputs = {"input_ids": ids, **decoder}
-    if name.startswith(("roberta", "mpnet")):
+    if name.startswith(("roberta", "mpnet")) or values.get("pad_token_id") == 1:
         ids[1, -2:] = 1  # padding, of which positions know
     if name.endswith("-mask"):
         inputs["attention_mask"] = torch.ones_like(ids)

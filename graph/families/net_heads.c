@@ -1,0 +1,54 @@
+/* net_heads.c - what several families have behind the base model: classes of texts and of tokens, answers to questions.
+ */
+#include "graph/families/net.h"
+
+void vc_net_question_head(struct vc_net *net, uint32_t x, int64_t hidden)
+{
+    uint32_t start;
+    uint32_t end;
+
+    vc_net_block(net, "/qa_outputs");
+    x = vc_net_linear(net, x, "/qa_outputs", hidden, 2, true);
+    start = vc_net_pick(net, x, -1, 0);
+    end = vc_net_pick(net, x, -1, 1);
+    vc_net_output(net, start, "start_logits");
+    vc_net_output(net, end, "end_logits");
+}
+
+/* The last token that is not `padding`: [batch] */
+static uint32_t last_token(struct vc_net *net, int64_t padding)
+{
+    struct vc_graph *graph = net->graph;
+    struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
+    uint32_t inputs[2];
+    uint32_t real;
+
+    real = vc_net_op1(net, "Not", vc_net_op(net, "Equal", NULL, net->input_ids, vc_graph_add_int(graph, padding)));
+    real = vc_net_cast(net, real, VC_DTYPE_I64);
+    inputs[0] = vc_net_op(net, "Mul", NULL, real, vc_net_positions(net));
+    inputs[1] = vc_graph_add_ints(graph, (int64_t[]){1}, 1);
+    return vc_net_node(net, "ReduceMax", NULL, inputs, 2, &keep, 1);
+}
+
+void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
+{
+    struct vc_graph_attr batch = vc_attr_int("batch_dims", 1);
+    double padding = vc_net_real(net, "pad_token_id", -1);
+    uint32_t inputs[2];
+
+    vc_net_block(net, "/score");
+    x = vc_net_linear(net, x, "/score", hidden, vc_net_labels(net), false);
+    if (!(padding >= 0 && padding <= INT32_MAX)) { /* no token has such a number */
+        vc_net_output(net, vc_net_pick(net, x, 1, -1), "logits");
+        return;
+    }
+    inputs[0] = x;
+    inputs[1] = vc_net_reshape(net, last_token(net, (int64_t)padding), (int64_t[]){-1, 1}, 2);
+    vc_net_output(net, vc_net_node(net, "GatherND", NULL, inputs, 2, &batch, 1), "logits");
+}
+
+void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden)
+{
+    vc_net_block(net, "%s", module);
+    vc_net_output(net, vc_net_linear(net, x, module, hidden, vc_net_labels(net), true), "logits");
+}
