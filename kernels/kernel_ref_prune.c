@@ -1,5 +1,7 @@
 /* kernel_ref_prune.c - the definition of the kernels for pruning, as kernel_ref.c is for the others: bins of
  * magnitudes, masks, blocks. Plain loops, the contract is in kernels.h. */
+#include <math.h>
+
 #include "kernels/access.h"
 #include "kernels/arith.h"
 #include "kernels/variants.h"
@@ -215,3 +217,44 @@ APPLY(double, f64)
 
 SQUARES(float, f32)
 SQUARES(double, f64)
+
+/* ---- sums of rows and columns ---- */
+
+static double term_of(double x, unsigned power)
+{
+    return power == 1 ? fabs(x) : x * x;
+}
+
+#define SUMS(type, suffix)                                                                                        \
+    int vc_row_sums_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)    \
+    {                                                                                                             \
+        size_t n = 0;                                                                                             \
+                                                                                                                  \
+        for (size_t row = 0; row < n_rows; row++) {                                                               \
+            for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, n++) {                                  \
+                double lane[LANES] = {0};                                                                         \
+                                                                                                                  \
+                for (size_t i = from; i < min_size(from + VC_CHUNK_ELEMS, row_len); i++) {                        \
+                    lane[(i - from) % LANES] += term_of((double)vc_get_##suffix(x, row * row_len + i), power);    \
+                }                                                                                                 \
+                vc_put_f64(sums, n, tree_value(lane));                                                            \
+            }                                                                                                     \
+        }                                                                                                         \
+        return 0;                                                                                                 \
+    }                                                                                                             \
+                                                                                                                  \
+    int vc_column_sums_##suffix##_ref(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums) \
+    {                                                                                                             \
+        for (size_t col = 0; n_rows != 0 && col < row_len; col++) {                                               \
+            double sum = 0;                                                                                       \
+                                                                                                                  \
+            for (size_t row = 0; row < n_rows; row++) {                                                           \
+                sum += term_of((double)vc_get_##suffix(x, row * row_len + col), power);                           \
+            }                                                                                                     \
+            vc_put_f64(sums, col, sum);                                                                           \
+        }                                                                                                         \
+        return 0;                                                                                                 \
+    }
+
+SUMS(float, f32)
+SUMS(double, f64)

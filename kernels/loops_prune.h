@@ -439,4 +439,85 @@ SQUARES(float, f32)
 SQUARES(double, f64)
 #undef SQUARES
 
+/* ---- sums of rows and columns ---- */
+
+/* lane[i % 64] += |v[i]|, and += v[i]^2 for f64; squares_f32 is in loops.h. */
+static void magnitudes_f32(double *restrict lane, const float *v, size_t n)
+{
+#define TERM(sum) ((sum) + (double)fabsf(vc_get_f32(v, i)))
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+
+static void magnitudes_f64(double *restrict lane, const double *v, size_t n)
+{
+#define TERM(sum) ((sum) + fabs(vc_get_f64(v, i)))
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+
+static void squares_f64(double *restrict lane, const double *v, size_t n)
+{
+#define TERM(sum) ((sum) + vc_get_f64(v, i) * vc_get_f64(v, i))
+    LANES_ADD(n, lane, TERM);
+#undef TERM
+}
+
+/* Columns at a time, so that their sums stay in the first-level cache while the rows are walked over. */
+#define SUM_COLUMNS 512
+
+#define SUMS(type, suffix)                                                                                           \
+    int VC_VARIANT(row_sums_##suffix)(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)    \
+    {                                                                                                                \
+        double lane[LANES];                                                                                          \
+        size_t at = 0;                                                                                               \
+                                                                                                                     \
+        for (size_t row = 0; row < n_rows; row++) {                                                                  \
+            for (size_t from = 0; from < row_len; from += VC_CHUNK_ELEMS, at++) {                                    \
+                size_t n = min_size(VC_CHUNK_ELEMS, row_len - from);                                                 \
+                                                                                                                     \
+                lanes_clear(lane, n);                                                                                \
+                if (power == 1) {                                                                                    \
+                    magnitudes_##suffix(lane, x + row * row_len + from, n);                                          \
+                } else {                                                                                             \
+                    squares_##suffix(lane, x + row * row_len + from, n);                                             \
+                }                                                                                                    \
+                vc_put_f64(sums, at, tree_value(lane, n));                                                           \
+            }                                                                                                        \
+        }                                                                                                            \
+        return 0;                                                                                                    \
+    }                                                                                                                \
+                                                                                                                     \
+    int VC_VARIANT(column_sums_##suffix)(const type *x, size_t n_rows, size_t row_len, unsigned power, double *sums) \
+    {                                                                                                                \
+        double sum[SUM_COLUMNS];                                                                                     \
+                                                                                                                     \
+        for (size_t from = 0; n_rows != 0 && from < row_len; from += SUM_COLUMNS) {                                  \
+            size_t n = min_size(SUM_COLUMNS, row_len - from);                                                        \
+                                                                                                                     \
+            memset(sum, 0, n * sizeof *sum);                                                                         \
+            for (size_t row = 0; row < n_rows; row++) {                                                              \
+                const type *v = x + row * row_len + from;                                                            \
+                                                                                                                     \
+                if (power == 1) {                                                                                    \
+                    for (size_t i = 0; i < n; i++) {                                                                 \
+                        sum[i] += fabs((double)vc_get_##suffix(v, i));                                               \
+                    }                                                                                                \
+                } else {                                                                                             \
+                    for (size_t i = 0; i < n; i++) {                                                                 \
+                        double d = (double)vc_get_##suffix(v, i);                                                    \
+                                                                                                                     \
+                        sum[i] += d * d;                                                                             \
+                    }                                                                                                \
+                }                                                                                                    \
+            }                                                                                                        \
+            memcpy((char *)sums + from * sizeof *sum, sum, n * sizeof *sum);                                         \
+        }                                                                                                            \
+        return 0;                                                                                                    \
+    }
+
+SUMS(float, f32)
+SUMS(double, f64)
+#undef SUMS
+
 #endif

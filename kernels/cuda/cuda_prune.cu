@@ -1,5 +1,6 @@
 /* cuda_prune.cu - bins of magnitudes, masks, blocks (kernels.h, "Pruning"). Masks are made a byte at a time, so that no
  * two threads write to one; bins are counted by integer atomics. */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda_chunks.h"
@@ -542,4 +543,146 @@ int vc_cuda_block_squares_f64(const double *x, size_t n_rows, size_t row_len, si
                               double *scores)
 {
     return squares<of_f64>(x, n_rows, row_len, block_rows, block_cols, scores);
+}
+
+/* ---- sums of rows and columns ---- */
+
+template <class T> static __device__ __forceinline__ double term_of(T x, bool squared)
+{
+    double v = (double)x;
+
+    return squared ? v * v : fabs(v);
+}
+
+template <class T, bool SQUARED> struct row_sums_op {
+    enum { N_SUMS = 1 };
+    typedef T value;
+
+    const T *x;
+
+    __device__ __forceinline__ T load(uint32_t flat) const
+    {
+        return x[flat];
+    }
+
+    __device__ __forceinline__ void visit(T v, uint32_t, uint32_t, uint32_t, double *sums,
+                                          struct vc_cuda_tally *) const
+    {
+        sums[0] = sums[0] + term_of(v, SQUARED);
+    }
+};
+
+template <class T, bool SQUARED>
+static void launch_row_sums(const struct vc_cuda_call *, const struct vc_cuda_unit *unit)
+{
+    row_sums_op<T, SQUARED> op = {(const T *)unit->device[0]};
+
+    vc_cuda_launch_chunks(op, unit, (double *)unit->device[1], (struct vc_cuda_totals *)unit->device[2]);
+}
+
+/* vc_cuda_call.totals: nothing is counted. */
+static void no_totals(void *, const void *)
+{
+}
+
+template <class T> static int row_sums(const T *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    struct vc_cuda_call call = {};
+
+    call.n_rows = n_rows;
+    call.row_len = row_len;
+    call.launch = power == 1 ? launch_row_sums<T, false> : launch_row_sums<T, true>;
+    call.totals = no_totals;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, sums, sizeof *sums, VC_CUDA_PER_CHUNK, VC_CUDA_OUT);
+    vc_cuda_add_out(&call, NULL, sizeof(struct vc_cuda_totals), VC_CUDA_PER_UNIT, VC_CUDA_OUT);
+    return vc_cuda_run(&call);
+}
+
+int vc_cuda_row_sums_f32(const float *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    return row_sums(x, n_rows, row_len, power, sums);
+}
+
+int vc_cuda_row_sums_f64(const double *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    return row_sums(x, n_rows, row_len, power, sums);
+}
+
+struct columns {
+    size_t n_rows;
+    uint32_t row_len;
+    bool squared;
+};
+
+/* One thread per column: neighbouring threads read neighbouring elements. */
+template <class T>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    column_sums_kernel(const T *__restrict__ x, struct columns s, double *__restrict__ sums)
+{
+    for (size_t c = blockIdx.x * (size_t)blockDim.x + threadIdx.x; c < s.row_len; c += gridDim.x * (size_t)blockDim.x) {
+        double sum = 0;
+
+        for (size_t r = 0; r < s.n_rows; r++) {
+            sum = sum + term_of(x[r * s.row_len + c], s.squared);
+        }
+        sums[c] = sum;
+    }
+}
+
+template <class T> static void launch_column_sums(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    const struct columns *s = (const struct columns *)call->user;
+
+    VC_CUDA_LAUNCH(column_sums_kernel<T>, vc_cuda_grid(s->row_len / VC_CUDA_THREADS + 1), vc_cuda_block(s->row_len),
+                   unit->stream, (const T *)unit->device[0], *s, (double *)unit->device[1]);
+}
+
+template <class K> static void column_sums_on_host(const typename K::type *x, const struct columns &s, double *sums)
+{
+    for (size_t c = 0; c < s.row_len; c++) {
+        double sum = 0;
+
+        for (size_t r = 0; r < s.n_rows; r++) {
+            double v = (double)host_at<K>(x, r * s.row_len + c);
+
+            sum = sum + (s.squared ? v * v : fabs(v));
+        }
+        memcpy((char *)sums + c * sizeof sum, &sum, sizeof sum);
+    }
+}
+
+/* All rows are one row of the call, so that it is not cut, and a column counts as one of its groups. */
+template <class K>
+static int column_sums(const typename K::type *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    struct columns s = {n_rows, (uint32_t)row_len, power != 1};
+    struct vc_cuda_call call = {};
+
+    if (n_rows == 0 || row_len == 0) {
+        return 0;
+    }
+    call.n_rows = 1;
+    call.row_len = n_rows * row_len;
+    call.group = n_rows;
+    call.keep_rows = true;
+    call.launch = launch_column_sums<typename K::type>;
+    call.user = &s;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, sums, sizeof *sums, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
+    if (!vc_cuda_rows_fit(&call)) {
+        column_sums_on_host<K>(x, s, sums);
+        return 0;
+    }
+    return vc_cuda_run(&call);
+}
+
+int vc_cuda_column_sums_f32(const float *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    return column_sums<of_f32>(x, n_rows, row_len, power, sums);
+}
+
+int vc_cuda_column_sums_f64(const double *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    return column_sums<of_f64>(x, n_rows, row_len, power, sums);
 }

@@ -262,6 +262,22 @@ static int apply_keeps_sign(const float *x, const uint8_t *mask, uint64_t first,
     return result;
 }
 
+/* adds the last row first */
+static int columns_backwards(const float *x, size_t n_rows, size_t row_len, unsigned power, double *sums)
+{
+    for (size_t c = 0; n_rows != 0 && c < row_len; c++) {
+        double sum = 0;
+
+        for (size_t r = n_rows; r-- > 0;) {
+            double v = (double)vc_get_f32(x, r * row_len + c);
+
+            sum += power == 1 ? fabs(v) : v * v;
+        }
+        vc_put_f64(sums, c, sum);
+    }
+    return 0;
+}
+
 int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *out)
 {
     struct kernelcheck_options options = {.seed = seed, .below = reference, .out = NULL};
@@ -297,6 +313,7 @@ int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *ou
     BROKEN(mask_above_f32, above_without_ties);
     BROKEN(mask_n_of_m_f32, n_of_m_last);
     BROKEN(mask_apply_f32, apply_keeps_sign);
+    BROKEN(column_sums_f32, columns_backwards);
     BROKEN(range_rows, NULL);
 #undef BROKEN
     return missed;

@@ -191,6 +191,17 @@ CALL_APPLY(mask_apply_f64)
 CALL_SQUARES(block_squares_f32)
 CALL_SQUARES(block_squares_f64)
 
+#define CALL_SUMS(name)                                          \
+    CALL(name)                                                   \
+    {                                                            \
+        UNUSED;                                                  \
+        return k->name(p[0], ROWS, t->with_stats ? 2 : 1, p[1]); \
+    }
+CALL_SUMS(row_sums_f32)
+CALL_SUMS(row_sums_f64)
+CALL_SUMS(column_sums_f32)
+CALL_SUMS(column_sums_f64)
+
 /* Pieces of the table. Numbers are bytes of an element. */
 #define ENTRY(kernel) .name = #kernel, .offset = offsetof(struct vc_kernels, kernel), .call = call_##kernel
 #define ELEMS_F32               \
@@ -296,6 +307,10 @@ const struct kernel_case kernel_cases[] = {
      .args = {ELEMS_F64, MASK, OUT_ELEMS(8), TILE_SUMS}},
     {ENTRY(block_squares_f32), .shape = SHAPE_GROUPS, .args = {ELEMS_F32, {ARG_SUMS, 8, COUNT_SQUARES}}},
     {ENTRY(block_squares_f64), .shape = SHAPE_GROUPS, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_SQUARES}}},
+    {ENTRY(row_sums_f32), .choices = true, .args = {ELEMS_F32, {ARG_SUMS, 8, COUNT_CHUNKS}}},
+    {ENTRY(row_sums_f64), .choices = true, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_CHUNKS}}},
+    {ENTRY(column_sums_f32), .choices = true, .args = {ELEMS_F32, {ARG_SUMS, 8, COUNT_COLUMNS}}},
+    {ENTRY(column_sums_f64), .choices = true, .args = {ELEMS_F64, {ARG_SUMS, 8, COUNT_COLUMNS}}},
 };
 
 const size_t n_kernel_cases = sizeof kernel_cases / sizeof kernel_cases[0];
@@ -365,6 +380,10 @@ size_t arg_bytes(const struct arg *arg, const struct trial *t)
         return ceil_div(trial_elems(t), 8);
     case COUNT_MASK_AT:
         return ceil_div(trial_elems(t) + (size_t)trial_first_bit(t), 8);
+    case COUNT_CHUNKS:
+        return arg->elem_bytes * trial_chunks(t);
+    case COUNT_COLUMNS:
+        return t->n_rows == 0 ? 0 : arg->elem_bytes * t->row_len;
     case COUNT_SQUARES:
         return arg->elem_bytes * ceil_div(t->n_rows, trial_block_rows(t)) * ceil_div(t->row_len, trial_block_cols(t));
     default:

@@ -38,7 +38,9 @@ enum arg_count {
     COUNT_KEYS,    /* of 16-bit floats: 32,768 */
     COUNT_MASK,    /* bytes: a bit per element */
     COUNT_MASK_AT, /* ... from bit trial_first_bit on */
-    COUNT_SQUARES  /* blocks of trial_block_rows x trial_block_cols */
+    COUNT_SQUARES, /* blocks of trial_block_rows x trial_block_cols */
+    COUNT_CHUNKS,
+    COUNT_COLUMNS /* none without rows */
 };
 
 /* One array of a call, in the order of the kernel's parameters. */
