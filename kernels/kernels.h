@@ -79,8 +79,8 @@
  * has none. block_squares_*   the tile as blocks of block_rows x block_cols, in row order, the last ones of a row and a
  * column short: scores = sum of x * x in f64, by rows, each row from the left, from +0.0; no tree.
  * row_sums_*        one sum per chunk of each row: of |x| (power 1), or of x * x (power 2), in f64 (tree).
- * column_sums_*     one sum per column, of the same, in f64: the rows from the first on, from +0.0; no tree. Not touched
- *                   where there are no rows.
+ * column_sums_*     one sum per column, of the same, in f64: the rows from the first on, from +0.0; no tree. Not
+ * touched where there are no rows.
  *
  * Empty tiles: the numbers in the statistics are set (0; min +Inf, max -Inf), arrays are not touched. */
 #ifndef VC_KERNELS_KERNELS_H

@@ -37,6 +37,8 @@ static const char *action_name(enum vc_action action)
         return "tied";
     case VC_ACTION_PRUNED:
         return "pruned";
+    case VC_ACTION_CUT:
+        return "cut";
     }
     return "kept";
 }
@@ -258,6 +260,61 @@ static void write_layers(struct vc_json *json, const struct vc_report_layers *la
     vc_json_end(json, '}');
 }
 
+/* [0.1, 0.5] */
+static void write_range(struct vc_json *json, const char *key, double least, double most)
+{
+    vc_json_begin(json, key, '[', true);
+    vc_json_real(json, NULL, least);
+    vc_json_real(json, NULL, most);
+    vc_json_end(json, ']');
+}
+
+/* {"name": "fc1.weight:0", "kind": "neurons", "before": 128, "after": 90, "removed": [3, 7], ...} on a line. */
+static void write_group(struct vc_json *json, const struct vc_report_group *group)
+{
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_string(json, "name", group->name);
+    vc_json_string(json, "kind", group->kind);
+    vc_json_uint(json, "before", group->n_before);
+    vc_json_uint(json, "after", group->n_after);
+    write_string(json, "reason", group->reason);
+    vc_json_begin(json, "members", '[', true);
+    for (size_t i = 0; i < group->n_members; i++) {
+        vc_json_string(json, NULL, group->members[i]);
+    }
+    vc_json_end(json, ']');
+    vc_json_begin(json, "removed", '[', true);
+    for (size_t i = 0; i < group->n_removed; i++) {
+        vc_json_uint(json, NULL, group->removed[i]);
+    }
+    vc_json_end(json, ']');
+    if (group->scored) {
+        vc_json_begin(json, "scores", '{', true);
+        write_range(json, "removed", group->removed_min, group->removed_max);
+        write_range(json, "kept", group->kept_min, group->kept_max);
+        vc_json_end(json, '}');
+    } else {
+        vc_json_null(json, "scores");
+    }
+    vc_json_end(json, '}');
+}
+
+/* "removal": {"groups": [...]}, or null. */
+static void write_removal(struct vc_json *json, const struct vc_report_removal *removal)
+{
+    if (removal == NULL) {
+        vc_json_null(json, "removal");
+        return;
+    }
+    vc_json_begin(json, "removal", '{', false);
+    vc_json_begin(json, "groups", '[', false);
+    for (size_t i = 0; i < removal->n_groups; i++) {
+        write_group(json, &removal->groups[i]);
+    }
+    vc_json_end(json, ']');
+    vc_json_end(json, '}');
+}
+
 static void write_totals(struct vc_json *json, const struct vc_report *report)
 {
     const struct vc_report_totals *totals = &report->totals;
@@ -421,6 +478,7 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
         write_row(&json, &row, vc_report_name_after(report, i));
     }
     vc_json_end(&json, ']');
+    write_removal(&json, report->removal);
     vc_json_end(&json, '}');
     *out = vc_text_detach(&text);
     return text.status;

@@ -54,8 +54,9 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return GO_ON;
 }
 
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
+    (void)model;
     return vc_job_add_dequantize(ctx, job, &((const struct dequantize_cli *)cli)->dequantize);
 }
 

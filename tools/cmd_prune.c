@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/passes.h"
+#include "tools/prune_structured.h"
 
 #define MAX_SETS 64
 
@@ -18,6 +19,8 @@ struct prune_cli {
     bool permanent;   /* --make-permanent */
     bool alone;       /* layers are left out, and nothing else is pruned */
     struct vc_model *masks;
+    const char *score; /* --score */
+    struct structured_cli structured;
 };
 
 /* "2:4" or "block:4x4" */
@@ -53,8 +56,10 @@ static bool take_set(void *group, const char *value)
     return true;
 }
 
-#define PRUNE(member) OPT_FIELD(struct prune_cli, prune.member)
-#define DEPTH(member) OPT_FIELD(struct prune_cli, depth.member)
+#define PRUNE(member)      OPT_FIELD(struct prune_cli, prune.member)
+#define DEPTH(member)      OPT_FIELD(struct prune_cli, depth.member)
+#define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
+#define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
 
 /* clang-format off */
 static const struct opt prune_opts[] = {
@@ -63,13 +68,33 @@ static const struct opt prune_opts[] = {
              "count"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
      .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
-    {.name = "score", .value = "magnitude|lamp", .kind = OPT_CHOICE, PRUNE(score),
+    {.name = "score", .value = "magnitude|lamp|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
+     .option = "score",
      .help = "what is compared: magnitudes, or with one threshold for all tensors (--scope global, which lamp stands for) "
              "the square of a weight over the sum of the squares of its tensor that are not smaller, so that no tensor "
-             "is emptied for its small numbers (default magnitude)"},
+             "is emptied for its small numbers (default magnitude). With --structured: l2, l1, or norm, the scales of the "
+             "normalizations (default l2)"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
              "take); block:RxC removes whole blocks of R rows and C columns"},
+    {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
+     .help = "remove that share of the neurons or channels of every layer, whole: rows, the columns that read them, biases, "
+             "norms; the tensors become smaller (docs/structured.md)"},
+    {.name = "remove", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(remove),
+     .help = "remove these, in place of --structured: a line per group, any tensor and axis of it and the numbers, such as "
+             "fc1.weight:0 3,7,12-20"},
+    {.name = "dims", .value = "LIST", .kind = OPT_TEXT, STRUCTURED(dims),
+     .help = "--structured: what is removed: neurons, heads, experts, hidden, by commas (default neurons)"},
+    {.name = "round-to", .value = "N", .kind = OPT_COUNT, STRUCTURED(options.round_to),
+     .help = "--structured: what stays of neurons or of the hidden size is a multiple of N, if need be more than asked for"},
+    {.name = "couplings", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(couplings),
+     .help = "which rows are which columns, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from what "
+             "the model computes)"},
+    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(graph),
+     .help = "what the model computes, where its own file does not say it: a list of layers, or an ONNX file"},
+    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+     OPT_FIELD(struct prune_cli, convert.write.layout),
+     .help = "plain: write shapes that the configuration beside the weights cannot say, and leave it as it is"},
     {.name = "mask", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
      .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
              "mask are kept"},
@@ -112,6 +137,7 @@ static void begin(void *cli)
 {
     vc_prune_defaults(&((struct prune_cli *)cli)->prune);
     vc_depth_defaults(&((struct prune_cli *)cli)->depth);
+    vc_structured_defaults(&((struct prune_cli *)cli)->structured.options);
 }
 
 /* Layers are left out, and ... */
@@ -131,10 +157,74 @@ static bool is_depth_alone(const struct app *app, const struct prune_cli *cli)
     return has_depth(cli) && !more && cli->convert.n_rules == 0;
 }
 
+/* Options of one kind of pruning that were given together with the other. */
+static int refuse_other(struct app *app, const char *const *names, size_t n, const char *with)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (options_seen(&app->parsed, names[i])) {
+            return app_usage(app, "--%s %s", names[i], with);
+        }
+    }
+    return GO_ON;
+}
+
+static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
+{
+    static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
+                                         "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
+    struct vc_structured_options *o = &own->structured.options;
+    int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
+    int rc =
+        refuse_other(app, others, sizeof(others) / sizeof(others[0]),
+                     "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (score < 0) {
+        return app_usage(app, "--score %s: --structured takes l2, l1 or norm", own->score);
+    }
+    if (has_depth(own)) {
+        return app_usage(app, "layers and units are left out one after the other: two passes of run, or two files");
+    }
+    o->score = (enum vc_structured_score)score;
+    o->scope = own->prune.scope;
+    o->dequantize = own->prune.dequantize;
+    o->rules = own->convert.rules;
+    o->n_rules = own->convert.n_rules;
+    o->sets = own->sets;
+    o->n_sets = own->n_sets;
+    what->tag = "slim";
+    return structured_ready(app, &own->structured);
+}
+
+/* The words of --score without --structured. */
+static int take_score(struct app *app, struct prune_cli *own)
+{
+    int word = own->score == NULL ? 0 : options_word("magnitude|lamp", own->score);
+
+    if (word < 0) {
+        return app_usage(app, "--score %s goes with --structured; else magnitude or lamp", own->score);
+    }
+    own->prune.score = (enum vc_prune_score)word;
+    return GO_ON;
+}
+
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
+    static const char *const structured[] = {"dims", "round-to", "couplings", "graph", "layout"};
     struct prune_cli *own = cli;
+    int rc;
 
+    if (structured_asked(&own->structured)) {
+        return ready_structured(app, own, what);
+    }
+    rc =
+        refuse_other(app, structured, sizeof(structured) / sizeof(structured[0]), "goes with --structured or --remove");
+    rc = rc == GO_ON ? take_score(app, own) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
     own->prune.rules = own->convert.rules;
     own->prune.n_rules = own->convert.n_rules;
     own->prune.sets = own->sets;
@@ -168,18 +258,22 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         return GO_ON;
     }
     if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
-        return app_usage(app, "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --mask FILE, "
-                              "--make-permanent, or --drop-layers 3,4");
+        return app_usage(app,
+                         "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --structured 0.3, --remove "
+                         "FILE, --mask FILE, --make-permanent, or --drop-layers 3,4");
     }
     return GO_ON;
 }
 
 /* Opens the masks for the first input; they serve all. */
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
     struct prune_cli *own = cli;
     enum vc_status status = VC_OK;
 
+    if (structured_asked(&own->structured)) {
+        return structured_add(ctx, job, model, &own->structured);
+    }
     if (has_depth(own)) {
         status = vc_job_add_depth(ctx, job, &own->depth);
         if (status != VC_OK || own->alone) {
@@ -201,6 +295,7 @@ static void end(void *cli)
         free(own->globs[i]);
     }
     vc_model_close(own->masks);
+    structured_end(&own->structured);
 }
 
 const struct pass_row pass_prune = {.command = &command_prune,
@@ -217,19 +312,23 @@ static int run_prune(struct app *app, int n_args, char **args)
 
 const struct command command_prune = {
     .name = "prune",
-    .usage =
-        "(--sparsity SHARE | --pattern N:M | --mask FILE | --make-permanent | --drop-layers LIST) [options] INPUT... "
-        "[-o OUTPUT | -d DIR]",
-    .summary = "set the smallest weights to zero, leave out layers",
+    .usage = "(--sparsity SHARE | --pattern N:M | --structured SHARE | --drop-layers LIST | ...) [options] INPUT... "
+             "[-o OUTPUT | -d DIR]",
+    .summary = "set the smallest weights to zero, or remove neurons or layers",
     .text =
         "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "
         "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings and output "
         "heads are kept, and the report says why; --include asks for them. Zeros save bytes in deflated files "
         "(--deflate) and time where hardware skips them (--pattern 2:4); on most devices they save no memory.\n"
+        "With --structured whole neurons, channels or heads go, with everything that belongs to them, and the "
+        "tensors become smaller: that saves file, memory and time everywhere. What belongs together comes from what "
+        "the model computes (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run "
+        "shows it.\n"
         "--drop-layers leaves out whole layers: a smaller model of the same kind, which every loader reads.\n"
         "  vcompress prune --sparsity 0.5 model.npz\n"
         "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate model.npz -o small.npz\n"
         "  vcompress prune --pattern 2:4 model.safetensors\n"
+        "  vcompress prune --structured 0.3 --round-to 64 model/ -o smaller/\n"
         "  vcompress prune --drop-layers 8-10 model-folder -o smaller",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -168,8 +168,9 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return rc;
 }
 
-static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, void *cli)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
+    (void)model;
     return vc_job_add_quantize(ctx, job, &((const struct quantize_cli *)cli)->quantize);
 }
 

@@ -63,13 +63,13 @@ out:
 /* ---- the command ---- */
 
 /* A struct conversion's add: all passes in their order. */
-static enum vc_status add_chain(struct vc_ctx *ctx, struct vc_job *job, void *user)
+static enum vc_status add_chain(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user)
 {
     const struct chain *chain = user;
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; status == VC_OK && i < chain->n; i++) {
-        status = chain->pass[i].what.add(ctx, job, chain->pass[i].what.user);
+        status = chain->pass[i].what.add(ctx, job, model, chain->pass[i].what.user);
     }
     return status;
 }

@@ -523,7 +523,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     }
     status = vc_job_create(app->ctx, model, &job);
     if (status == VC_OK && work->what->add != NULL) {
-        status = work->what->add(app->ctx, job, work->what->user);
+        status = work->what->add(app->ctx, job, model, work->what->user);
     }
     rc = status == VC_OK ? finish(app, work->options, &write, job) : app_fail(app, status);
     vc_job_free(job);

@@ -41,7 +41,8 @@ struct conversion {
     const char *beside; /* another file that it writes, --mask-out; NULL: none */
     bool more_tensors;  /* the output has scales, too */
     bool pairs;         /* its input is opened with vc_open_options.pairs */
-    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, void *user); /* its pass; NULL: none */
+    /* Adds its pass to a job of the model; NULL: none. */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user);
     void *user;
 };
 
@@ -53,5 +54,7 @@ int check_key(struct app *app, const struct vc_model *model, const char *key);
 
 /* print_report.c: the report as a table. */
 bool print_report(struct app *app, const struct vc_report *report);
+/* print_removal.c: the groups of units that were removed, as a part of it. False: no memory. */
+bool print_removal(struct app *app, const struct vc_report *report);
 
 #endif

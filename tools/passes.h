@@ -13,8 +13,9 @@ struct pass_row {
     /* After the options in app->parsed were parsed into it: refuses what does not go together, fills what->tag and
      * what->more_tensors. GO_ON or a status. */
     int (*ready)(struct app *app, void *cli, struct conversion *what);
-    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, void *cli); /* adds the pass */
-    void (*end)(void *cli);                                                   /* frees; may be NULL */
+    /* Adds the pass to a job of the model. */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli);
+    void (*end)(void *cli); /* frees; may be NULL */
 };
 
 /* NULL behind the last. */

@@ -756,7 +756,7 @@ bool print_report(struct app *app, const struct vc_report *report)
 {
     print_input(&app->out, report);
     if (!print_changed(app, report) || !print_why(app, report, true) || !print_why(app, report, false) ||
-        !print_totals(&app->out, report)) {
+        !print_removal(app, report) || !print_totals(&app->out, report)) {
         return false;
     }
     print_zeros(&app->out, report);

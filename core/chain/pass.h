@@ -185,6 +185,8 @@ struct vc_plan {
     struct vc_edit *edits;
     size_t n_graph_edits, graph_edits_capacity; /* of a graph that is stored: vc_plan_edit_graph */
     struct vc_graph_edit *graph_edits;
+    const char *layout; /* how quantized weights shall lie, as the caller names it; NULL: not said */
+    const struct vc_report_removal *removal; /* what passes remove, for the report; NULL: nothing */
     struct vc_job *job;
     const char **names; /* new names of tensors, by item: NULL where the old one stays; NULL: nobody has a new one */
     bool *gone;         /* with them: tensors that a pass left out */

@@ -327,7 +327,11 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     enum vc_status status = VC_OK;
     size_t i;
 
-    *plan = (struct vc_plan){.model = job->model, .arena = &job->arena, .dialect = job->sink->dialect, .job = job};
+    *plan = (struct vc_plan){.model = job->model,
+                             .arena = &job->arena,
+                             .dialect = job->sink->dialect,
+                             .layout = job->options.layout,
+                             .job = job};
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;

@@ -464,6 +464,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     fill_rows(job);
     VC_TRY(vc_job_report_layers(ctx, job));
     VC_TRY(vc_job_report_pruning(ctx, job));
+    job->report.removal = job->plan.removal;
     VC_TRY(list_notes(ctx, job));
 out:
     return status;

@@ -10,6 +10,7 @@
 #define VC_CORE_PROGRAM_H
 
 #include "core/base/arena.h"
+#include "core/model/edit.h"
 #include "core/model/source.h"
 
 #define VC_PROGRAM_MAX_INLINE ((uint64_t)1 << 24) /* bytes of a tensor that is part of the program */
@@ -139,6 +140,11 @@ struct vc_program {
  * no files. */
 enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, struct vc_arena *arena,
                                       struct vc_program *out);
+
+/* Whether a key of that meaning states that number: of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; false for any other.
+ * Defined in formats/model_sizes.c, because formats know the names of the keys. */
+enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key,
+                               uint64_t number, bool *says);
 
 /* Asks the model's format; where that says nothing, the config.json beside the model is the program. VC_OK with
  * VC_PROGRAM_NONE where the file says nothing. */

@@ -17,6 +17,7 @@
 #define VC_FORMATS_GGUF_H
 
 #include "core/base/arena.h"
+#include "core/model/program.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/io/infile.h"
@@ -157,5 +158,8 @@ extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
  * may be of any format. */
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out);
+
+/* gguf_edit.c: whether a key of that meaning states that number. */
+bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number);
 
 #endif

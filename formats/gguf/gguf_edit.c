@@ -409,3 +409,30 @@ out:
     vc_gguf_cursor_release(&e.cursor);
     return status;
 }
+
+bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number)
+{
+    size_t i;
+    size_t k;
+    size_t e;
+
+    for (i = 0; i < program->n_keys; i++) {
+        const struct vc_program_key *pair = &program->keys[i];
+        const char *name = strchr(pair->key, '.');
+
+        for (k = 0; name != NULL && k < 2 && key_names[key][k] != NULL; k++) {
+            if (strcmp(name + 1, key_names[key][k]) != 0) {
+                continue;
+            }
+            if (pair->is_integer && pair->integer >= 0 && (uint64_t)pair->integer == number) {
+                return true;
+            }
+            for (e = 0; pair->integers != NULL && e < pair->n; e++) {
+                if (pair->integers[e] >= 0 && (uint64_t)pair->integers[e] == number) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}

@@ -313,3 +313,32 @@ out:
     vc_hf_json_free(ctx, &json);
     return status;
 }
+
+static bool object_says(const json_t *object, enum vc_edit_key key, uint64_t number)
+{
+    size_t k;
+
+    for (k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
+        if (says(json_object_get(object, key_names[key][k]), number)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
+                               bool *out)
+{
+    struct hf_json json = {NULL, 0};
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
+    *out = object_says(json.root, key, number);
+    for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        *out = *out || object_says(json_object_get(json.root, sections[i]), key, number);
+    }
+out:
+    vc_hf_json_free(ctx, &json);
+    return status;
+}

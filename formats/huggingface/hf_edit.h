@@ -11,4 +11,8 @@
 enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_edit *edits, size_t n_edits,
                           struct vc_text *out);
 
+/* Whether a key of that meaning states that number. */
+enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
+                               bool *out);
+
 #endif

@@ -20,7 +20,8 @@ enum vc_action {
     VC_ACTION_DEQUANTIZED = 3, /* from codes and scales to a float type */
     VC_ACTION_DROPPED = 4,     /* not written, by request */
     VC_ACTION_TIED = 5,        /* a second name of another tensor, written once: its bytes count there */
-    VC_ACTION_PRUNED = 6       /* some of its values are zero now */
+    VC_ACTION_PRUNED = 6,      /* some of its values are zero now */
+    VC_ACTION_CUT = 7          /* rows, columns or indices of other axes are left out */
 };
 
 /* What one pass did to a tensor, in the order of the passes. */
@@ -166,6 +167,27 @@ struct vc_report_layers {
     const uint64_t *left_out; /* their numbers in the source, from 0 on, rising */
 };
 
+/* A group of rows and columns that can only be removed together, and what became of it. */
+struct vc_report_group {
+    const char *name; /* its first member: "fc1.weight:0" */
+    const char *kind; /* of its units: "neurons", "heads", "experts", "hidden" */
+    uint64_t n_before, n_after;
+    size_t n_members;
+    const char *const *members; /* tensors and axes: "fc2.weight:1" */
+    const char *reason;         /* why it stays as it is; "" where it is cut */
+    size_t n_removed;
+    const uint64_t *removed; /* units that go, rising */
+    /* Scores, where they decided: the lowest and the highest of what goes and of what stays. */
+    bool scored;
+    double removed_min, removed_max, kept_min, kept_max;
+};
+
+/* What was removed from tensors that are smaller now. */
+struct vc_report_removal {
+    size_t n_groups;
+    const struct vc_report_group *groups;
+};
+
 struct vc_job;
 
 struct vc_report {
@@ -199,6 +221,7 @@ struct vc_report {
     const struct vc_job *job;                /* that the rows come from; NULL: from `rows` */
     const struct vc_report_layers *layers;   /* NULL: none are left out */
     uint64_t n_params_after;                 /* elements of the weights of the output, counted as totals.n_params */
+    const struct vc_report_removal *removal; /* NULL: no pass removes rows and columns */
 };
 
 /* Row number `index`, whether the report has a list of them (vc_write_options.rows_on_request) or not. Its strings and

@@ -56,6 +56,7 @@
 #include <vcompress/report.h>
 #include <vcompress/sensitivity.h>
 #include <vcompress/status.h>
+#include <vcompress/structured.h>
 #include <vcompress/verify.h>
 
 #endif

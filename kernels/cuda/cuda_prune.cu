@@ -565,8 +565,7 @@ template <class T, bool SQUARED> struct row_sums_op {
         return x[flat];
     }
 
-    __device__ __forceinline__ void visit(T v, uint32_t, uint32_t, uint32_t, double *sums,
-                                          struct vc_cuda_tally *) const
+    __device__ __forceinline__ void visit(T v, uint32_t, uint32_t, uint32_t, double *sums, struct vc_cuda_tally *) const
     {
         sums[0] = sums[0] + term_of(v, SQUARED);
     }

@@ -219,6 +219,18 @@ static enum vc_status use_depth(void *options)
     return status;
 }
 
+static enum vc_status use_structured(void *options)
+{
+    struct vc_structured_options *structured = options;
+    struct vc_job *job = NULL;
+    enum vc_status status = vc_job_create(ctx, model, &job);
+
+    structured->share = "0.5";
+    status = status == VC_OK ? vc_job_add_structured(ctx, job, structured) : status;
+    vc_job_free(job);
+    return status;
+}
+
 static enum vc_status use_sensitivity(void *options)
 {
     struct vc_sensitivity *sensitivity = NULL;
@@ -314,6 +326,7 @@ MAKER(quantize)
 MAKER(dequantize)
 MAKER(prune)
 MAKER(depth)
+MAKER(structured)
 MAKER(sensitivity)
 MAKER(diff_limits)
 MAKER(graph_run)
@@ -344,6 +357,8 @@ static const struct public_options {
      offsetof(struct vc_prune_options, block_rows), make_prune, use_prune},
     {"vc_depth_options", "vc_depth_defaults", sizeof(struct vc_depth_options), offsetof(struct vc_depth_options, keep),
      make_depth, use_depth},
+    {"vc_structured_options", "vc_structured_defaults", sizeof(struct vc_structured_options),
+     offsetof(struct vc_structured_options, couplings), make_structured, use_structured},
     {"vc_sensitivity_options", "vc_sensitivity_defaults", sizeof(struct vc_sensitivity_options),
      offsetof(struct vc_sensitivity_options, rules), make_sensitivity, use_sensitivity},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
@@ -533,6 +548,20 @@ static const struct {
     AT(vc_depth_options, drop, 8),
     AT(vc_depth_options, keep, 16),
     AT(vc_depth_options, layers, 24),
+    AT(vc_structured_options, struct_size, 0),
+    AT(vc_structured_options, share, 8),
+    AT(vc_structured_options, score, 16),
+    AT(vc_structured_options, scope, 20),
+    AT(vc_structured_options, round_to, 24),
+    AT(vc_structured_options, units, 32),
+    AT(vc_structured_options, couplings, 40),
+    AT(vc_structured_options, sets, 48),
+    AT(vc_structured_options, n_sets, 56),
+    AT(vc_structured_options, rules, 64),
+    AT(vc_structured_options, n_rules, 72),
+    AT(vc_structured_options, remove, 80),
+    AT(vc_structured_options, n_remove, 88),
+    AT(vc_structured_options, dequantize, 96),
     AT(vc_sensitivity_options, struct_size, 0),
     AT(vc_sensitivity_options, rules, 8),
     AT(vc_sensitivity_options, n_rules, 16),

@@ -40,7 +40,7 @@ static void add_passes(const struct chain *chain)
     status = status == VC_OK ? vc_job_create(ctx, model, &job) : status;
     for (size_t i = 0; status == VC_OK && i < chain->n; i++) {
         if (strcmp(chain->pass[i].row->command->name, "prune") != 0) { /* whose mask would be opened */
-            status = chain->pass[i].what.add(ctx, job, chain->pass[i].what.user);
+            status = chain->pass[i].what.add(ctx, job, model, chain->pass[i].what.user);
         }
     }
     fuzz_promise(status == VC_OK || status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED, vc_status_name(status), ctx);

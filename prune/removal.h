@@ -1,0 +1,135 @@
+/* removal.h - inside of the pass that removes units (neurons, channels, heads), between its files:
+ *
+ *     structured.c          the pass: the plan of each tensor
+ *     structured_groups.c   which groups are cut, and by how much
+ *     structured_options.c  checks and copies the options; words for the report
+ *     structured_select.c   scores, and which units go
+ *     structured_edits.c    what the model's configuration says afterwards
+ *     structured_report.c   what the report says of each group
+ *     removal_step.c        the step: looks at what is scored, copies what stays */
+#ifndef VC_PRUNE_REMOVAL_H
+#define VC_PRUNE_REMOVAL_H
+
+#include <vcompress/structured.h>
+
+#include "core/base/arena.h"
+#include "core/chain/pass.h"
+#include "core/model/program.h"
+#include "prune/axis_sums.h"
+#include "prune/fraction.h"
+
+/* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
+ * group has its own share. */
+struct vc_removal_group {
+    const struct vc_coupling *coupling;
+    const char *reason; /* why all of it stays; NULL: it is cut */
+    struct vc_fraction share;
+    bool own;                                      /* by a rule of its own: no part of a common order */
+    uint64_t n_go;                                 /* units that go */
+    bool *goes;                                    /* [n_units] */
+    double *scores;                                /* [n_units]; NULL: the units are given */
+    size_t n_scored;                               /* members that made the scores */
+    double gone_min, gone_max, kept_min, kept_max; /* scores of what goes and of what stays */
+};
+
+/* A place of a tensor that follows a group: the tensors of the output that have it, in their order. */
+struct vc_removal_member {
+    size_t tensor; /* in the model; of several names the first */
+    size_t group;
+    const struct vc_coupling_member *member;
+};
+
+/* Indices of an axis that stay, one after the other. */
+struct vc_kept_run {
+    uint64_t first, n;
+    uint64_t out; /* the place of the first one among all that stay */
+};
+
+/* An axis of a tensor that loses indices. */
+struct vc_axis_cut {
+    unsigned axis;
+    uint64_t len, inner; /* before */
+    uint64_t n_kept;
+    bool scored;
+    struct vc_axis_sums sums;
+    size_t n_runs;
+    struct vc_kept_run *runs; /* in the job's arena */
+};
+
+/* The state of a step. */
+struct vc_removal_state {
+    unsigned power;
+    size_t n_axes; /* rising */
+    struct vc_axis_cut axes[];
+};
+
+#define VC_STRUCTURED_RECIPE 8
+
+struct vc_structured_set {
+    const char *glob;
+    struct vc_fraction share;
+};
+
+struct vc_structured {
+    struct vc_pass pass;
+    struct vc_arena arena;
+    struct vc_structured_options options;
+    struct vc_fraction share; /* if options.share is set */
+    struct vc_structured_set *sets;
+    struct vc_recipe_entry recipe[VC_STRUCTURED_RECIPE];
+
+    /* Of this plan; in the job's arena. */
+    struct vc_couplings *built; /* from the model; NULL: they were given */
+    struct vc_program program;  /* what the model says about its sizes */
+    bool plain;                 /* shapes are written whatever that says */
+    size_t n_groups;
+    struct vc_removal_group *groups;
+    size_t n_members;
+    struct vc_removal_member *members; /* by tensor, then group */
+};
+
+/* structured_options.c, in this order. */
+enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s);
+enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s);
+enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *s);
+
+/* structured_groups.c: the groups of the model, which of them are cut, and how many units each loses where that is
+ * known before any score. */
+enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
+/* The item's places in groups that are cut: *first in s->members; returns how many. */
+size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first);
+/* The kept count that n_go of n leave, as the options round it: units that go then. */
+uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, uint64_t n, uint64_t n_go);
+
+/* structured_select.c: whether the elements of a member, of a tensor with so many axes, count for scores; scores from
+ * the sums of all members, then which units go. */
+bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims);
+enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
+
+/* structured_edits.c: tells the plan which sizes change. */
+enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+/* Why the configuration cannot say that the group has another size, in the arena; *reason NULL: it can, or there is
+ * none. */
+enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                    const struct vc_coupling *coupling, const char **reason);
+
+/* structured_report.c */
+enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+
+/* removal_step.c: adds the step for the members of the item; scores where `scored`. Shapes and runs follow with
+ * vc_removal_settle, once it is known how many go (then `final` is false), and which. */
+enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item);
+enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item, bool final);
+/* The cut of that axis; NULL: the step has none. */
+struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis);
+/* The item's step; NULL: it has none of this pass. */
+struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item);
+
+/* The index of the axis where element j of repeat r of unit u lies. */
+static inline uint64_t vc_removal_place(const struct vc_coupling *coupling, const struct vc_coupling_member *member,
+                                        uint64_t r, uint64_t u, uint64_t j)
+{
+    return member->offset + (r * coupling->n_units + u) * member->block + j;
+}
+
+#endif

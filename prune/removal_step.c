@@ -1,0 +1,457 @@
+/* removal_step.c - the step that leaves out indices of axes:
+ *
+ *     in   [4, 6]  rows 0 2 3 stay, columns 0 1 4 stay     lines of 6 elements, of which the runs 0..1 and 4..4 are
+ * copied out  [3, 3]
+ *
+ * While the job is planned it looks at the input and sums up what belongs to each index (axis_sums.h). A tile of the
+ * output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "prune/removal.h"
+
+#define STRETCH_BYTES ((size_t)128 << 10) /* of the input that is read for several short runs */
+#define LONG_BYTES    ((size_t)4 << 10)   /* runs from here on are read to their place */
+
+/* ---- looking ---- */
+
+static bool is_short(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static size_t widened_bytes(const struct vc_desc *desc)
+{
+    return is_short(desc->dtype) ? (size_t)vc_min_u64(desc->n_elems, VC_TILE_ELEMS) * sizeof(float) + 64 : 0;
+}
+
+static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct vc_removal_state *s = step->state;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    (void)item;
+    for (i = 0; step->look && i < s->n_axes; i++) {
+        if (s->axes[i].scored) {
+            VC_TRY(
+                vc_axis_sums_init(ctx, &s->axes[i].sums, step->in.shape, step->in.n_dims, s->axes[i].axis, s->power));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status removal_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_removal_state *s = step->state;
+    const void *values = in->data;
+    char *room = (char *)scratch + widened_bytes(&step->in) / 64 * 64;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    (void)item;
+    if (step->in.dtype == VC_DTYPE_F16) {
+        VC_KERNEL_TRY(k->f16_to_f32(in->data, tile->n_elems, scratch));
+        values = scratch;
+    } else if (step->in.dtype == VC_DTYPE_BF16) {
+        VC_KERNEL_TRY(k->bf16_to_f32(in->data, tile->n_elems, scratch));
+        values = scratch;
+    }
+    for (i = 0; i < s->n_axes; i++) {
+        if (s->axes[i].scored) {
+            VC_TRY(vc_axis_sums_add(ctx, &s->axes[i].sums, tile, values, step->in.dtype == VC_DTYPE_F64, room));
+        }
+    }
+out:
+    return status;
+}
+
+static void removal_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_removal_state *s = step->state;
+    size_t i;
+
+    for (i = 0; i < s->n_axes; i++) {
+        if (s->axes[i].sums.ready) {
+            vc_axis_sums_end(ctx, &s->axes[i].sums);
+        }
+    }
+}
+
+static void removal_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_removal_state *s = step->state;
+    size_t i;
+
+    for (i = 0; s != NULL && i < s->n_axes; i++) {
+        vc_axis_sums_release(ctx, &s->axes[i].sums);
+    }
+    step->state = NULL;
+}
+
+/* ---- copying ---- */
+
+/* The run that holds place `at` of those that stay. */
+static size_t find_run(const struct vc_axis_cut *cut, uint64_t at)
+{
+    size_t low = 0;
+    size_t high = cut->n_runs;
+
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+
+        if (cut->runs[mid].out <= at) {
+            low = mid;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+/* Where line number `line` of the output begins in the input: lines are made of the axes from the innermost cut one on,
+ * so the numbers of the axes before it are taken apart. */
+static uint64_t line_start(const struct vc_step *step, uint64_t line)
+{
+    const struct vc_removal_state *s = step->state;
+    const struct vc_axis_cut *last = &s->axes[s->n_axes - 1];
+    uint64_t stride = last->len * last->inner;
+    uint64_t start = 0;
+    size_t next = s->n_axes - 1; /* cuts before this one are still to come */
+    unsigned d;
+
+    for (d = last->axis; d-- > 0;) {
+        uint64_t at = line % step->out.shape[d];
+
+        line /= step->out.shape[d];
+        if (next > 0 && s->axes[next - 1].axis == d) {
+            const struct vc_axis_cut *cut = &s->axes[--next];
+            const struct vc_kept_run *run = &cut->runs[find_run(cut, at)];
+
+            at = run->first + (at - run->out);
+        }
+        start += at * stride;
+        stride *= step->in.shape[d];
+    }
+    return start;
+}
+
+/* Copies n elements of that size; both are aligned to it. Runs are often a few elements. */
+static void copy_few(char *to, const char *from, size_t n, size_t size)
+{
+    size_t i;
+
+    if (n > 16 || (size != 4 && size != 2)) {
+        memcpy(to, from, n * size);
+    } else if (size == 4) {
+        for (i = 0; i < n; i++) {
+            memcpy(to + 4 * i, from + 4 * i, 4);
+        }
+    } else {
+        for (i = 0; i < n; i++) {
+            memcpy(to + 2 * i, from + 2 * i, 2);
+        }
+    }
+}
+
+/* A part of a line of the output: n elements from `at` on. */
+struct piece {
+    uint64_t start; /* of the line in the input */
+    uint64_t at;
+    size_t n;
+};
+
+/* Copies the beginning of the piece: one long run, or short ones as far as a stretch of the input goes. Returns how
+ * many elements that were in *done. */
+static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, struct vc_reader *reader,
+                                const struct piece *piece, char *to, char *stretch, size_t *done)
+{
+    const struct vc_removal_state *s = step->state;
+    const struct vc_axis_cut *cut = &s->axes[s->n_axes - 1];
+    size_t size = vc_dtype_size(step->in.dtype);
+    size_t r = find_run(cut, piece->at / cut->inner);
+    uint64_t first = cut->runs[r].first * cut->inner + (piece->at - cut->runs[r].out * cut->inner);
+    uint64_t run_end = (cut->runs[r].first + cut->runs[r].n) * cut->inner;
+    uint64_t end = first + vc_min_u64(run_end - first, piece->n);
+    size_t left = piece->n - (size_t)(end - first);
+    size_t last = r;
+    enum vc_status status;
+
+    if ((end - first) * size >= LONG_BYTES) {
+        *done = (size_t)(end - first);
+        return vc_step_read(ctx, reader, piece->start + first, *done, to);
+    }
+    while (left != 0 && last + 1 < cut->n_runs) { /* whole runs, and of the last one as much as is wanted */
+        const struct vc_kept_run *run = &cut->runs[last + 1];
+        uint64_t n = vc_min_u64(run->n * cut->inner, left);
+
+        if ((run->first * cut->inner + n - first) * size > STRETCH_BYTES) {
+            break;
+        }
+        end = run->first * cut->inner + n;
+        left -= (size_t)n;
+        last++;
+    }
+    VC_TRY(vc_step_read(ctx, reader, piece->start + first, (size_t)(end - first), stretch));
+    *done = 0;
+    for (; r <= last; r++) {
+        uint64_t from = vc_max_u64(cut->runs[r].first * cut->inner, first);
+        size_t n = (size_t)(vc_min_u64((cut->runs[r].first + cut->runs[r].n) * cut->inner, end) - from);
+
+        copy_few(to + *done * size, stretch + (size_t)(from - first) * size, n, size);
+        *done += n;
+    }
+out:
+    return status;
+}
+
+static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                    struct vc_tile_out *out)
+{
+    const struct vc_removal_state *s = step->state;
+    const struct vc_axis_cut *cut = &s->axes[s->n_axes - 1];
+    uint64_t line_len = cut->n_kept * cut->inner;
+    size_t size = vc_dtype_size(step->in.dtype);
+    struct piece piece;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    (void)item;
+    while (n < tile->n_elems) {
+        uint64_t flat = tile->first + n;
+        size_t end = (size_t)vc_min_u64(tile->n_elems, n + (line_len - flat % line_len)); /* of the line in the tile */
+        size_t done;
+
+        for (piece.start = line_start(step, flat / line_len); n < end; n += done) {
+            piece.at = (tile->first + n) % line_len;
+            piece.n = end - n;
+            VC_TRY(copy_runs(ctx, step, in->reader, &piece, (char *)out->data + n * size, scratch, &done));
+        }
+    }
+out:
+    return status;
+}
+
+static const struct vc_step_ops removal_ops = {
+    .look = removal_look, .begin = removal_begin, .apply = removal_apply, .end = removal_end, .forget = removal_forget};
+
+/* ---- planning ---- */
+
+struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item)
+{
+    struct vc_step *last = item->n_steps != 0 ? item->steps[item->n_steps - 1] : NULL;
+
+    return last != NULL && last->ops == &removal_ops && last->pass == &s->pass ? last : NULL;
+}
+
+struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis)
+{
+    struct vc_removal_state *s = step->state;
+    size_t i = 0;
+
+    while (i < s->n_axes && s->axes[i].axis != axis) {
+        i++;
+    }
+    return i < s->n_axes ? &s->axes[i] : NULL;
+}
+
+/* The elements at the place count. */
+static bool is_scored(const struct vc_structured *s, const struct vc_removal_member *place, const struct vc_desc *desc)
+{
+    return s->groups[place->group].scores != NULL && vc_dtype_is_float(desc->dtype) &&
+           !vc_dtype_is_quantized(desc->dtype) && vc_structured_counts(s, place->member, desc->n_dims);
+}
+
+static void list_axes(const struct vc_structured *s, const struct vc_item *item, size_t first, size_t n,
+                      struct vc_removal_state *state)
+{
+    const struct vc_desc *desc = &item->desc;
+    unsigned axis;
+    size_t i;
+
+    for (axis = 0; axis < desc->n_dims; axis++) {
+        struct vc_axis_cut *cut = &state->axes[state->n_axes];
+        bool found = false;
+
+        for (i = first; i < first + n; i++) {
+            if (s->members[i].member->axis == axis) {
+                cut->scored = (found && cut->scored) || is_scored(s, &s->members[i], desc);
+                found = true;
+            }
+        }
+        if (found) {
+            unsigned d;
+
+            cut->axis = axis;
+            cut->len = cut->n_kept = desc->shape[axis];
+            cut->inner = 1;
+            for (d = axis + 1; d < desc->n_dims; d++) {
+                cut->inner *= desc->shape[d];
+            }
+            state->n_axes++;
+        }
+    }
+}
+
+enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
+{
+    struct vc_removal_state *state;
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+    size_t sums = 0;
+    size_t first;
+    size_t n = vc_structured_find(s, item, &first);
+    size_t i;
+
+    state = vc_arena_alloc(ctx, item->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
+    VC_TRY_ALLOC(state);
+    memset(state, 0, sizeof *state + (n + 1) * sizeof state->axes[0]);
+    state->power = s->options.score == VC_STRUCTURED_L2 ? 2 : 1;
+    list_axes(s, item, first, n, state);
+    step = vc_item_add_step(ctx, item, &removal_ops);
+    VC_TRY_ALLOC(step);
+    step->state = state;
+    step->action = VC_ACTION_CUT;
+    step->regroups = true;
+    for (i = 0; i < state->n_axes; i++) {
+        struct vc_axis_cut *cut = &state->axes[i];
+
+        if (cut->scored) {
+            uint64_t n_rows;
+            uint64_t row_len;
+
+            vc_rows_of(step->in.shape, step->in.n_dims, &n_rows, &row_len);
+            cut->sums = (struct vc_axis_sums){.by_rows = cut->axis == 0 && step->in.n_dims >= 2, .row_len = row_len};
+            sums = sums > vc_axis_sums_scratch(&cut->sums) ? sums : vc_axis_sums_scratch(&cut->sums);
+            step->state_bytes += vc_axis_sums_bytes(step->in.shape, step->in.n_dims, cut->axis);
+            step->look = step->look_elsewhere = true;
+        }
+    }
+    step->scratch_bytes = vc_max_u64(widened_bytes(&step->in) + sums, STRETCH_BYTES) + 64;
+    VC_TRY(vc_removal_settle(ctx, s, item, false));
+out:
+    return status;
+}
+
+/* ---- settling ---- */
+
+/* Marks the indices of the cut that its groups take. */
+static void mark(const struct vc_structured *s, const struct vc_item *item, const struct vc_axis_cut *cut, bool *gone)
+{
+    size_t first;
+    size_t n = vc_structured_find(s, item, &first);
+    size_t i;
+
+    for (i = first; i < first + n; i++) {
+        const struct vc_coupling_member *m = s->members[i].member;
+        const struct vc_removal_group *group = &s->groups[s->members[i].group];
+        uint64_t u;
+        uint64_t r;
+
+        for (u = 0; m->axis == cut->axis && u < group->coupling->n_units; u++) {
+            for (r = 0; group->goes[u] && r < m->repeat; r++) {
+                memset(gone + vc_removal_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
+            }
+        }
+    }
+}
+
+static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item,
+                                struct vc_axis_cut *cut)
+{
+    bool *gone = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)cut->len + 1, sizeof *gone);
+    enum vc_status status = VC_OK;
+    uint64_t kept = 0;
+    size_t n = 0;
+    uint64_t i;
+
+    VC_TRY_ALLOC(gone);
+    mark(s, item, cut, gone);
+    for (i = 0; i < cut->len; i++) {
+        n += !gone[i] && (i == 0 || gone[i - 1]);
+    }
+    cut->runs = vc_arena_alloc(ctx, item->arena, (n + 1) * sizeof *cut->runs);
+    VC_TRY_ALLOC(cut->runs);
+    cut->n_runs = 0;
+    for (i = 0; i < cut->len; i++) {
+        if (!gone[i] && (i == 0 || gone[i - 1])) {
+            cut->runs[cut->n_runs++] = (struct vc_kept_run){.first = i, .out = kept};
+        }
+        if (!gone[i]) {
+            cut->runs[cut->n_runs - 1].n++;
+            kept++;
+        }
+    }
+    if (kept != cut->n_kept) {
+        status = vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "two groups that lose units share entries of axis %u; remove one after "
+                         "the other",
+                         cut->axis);
+    }
+out:
+    vc_free(ctx, gone);
+    return status;
+}
+
+/* How many indices of the cut stay, by the counts alone. */
+static uint64_t count_kept(const struct vc_structured *s, const struct vc_item *item, const struct vc_axis_cut *cut)
+{
+    uint64_t kept = cut->len;
+    size_t first;
+    size_t n = vc_structured_find(s, item, &first);
+    size_t i;
+
+    for (i = first; i < first + n; i++) {
+        const struct vc_coupling_member *m = s->members[i].member;
+
+        kept -= m->axis == cut->axis ? s->groups[s->members[i].group].n_go * m->block * m->repeat : 0;
+    }
+    return kept;
+}
+
+/* "90x784" */
+static const char *shape_text(struct vc_ctx *ctx, struct vc_item *item, const struct vc_desc *desc)
+{
+    const char *text = "";
+    unsigned d;
+
+    for (d = 0; text != NULL && d < desc->n_dims; d++) {
+        text =
+            vc_arena_printf(ctx, item->arena, "%s%s%llu", text, d == 0 ? "" : "x", (unsigned long long)desc->shape[d]);
+    }
+    return text;
+}
+
+enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item, bool final)
+{
+    struct vc_step *step = vc_removal_step(s, item);
+    struct vc_removal_state *state = step->state;
+    uint64_t *shape = vc_arena_alloc(ctx, item->arena, (step->in.n_dims + 1) * sizeof *shape);
+    enum vc_status status = VC_OK;
+    uint64_t n_elems = 1;
+    unsigned d;
+    size_t i;
+
+    VC_TRY_ALLOC(shape);
+    memcpy(shape, step->in.shape, step->in.n_dims * sizeof *shape);
+    for (i = 0; i < state->n_axes; i++) {
+        state->axes[i].n_kept = count_kept(s, item, &state->axes[i]);
+        VC_TRY(final ? list_runs(ctx, s, item, &state->axes[i]) : VC_OK);
+        shape[state->axes[i].axis] = state->axes[i].n_kept;
+    }
+    for (d = 0; d < step->in.n_dims; d++) {
+        n_elems *= shape[d];
+    }
+    step->out.shape = shape;
+    step->out.n_elems = n_elems;
+    step->scheme = shape_text(ctx, item, &step->out);
+    VC_TRY_ALLOC(step->scheme);
+    vc_item_replan(item);
+out:
+    return status;
+}

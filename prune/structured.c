@@ -1,0 +1,240 @@
+/* structured.c - the pass behind `vcompress prune --structured`: which tensors have a place in a group that is cut, and
+ * the step that cuts them. The files beside it are listed in removal.h. */
+#include <string.h>
+
+#include "core/base/option_struct.h"
+#include "kernels/kernels.h"
+#include "passes/decode.h"
+#include "passes/select.h"
+#include "prune/removal.h"
+
+static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};
+static const struct vc_options_kind structured_kind = {"vc_structured_options", "vc_structured_defaults",
+                                                       &structured_defaults, sizeof structured_defaults};
+
+void vc_structured_defaults_sized(struct vc_structured_options *options, size_t struct_size)
+{
+    vc_options_fill(&structured_kind, options, struct_size);
+}
+
+static void forget_plan(struct vc_structured *s)
+{
+    vc_couplings_free(s->built);
+    s->built = NULL;
+    s->n_groups = s->n_members = 0;
+}
+
+static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+{
+    struct vc_structured *s = pass->self;
+
+    forget_plan(s);
+    if (plan->n_targets > 1) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "has several models, and couplings are those of one; give their folders one by one");
+    }
+    return vc_structured_list(ctx, s, plan);
+}
+
+/* ---- tensors ---- */
+
+/* Why the tensor has no place in a group that is cut. */
+static enum vc_status keep(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
+{
+    const char *name = item->model->tensors[item->source].name;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < s->n_groups; i++) {
+        const struct vc_coupling *c = s->groups[i].coupling;
+
+        for (k = 0; s->groups[i].reason != NULL && k < c->n_members; k++) {
+            if (strcmp(c->members[k].tensor, name) == 0) {
+                return vc_item_keep(ctx, item, "%s", s->groups[i].reason);
+            }
+        }
+    }
+    return vc_item_keep(ctx, item, "in no group");
+}
+
+static bool same_shape(const struct vc_desc *a, const struct vc_desc *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
+}
+
+static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    struct vc_structured *s = pass->self;
+    const struct vc_desc *desc = &item->desc;
+    bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
+    enum vc_status status = VC_OK;
+    size_t first;
+
+    if (vc_structured_find(s, item, &first) == 0) {
+        return keep(ctx, s, item);
+    }
+    if (!same_shape(desc, &item->first)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "an earlier pass has changed its shape, and the couplings are those of the source; remove "
+                       "everything at once, or write a file in between");
+    }
+    if (quantized && !s->options.dequantize) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is quantized (%s), and its codes share scales (%s makes floats of them first, %s keeps its "
+                       "group)",
+                       desc->quant != NULL ? "int8" : vc_dtype_name(desc->dtype), vc_option(ctx, "dequantize"),
+                       vc_option(ctx, "include=false"));
+    }
+    if (quantized && vc_decode_can(desc)) {
+        VC_TRY(vc_decode_add(ctx, item, false));
+    }
+    if (vc_dtype_size(item->desc.dtype) == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, whose elements cannot be taken apart",
+                       vc_dtype_name(item->desc.dtype));
+    }
+    return vc_removal_add(ctx, s, item);
+out:
+    return status;
+}
+
+/* What has a place in a group, but is not planned: a part of a quantized weight, or no weight at all. */
+static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_members; i++) {
+        const struct vc_item *item = &plan->items[s->members[i].tensor];
+
+        if (vc_removal_step(s, item) == NULL) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: belongs to the group %s, and is %s",
+                           plan->model->tensors[item->source].name, s->groups[s->members[i].group].coupling->name,
+                           item->dropped ? "left out" : "no weight by itself");
+        }
+    }
+    for (i = 0; i < plan->n_items; i++) {
+        if (plan->model->tensors[i].role == VC_ROLE_OPTIMIZER && !plan->items[i].dropped) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: is state of the optimizer, which would not fit the weights any more; leave it out (%s)",
+                           plan->model->tensors[i].name, vc_option(ctx, "vc_job_drop"));
+        }
+    }
+    return VC_OK;
+}
+
+/* The shapes of all steps: by counts, or for good. */
+static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan, bool final)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        struct vc_step *step = vc_removal_step(s, &plan->items[i]);
+
+        if (step == NULL) {
+            continue;
+        }
+        step->look = step->look && !final;
+        if (vc_removal_settle(ctx, s, &plan->items[i], final) != VC_OK) {
+            return vc_context(ctx, "%s", plan->model->tensors[i].name);
+        }
+        if (final && step->out.n_elems == step->in.n_elems) {
+            vc_item_undo(ctx, &plan->items[i]);
+            VC_TRY(vc_item_keep(ctx, &plan->items[i], "nothing of its group goes"));
+        }
+    }
+out:
+    return status;
+}
+
+static bool looks(const struct vc_structured *s, const struct vc_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        const struct vc_step *step = vc_removal_step(s, &plan->items[i]);
+
+        if (step != NULL && step->look) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With the scores at hand, or where none are needed. */
+static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_structured_select(ctx, s, plan));
+    VC_TRY(settle(ctx, s, plan, true));
+    VC_TRY(vc_structured_report(ctx, s, plan));
+out:
+    return status;
+}
+
+/* Edits first, so that what a configuration cannot say is refused before weights are read. */
+static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
+{
+    struct vc_structured *s = pass->self;
+    enum vc_status status;
+
+    VC_TRY(check_planned(ctx, s, plan));
+    VC_TRY(settle(ctx, s, plan, false));
+    VC_TRY(vc_structured_edit(ctx, s, plan));
+    VC_TRY(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
+    if (!looks(s, plan)) {
+        VC_TRY(finish(ctx, s, plan));
+    }
+out:
+    return status;
+}
+
+static enum vc_status structured_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
+{
+    (void)round;
+    return finish(ctx, pass->self, plan);
+}
+
+static void structured_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct vc_structured *s = pass->self;
+
+    forget_plan(s);
+    vc_arena_release(ctx, &s->arena);
+    vc_free(ctx, s);
+}
+
+static const struct vc_pass_ops structured_ops = {.name = "prune",
+                                                  .plan_begin = structured_plan_begin,
+                                                  .plan = structured_plan,
+                                                  .plan_end = structured_plan_end,
+                                                  .decide = structured_decide,
+                                                  .free = structured_free};
+
+enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,
+                                     const struct vc_structured_options *options)
+{
+    struct vc_structured_options own;
+    struct vc_structured *s = NULL;
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_options_read(ctx, &structured_kind, options, &own));
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    VC_TRY_ALLOC(s);
+    s->pass.ops = &structured_ops;
+    s->pass.self = s;
+    s->options = own;
+    VC_TRY(vc_structured_check(ctx, s));
+    VC_TRY(vc_structured_copy(ctx, s));
+    VC_TRY(vc_structured_describe(ctx, s));
+    return vc_job_add_pass(ctx, job, &s->pass);
+out:
+    if (s != NULL) {
+        structured_free(ctx, &s->pass);
+    }
+    return status;
+}

@@ -1,0 +1,189 @@
+/* structured_edits.c - sizes that the model's configuration states and that follow what is removed. A config.json has
+ * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is. */
+#include <string.h>
+
+#include "prune/removal.h"
+
+static bool asks_configuration(const struct vc_structured *s)
+{
+    return s->program.kind == VC_PROGRAM_CONFIG || s->program.kind == VC_PROGRAM_KEYS;
+}
+
+static enum vc_edit_key key_of(enum vc_unit unit)
+{
+    static const enum vc_edit_key keys[] = {[VC_UNIT_NEURONS] = VC_EDIT_INTERMEDIATE,
+                                            [VC_UNIT_HEADS] = VC_EDIT_KV_HEADS,
+                                            [VC_UNIT_EXPERTS] = VC_EDIT_EXPERTS,
+                                            [VC_UNIT_HIDDEN] = VC_EDIT_HIDDEN};
+
+    return keys[unit];
+}
+
+/* Heads of queries that share one of keys and values: their rows are so many times as many. */
+static uint64_t queries_of(const struct vc_coupling *c)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    size_t i;
+
+    for (i = 0; i < c->n_members; i++) {
+        uint64_t rows = c->members[i].block * c->members[i].repeat;
+
+        if (c->members[i].makes && rows != 0) {
+            least = rows < least ? rows : least;
+            most = rows > most ? rows : most;
+        }
+    }
+    return most == 0 ? 1 : most / least;
+}
+
+enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                    const struct vc_coupling *c, const char **reason)
+{
+    enum vc_status status = VC_OK;
+    bool says = true;
+
+    *reason = NULL;
+    if (!asks_configuration(s) || s->plain) {
+        return VC_OK;
+    }
+    VC_TRY(vc_program_says(ctx, &s->program, key_of(c->unit), c->n_units, &says));
+    if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
+        VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), &says));
+    }
+    if (!says) {
+        *reason = vc_arena_printf(ctx, plan->arena, "%s has no key for its %llu %s",
+                                  s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
+                                  (unsigned long long)c->n_units,
+                                  c->unit == VC_UNIT_NEURONS ? "neurons" : vc_edit_name(key_of(c->unit)));
+        VC_TRY_ALLOC(*reason);
+    }
+out:
+    return status;
+}
+
+/* Another group of that kind and size that the configuration says with the same number, and that does not lose as many
+ * units. */
+static const struct vc_removal_group *find_other(const struct vc_structured *s, const struct vc_removal_group *group)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_groups; i++) {
+        const struct vc_removal_group *other = &s->groups[i];
+
+        if (other->coupling->unit == group->coupling->unit && other->coupling->n_units == group->coupling->n_units &&
+            (other->reason != NULL || other->n_go != group->n_go)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structured *s,
+                                    const struct vc_removal_group *group, const struct vc_removal_group *other)
+{
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "%s states one %s for all layers, and of %s %llu of %llu would go, of %s %llu%s%s%s; %s plain writes such "
+        "shapes all the same, and leaves the configuration as it is",
+        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
+        vc_edit_name(key_of(group->coupling->unit)), group->coupling->name, (unsigned long long)group->n_go,
+        (unsigned long long)group->coupling->n_units, other->coupling->name, (unsigned long long)other->n_go,
+        other->reason != NULL ? " (" : "", other->reason != NULL ? other->reason : "", other->reason != NULL ? ")" : "",
+        vc_option(ctx, "layout"));
+}
+
+static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structured *s,
+                                    const struct vc_removal_group *group)
+{
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "%s states one %s for all layers, and %s removes more from some than from others; %s plain writes such "
+        "shapes all the same, and leaves the configuration as it is",
+        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
+        vc_edit_name(key_of(group->coupling->unit)), vc_option(ctx, "scope"), vc_option(ctx, "layout"));
+}
+
+static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc_edit_key key, uint64_t before,
+                               uint64_t after)
+{
+    size_t i;
+
+    for (i = 0; i < plan->n_edits; i++) { /* another group has said it */
+        if (plan->edits[i].key == key && plan->edits[i].before == before && plan->edits[i].after == after) {
+            return VC_OK;
+        }
+        if (plan->edits[i].key == key && plan->edits[i].before != before) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "the %s would change from %llu and from %llu at once; keep the groups of one of these sizes "
+                           "(%s)",
+                           vc_edit_name(key), (unsigned long long)plan->edits[i].before, (unsigned long long)before,
+                           vc_option(ctx, "include=false"));
+        }
+    }
+    return vc_plan_edit(ctx, plan, &(struct vc_edit){.key = key, .before = before, .after = after});
+}
+
+static enum vc_status edit_group(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
+                                 const struct vc_removal_group *group)
+{
+    const struct vc_coupling *c = group->coupling;
+    uint64_t after = c->n_units - group->n_go;
+    const struct vc_removal_group *other = find_other(s, group);
+    enum vc_status status = VC_OK;
+
+    if (other != NULL) {
+        return refuse_uneven(ctx, s, group, other);
+    }
+    if (c->unit == VC_UNIT_HEADS) {
+        VC_TRY(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
+    }
+    VC_TRY(add_edit(ctx, plan, key_of(c->unit), c->n_units, after));
+out:
+    return status;
+}
+
+/* Lays the output out, so that its writer says what it has no key for. Where that is not known without a run, it says
+ * so after the looks. */
+static enum vc_status ask_writer(struct vc_ctx *ctx, struct vc_plan *plan)
+{
+    char message[VC_MESSAGE_BYTES];
+    uint64_t bytes;
+    enum vc_status status = vc_plan_file_bytes(ctx, plan, &bytes);
+
+    if (status == VC_E_ARGUMENT) {
+        vc_clear_error(ctx);
+        return VC_OK;
+    }
+    if (status != VC_E_UNSUPPORTED) {
+        return status;
+    }
+    memcpy(message, ctx->message, sizeof message);
+    return vc_fail(ctx, VC_E_UNSUPPORTED,
+                   "%s; %s plain writes the new shapes all the same, and leaves the configuration as it is", message,
+                   vc_option(ctx, "layout"));
+}
+
+enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; asks_configuration(s) && !s->plain && i < s->n_groups; i++) {
+        const struct vc_removal_group *group = &s->groups[i];
+        bool shared = s->options.scope == VC_PRUNE_GLOBAL && group->scores != NULL && !group->own;
+
+        if (group->reason != NULL) {
+            continue;
+        }
+        if (shared && s->n_groups > 1) {
+            return refuse_global(ctx, s, group);
+        }
+        VC_TRY(edit_group(ctx, s, plan, group));
+    }
+    if (plan->n_edits != 0) {
+        VC_TRY(ask_writer(ctx, plan));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,456 @@
+/* structured_groups.c - which groups of the couplings are cut, how many units each loses as far as no score is needed
+ * for that, and which tensors have a place in them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/glob.h"
+#include "core/base/text.h"
+#include "passes/select.h"
+#include "prune/removal.h"
+
+/* ---- couplings ---- */
+
+/* The bias of a layer, "fc1.bias" for "fc1.weight"; VC_NO_TENSOR: there is none of n elements. */
+static size_t bias_of(struct vc_ctx *ctx, const struct vc_plan *plan, const char *weight, uint64_t n)
+{
+    const struct vc_model *model = plan->model;
+    size_t len = strlen(weight);
+    char *name;
+    size_t found;
+
+    if (len < 6 || strcmp(weight + len - 6, "weight") != 0) {
+        return VC_NO_TENSOR;
+    }
+    name = vc_arena_printf(ctx, plan->arena, "%.*sbias", (int)(len - 6), weight);
+    found = name == NULL ? VC_NO_TENSOR : vc_model_find(model, name);
+    return found != VC_NO_TENSOR && model->tensors[found].n_dims == 1 && model->tensors[found].shape[0] == n
+               ? found
+               : VC_NO_TENSOR;
+}
+
+/* A line of a couplings file with names of this model, for those who have to write one: two weights of which the second
+ * reads as many columns as the first has rows. Only an example, what is coupled nobody knows here. NULL: no two fit. */
+static const char *example_line(struct vc_ctx *ctx, const struct vc_plan *plan)
+{
+    const struct vc_tensor *tensors = plan->model->tensors;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < plan->model->n_tensors; i++) {
+        for (k = i + 1; tensors[i].n_dims == 2 && k < plan->model->n_tensors && k < i + 16; k++) {
+            if (tensors[k].n_dims == 2 && tensors[k].shape[1] == tensors[i].shape[0]) {
+                size_t bias = bias_of(ctx, plan, tensors[i].name, tensors[i].shape[0]);
+
+                return bias == VC_NO_TENSOR
+                           ? vc_arena_printf(ctx, plan->arena, "%s:0 = %s:1", tensors[i].name, tensors[k].name)
+                           : vc_arena_printf(ctx, plan->arena, "%s:0 = %s:0 = %s:1", tensors[i].name,
+                                             tensors[bias].name, tensors[k].name);
+            }
+        }
+    }
+    return NULL;
+}
+
+static enum vc_status refuse_unknown(struct vc_ctx *ctx, const struct vc_plan *plan)
+{
+    const char *line = example_line(ctx, plan);
+
+    return vc_fail(
+        ctx, VC_E_UNSUPPORTED,
+        "nothing says what the model computes, so it is not known which rows of one tensor are which columns "
+        "of others; write a file with a line for each group, such as '%s', and name it with %s",
+        line != NULL ? line : "fc1.weight:0 = fc1.bias:0 = fc2.weight:1", vc_option(ctx, "couplings"));
+}
+
+/* The couplings that were given, or those of the model's graph. */
+static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
+                                     const struct vc_couplings **out)
+{
+    struct vc_graph *graph = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = s->options.couplings;
+    if (*out != NULL) {
+        return VC_OK;
+    }
+    status = vc_graph_build(ctx, plan->model, NULL, &graph);
+    if (status == VC_E_UNSUPPORTED) {
+        status = refuse_unknown(ctx, plan);
+    }
+    VC_TRY(status);
+    VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
+    *out = s->built;
+out:
+    vc_graph_close(graph);
+    return status;
+}
+
+/* ---- reasons to leave a group ---- */
+
+static const char *units_name(enum vc_unit unit)
+{
+    static const char *const names[] = {[VC_UNIT_NEURONS] = "neurons",
+                                        [VC_UNIT_HEADS] = "heads",
+                                        [VC_UNIT_EXPERTS] = "experts",
+                                        [VC_UNIT_HIDDEN] = "hidden"};
+
+    return names[unit];
+}
+
+/* A rule excludes one of its tensors; *glob: which. */
+static bool is_excluded(const struct vc_structured *s, const struct vc_coupling *c, const char **glob)
+{
+    size_t i = 0;
+
+    while (i < c->n_members &&
+           vc_rules_choose(s->options.rules, s->options.n_rules, c->members[i].tensor, glob) != VC_CHOICE_EXCLUDE) {
+        i++;
+    }
+    return i < c->n_members;
+}
+
+/* The number of the first remove rule that names the group, + 1; 0: none. */
+static size_t removal_of(const struct vc_structured *s, const struct vc_coupling *c, size_t from)
+{
+    size_t i;
+    size_t k;
+
+    for (i = from; i < s->options.n_remove; i++) {
+        for (k = 0; k < c->n_members; k++) {
+            if (c->members[k].axis == s->options.remove[i].axis &&
+                strcmp(c->members[k].tensor, s->options.remove[i].tensor) == 0) {
+                return i + 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Sets the group's share; false: it has none. The last rule that matches one of its tensors decides. */
+static bool share_of(const struct vc_structured *s, struct vc_removal_group *group)
+{
+    const struct vc_coupling *c = group->coupling;
+    bool found = s->options.share != NULL;
+    size_t i;
+    size_t k;
+
+    group->share = s->share;
+    for (i = 0; i < s->options.n_sets; i++) {
+        for (k = 0; k < c->n_members; k++) {
+            if (vc_glob_match(s->sets[i].glob, c->members[k].tensor)) {
+                group->share = s->sets[i].share;
+                group->own = found = true;
+            }
+        }
+    }
+    return found;
+}
+
+static bool has_whole(const struct vc_coupling *c)
+{
+    size_t i = 0;
+
+    while (i < c->n_members && !c->members[i].whole) {
+        i++;
+    }
+    return i < c->n_members;
+}
+
+/* Whether scores of that kind can be made: those of norms need one. */
+static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan, const struct vc_coupling *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_members; i++) {
+        const struct vc_tensor *t = &plan->model->tensors[c->members[i].index];
+
+        if (vc_structured_counts(s, &c->members[i], t->n_dims)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, uint64_t n, uint64_t n_go)
+{
+    uint64_t by = unit == VC_UNIT_NEURONS || unit == VC_UNIT_HIDDEN ? s->options.round_to : 0;
+    uint64_t kept = n - (n_go < n ? n_go : n - 1); /* one stays */
+
+    if (by > 1 && kept % by != 0) {
+        kept += by - kept % by;
+    }
+    return kept < n ? n - kept : 0;
+}
+
+/* Why the group stays as it is, by what is known without a score: group->reason. Else its share, and how many go. */
+static enum vc_status judge(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                            struct vc_removal_group *group)
+{
+    const struct vc_coupling *c = group->coupling;
+    const char *glob = "";
+    enum vc_status status = VC_OK;
+
+    if (s->options.n_remove != 0) {
+        group->reason = removal_of(s, c, 0) == 0 ? "not named" : c->fixed;
+    } else if ((s->options.units >> c->unit & 1u) == 0) {
+        group->reason = vc_arena_printf(ctx, plan->arena, "%s are not asked for", units_name(c->unit));
+    } else {
+        group->reason = c->fixed;
+    }
+    if (group->reason == NULL && is_excluded(s, c, &glob)) {
+        group->reason = vc_arena_printf(ctx, plan->arena, "excluded by '%s'", glob);
+        VC_TRY_ALLOC(group->reason);
+    }
+    if (group->reason == NULL && has_whole(c)) {
+        group->reason = "its units are tensors of their own, which would need other names";
+    }
+    if (group->reason == NULL && s->options.n_remove == 0 && !share_of(s, group)) {
+        group->reason = "no share is asked for";
+    }
+    if (group->reason == NULL) {
+        VC_TRY(vc_structured_unsaid(ctx, s, plan, c, &group->reason));
+    }
+    if (group->reason != NULL || s->options.n_remove != 0) {
+        goto out;
+    }
+    if (!has_scores(s, plan, c)) {
+        group->reason = s->options.score == VC_STRUCTURED_NORM ? "has no scale of a normalization"
+                                                               : "nothing in it is said to make its units";
+        goto out;
+    }
+    group->n_go = vc_structured_round(s, c->unit, c->n_units, vc_fraction_floor(group->share, c->n_units));
+    if (group->n_go == 0 && (group->own || s->options.scope != VC_PRUNE_GLOBAL)) {
+        group->reason = vc_arena_printf(ctx, plan->arena, "none of %llu go", (unsigned long long)c->n_units);
+        VC_TRY_ALLOC(group->reason);
+    }
+    if (s->options.scope == VC_PRUNE_GLOBAL && !group->own) {
+        group->n_go = 0; /* the scores decide */
+    }
+out:
+    return status;
+}
+
+/* ---- the tensors of groups ---- */
+
+static int by_tensor(const void *a, const void *b)
+{
+    const struct vc_removal_member *x = a;
+    const struct vc_removal_member *y = b;
+
+    if (x->tensor != y->tensor) {
+        return x->tensor < y->tensor ? -1 : 1;
+    }
+    if (x->group != y->group) {
+        return x->group < y->group ? -1 : 1;
+    }
+    return x->member < y->member ? -1 : x->member > y->member;
+}
+
+/* The same place under a second name of the tensor. */
+static bool same_place(const struct vc_removal_member *a, const struct vc_removal_member *b)
+{
+    return a->tensor == b->tensor && a->group == b->group && a->member->axis == b->member->axis &&
+           a->member->offset == b->member->offset;
+}
+
+static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < s->n_groups; i++) {
+        n += s->groups[i].reason == NULL ? s->groups[i].coupling->n_members : 0;
+    }
+    s->members = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->members);
+    VC_TRY_ALLOC(s->members);
+    s->n_members = 0;
+    for (i = 0; i < s->n_groups; i++) {
+        const struct vc_coupling *c = s->groups[i].coupling;
+
+        for (k = 0; s->groups[i].reason == NULL && k < c->n_members; k++) {
+            size_t first = plan->model->tensors[c->members[k].index].alias_of;
+
+            s->members[s->n_members++] = (struct vc_removal_member){
+                .tensor = first != VC_NO_TENSOR ? first : c->members[k].index, .group = i, .member = &c->members[k]};
+        }
+    }
+    qsort(s->members, s->n_members, sizeof *s->members, by_tensor);
+    n = 0;
+    for (i = 0; i < s->n_members; i++) {
+        bool again = false;
+
+        for (k = n; k > 0 && s->members[k - 1].tensor == s->members[i].tensor && !again; k--) {
+            again = same_place(&s->members[k - 1], &s->members[i]);
+        }
+        if (!again) {
+            s->members[n++] = s->members[i];
+        }
+    }
+    s->n_members = n;
+out:
+    return status;
+}
+
+size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)
+{
+    size_t alias = item->model->tensors[item->source].alias_of;
+    size_t tensor = alias != VC_NO_TENSOR ? alias : item->source;
+    size_t low = 0;
+    size_t high = s->n_members;
+    size_t n = 0;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (s->members[mid].tensor < tensor) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    *first = low;
+    while (low + n < s->n_members && s->members[low + n].tensor == tensor) {
+        n++;
+    }
+    return n;
+}
+
+/* ---- given units ---- */
+
+/* Marks the units that a remove rule names; what is wrong with it goes to `wrong`. */
+static void take_units(const struct vc_structured_units *remove, struct vc_removal_group *group, struct vc_text *wrong)
+{
+    const struct vc_coupling *c = group->coupling;
+    size_t i;
+
+    for (i = 0; i < remove->n; i++) {
+        if (remove->units[i] >= c->n_units) {
+            vc_text_add(wrong, "%s%s:%u has %llu units, and number %llu is none of them", wrong->n != 0 ? "; " : "",
+                        remove->tensor, remove->axis, (unsigned long long)c->n_units,
+                        (unsigned long long)remove->units[i]);
+            return;
+        }
+        group->n_go += !group->goes[remove->units[i]];
+        group->goes[remove->units[i]] = true;
+    }
+    if (group->n_go == c->n_units) {
+        vc_text_add(wrong, "%snothing is left of %s", wrong->n != 0 ? "; " : "", c->name);
+    }
+}
+
+/* All remove rules against all groups. Everything that is wrong is in one sentence. */
+static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    struct vc_text wrong;
+    enum vc_status status;
+    size_t r;
+    size_t i;
+
+    vc_text_init(&wrong, ctx);
+    for (r = 0; r < s->options.n_remove; r++) {
+        const struct vc_structured_units *remove = &s->options.remove[r];
+        bool found = false;
+
+        for (i = 0; i < s->n_groups && !found; i++) {
+            struct vc_removal_group *group = &s->groups[i];
+
+            found = removal_of(s, group->coupling, r) == r + 1;
+            if (found && group->reason != NULL) {
+                vc_text_add(&wrong, "%s%s:%u: %s", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis,
+                            group->reason);
+            } else if (found) {
+                take_units(remove, group, &wrong);
+            }
+        }
+        if (!found) {
+            vc_text_add(&wrong, "%s%s:%u is in no group", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis);
+        }
+    }
+    status = wrong.status;
+    if (status == VC_OK && wrong.n != 0) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s: %s", vc_option(ctx, "remove"), wrong.data);
+    }
+    vc_text_release(&wrong);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling *c, const struct vc_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_members; i++) {
+        const struct vc_coupling_member *m = &c->members[i];
+        const struct vc_tensor *t = m->index < plan->model->n_tensors ? &plan->model->tensors[m->index] : NULL;
+
+        if (t == NULL || strcmp(t->name, m->tensor) != 0) {
+            return vc_fail(ctx, VC_E_ARGUMENT,
+                           "the couplings are those of another model: it has no tensor %s in that "
+                           "place",
+                           m->tensor);
+        }
+        if (!m->whole && (m->axis >= t->n_dims || m->offset + m->repeat * c->n_units * m->block > t->shape[m->axis])) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "the couplings are those of another model: axis %u of %s is shorter",
+                           m->axis, m->tensor);
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structured *s)
+{
+    size_t i = 0;
+
+    while (i < s->n_groups && (s->options.units >> s->groups[i].coupling->unit & 1u) == 0) {
+        i++;
+    }
+    if (i == s->n_groups) {
+        i = 0;
+    }
+    return s->n_groups == 0 ? vc_fail(ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from")
+                            : vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s",
+                                      s->groups[i].coupling->name, s->groups[i].reason);
+}
+
+enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
+{
+    const struct vc_couplings *couplings;
+    enum vc_status status;
+    bool any = false;
+    size_t i;
+
+    s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
+    VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &s->program));
+    VC_TRY(find_couplings(ctx, s, plan, &couplings));
+    s->n_groups = vc_couplings_count(couplings);
+    s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
+    VC_TRY_ALLOC(s->groups);
+    for (i = 0; i < s->n_groups; i++) {
+        struct vc_removal_group *group = &s->groups[i];
+        size_t n;
+
+        *group = (struct vc_removal_group){.coupling = vc_coupling(couplings, i)};
+        n = (size_t)group->coupling->n_units;
+        VC_TRY(check_members(ctx, group->coupling, plan));
+        VC_TRY(judge(ctx, s, plan, group));
+        any = any || group->reason == NULL;
+        if (group->reason == NULL) {
+            group->goes = vc_arena_alloc(ctx, plan->arena, n + 1);
+            VC_TRY_ALLOC(group->goes);
+            memset(group->goes, 0, n + 1);
+        }
+        if (group->reason == NULL && s->options.n_remove == 0) {
+            group->scores = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *group->scores);
+            VC_TRY_ALLOC(group->scores);
+            memset(group->scores, 0, (n + 1) * sizeof *group->scores);
+        }
+    }
+    VC_TRY(take_removals(ctx, s));
+    VC_TRY(any ? VC_OK : refuse_nothing(ctx, s));
+    VC_TRY(list_members(ctx, s, plan));
+out:
+    return status;
+}

@@ -1,0 +1,175 @@
+/* structured_options.c - the options of removing units: checked, copied, and as words for the report. */
+#include "passes/select.h"
+#include "prune/removal.h"
+
+#define ALL_UNITS (1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS | 1u << VC_UNIT_EXPERTS | 1u << VC_UNIT_HIDDEN)
+
+static enum vc_status parse_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction *out)
+{
+    if (!vc_fraction_parse(text, out)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: '%s' is no share: a decimal from 0 to 1 with at most 9 digits behind the point, such as "
+                       "0.3",
+                       vc_option(ctx, what), text);
+    }
+    return out->n < out->d ? VC_OK
+                           : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' would leave nothing", vc_option(ctx, what), text);
+}
+
+enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    const struct vc_structured_options *o = &s->options;
+    bool shares = o->share != NULL || o->n_sets != 0;
+
+    if ((unsigned)o->score > VC_STRUCTURED_NORM || (unsigned)o->scope > VC_PRUNE_GLOBAL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "vc_structured_options: no such score or scope");
+    }
+    if (o->units == 0 || (o->units & ~ALL_UNITS) != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: no such kind of units", vc_option(ctx, "units"));
+    }
+    if (o->n_remove != 0 && shares) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s says already what goes",
+                       vc_option(ctx, o->share != NULL ? "share" : "sets"), vc_option(ctx, "remove"));
+    }
+    if (o->n_remove == 0 && !shares) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to remove: %s", vc_option(ctx, "share"));
+    }
+    s->share = (struct vc_fraction){0, 1};
+    return o->share != NULL ? parse_share(ctx, "share", o->share, &s->share) : VC_OK;
+}
+
+static enum vc_status copy_sets(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    struct vc_structured_options *o = &s->options;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    s->sets = vc_arena_alloc(ctx, &s->arena, (o->n_sets + 1) * sizeof *s->sets);
+    VC_TRY_ALLOC(s->sets);
+    for (i = 0; i < o->n_sets; i++) {
+        s->sets[i].glob = vc_arena_printf(ctx, &s->arena, "%s", o->sets[i].glob);
+        VC_TRY_ALLOC(s->sets[i].glob);
+        VC_TRY(parse_share(ctx, "sets", o->sets[i].sparsity, &s->sets[i].share));
+    }
+    o->sets = NULL;
+out:
+    return status;
+}
+
+static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    struct vc_structured_options *o = &s->options;
+    struct vc_structured_units *own = vc_arena_alloc(ctx, &s->arena, (o->n_remove + 1) * sizeof *own);
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t k;
+
+    VC_TRY_ALLOC(own);
+    for (i = 0; i < o->n_remove; i++) {
+        uint64_t *units = vc_arena_alloc(ctx, &s->arena, (o->remove[i].n + 1) * sizeof *units);
+
+        VC_TRY_ALLOC(units);
+        own[i] = o->remove[i];
+        own[i].tensor = vc_arena_printf(ctx, &s->arena, "%s", o->remove[i].tensor);
+        VC_TRY_ALLOC(own[i].tensor);
+        for (k = 0; k < o->remove[i].n; k++) {
+            units[k] = o->remove[i].units[k];
+        }
+        own[i].units = units;
+    }
+    o->remove = own;
+out:
+    return status;
+}
+
+enum vc_status vc_structured_copy(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    struct vc_structured_options *o = &s->options;
+    enum vc_status status;
+
+    VC_TRY(vc_rules_copy(ctx, &s->arena, o->rules, o->n_rules, &o->rules));
+    if (o->share != NULL) {
+        o->share = vc_arena_printf(ctx, &s->arena, "%s", o->share);
+        VC_TRY_ALLOC(o->share);
+    }
+    VC_TRY(copy_sets(ctx, s));
+    VC_TRY(copy_removals(ctx, s));
+out:
+    return status;
+}
+
+/* "neurons,heads" */
+static const char *units_text(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    static const char *const names[] = {"neurons", "heads", "experts", "hidden"};
+    const char *text = "";
+    size_t i;
+
+    for (i = 0; text != NULL && i < sizeof names / sizeof names[0]; i++) {
+        if ((s->options.units >> i & 1u) != 0) {
+            text = vc_arena_printf(ctx, &s->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",", names[i]);
+        }
+    }
+    return text;
+}
+
+/* "a*=0.8,b*=0" for the recipe; "" without. */
+static const char *sets_text(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    const char *text = "";
+    size_t i;
+
+    for (i = 0; text != NULL && i < s->options.n_sets; i++) {
+        text = vc_arena_printf(ctx, &s->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", s->sets[i].glob,
+                               (double)s->sets[i].share.n / (double)s->sets[i].share.d);
+    }
+    return text;
+}
+
+static const char *const score_names[] = {"l2", "l1", "norm"};
+
+static const char *command_text(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    const struct vc_structured_options *o = &s->options;
+    const char *text =
+        o->n_remove != 0 ? "prune --remove"
+                         : vc_arena_printf(ctx, &s->arena, "prune --structured %s", o->share != NULL ? o->share : "0");
+
+    if (text != NULL && o->scope == VC_PRUNE_GLOBAL) {
+        text = vc_arena_printf(ctx, &s->arena, "%s%s", text, " --scope global");
+    }
+    if (text != NULL && o->score != VC_STRUCTURED_L2) {
+        text = vc_arena_printf(ctx, &s->arena, "%s --score %s", text, score_names[o->score]);
+    }
+    if (text != NULL && o->round_to > 1) {
+        text = vc_arena_printf(ctx, &s->arena, "%s --round-to %llu", text, (unsigned long long)o->round_to);
+    }
+    return text;
+}
+
+enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    const struct vc_structured_options *o = &s->options;
+    bool global = o->scope == VC_PRUNE_GLOBAL;
+    const struct vc_recipe_entry entries[VC_STRUCTURED_RECIPE] = {
+        {"structured", o->share != NULL ? o->share : ""},
+        {"units", units_text(ctx, s)},
+        {"score", o->n_remove != 0 ? "given" : score_names[o->score]},
+        {"scope", global ? "global" : "tensor"},
+        {"round_to", vc_arena_printf(ctx, &s->arena, "%llu", (unsigned long long)o->round_to)},
+        {"sets", sets_text(ctx, s)},
+        {"rules", vc_rules_text(ctx, &s->arena, o->rules, o->n_rules)},
+        {"couplings", o->couplings != NULL ? "given" : "graph"},
+    };
+    size_t i;
+
+    for (i = 0; i < VC_STRUCTURED_RECIPE; i++) {
+        if (entries[i].value == NULL) {
+            return VC_E_NOMEM;
+        }
+        s->recipe[s->pass.n_recipe++] = entries[i];
+    }
+    s->pass.recipe = s->recipe;
+    s->pass.command = command_text(ctx, s);
+    return s->pass.command != NULL ? VC_OK : VC_E_NOMEM;
+}

@@ -1,0 +1,78 @@
+/* structured_report.c - what the report says about each group: its members, what goes of it, and by which scores. */
+#include "prune/removal.h"
+
+static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_coupling *c,
+                                 struct vc_report_group *out)
+{
+    const char **names = vc_arena_alloc(ctx, plan->arena, (c->n_members + 1) * sizeof *names);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(names);
+    for (i = 0; i < c->n_members; i++) {
+        const struct vc_coupling_member *m = &c->members[i];
+
+        names[i] = m->whole ? m->tensor : vc_arena_printf(ctx, plan->arena, "%s:%u", m->tensor, m->axis);
+        VC_TRY_ALLOC(names[i]);
+    }
+    out->members = names;
+    out->n_members = c->n_members;
+out:
+    return status;
+}
+
+static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_removal_group *group,
+                                   struct vc_report_group *out)
+{
+    uint64_t *removed = vc_arena_alloc(ctx, plan->arena, ((size_t)group->n_go + 1) * sizeof *removed);
+    enum vc_status status = VC_OK;
+    uint64_t u;
+
+    VC_TRY_ALLOC(removed);
+    for (u = 0; group->reason == NULL && u < group->coupling->n_units; u++) {
+        if (group->goes[u]) {
+            removed[out->n_removed++] = u;
+        }
+    }
+    out->removed = removed;
+out:
+    return status;
+}
+
+enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
+{
+    static const char *const kinds[] = {"neurons", "heads", "experts", "hidden"};
+    struct vc_report_removal *removal = vc_arena_alloc(ctx, plan->arena, sizeof *removal);
+    struct vc_report_group *groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *groups);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(removal);
+    VC_TRY_ALLOC(groups);
+    for (i = 0; i < s->n_groups; i++) {
+        const struct vc_removal_group *group = &s->groups[i];
+        const struct vc_coupling *c = group->coupling;
+
+        groups[i] = (struct vc_report_group){.name = vc_arena_printf(ctx, plan->arena, "%s", c->name),
+                                             .kind = kinds[c->unit],
+                                             .n_before = c->n_units,
+                                             .n_after = c->n_units - group->n_go,
+                                             .reason = "",
+                                             .scored = group->reason == NULL && group->scores != NULL,
+                                             .removed_min = group->gone_min,
+                                             .removed_max = group->gone_max,
+                                             .kept_min = group->kept_min,
+                                             .kept_max = group->kept_max};
+        VC_TRY_ALLOC(groups[i].name);
+        if (group->reason != NULL) {
+            groups[i].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
+            VC_TRY_ALLOC(groups[i].reason);
+        }
+        VC_TRY(list_names(ctx, plan, c, &groups[i]));
+        VC_TRY(list_removed(ctx, plan, group, &groups[i]));
+    }
+    *removal = (struct vc_report_removal){.n_groups = s->n_groups, .groups = groups};
+    plan->removal = removal;
+out:
+    return status;
+}

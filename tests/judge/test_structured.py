@@ -1,0 +1,239 @@
+"""test_structured.py - which units `prune --structured` removes and what it leaves, bit for bit, with NumPy as the judge:
+scores, rounding, common orders, every place that a unit may have in a tensor."""
+import math
+import os
+import re
+import unittest
+from fractions import Fraction
+
+from judge_support import Judge, main, np, run
+
+
+def parse_member(text, shapes):
+    name, rest = text.rsplit(":", 1)
+    makes = rest.endswith("!")
+    rest = rest.rstrip("!")
+    axis = int(re.match(r"\d+", rest).group())
+    block = int((re.search(r"\*(\d+)", rest) or [0, 1])[1])
+    share = int((re.search(r"/(\d+)", rest) or [0, 1])[1])
+    offset = int((re.search(r"\+(\d+)", rest) or [0, 0])[1])
+    return name, axis, block, share, offset, makes
+
+
+class Group:
+    """A line of a couplings file."""
+
+    def __init__(self, line, shapes, units=None):
+        self.members = [parse_member(m.strip(), shapes) for m in line.split("=")]
+        self.n = units
+        if units is None:
+            self.n = max(shapes[n][a] // b // (1 if o else 1) for n, a, b, s, o, _ in self.members if not o)
+        marked = any(m[5] for m in self.members)
+        self.makers = [m for m in self.members if (m[5] if marked else m[1] == 0 and len(shapes[m[0]]) >= 2)]
+
+    def places(self, member, shape, unit):
+        """Entries of the axis that belong to the unit."""
+        _, axis, block, share, offset, _ = member
+        per = self.n // share
+        entries = [unit % per] if share > 1 else [unit]
+        return [offset + e * block + j for e in entries for j in range(block)]
+
+    def scores(self, arrays, power):
+        total = np.zeros(self.n)
+        for m in self.makers:
+            a = np.abs(np.moveaxis(arrays[m[0]].astype("f8"), m[1], 0).reshape(arrays[m[0]].shape[m[1]], -1)) ** power
+            per = a.sum(axis=1)
+            s = np.array([per[self.places(m, None, u)].sum() for u in range(self.n)])
+            s = np.sqrt(s) if power == 2 else s
+            total += s / s.mean()
+        return total / len(self.makers)
+
+
+def lowest(scores, k):
+    """The units that go: the lowest scores, of equal ones the later ones."""
+    order = sorted(range(len(scores)), key=lambda u: (scores[u], -u))
+    return sorted(order[:k])
+
+
+def cut(arrays, groups, gone):
+    out = dict(arrays)
+    axes = {}
+    for g, units in zip(groups, gone):
+        for m in g.members:
+            places = axes.setdefault((m[0], m[1]), set())
+            for u in units:
+                places.update(g.places(m, None, u))
+    for (name, axis), places in axes.items():
+        keep = [i for i in range(arrays[name].shape[axis]) if i not in places]
+        out[name] = np.take(out[name], keep, axis)
+    return out
+
+
+class Structured(Judge):
+    def setUp(self):
+        super().setUp()
+        self.rng = np.random.default_rng(7)
+
+    def save(self, **arrays):
+        np.savez(self.path("in.npz"), **arrays)
+        return arrays
+
+    def normal(self, *shape, dtype="f4"):
+        return self.rng.standard_normal(shape).astype(dtype)
+
+    def prune(self, lines, *args, out="out.npz"):
+        with open(self.path("c.txt"), "w") as f:
+            f.write("".join(line + "\n" for line in lines))
+        return self.vc("prune", *args, "--couplings", self.path("c.txt"), self.path("in.npz"), "-o", self.path(out), "-f",
+                       "--json").json()
+
+    def expect(self, arrays, out="out.npz"):
+        with np.load(self.path(out)) as got:
+            names = [n for n in got.files]
+            self.assertEqual(sorted(names), sorted(arrays))
+            for name in names:
+                self.assertEqual(got[name].shape, arrays[name].shape, name)
+                self.assertEqual(got[name].tobytes(), np.ascontiguousarray(arrays[name]).tobytes(), name)
+
+    def one(self, arrays, lines, share="0.3", power=2, score="l2", round_to=1, units=None):
+        """One run with shares against the definition."""
+        self.save(**arrays)
+        shapes = {n: a.shape for n, a in arrays.items()}
+        groups = [Group(line.split(": ")[-1], shapes, units) for line in lines]
+        gone = []
+        for g in groups:
+            k = math.floor(Fraction(share) * g.n)
+            kept = math.ceil((g.n - min(k, g.n - 1)) / round_to) * round_to
+            gone.append(lowest(g.scores(arrays, power), max(0, g.n - min(kept, g.n))))
+        report = self.prune(lines, "--structured", share, "--score", score, "--round-to", str(round_to))
+        self.expect(cut(arrays, groups, gone))
+        for g, units, told in zip(groups, gone, report["removal"]["groups"]):
+            self.assertEqual(told["removed"], units)
+            self.assertEqual((told["before"], told["after"]), (g.n, g.n - len(units)))
+        return report
+
+    def test_linear_layers(self):
+        arrays = {"fc1.weight": self.normal(128, 75), "fc1.bias": self.normal(128), "fc2.weight": self.normal(10, 128)}
+        for share in ("0.3", "0.5", "0.299999999", "0.01", "0.99", "0.9999"):
+            self.one(arrays, ["fc1.weight:0 = fc1.bias:0 = fc2.weight:1"], share)
+        self.one(arrays, ["fc1.weight:0 = fc1.bias:0 = fc2.weight:1"], "0.3", 1, "l1")
+        self.one(arrays, ["fc1.weight:0 = fc1.bias:0 = fc2.weight:1"], "0.3", round_to=8)
+        self.one(arrays, ["fc1.weight:0 = fc1.bias:0 = fc2.weight:1!"], "0.3")
+        self.one(arrays, ["fc1.weight:0! = fc1.bias:0 = fc2.weight:1!"], "0.3", 1, "l1")
+
+    def test_types(self):
+        for dtype in ("f2", "f4", "f8"):
+            arrays = {"a": self.normal(40, 33, dtype=dtype), "b": self.normal(9, 40, dtype=dtype),
+                      "i": np.arange(40, dtype="i8"), "t": np.arange(40) % 3 == 0}
+            self.one(arrays, ["a:0 = b:1 = i:0 = t:0"], "0.4")
+
+    def test_large_tensors(self):
+        """Many tiles; rows longer than a tile; columns of both; two cuts in one tensor."""
+        arrays = {"a": self.normal(700, 1100), "b": self.normal(900, 700), "c": self.normal(5, 900)}
+        self.one(arrays, ["a:0 = b:1", "b:0 = c:1"], "0.3")
+        self.one(arrays, ["a:0 = b:1!", "b:0 = c:1!"], "0.3")
+        long = {"a": self.normal(5, 300007), "b": self.normal(7, 5), "c": self.normal(300007, 2)}
+        self.one(long, ["a:0 = b:1", "c:0 = a:1"], "0.4")
+        self.one(long, ["a:0 = b:1", "c:0 = a:1!"], "0.4")
+
+    def test_ties(self):
+        """Of equal units the first ones stay."""
+        arrays = {"a": np.ones((9, 4), "f4"), "b": self.normal(3, 9)}
+        self.one(arrays, ["a:0 = b:1"], "0.5")
+        report = self.prune(["a:0 = b:1"], "--structured", "0.5")
+        self.assertEqual(report["removal"]["groups"][0]["removed"], [5, 6, 7, 8])
+
+    def test_convolutions(self):
+        """Batch norms, a flattened picture, a grouped and a depthwise convolution, a residual join."""
+        arrays = {"c1.weight": self.normal(12, 3, 3, 3), "bn.weight": self.normal(12), "bn.bias": self.normal(12),
+                  "c2.weight": self.normal(12, 12, 3, 3), "dw.weight": self.normal(12, 1, 3, 3),
+                  "fc.weight": self.normal(5, 12 * 49)}
+        line = "c1.weight:0 = bn.weight:0 = bn.bias:0 = c2.weight:0 = c2.weight:1 = dw.weight:0 = fc.weight:1*49"
+        self.one(arrays, [line], "0.3")
+        self.one(arrays, [line], "0.3", 1, "l1")
+
+    def test_packed_heads(self):
+        """Key/value heads of 4 with two query heads each, packed into one tensor."""
+        arrays = {"qkv.weight": self.normal(6 * 8 + 6 * 4 * 2, 16), "o.weight": self.normal(16, 48)}
+        line = "qkv.weight:0*8+0! = qkv.weight:0*4+48! = qkv.weight:0*4+72! = o.weight:1*8"
+        self.save(**arrays)
+        shapes = {n: a.shape for n, a in arrays.items()}
+        group = Group(line, shapes, 6)
+        report = self.prune(["heads 6: " + line], "--structured", "0.5", "--dims", "heads")
+        gone = lowest(group.scores(arrays, 2), 3)
+        self.assertEqual(report["removal"]["groups"][0]["removed"], gone)
+        self.expect(cut(arrays, [group], [gone]))
+
+    def test_common_order(self):
+        """--scope global: the lowest of all groups together, of each at least one unit stays."""
+        arrays = {"a.w": self.normal(30, 20), "b.w": self.normal(20, 30), "c.w": self.normal(4, 20)}
+        arrays["a.w"][:25] *= 0.01
+        arrays["b.w"][:3] *= 0.01
+        self.save(**arrays)
+        groups = [Group("a.w:0 = b.w:1", {n: a.shape for n, a in arrays.items()}),
+                  Group("b.w:0 = c.w:1", {n: a.shape for n, a in arrays.items()})]
+        scores = [g.scores(arrays, 2) for g in groups]
+        order = sorted(((s, -g, -u) for g in range(2) for u, s in enumerate(scores[g])))[:int(0.5 * 50)]
+        gone = [sorted(-u for _, g, u in order if -g == i) for i in range(2)]
+        report = self.prune(["a.w:0 = b.w:1", "b.w:0 = c.w:1"], "--structured", "0.5", "--scope", "global")
+        self.assertEqual([g["removed"] for g in report["removal"]["groups"]], gone)
+        self.expect(cut(arrays, groups, gone))
+
+    def test_rules(self):
+        arrays = self.save(**{"a.w": self.normal(30, 20), "b.w": self.normal(20, 30), "c.w": self.normal(4, 20)})
+        lines = ["a.w:0 = b.w:1", "b.w:0 = c.w:1"]
+        report = self.prune(lines, "--structured", "0.5", "--set", "a.w=0.1", "--exclude", "c.*")
+        self.assertEqual([len(g["removed"]) for g in report["removal"]["groups"]], [3, 0])
+        self.assertEqual(report["removal"]["groups"][1]["reason"], "excluded by 'c.*'")
+        self.assertEqual((report["totals"]["parameters"], report["totals"]["parameters_after"]), (1280, 1280 - 3 * 40))
+        shapes = {t["name"]: t["shape_after"] for t in report["tensors"]}
+        self.assertEqual(shapes, {"a.w": [27, 20], "b.w": [20, 27], "c.w": [4, 20]})
+
+    def test_given(self):
+        arrays = self.save(**{"a.w": self.normal(30, 20), "b.w": self.normal(20, 30), "c.w": self.normal(4, 20)})
+        with open(self.path("r.txt"), "w") as f:
+            f.write("# by hand\nb.w:1 3,7,12-14\n\nc.w:1 0, 19\n")
+        report = self.prune(["a.w:0 = b.w:1", "b.w:0 = c.w:1"], "--remove", self.path("r.txt"))
+        self.assertEqual([g["removed"] for g in report["removal"]["groups"]], [[3, 7, 12, 13, 14], [0, 19]])
+        groups = [Group("a.w:0 = b.w:1", {n: a.shape for n, a in arrays.items()}),
+                  Group("b.w:0 = c.w:1", {n: a.shape for n, a in arrays.items()})]
+        self.expect(cut(arrays, groups, [[3, 7, 12, 13, 14], [0, 19]]))
+
+    def test_norm_scales(self):
+        arrays = self.save(**{"c.weight": self.normal(16, 4, 3, 3), "bn.weight": self.normal(16), "bn.bias": self.normal(16),
+                              "d.weight": self.normal(3, 16, 1, 1)})
+        report = self.prune(["c.weight:0 = bn.weight:0 = bn.bias:0 = d.weight:1"], "--structured", "0.25", "--score", "norm")
+        self.assertEqual(report["removal"]["groups"][0]["removed"], lowest(np.abs(arrays["bn.weight"]), 4))
+
+    def test_same_whatever_the_threads(self):
+        self.save(**{"a": self.normal(700, 1100), "b": self.normal(900, 700), "c": self.normal(5, 900)})
+        lines = ["a:0! = b:1!", "b:0! = c:1!"]
+        self.prune(lines, "--structured", "0.3", "--threads", "1", out="1.npz")
+        for threads in ("2", "4"):
+            self.prune(lines, "--structured", "0.3", "--threads", threads, "--max-memory", "64MiB", out="2.npz")
+            with open(self.path("1.npz"), "rb") as a, open(self.path("2.npz"), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
+    def test_chains(self):
+        """The bytes of a chain are those of its passes through files."""
+        self.save(**{"a": self.normal(700, 110), "b": self.normal(90, 700)})
+        lines = ["a:0 = b:1"]
+        self.prune(lines, "--structured", "0.3", out="1.npz")
+        self.vc("quantize", "--int8", "--min-elements", "1", self.path("1.npz"), "-o", self.path("2.npz"), "-q")
+        self.vc("run", "--pass", "prune --structured 0.3 --couplings " + self.path("c.txt"), "--pass",
+                "quantize --int8 --min-elements 1", self.path("in.npz"), "-o", self.path("3.npz"), "-q")
+        with open(self.path("2.npz"), "rb") as a, open(self.path("3.npz"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.vc("quantize", "--int8", "--min-elements", "1", self.path("in.npz"), "-o", self.path("q.npz"), "-q")
+        self.vc("prune", "--structured", "0.3", "--dequantize", "--couplings", self.path("c.txt"), self.path("q.npz"),
+                "-o", self.path("4.npz"), "-q")
+        self.vc("run", "--pass", "quantize --int8 --min-elements 1", "--pass",
+                "prune --structured 0.3 --dequantize --couplings " + self.path("c.txt"), self.path("in.npz"), "-o",
+                self.path("5.npz"), "-q")
+        with np.load(self.path("4.npz")) as a, np.load(self.path("5.npz")) as b:
+            for name in ("a", "b"):
+                self.assertEqual(a[name].tobytes(), b[name].tobytes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+/* prune_structured.h - the part of `vcompress prune` that removes units: its options, the file of --remove, and where
+ * couplings come from. */
+#ifndef VC_TOOLS_PRUNE_STRUCTURED_H
+#define VC_TOOLS_PRUNE_STRUCTURED_H
+
+#include "tools/convert.h"
+
+struct structured_cli {
+    struct vc_structured_options options;
+    const char *remove;    /* --remove FILE */
+    const char *couplings; /* --couplings FILE */
+    const char *graph;     /* --graph FILE */
+    const char *dims;      /* --dims LIST */
+    /* made of them */
+    struct vc_structured_units *units;
+    size_t n_units;
+    struct vc_couplings *read; /* for the last input */
+};
+
+/* One of its options was given that says what goes. */
+bool structured_asked(const struct structured_cli *cli);
+
+/* Reads the file of --remove and the words of --dims. GO_ON or a status. */
+int structured_ready(struct app *app, struct structured_cli *cli);
+
+enum vc_status structured_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model,
+                              struct structured_cli *cli);
+
+void structured_end(struct structured_cli *cli);
+
+#endif
