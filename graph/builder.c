@@ -243,12 +243,21 @@ static uint32_t new_value(struct vc_graph *graph, const char *name, const char *
     return graph->n_values++;
 }
 
+/* Without memory for it the value is a scalar and not given to anybody (whole). */
 static void set_shape(struct vc_graph *graph, uint32_t value, enum vc_dtype dtype, const struct vc_dim *shape,
                       unsigned n_dims)
 {
+    const struct vc_dim *own = copy(graph, shape, n_dims, sizeof *shape);
+
     graph->values[value].dtype = dtype;
-    graph->values[value].n_dims = n_dims;
-    graph->values[value].shape = copy(graph, shape, n_dims, sizeof *shape);
+    graph->values[value].n_dims = own != NULL ? n_dims : 0;
+    graph->values[value].shape = own;
+}
+
+/* The value, where there was memory for all of it. */
+static uint32_t whole(const struct vc_graph *graph, uint32_t value)
+{
+    return graph->status == VC_OK ? value : VC_NO_VALUE;
 }
 
 uint32_t vc_graph_unknown(struct vc_graph *graph, const char *name)
@@ -271,7 +280,7 @@ uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dt
         graph->inputs[graph->n_inputs++] = value;
         set_shape(graph, value, dtype, shape, n_dims);
     }
-    return value;
+    return whole(graph, value);
 }
 
 uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
@@ -357,7 +366,7 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
                                     .value = value};
     graph->values[value].param = graph->n_params;
     graph->params[graph->n_params++] = param;
-    return value;
+    return whole(graph, value);
 }
 
 uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
@@ -392,7 +401,7 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
         }
         graph->facts[value].elems = copy(graph, elems, n, sizeof *elems);
     }
-    return value;
+    return whole(graph, value);
 }
 
 uint32_t vc_graph_add_ints(struct vc_graph *graph, const int64_t *ints, size_t n)

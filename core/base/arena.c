@@ -31,7 +31,7 @@ static void *take(struct vc_ctx *ctx, struct vc_arena *arena, size_t size)
     void *p;
 
     if (arena->chunks == NULL || arena->used > arena->capacity || size > arena->capacity - arena->used) {
-        size_t capacity = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        size_t capacity = size > CHUNK_BYTES || vc_pool_fails(ctx->shared->pool) ? size : CHUNK_BYTES;
 
         chunk = vc_alloc(ctx, VC_TAG_NAMES, sizeof *chunk + capacity);
         if (chunk == NULL) {

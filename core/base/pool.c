@@ -233,6 +233,11 @@ void vc_pool_fail_at(struct vc_pool *pool, uint64_t n, int forever)
     (void)pthread_mutex_unlock(&pool->mutex);
 }
 
+bool vc_pool_fails(const struct vc_pool *pool)
+{
+    return pool->fail_at != 0;
+}
+
 uint64_t vc_pool_alloc_count(const struct vc_pool *pool)
 {
     return pool->n_allocs;

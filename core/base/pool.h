@@ -6,6 +6,7 @@
 #ifndef VC_CORE_POOL_H
 #define VC_CORE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,8 +50,10 @@ uint64_t vc_pool_peak(const struct vc_pool *pool); /* of bytes in use and kept f
 /* Memory that is not the pool's own but counts in its summary (device memory): adds or, negative, takes away. */
 void vc_pool_account(struct vc_pool *pool, enum vc_tag tag, int64_t bytes);
 
-/* Tests: the n-th allocation from now on fails (1 = the next), and with `forever` all after it; 0 = none. */
+/* Tests: the n-th allocation from now on fails (1 = the next), and with `forever` all after it; 0 = none. Until then
+ * vc_pool_fails is true: arenas ask for a block for each piece, so that each of them can fail. */
 void vc_pool_fail_at(struct vc_pool *pool, uint64_t n, int forever);
+bool vc_pool_fails(const struct vc_pool *pool);
 uint64_t vc_pool_alloc_count(const struct vc_pool *pool);
 
 void vc_pool_print(const struct vc_pool *pool, FILE *to);

@@ -209,7 +209,7 @@ static void no_memory(void **state)
     (void)state;
     vc_graph_close(graph);
     graph = NULL;
-    for (uint64_t n = 1; n < 200; n++) {
+    for (uint64_t n = 1; n < 2000; n++) {
         uint32_t x;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);

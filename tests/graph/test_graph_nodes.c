@@ -406,7 +406,7 @@ static void no_memory(void **state)
                                   "e = Add (v, eps) r = Sqrt (e) n = Div (d, r) a = Mul (n, w) y = Add (a, bias)");
 
     (void)state;
-    for (uint64_t n = 1; n < 2000; n++) {
+    for (uint64_t n = 1; n < 20000; n++) {
         enum vc_status status;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);

@@ -381,6 +381,42 @@ static void huge_sizes(void **state)
     vc_graph_close(graph);
 }
 
+/* One layer of each family: whichever allocation fails, it is said, and nothing is left behind. */
+static void no_memory(void **state)
+{
+    static const char *const configs[] = {
+        "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}",
+        "{" BERT ",\"architectures\":[\"BertForMaskedLM\"]}",
+        "{\"model_type\":\"gpt2\",\"n_embd\":8,\"n_layer\":1,\"n_head\":2,\"vocab_size\":9,\"n_positions\":6}",
+        "{\"model_type\":\"mixtral\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+        "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":2}",
+        "{\"model_type\":\"vit\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+        "\"intermediate_size\":8,\"image_size\":8,\"patch_size\":4}",
+        "{\"model_type\":\"resnet\",\"embedding_size\":4,\"hidden_sizes\":[8],\"depths\":[1]}",
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof configs / sizeof *configs; k++) {
+        const char *path = save_text("config.json", configs[k]);
+        enum vc_status status = VC_E_NOMEM;
+        uint64_t n = 0;
+
+        while (status != VC_OK) {
+            struct vc_graph *graph = NULL;
+
+            vc_pool_fail_at(ctx->shared->pool, ++n, 0);
+            status = vc_graph_build_config(ctx, path, &graph);
+            vc_pool_fail_at(ctx->shared->pool, 0, 0);
+            if (status != VC_OK && (status != VC_E_NOMEM || graph != NULL)) {
+                fail_msg("%s, allocation %u: %s", configs[k], (unsigned)n, vc_ctx_message(ctx));
+            }
+            vc_graph_close(graph);
+            assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+        }
+        assert_true(n > 100);
+    }
+}
+
 static void no_file(void **state)
 {
     struct vc_graph *graph = NULL;
@@ -398,6 +434,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(experts, begin, end),
         cmocka_unit_test_setup_teardown(wrong_configurations, begin, end),
         cmocka_unit_test_setup_teardown(huge_sizes, begin, end),
+        cmocka_unit_test_setup_teardown(no_memory, begin, end),
         cmocka_unit_test_setup_teardown(no_file, begin, end),
     };
 
