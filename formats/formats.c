@@ -580,7 +580,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         return open_in_folder(ctx, folder, options, model);
     }
     model->folder = folder;
-    if (vc_infolder_component_count(folder) != 0) {
+    if (vc_infolder_has_models(folder)) {
         status = vc_pipeline_open(ctx, options, model);
     } else if (vc_infolder_has_bins(folder)) {
         status = vc_bin_folder_open(ctx, options, model);
@@ -593,7 +593,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
     if (status != VC_OK) {
         VC_TRY(survive(ctx, model, status));
     }
-    if (vc_collecting(ctx) && vc_infolder_component_count(folder) == 0) {
+    if (vc_collecting(ctx) && !vc_infolder_has_models(folder)) {
         VC_TRY(vc_check_names(ctx, model, false));
         VC_TRY(vc_check_config(ctx, model));
     }

@@ -50,10 +50,10 @@ enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n
 
     VC_TRY(vc_hf_json_load(ctx, text, n, whole, out));
     if (!json_is_object(out->root)) {
-        status = vc_fail(ctx, VC_E_FORMAT, VC_HF_CONFIG_NAME " is no JSON object");
+        status = vc_fail(ctx, VC_E_FORMAT, "is no JSON object");
     }
 out:
-    return status;
+    return status == VC_E_FORMAT ? vc_context(ctx, VC_HF_CONFIG_NAME) : status;
 }
 
 static bool is_text(const json_t *object, const char *key, const char *text)

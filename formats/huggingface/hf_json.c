@@ -100,7 +100,7 @@ enum vc_status vc_hf_json_load(struct vc_ctx *ctx, const char *text, size_t n, b
 
     *out = (struct hf_json){NULL, 0};
     status = load(ctx, copy_plain(ctx, text, n), n, whole ? NULL : wanted, out);
-    return status == VC_E_FORMAT ? vc_context(ctx, "config.json is no valid JSON") : status;
+    return status == VC_E_FORMAT ? vc_context(ctx, "is no valid JSON") : status;
 }
 
 enum vc_status vc_hf_json_look(struct vc_ctx *ctx, const char *text, size_t n, struct hf_json *out)

@@ -478,6 +478,11 @@ const char *vc_infolder_out_prefix(const struct vc_infolder *folder)
     return folder->out_prefix;
 }
 
+bool vc_infolder_has_models(const struct vc_infolder *folder)
+{
+    return folder->has_models;
+}
+
 size_t vc_infolder_component_count(const struct vc_infolder *folder)
 {
     return folder->n_components;

@@ -66,8 +66,10 @@ const char *vc_infolder_path(const struct vc_infolder *folder);
 /* The path of the only GGUF model in a folder without safetensors, or of its first file; NULL: it is none of these. */
 const char *vc_infolder_gguf(const struct vc_infolder *folder);
 
-/* The models of a folder that is a pipeline, sorted by name; 0: it is none, and has weights of its own. Files below
- * their folders are theirs: this folder carries and leaves none of them. */
+/* It is a pipeline, and has no weights of its own. */
+bool vc_infolder_has_models(const struct vc_infolder *folder);
+/* The models of a pipeline, sorted by name; none where all that was wrong with it is a finding. Files below their
+ * folders are theirs: this folder carries and leaves none of them. */
 size_t vc_infolder_component_count(const struct vc_infolder *folder);
 const struct vc_pipeline_part *vc_infolder_component(const struct vc_infolder *folder, size_t index);
 

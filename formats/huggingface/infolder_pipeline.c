@@ -57,6 +57,7 @@ static enum vc_status read_parts(struct vc_ctx *ctx, struct vc_infolder *folder,
     char *text = NULL;
     enum vc_status status;
 
+    *parts = NULL;
     *n = 0;
     VC_TRY(vc_infolder_open(ctx, folder, VC_MODEL_INDEX_NAME, &file));
     if (file->size_bytes > VC_MODEL_INDEX_MAX_BYTES) {
@@ -72,6 +73,7 @@ static enum vc_status read_parts(struct vc_ctx *ctx, struct vc_infolder *folder,
 out:
     vc_free(ctx, text);
     vc_infile_close(ctx, file);
+    *n = status == VC_OK ? *n : 0;
     return status == VC_OK ? VC_OK : vc_context(ctx, VC_MODEL_INDEX_NAME);
 }
 
@@ -179,7 +181,8 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
     enum vc_status status;
     size_t i;
 
-    VC_TRY(read_parts(ctx, folder, &parts, &n));
+    folder->has_models = true;
+    VC_TRY(vc_collect(ctx, read_parts(ctx, folder, &parts, &n), "index", NULL));
     folder->components = parts;
     for (i = 0; i < n; i++) {
         bool is_model = false;
@@ -190,7 +193,7 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
             folder->components[folder->n_components++] = parts[i];
         }
     }
-    if (folder->n_components == 0) {
+    if (folder->n_components == 0 && !(vc_collecting(ctx) && ctx->findings->n_errors != 0)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "is a pipeline (" VC_MODEL_INDEX_NAME
                        ") of no models that can be read; give the folders of its weights "

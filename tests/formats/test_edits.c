@@ -296,7 +296,7 @@ static void test_config_refused(void **state)
     refuse_config("{\"n_inner\": null}", ONE(INTERMEDIATE, 256, 200),
                   "config.json: no key of it says that the intermediate size is 256, which becomes 200; expected one "
                   "such as \"intermediate_size\"");
-    refuse_config("[]", ONE(HIDDEN, 64, 48), "config.json is no JSON object");
+    refuse_config("[]", ONE(HIDDEN, 64, 48), "config.json: is no JSON object");
     /* Without a number of key/value heads it is that of the heads, which has to change in the same way. */
     expect_config("{\"num_attention_heads\": 8, \"head_dim\": 8}", TWO(HEADS, 8, 6, KV_HEADS, 8, 6),
                   "{\"num_attention_heads\": 6, \"head_dim\": 8}");

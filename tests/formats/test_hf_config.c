@@ -247,7 +247,7 @@ static void test_python_numbers(void **state)
     (void)state;
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(vc_hf_json_load(ctx, bad[i], strlen(bad[i]), true, &json), VC_E_FORMAT);
-        expect_says(ctx, "config.json is no valid JSON: line 1: ");
+        expect_says(ctx, "is no valid JSON: line 1: ");
         vc_hf_json_free(ctx, &json);
         assert_int_equal(vc_hf_json_look(ctx, bad[i], strlen(bad[i]), &json), VC_OK);
         assert_null(json.root);
@@ -433,8 +433,8 @@ static void test_refused(void **state)
     struct setting s;
 
     (void)state;
-    expect_refused("{", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json is no valid JSON: line 1");
-    expect_refused("[]", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json is no JSON object");
+    expect_refused("{", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json: is no valid JSON: line 1");
+    expect_refused("[]", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "config.json: is no JSON object");
     expect_refused("{\"a\":1,\"a\":2}", make(&s, &vc_dialect_compressed_tensors), VC_E_FORMAT, "duplicate");
     expect_refused("{\"model_type\": \"gpt2\"}", make(&s, &vc_dialect_compressed_tensors), VC_E_UNSUPPORTED,
                    "models of type gpt2 keep their matrices transposed");

@@ -235,7 +235,7 @@ static void test_configs(void **state)
     assert_true(vc_pool_peak(ctx->shared->pool) < 8 << 20);
 
     assert_int_equal(vc_hf_json_load(ctx, (char *)b.p, b.n, true, &json), VC_E_FORMAT);
-    expect_says(ctx, "config.json is no valid JSON: byte 0: ");
+    expect_says(ctx, "is no valid JSON: byte 0: ");
     expect_says(ctx, "little but brackets and commas");
     vc_hf_json_free(ctx, &json);
     assert_int_equal(vc_hf_json_load(ctx, (char *)q.p, q.n, false, &json), VC_E_FORMAT);

@@ -247,6 +247,34 @@ static void test_findings(void **state)
     vc_ctx_free(ctx); /* keeps the kernels */
 }
 
+/* What is wrong with model_index.json, or with all of its parts, is a finding, and there are no tensors. */
+static void test_damaged_index(void **state)
+{
+    static const struct {
+        const char *index, *words;
+    } cases[] = {
+        {"{\"unet\": ", "model_index.json: is no valid JSON: line 1"},
+        {"[]", "model_index.json: is no JSON object"},
+        {"{\"../unet\": [\"diffusers\", \"M\"]}", "model_index.json: has a part '../unet'"},
+        {"{\"vae\": [\"diffusers\", \"M\"]}", "model_index.json names this part (M of diffusers)"},
+    };
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct vc_verification *found = NULL;
+
+        add_text("model_index.json", cases[k].index);
+        assert_int_equal(vc_verify(ctx, pipe_folder, NULL, &found), VC_OK);
+        assert_int_equal(found->n_errors, 1);
+        assert_non_null(strstr(found->findings[0].sentence, cases[k].words));
+        assert_int_equal(found->n_tensors, 0);
+        assert_string_equal(found->format, "diffusers");
+        vc_verification_free(found);
+    }
+    vc_ctx_free(ctx);
+}
+
 /* ---- writing ---- */
 
 /* The files of a component are those that its own folder gives. */
@@ -264,6 +292,27 @@ static void expect_like_alone(struct vc_ctx *ctx, struct task task, const char *
     snprintf(from, sizeof from, "%s/config.json", out_folder("alone"));
     expect_same(path, from);
     remove_path(out_folder("alone"));
+}
+
+/* A job without an output: everything is computed, nothing is written. */
+static void test_no_output(void **state)
+{
+    struct vc_write_options write = support_write(NULL);
+    struct vc_quantize_options quantize = support_quantize();
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = must_open(ctx, pipe_folder);
+    struct vc_job *job = NULL;
+
+    (void)state;
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_run(ctx, job), VC_OK);
+    assert_true(vc_job_report(job)->totals.file_after < vc_job_report(job)->totals.file_before);
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+    assert_int_equal(count_files(), 1);
 }
 
 static void test_cast(void **state)
@@ -479,6 +528,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_large_index, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_parts, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_findings, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_damaged_index, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_no_output, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_cast, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_int8, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_plain, set_up, scratch_clear),

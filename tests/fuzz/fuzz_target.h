@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <vcompress/graph.h>
 #include <vcompress/job.h>
 
 #include "core/model/source.h"
@@ -25,6 +26,9 @@ void fuzz_path(const char *path, enum vc_dtype void_as); /* the same of a file o
 /* Plans and runs a job without an output in a context of its own: int8 for every tensor that can have it (channels, or
  * groups of 4), or `back` to floats. Aborts where that is an error of our own making. */
 void fuzz_job(const char *path, bool back, bool groups, const char *layout);
+
+/* Computes a graph, prints it and reads that (fuzz_look.c). model: of its parameters, or NULL. */
+void fuzz_look(struct vc_graph *graph, const struct vc_model *model);
 
 /* The bytes as a file; good until the next call. */
 const char *fuzz_file(const uint8_t *data, size_t n);

@@ -594,6 +594,110 @@ static void torch_seeds(void)
     bytes_release(&pickle);
 }
 
+static void save_text(const char *kind, const char *name, const char *text)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_add(&b, text, strlen(text));
+    save(kind, name, &b);
+    bytes_release(&b);
+}
+
+static void pipeline_seeds(void)
+{
+    save_text("pipeline", "usual",
+              "{\"_class_name\": \"StableDiffusionPipeline\", \"scheduler\": [\"diffusers\", \"DDIMScheduler\"], "
+              "\"unet\": [\"diffusers\", \"UNet2DConditionModel\"], \"text_encoder\": [\"transformers\", "
+              "\"CLIPTextModel\"], \"safety_checker\": [null, null], \"requires_safety_checker\": false}");
+    save_text("pipeline", "options", "{\"vae\":[\"a\",\"b\",\"c\"],\"scheduler\":[\"s\",\"t\"],\"_x\":[\"y\",\"z\"]}");
+    save_text("pipeline", "leads-out", "{\"../unet\": [\"diffusers\", \"UNet2DConditionModel\"]}");
+    save_text("pipeline", "list", "[[\"unet\", \"\\u0000\"]]");
+}
+
+/* A small model of each family, and members that change what is built. */
+static void config_seeds(void)
+{
+    static const char *const seeds[][2] = {
+        {"llama", "{\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                  "\"num_key_value_heads\":1,\"intermediate_size\":8,\"vocab_size\":10,\"rope_theta\":1e4,"
+                  "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+                  "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":12345678}}"},
+        {"qwen3", "{\"model_type\":\"qwen3\",\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+                  "\"num_key_value_heads\":2,\"head_dim\":4,\"intermediate_size\":8,\"vocab_size\":10,\"tie_word_"
+                  "embeddings\":true,"
+                  "\"sliding_window\":4,\"use_sliding_window\":true,\"max_window_layers\":1}"},
+        {"mixtral", "{\"model_type\":\"mixtral\",\"hidden_size\":8,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+                    "\"num_key_value_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,\"num_local_experts\":2,"
+                    "\"num_experts_per_tok\":1,\"sliding_window\":null}"},
+        {"bert", "{\"model_type\":\"bert\",\"architectures\":[\"BertForMaskedLM\"],\"hidden_size\":8,"
+                 "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"intermediate_size\":8,\"vocab_size\":10,"
+                 "\"max_position_embeddings\":12,\"hidden_act\":\"gelu_new\",\"layer_norm_eps\":1e-12}"},
+        {"distilbert", "{\"model_type\":\"distilbert\",\"dim\":8,\"n_layers\":1,\"n_heads\":2,\"hidden_dim\":8,"
+                       "\"vocab_size\":10,\"activation\":\"gelu\"}"},
+        {"gpt2", "{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":8,\"n_layer\":1,"
+                 "\"n_head\":2,\"vocab_size\":9,\"n_positions\":6,\"scale_attn_by_inverse_layer_idx\":true}"},
+        {"vit", "{\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"],\"hidden_size\":8,"
+                "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"intermediate_size\":8,\"image_size\":[8,4],"
+                "\"patch_size\":2,\"num_channels\":1,\"id2label\":{\"0\":\"a\",\"1\":\"b\"},\"qkv_bias\":false}"},
+        {"resnet", "{\"model_type\":\"resnet\",\"embedding_size\":4,\"hidden_sizes\":[8,16],\"depths\":[2,1],"
+                   "\"layer_type\":\"bottleneck\",\"downsample_in_first_stage\":true,\"hidden_act\":\"relu\"}"},
+        {"wrong", "{\"model_type\":\"llama\",\"hidden_size\":\"16\",\"rope_parameters\":{\"rope_type\":\"yarn\","
+                  "\"factor\":2},\"layer_types\":[\"full_attention\"],\"quantization_config\":{\"ignore\":[]}}"},
+    };
+
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        save_text("config", seeds[i][0], seeds[i][1]);
+    }
+}
+
+/* Pairs behind their number. */
+static void save_keys(const char *name, struct gguf_builder *g)
+{
+    unsigned char n = (unsigned char)g->n_pairs;
+    struct bytes b = {NULL, 0, 0};
+
+    bytes_add(&b, &n, 1);
+    bytes_add(&b, g->pairs.p, g->pairs.n);
+    save("keys", name, &b);
+    bytes_release(&b);
+    bytes_release(&g->pairs);
+    *g = (struct gguf_builder){0};
+}
+
+static void key_seeds(void)
+{
+    static const char *const sizes[] = {"embedding_length",        "block_count",
+                                        "feed_forward_length",     "attention.head_count",
+                                        "attention.head_count_kv", "context_length"};
+    static const unsigned numbers[] = {4, 1, 8, 2, 2, 12};
+    static const char *const words[] = {"a", "bc"};
+    struct gguf_builder g = {0};
+    size_t k;
+
+    gguf_pair_string(&g, "general.architecture", "llama");
+    for (k = 0; k < 6; k++) {
+        char key[64];
+
+        snprintf(key, sizeof key, "llama.%s", sizes[k]);
+        gguf_pair_u32(&g, key, numbers[k]);
+    }
+    gguf_pair(&g, "llama.attention.layer_norm_rms_epsilon", 6, "\xac\xc5\x27\x37", 4);
+    gguf_pair(&g, "llama.rope.freq_base", 12, "\0\0\0\0\x88\xc3\xc0\x40", 8);
+    gguf_pair_strings(&g, "tokenizer.ggml.tokens", words, 2);
+    save_keys("llama", &g);
+    gguf_pair_string(&g, "general.architecture", "qwen2");
+    gguf_pair(&g, "a.list", 9, "\5\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\377\377\377\377", 20);
+    gguf_pair(&g, "a.floats", 9, "\6\0\0\0\1\0\0\0\0\0\0\0abcd", 16);
+    gguf_pair(&g, "a.u8", 0, "\377", 1);
+    gguf_pair(&g, "a.i8", 1, "\377", 1);
+    gguf_pair(&g, "a.i16", 3, "\377\377", 2);
+    gguf_pair(&g, "a.bool", 7, "\1", 1);
+    gguf_pair(&g, "a.u64", 10, "\377\377\377\377\377\377\377\377", 8);
+    gguf_pair(&g, "a.i64", 11, "\377\377\377\377\377\377\377\377", 8);
+    gguf_pair_string(&g, "qwen2.rope.scaling.type", "yarn");
+    save_keys("kinds", &g);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -608,7 +712,10 @@ int main(int argc, char **argv)
     safetensors_seeds();
     layout_seeds();
     index_seeds();
+    pipeline_seeds();
+    config_seeds();
     gguf_seeds();
+    key_seeds();
     onnx_seeds();
     pickle_seeds();
     torch_seeds();

@@ -19,14 +19,15 @@ cmake -S "$root" -B "$build" -DCMAKE_C_COMPILER=clang -DVCOMPRESS_FUZZ=ON -DVCOM
 cmake --build "$build" -j2 --target $(printf 'fuzz_%s ' $targets) >>"$build.log" 2>&1 || { tail -50 "$build.log"; exit 1; }
 cd "$build"
 
-fuzz() { # TARGET
-  local dict=$root/tests/fuzz/$1.dict
+fuzz() { # TARGET   executions a second are of its processor time: other work on the machine does not count
+  local TIMEFORMAT='%U %S' dict=$root/tests/fuzz/$1.dict
   [ -f "$dict" ] || dict=$root/tests/fuzz/npz.dict
   mkdir -p "corpus-$1"
-  tests/fuzz/"fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+  { time tests/fuzz/"fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -dict="$dict" -artifact_prefix="$build/crash-$1-" "corpus-$1" "$root/tests/fuzz/corpus/$1" >"fuzz-$1.log" 2>&1 ||
-    touch "failed-$1"
-  echo "$1: $(grep -E 'number_of_executed_units|average_exec' "fuzz-$1.log" | tr -s ' ' | tr '\n' ' ')"
+    touch "failed-$1"; } 2>"cpu-$1"
+  awk -v "t=$1" 'NR == FNR { cpu = $1 + $2; next } /number_of_executed_units/ { printf "%s: %d executions, %d a second\n", t, $2,
+    $2 / (cpu > 0 ? cpu : 1) }' "cpu-$1" "fuzz-$1.log"
   grep -E 'ERROR|SUMMARY|broken promise' "fuzz-$1.log" || true
 }
 
