@@ -142,6 +142,8 @@ extern const struct onnx_type vc_onnx_types[ONNX_N_TYPES];
 
 /* The number of the type that elements of that dtype have; 0: none. */
 uint32_t vc_onnx_type_of(enum vc_dtype dtype);
+/* The dtype of a number; VC_DTYPE_RAW where it has none. */
+enum vc_dtype vc_onnx_dtype(uint64_t type);
 
 /* Where the values of a tensor are. */
 enum onnx_place {
@@ -398,23 +400,63 @@ struct onnx_program_reader {
     struct vc_arena *arena;
 };
 
-/* An AttributeProto. Graphs in it are named only. */
-enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, struct vc_span message,
-                                      struct vc_program_attr *attr);
-/* The text of a field, without NUL; "" for an empty one. *n may be NULL. */
+/* An AttributeProto: a vc_onnx_taker of its field; to: a struct vc_program_attr. Graphs in it are named only. */
+enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struct vc_field *field, void *to);
+
+/* ---- onnx_fields.c ---- */
+
+/* One field of a message; `to` is what the message becomes. */
+typedef enum vc_status vc_onnx_taker(struct onnx_program_reader *r, const struct vc_field *field, void *to);
+
+/* Calls take for each field of the message. */
+enum vc_status vc_onnx_each(struct onnx_program_reader *r, struct vc_span message, vc_onnx_taker *take, void *to);
+
+/* The fields of one number of a message become a list of items. */
+struct onnx_list {
+    uint32_t number;
+    size_t item_bytes;
+    size_t n;             /* fields that there are */
+    unsigned char *items; /* zeros, in the arena */
+    size_t n_taken;
+};
+
+/* Counts the fields of each list and makes room; behind the last one is a list with item_bytes 0. */
+enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span message, struct onnx_list *lists);
+
+static inline void *vc_onnx_next(struct onnx_list *list)
+{
+    return list->items + list->n_taken++ * list->item_bytes;
+}
+
+/* Fields of a message that are texts: members of a record, const char *. */
+struct onnx_text {
+    uint32_t number;
+    size_t offset;    /* of the member */
+    const char *what; /* in sentences; NULL ends an array of these */
+};
+
+/* Fills the member that the field is; any other field is none of these, and VC_OK. */
+enum vc_status vc_onnx_texts_take(struct onnx_program_reader *r, const struct vc_field *field,
+                                  const struct onnx_text *texts, void *record);
+/* The text of a field, without NUL. */
 enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
                                  const char **text);
+/* Its bytes, whatever they are, and a NUL. */
+enum vc_status vc_onnx_bytes_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
+                                  const char **bytes);
+/* ONNX's own domain is "", which files may call ai.onnx. */
+const char *vc_onnx_domain(const char *domain);
 /* Room for n items in the arena, zeros. */
 void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes);
 
 /* ---- onnx_program.c, onnx_function.c ---- */
 
-/* A NodeProto, and an OperatorSetIdProto. */
-enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node);
-enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, struct vc_span rest,
+/* A field that is a NodeProto, an OperatorSetIdProto, a FunctionProto. */
+enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct vc_field *f,
+                                    struct vc_program_node *node);
+enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, const struct vc_field *f,
                                      struct vc_program_opset *opset);
-/* A FunctionProto. */
-enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, struct vc_span message,
+enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const struct vc_field *f,
                                         struct vc_program_function *function);
 
 /* ---- onnx_write.c ---- */

@@ -10,52 +10,6 @@
 #include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
-/* ---- arena and text ---- */
-
-void *vc_onnx_items(struct onnx_program_reader *r, size_t n, size_t item_bytes)
-{
-    size_t all;
-    void *items = vc_mul_size(n, item_bytes, &all) ? vc_arena_alloc(r->ctx, r->arena, all != 0 ? all : 1) : NULL;
-
-    if (items != NULL) {
-        memset(items, 0, all);
-    }
-    return items;
-}
-
-/* n bytes and a NUL. */
-static enum vc_status read_bytes(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
-                                 const char **bytes)
-{
-    char *copy;
-    enum vc_status status;
-
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, what));
-    if (field->data.n == 0) {
-        *bytes = "";
-        return VC_OK;
-    }
-    copy = vc_onnx_items(r, (size_t)field->data.n + 1, 1);
-    VC_TRY_ALLOC(copy);
-    VC_TRY(vc_wire_read(&r->wire, field->data.at, copy, (size_t)field->data.n));
-    *bytes = copy;
-out:
-    return status;
-}
-
-enum vc_status vc_onnx_text_read(struct onnx_program_reader *r, const struct vc_field *field, const char *what,
-                                 const char **text)
-{
-    enum vc_status status;
-
-    VC_TRY(read_bytes(r, field, what, text));
-    if (strlen(*text) != field->data.n) {
-        return vc_fail(r->ctx, VC_E_FORMAT, "%s has a NUL in it (at offset %" PRIu64 ")", what, field->all.at);
-    }
-out:
-    return status;
-}
-
 /* ---- tensors ---- */
 
 /* What the fields of a TensorProto say. */
@@ -77,8 +31,9 @@ static enum vc_status add_dim(const struct onnx_program_reader *r, struct seen *
     return VC_OK;
 }
 
-static enum vc_status take_tensor_field(struct onnx_program_reader *r, const struct vc_field *f, struct seen *s)
+static enum vc_status take_tensor(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
+    struct seen *s = to;
     struct vc_span packed = f->data;
     uint64_t value;
     enum vc_status status = VC_OK;
@@ -95,7 +50,8 @@ static enum vc_status take_tensor_field(struct onnx_program_reader *r, const str
         }
         break;
     case ONNX_TENSOR_TYPE:
-        s->type = f->type == VC_WIRE_VARINT && f->value < ONNX_N_TYPES ? (uint32_t)f->value : 0;
+        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_type of a tensor"));
+        s->type = f->value < ONNX_N_TYPES ? (uint32_t)f->value : 0;
         break;
     case ONNX_TENSOR_RAW:
         VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the raw_data of a tensor"));
@@ -103,7 +59,8 @@ static enum vc_status take_tensor_field(struct onnx_program_reader *r, const str
         s->raw = f->data;
         break;
     case ONNX_TENSOR_LOCATION:
-        s->external |= f->type == VC_WIRE_VARINT && f->value != 0;
+        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the data_location of a tensor"));
+        s->external = f->value != 0;
         break;
     default:
         break;
@@ -139,27 +96,24 @@ static enum vc_status read_elements(struct onnx_program_reader *r, struct vc_spa
     tensor->data = data;
 out:
     vc_onnx_numbers_close(&numbers);
-    return status;
+    return status == VC_E_FORMAT ? vc_context(r->ctx, "a tensor in a node (at offset %" PRIu64 ")", message.at)
+                                 : status;
 }
 
-/* A TensorProto in an attribute. Without data where it is of no type here, elsewhere, or too large. */
+/* A TensorProto in an attribute. Without data where it is of no
+ * type here, elsewhere, or too large. */
 static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc_field *field,
                                   const struct vc_program_tensor **out)
 {
     struct seen s = {.n_dims = 0};
     struct vc_program_tensor *tensor = vc_onnx_items(r, 1, sizeof *tensor);
-    struct vc_span rest = field->data;
     uint64_t *shape;
     uint64_t n = 1;
-    struct vc_field f;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(tensor);
     VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a tensor in a node"));
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        VC_TRY(take_tensor_field(r, &f, &s));
-    }
+    VC_TRY(vc_onnx_each(r, field->data, take_tensor, &s));
     shape = vc_onnx_items(r, s.n_dims, sizeof *shape);
     VC_TRY_ALLOC(shape);
     for (unsigned d = 0; d < s.n_dims; d++) {
@@ -169,7 +123,7 @@ static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc
                            field->all.at);
         }
     }
-    tensor->dtype = vc_onnx_types[s.type].name != NULL ? vc_onnx_types[s.type].dtype : VC_DTYPE_RAW;
+    tensor->dtype = vc_onnx_dtype(s.type);
     tensor->n_dims = s.n_dims;
     tensor->shape = shape;
     *out = tensor;
@@ -181,24 +135,43 @@ out:
     return status;
 }
 
-/* ---- attributes ---- */
+/* ---- lists ---- */
 
-/* How many numbers a field of a list holds. */
-static enum vc_status count_numbers(struct onnx_program_reader *r, const struct vc_field *f, uint64_t *n)
+/* The fields of one number, one item each or packed, as a list. */
+struct items {
+    uint32_t number;
+    size_t n; /* taken so far */
+    int64_t *ints;
+    double *floats;
+    const char **strings;
+};
+
+/* How many items a field holds: packed varints end in a byte below 128. */
+static enum vc_status count_items(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
+    struct items *items = to;
     struct vc_span packed = f->data;
     uint64_t value;
     enum vc_status status = VC_OK;
 
+    if (f->number != items->number) {
+        return VC_OK;
+    }
     if (f->type != VC_WIRE_BYTES || f->number == ONNX_ATTRIBUTE_STRINGS) {
-        *n += 1;
-    } else if (f->number == ONNX_ATTRIBUTE_FLOATS) {
-        *n += f->data.n / 4;
-    } else {
-        while (packed.n != 0) {
-            VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
-            *n += 1;
-        }
+        items->n++;
+        return VC_OK;
+    }
+    if (f->number == ONNX_ATTRIBUTE_FLOATS) {
+        items->n += (size_t)f->data.n / 4;
+        return f->data.n % 4 == 0 ? VC_OK
+                                  : vc_fail(r->ctx, VC_E_FORMAT,
+                                            "the floats of an attribute (at offset %" PRIu64 ") have %" PRIu64
+                                            " bytes, no multiple of 4",
+                                            f->all.at, f->data.n);
+    }
+    while (packed.n != 0) {
+        VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
+        items->n++;
     }
 out:
     return status;
@@ -213,141 +186,153 @@ static double float_of(uint64_t bits)
     return (double)f;
 }
 
-/* Lists while they are filled. */
-struct lists {
-    int64_t *ints;
-    double *floats;
-    const char **strings;
-    size_t n;
-};
-
-/* The numbers or strings of one field of the list. */
-static enum vc_status take_items(struct onnx_program_reader *r, const struct vc_field *f, struct lists *to)
+static enum vc_status take_ints(struct onnx_program_reader *r, const struct vc_field *f, struct items *items)
 {
     struct vc_span packed = f->data;
-    uint64_t value = f->value;
-    unsigned char bytes[8] = {0};
+    uint64_t value;
     enum vc_status status = VC_OK;
 
-    if (f->number == ONNX_ATTRIBUTE_STRINGS) {
-        return vc_onnx_text_read(r, f, "a string in an attribute", &to->strings[to->n++]);
-    }
     if (f->type != VC_WIRE_BYTES) {
-        packed.n = 0;
-        if (f->number == ONNX_ATTRIBUTE_INTS) {
-            to->ints[to->n++] = (int64_t)value;
-        } else {
-            to->floats[to->n++] = float_of(value);
-        }
+        items->ints[items->n++] = (int64_t)f->value;
+        return vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "an integer in an attribute");
     }
-    while (packed.n >= (f->number == ONNX_ATTRIBUTE_FLOATS ? 4 : 1)) {
-        if (f->number == ONNX_ATTRIBUTE_INTS) {
-            VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
-            to->ints[to->n++] = (int64_t)value;
-            continue;
-        }
-        VC_TRY(vc_wire_read(&r->wire, packed.at, bytes, 4));
-        to->floats[to->n++] = float_of(vc_le64(bytes));
-        packed.at += 4;
-        packed.n -= 4;
+    while (packed.n != 0) {
+        VC_TRY(vc_wire_varint(&r->wire, &packed, &value));
+        items->ints[items->n++] = (int64_t)value;
     }
 out:
     return status;
+}
+
+static enum vc_status take_floats(struct onnx_program_reader *r, const struct vc_field *f, struct items *items)
+{
+    unsigned char bytes[8] = {0};
+    uint64_t at;
+    enum vc_status status = VC_OK;
+
+    if (f->type != VC_WIRE_BYTES) {
+        items->floats[items->n++] = float_of(f->value);
+        return vc_wire_expect(&r->wire, f, VC_WIRE_FIXED32, "a float in an attribute");
+    }
+    for (at = 0; at < f->data.n; at += 4) {
+        VC_TRY(vc_wire_read(&r->wire, f->data.at + at, bytes, 4));
+        items->floats[items->n++] = float_of(vc_le64(bytes));
+    }
+out:
+    return status;
+}
+
+static enum vc_status take_items(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    struct items *items = to;
+
+    return f->number != items->number ? VC_OK
+           : items->ints != NULL      ? take_ints(r, f, items)
+           : items->floats != NULL    ? take_floats(r, f, items)
+                                   : vc_onnx_text_read(r, f, "a string in an attribute", &items->strings[items->n++]);
 }
 
 /* The list in the fields of that number. */
 static enum vc_status read_list(struct onnx_program_reader *r, struct vc_span message, uint32_t number,
                                 struct vc_program_attr *attr)
 {
-    struct vc_span rest = message;
-    struct lists to = {.n = 0};
-    uint64_t n = 0;
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    struct items items = {.number = number};
+    void *room;
+    enum vc_status status;
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        VC_TRY(f.number == number ? count_numbers(r, &f, &n) : VC_OK);
-    }
-    to.ints = number == ONNX_ATTRIBUTE_INTS ? vc_onnx_items(r, (size_t)n, sizeof *to.ints) : NULL;
-    to.floats = number == ONNX_ATTRIBUTE_FLOATS ? vc_onnx_items(r, (size_t)n, sizeof *to.floats) : NULL;
-    to.strings = number == ONNX_ATTRIBUTE_STRINGS ? vc_onnx_items(r, (size_t)n, sizeof *to.strings) : NULL;
-    if (to.ints == NULL && to.floats == NULL && to.strings == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (rest = message; rest.n != 0;) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        VC_TRY(f.number == number ? take_items(r, &f, &to) : VC_OK);
-    }
-    attr->n = to.n;
-    attr->ints = to.ints;
-    attr->floats = to.floats;
-    attr->strings = to.strings;
+    VC_TRY(vc_onnx_each(r, message, count_items, &items));
+    room = vc_onnx_items(r, items.n, sizeof(int64_t)); /* as large as a double, and not smaller than a pointer */
+    VC_TRY_ALLOC(room);
+    items = (struct items){.number = number,
+                           .ints = number == ONNX_ATTRIBUTE_INTS ? room : NULL,
+                           .floats = number == ONNX_ATTRIBUTE_FLOATS ? room : NULL,
+                           .strings = number == ONNX_ATTRIBUTE_STRINGS ? room : NULL};
+    VC_TRY(vc_onnx_each(r, message, take_items, &items));
+    attr->n = items.n;
+    attr->ints = items.ints;
+    attr->floats = items.floats;
+    attr->strings = items.strings;
 out:
     return status;
 }
 
-/* What the attribute is: its type says it; in the first files, which had none, the field that is there. */
-static enum vc_program_attr_kind kind_of(uint64_t type, uint32_t number)
-{
-    static const struct {
-        uint64_t type;
-        uint32_t number;
-        enum vc_program_attr_kind kind;
-    } kinds[] = {{1, ONNX_ATTRIBUTE_F, VC_PROGRAM_FLOAT},      {2, ONNX_ATTRIBUTE_I, VC_PROGRAM_INT},
-                 {3, ONNX_ATTRIBUTE_S, VC_PROGRAM_STRING},     {4, ONNX_ATTRIBUTE_T, VC_PROGRAM_TENSOR},
-                 {5, ONNX_ATTRIBUTE_G, VC_PROGRAM_GRAPH},      {6, ONNX_ATTRIBUTE_FLOATS, VC_PROGRAM_FLOATS},
-                 {7, ONNX_ATTRIBUTE_INTS, VC_PROGRAM_INTS},    {8, ONNX_ATTRIBUTE_STRINGS, VC_PROGRAM_STRINGS},
-                 {10, ONNX_ATTRIBUTE_GRAPHS, VC_PROGRAM_GRAPH}};
+/* ---- attributes ---- */
 
+/* By number of AttributeProto.type: its kind, and the field that holds it. */
+static const struct {
+    uint32_t type, number;
+    enum vc_program_attr_kind kind;
+} kinds[] = {{1, ONNX_ATTRIBUTE_F, VC_PROGRAM_FLOAT},      {2, ONNX_ATTRIBUTE_I, VC_PROGRAM_INT},
+             {3, ONNX_ATTRIBUTE_S, VC_PROGRAM_STRING},     {4, ONNX_ATTRIBUTE_T, VC_PROGRAM_TENSOR},
+             {5, ONNX_ATTRIBUTE_G, VC_PROGRAM_GRAPH},      {6, ONNX_ATTRIBUTE_FLOATS, VC_PROGRAM_FLOATS},
+             {7, ONNX_ATTRIBUTE_INTS, VC_PROGRAM_INTS},    {8, ONNX_ATTRIBUTE_STRINGS, VC_PROGRAM_STRINGS},
+             {10, ONNX_ATTRIBUTE_GRAPHS, VC_PROGRAM_GRAPH}};
+
+/* An attribute while it is read. */
+struct attribute_reader {
+    struct vc_program_attr *attr;
+    uint64_t type;          /* 0: it says none, as in the first files: the last field that holds something counts */
+    uint32_t number;        /* of that field */
+    struct vc_field tensor; /* number 0: there is none */
+};
+
+static enum vc_program_attr_kind kind_of(const struct attribute_reader *reader)
+{
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        if (type != 0 ? kinds[k].type == type : kinds[k].number == number) {
-            return kinds[k].kind;
+        if (reader->type != 0 ? kinds[k].type == reader->type : kinds[k].number == reader->number) {
+            return kinds[k].kind == VC_PROGRAM_TENSOR && reader->tensor.number == 0 ? VC_PROGRAM_OTHER : kinds[k].kind;
         }
     }
     return VC_PROGRAM_OTHER;
 }
 
-enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, struct vc_span message,
-                                      struct vc_program_attr *attr)
+static enum vc_status take_attribute(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    struct vc_span rest = message;
-    uint64_t type = 0;
-    uint32_t number = 0;
-    struct vc_field tensor = {.number = 0};
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    struct attribute_reader *reader = to;
+    struct vc_program_attr *attr = reader->attr;
+
+    if (f->number > ONNX_ATTRIBUTE_NAME && f->number <= ONNX_ATTRIBUTE_GRAPHS) {
+        reader->number = f->number;
+    }
+    switch (f->number) {
+    case ONNX_ATTRIBUTE_NAME:
+        return vc_onnx_text_read(r, f, "the name of an attribute", &attr->name);
+    case ONNX_ATTRIBUTE_TYPE:
+        reader->type = f->value;
+        return vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "the type of an attribute");
+    case ONNX_ATTRIBUTE_REFERENCE:
+        return vc_onnx_text_read(r, f, "the attribute of a function", &attr->reference);
+    case ONNX_ATTRIBUTE_F:
+        attr->f = float_of(f->value);
+        return vc_wire_expect(&r->wire, f, VC_WIRE_FIXED32, "a float in an attribute");
+    case ONNX_ATTRIBUTE_I:
+        attr->i = (int64_t)f->value;
+        return vc_wire_expect(&r->wire, f, VC_WIRE_VARINT, "an integer in an attribute");
+    case ONNX_ATTRIBUTE_S:
+        attr->n = (size_t)f->data.n;
+        return vc_onnx_bytes_read(r, f, "a string in an attribute", &attr->s);
+    case ONNX_ATTRIBUTE_T:
+        reader->tensor = *f;
+        return VC_OK;
+    default:
+        return VC_OK;
+    }
+}
+
+enum vc_status vc_onnx_attribute_read(struct onnx_program_reader *r, const struct vc_field *field, void *to)
+{
+    struct vc_program_attr *attr = to;
+    struct attribute_reader reader = {.attr = attr};
+    enum vc_status status;
 
     *attr = (struct vc_program_attr){.name = "", .s = ""};
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        number = f.number > ONNX_ATTRIBUTE_NAME && f.number <= ONNX_ATTRIBUTE_GRAPHS ? f.number : number;
-        if (f.number == ONNX_ATTRIBUTE_NAME) {
-            VC_TRY(vc_onnx_text_read(r, &f, "the name of an attribute", &attr->name));
-        } else if (f.number == ONNX_ATTRIBUTE_TYPE) {
-            type = f.value;
-        } else if (f.number == ONNX_ATTRIBUTE_REFERENCE) {
-            VC_TRY(vc_onnx_text_read(r, &f, "the attribute of a function", &attr->reference));
-        } else if (f.number == ONNX_ATTRIBUTE_F) {
-            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_FIXED32, "a float in an attribute"));
-            attr->f = float_of(f.value);
-        } else if (f.number == ONNX_ATTRIBUTE_I) {
-            attr->i = (int64_t)f.value;
-        } else if (f.number == ONNX_ATTRIBUTE_S) {
-            VC_TRY(read_bytes(r, &f, "a string in an attribute", &attr->s));
-            attr->n = (size_t)f.data.n;
-        } else if (f.number == ONNX_ATTRIBUTE_T) {
-            tensor = f;
-        }
-    }
-    attr->kind = kind_of(type, number);
-    if (attr->kind == VC_PROGRAM_TENSOR && tensor.number == 0) {
-        attr->kind = VC_PROGRAM_OTHER;
-    }
-    VC_TRY(attr->kind == VC_PROGRAM_TENSOR    ? read_tensor(r, &tensor, &attr->tensor)
-           : attr->kind == VC_PROGRAM_INTS    ? read_list(r, message, ONNX_ATTRIBUTE_INTS, attr)
-           : attr->kind == VC_PROGRAM_FLOATS  ? read_list(r, message, ONNX_ATTRIBUTE_FLOATS, attr)
-           : attr->kind == VC_PROGRAM_STRINGS ? read_list(r, message, ONNX_ATTRIBUTE_STRINGS, attr)
+    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an attribute"));
+    VC_TRY(vc_onnx_each(r, field->data, take_attribute, &reader));
+    attr->kind = kind_of(&reader);
+    VC_TRY(attr->kind == VC_PROGRAM_TENSOR    ? read_tensor(r, &reader.tensor, &attr->tensor)
+           : attr->kind == VC_PROGRAM_INTS    ? read_list(r, field->data, ONNX_ATTRIBUTE_INTS, attr)
+           : attr->kind == VC_PROGRAM_FLOATS  ? read_list(r, field->data, ONNX_ATTRIBUTE_FLOATS, attr)
+           : attr->kind == VC_PROGRAM_STRINGS ? read_list(r, field->data, ONNX_ATTRIBUTE_STRINGS, attr)
                                               : VC_OK);
 out:
     return status;

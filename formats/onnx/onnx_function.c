@@ -2,112 +2,79 @@
  * graph/onnx puts the nodes in the place of those that call them.
  *
  *     FunctionProto { name "Rotate", domain "model", input "x", output "y", node { Neg (x) -> y } } */
+#include <stddef.h>
+
 #include "formats/onnx/onnx.h"
 
-/* How many there are of each repeated field. */
-static enum vc_status count(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_function *fn)
-{
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+/* A function while it is read, with its lists. */
+enum { INPUTS, OUTPUTS, ATTRS, DEFAULTS, NODES, OPSETS, N_LISTS };
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        fn->n_inputs += f.number == ONNX_FUNCTION_INPUT;
-        fn->n_outputs += f.number == ONNX_FUNCTION_OUTPUT;
-        fn->n_attrs += f.number == ONNX_FUNCTION_ATTRIBUTE;
-        fn->n_defaults += f.number == ONNX_FUNCTION_DEFAULT;
-        fn->n_nodes += f.number == ONNX_FUNCTION_NODE;
-        fn->n_opsets += f.number == ONNX_FUNCTION_OPSET;
-    }
-out:
-    return status;
-}
-
-/* The lists while they are filled. */
-struct lists {
-    const char **inputs, **outputs, **attrs;
-    struct vc_program_attr *defaults;
-    struct vc_program_node *nodes;
-    struct vc_program_opset *opsets;
+struct function_reader {
+    struct vc_program_function *function;
+    struct onnx_list lists[N_LISTS + 1];
 };
 
-static enum vc_status make_lists(struct onnx_program_reader *r, struct vc_program_function *fn, struct lists *l)
+static enum vc_status take_field(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    enum vc_status status = VC_OK;
-
-    l->inputs = vc_onnx_items(r, fn->n_inputs, sizeof *l->inputs);
-    VC_TRY_ALLOC(l->inputs);
-    l->outputs = vc_onnx_items(r, fn->n_outputs, sizeof *l->outputs);
-    VC_TRY_ALLOC(l->outputs);
-    l->attrs = vc_onnx_items(r, fn->n_attrs, sizeof *l->attrs);
-    VC_TRY_ALLOC(l->attrs);
-    l->defaults = vc_onnx_items(r, fn->n_defaults, sizeof *l->defaults);
-    VC_TRY_ALLOC(l->defaults);
-    l->nodes = vc_onnx_items(r, fn->n_nodes, sizeof *l->nodes);
-    VC_TRY_ALLOC(l->nodes);
-    l->opsets = vc_onnx_items(r, fn->n_opsets, sizeof *l->opsets);
-    VC_TRY_ALLOC(l->opsets);
-    fn->inputs = l->inputs;
-    fn->outputs = l->outputs;
-    fn->attrs = l->attrs;
-    fn->defaults = l->defaults;
-    fn->nodes = l->nodes;
-    fn->opsets = l->opsets;
-out:
-    return status;
-}
-
-static enum vc_status take_field(struct onnx_program_reader *r, const struct vc_field *f, struct lists *l,
-                                 struct vc_program_function *fn)
-{
-    enum vc_status status = VC_OK;
+    static const struct onnx_text texts[] = {
+        {ONNX_FUNCTION_NAME, offsetof(struct vc_program_function, name), "the name of a function"},
+        {ONNX_FUNCTION_DOMAIN, offsetof(struct vc_program_function, domain), "the domain of a function"},
+        {ONNX_FUNCTION_OVERLOAD, offsetof(struct vc_program_function, overload), "the overload of a function"},
+        {0, 0, NULL}};
+    struct function_reader *reader = to;
+    struct onnx_list *lists = reader->lists;
 
     switch (f->number) {
-    case ONNX_FUNCTION_NAME:
-        return vc_onnx_text_read(r, f, "the name of a function", &fn->name);
-    case ONNX_FUNCTION_DOMAIN:
-        return vc_onnx_text_read(r, f, "the domain of a function", &fn->domain);
-    case ONNX_FUNCTION_OVERLOAD:
-        return vc_onnx_text_read(r, f, "the overload of a function", &fn->overload);
     case ONNX_FUNCTION_INPUT:
-        return vc_onnx_text_read(r, f, "the input of a function", l->inputs++);
+        return vc_onnx_text_read(r, f, "the input of a function", vc_onnx_next(&lists[INPUTS]));
     case ONNX_FUNCTION_OUTPUT:
-        return vc_onnx_text_read(r, f, "the output of a function", l->outputs++);
+        return vc_onnx_text_read(r, f, "the output of a function", vc_onnx_next(&lists[OUTPUTS]));
     case ONNX_FUNCTION_ATTRIBUTE:
-        return vc_onnx_text_read(r, f, "the attribute of a function", l->attrs++);
+        return vc_onnx_text_read(r, f, "the attribute of a function", vc_onnx_next(&lists[ATTRS]));
     case ONNX_FUNCTION_DEFAULT:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a function"));
-        return vc_onnx_attribute_read(r, f->data, l->defaults++);
+        return vc_onnx_attribute_read(r, f, vc_onnx_next(&lists[DEFAULTS]));
     case ONNX_FUNCTION_NODE:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the node of a function"));
-        return vc_onnx_program_node(r, f->data, l->nodes++);
+        return vc_onnx_program_node(r, f, vc_onnx_next(&lists[NODES]));
     case ONNX_FUNCTION_OPSET:
-        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the operator set of a function"));
-        return vc_onnx_program_opset(r, f->data, l->opsets++);
+        return vc_onnx_program_opset(r, f, vc_onnx_next(&lists[OPSETS]));
     default:
-        break;
+        return vc_onnx_texts_take(r, f, texts, reader->function);
     }
-out:
-    return status;
 }
 
-enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, struct vc_span message,
+enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const struct vc_field *f,
                                         struct vc_program_function *function)
 {
-    struct lists lists;
-    struct vc_field f;
+    struct function_reader reader = {
+        .function = function,
+        .lists = {[INPUTS] = {.number = ONNX_FUNCTION_INPUT, .item_bytes = sizeof *function->inputs},
+                  [OUTPUTS] = {.number = ONNX_FUNCTION_OUTPUT, .item_bytes = sizeof *function->outputs},
+                  [ATTRS] = {.number = ONNX_FUNCTION_ATTRIBUTE, .item_bytes = sizeof *function->attrs},
+                  [DEFAULTS] = {.number = ONNX_FUNCTION_DEFAULT, .item_bytes = sizeof *function->defaults},
+                  [NODES] = {.number = ONNX_FUNCTION_NODE, .item_bytes = sizeof *function->nodes},
+                  [OPSETS] = {.number = ONNX_FUNCTION_OPSET, .item_bytes = sizeof *function->opsets}}};
+    const struct onnx_list *lists = reader.lists;
     enum vc_status status;
 
     *function = (struct vc_program_function){.name = "", .domain = "", .overload = ""};
-    VC_TRY(count(r, message, function));
-    if (function->n_nodes > VC_PROGRAM_MAX_NODES) {
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a function"));
+    VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
+    if (lists[NODES].n > VC_PROGRAM_MAX_NODES) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has a function of more than %zu nodes", VC_PROGRAM_MAX_NODES);
     }
-    VC_TRY(make_lists(r, function, &lists));
-    while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
-        VC_TRY(take_field(r, &f, &lists, function));
-    }
+    VC_TRY(vc_onnx_each(r, f->data, take_field, &reader));
+    function->n_inputs = lists[INPUTS].n;
+    function->inputs = (const void *)lists[INPUTS].items;
+    function->n_outputs = lists[OUTPUTS].n;
+    function->outputs = (const void *)lists[OUTPUTS].items;
+    function->n_attrs = lists[ATTRS].n;
+    function->attrs = (const void *)lists[ATTRS].items;
+    function->n_defaults = lists[DEFAULTS].n;
+    function->defaults = (const void *)lists[DEFAULTS].items;
+    function->n_nodes = lists[NODES].n;
+    function->nodes = (const void *)lists[NODES].items;
+    function->n_opsets = lists[OPSETS].n;
+    function->opsets = (const void *)lists[OPSETS].items;
 out:
     return status;
 }

@@ -6,10 +6,8 @@
  *
  * Nodes that only make a tensor of the model from its parts (onnx_links.c) are left out: the graph uses what they give.
  * Graphs inside nodes are not taken apart. */
-#include <inttypes.h>
-#include <string.h>
+#include <stddef.h>
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 #define MAX_FUNCTIONS   10000
@@ -17,161 +15,142 @@
 
 /* ---- inputs and outputs ---- */
 
-/* TensorShapeProto { dim { dim_value or dim_param } ... } */
-static enum vc_status read_shape(struct onnx_program_reader *r, struct vc_span message, struct vc_program_value *value)
+/* A dimension: dim_value or dim_param. */
+static enum vc_status take_dim(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    struct vc_program_dim *dims;
-    struct vc_span rest = message;
-    unsigned n = 0;
-    struct vc_field f;
+    struct vc_program_dim *dim = to;
+
+    if (f->number == ONNX_DIM_VALUE && f->type == VC_WIRE_VARINT) {
+        dim->size = f->value <= INT64_MAX ? (int64_t)f->value : -1;
+    } else if (f->number == ONNX_DIM_PARAM && f->data.n != 0) {
+        return vc_onnx_text_read(r, f, "the name of a dimension", &dim->name);
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_shape(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    struct vc_program_dim *dim;
     enum vc_status status = VC_OK;
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        n += f.number == ONNX_SHAPE_DIM;
-    }
-    dims = vc_onnx_items(r, n, sizeof *dims);
-    VC_TRY_ALLOC(dims);
-    value->has_shape = true;
-    value->shape = dims;
-    for (rest = message; rest.n != 0;) {
-        struct vc_span dim;
-
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number != ONNX_SHAPE_DIM) {
-            continue;
-        }
-        VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a dimension of a value"));
-        dims[value->n_dims].size = -1;
-        for (dim = f.data; dim.n != 0;) {
-            VC_TRY(vc_wire_field(&r->wire, &dim, &f));
-            if (f.number == ONNX_DIM_VALUE && f.type == VC_WIRE_VARINT) {
-                dims[value->n_dims].size = (int64_t)f.value < 0 ? -1 : (int64_t)f.value;
-            } else if (f.number == ONNX_DIM_PARAM && f.data.n != 0) {
-                VC_TRY(vc_onnx_text_read(r, &f, "the name of a dimension", &dims[value->n_dims].name));
-            }
-        }
-        value->n_dims++;
+    if (f->number == ONNX_SHAPE_DIM) {
+        VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a dimension of a value"));
+        dim = vc_onnx_next(to);
+        dim->size = -1;
+        VC_TRY(vc_onnx_each(r, f->data, take_dim, dim));
     }
 out:
     return status;
 }
 
-/* TypeProto { tensor_type { elem_type, shape } } or something else, which is VC_DTYPE_RAW. */
-static enum vc_status read_type(struct onnx_program_reader *r, struct vc_span message, struct vc_program_value *value)
+/* A TensorShapeProto. */
+static enum vc_status read_shape(struct onnx_program_reader *r, struct vc_span message, struct vc_program_value *value)
 {
-    struct vc_span tensor;
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    struct onnx_list dims[2] = {{.number = ONNX_SHAPE_DIM, .item_bytes = sizeof(struct vc_program_dim)}};
+    enum vc_status status;
 
-    while (message.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &message, &f));
-        if (f.number != ONNX_TYPE_TENSOR || f.type != VC_WIRE_BYTES) {
-            continue;
-        }
-        for (tensor = f.data; tensor.n != 0;) {
-            VC_TRY(vc_wire_field(&r->wire, &tensor, &f));
-            if (f.number == ONNX_TYPE_ELEM) {
-                value->dtype = f.type == VC_WIRE_VARINT && f.value < ONNX_N_TYPES && vc_onnx_types[f.value].name != NULL
-                                   ? vc_onnx_types[f.value].dtype
-                                   : VC_DTYPE_RAW;
-            } else if (f.number == ONNX_TYPE_SHAPE && f.type == VC_WIRE_BYTES && !value->has_shape) {
-                VC_TRY(read_shape(r, f.data, value));
-            }
-        }
-    }
+    VC_TRY(vc_onnx_lists(r, message, dims));
+    VC_TRY(vc_onnx_each(r, message, take_shape, dims));
+    value->has_shape = true;
+    value->n_dims = (unsigned)dims->n;
+    value->shape = (const void *)dims->items;
 out:
     return status;
+}
+
+/* TypeProto.Tensor: elem_type and shape. */
+static enum vc_status take_tensor_type(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    struct vc_program_value *value = to;
+
+    if (f->number == ONNX_TYPE_ELEM && f->type == VC_WIRE_VARINT) {
+        value->dtype = vc_onnx_dtype(f->value);
+    } else if (f->number == ONNX_TYPE_SHAPE && f->type == VC_WIRE_BYTES) {
+        return read_shape(r, f->data, value);
+    }
+    return VC_OK;
+}
+
+/* TypeProto: a tensor, or something else, which stays VC_DTYPE_RAW. */
+static enum vc_status take_type(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    return f->number == ONNX_TYPE_TENSOR && f->type == VC_WIRE_BYTES ? vc_onnx_each(r, f->data, take_tensor_type, to)
+                                                                     : VC_OK;
+}
+
+static enum vc_status take_value(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    static const struct onnx_text texts[] = {
+        {ONNX_INFO_NAME, offsetof(struct vc_program_value, name), "the name of a value"}, {0, 0, NULL}};
+
+    return f->number == ONNX_INFO_TYPE && f->type == VC_WIRE_BYTES ? vc_onnx_each(r, f->data, take_type, to)
+                                                                   : vc_onnx_texts_take(r, f, texts, to);
 }
 
 /* A ValueInfoProto. */
-static enum vc_status read_value(struct onnx_program_reader *r, const struct vc_field *field,
+static enum vc_status read_value(struct onnx_program_reader *r, const struct vc_field *f,
                                  struct vc_program_value *value)
 {
-    struct vc_span rest = field->data;
-    struct vc_field f;
     enum vc_status status;
 
     *value = (struct vc_program_value){.name = "", .dtype = VC_DTYPE_RAW};
-    VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_INFO_NAME) {
-            VC_TRY(vc_onnx_text_read(r, &f, "the name of a value", &value->name));
-        } else if (f.number == ONNX_INFO_TYPE && f.type == VC_WIRE_BYTES) {
-            VC_TRY(read_type(r, f.data, value));
-        }
-    }
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an input, an output or the shape of a value"));
+    VC_TRY(vc_onnx_each(r, f->data, take_value, value));
 out:
     return status;
 }
 
 /* ---- nodes ---- */
 
-static enum vc_status count_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node)
-{
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+/* A node while it is read, with its lists: inputs, outputs, attributes. */
+struct node_reader {
+    struct vc_program_node *node;
+    struct onnx_list lists[4];
+};
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        node->n_inputs += f.number == ONNX_NODE_INPUT;
-        node->n_outputs += f.number == ONNX_NODE_OUTPUT;
-        node->n_attrs += f.number == ONNX_NODE_ATTRIBUTE;
+static enum vc_status take_node(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    static const struct onnx_text texts[] = {
+        {ONNX_NODE_NAME, offsetof(struct vc_program_node, name), "the name of a node"},
+        {ONNX_NODE_OP, offsetof(struct vc_program_node, op), "the operator of a node"},
+        {ONNX_NODE_DOMAIN, offsetof(struct vc_program_node, domain), "the domain of a node"},
+        {ONNX_NODE_OVERLOAD, offsetof(struct vc_program_node, overload), "the overload of a node"},
+        {0, 0, NULL}};
+    struct node_reader *reader = to;
+
+    switch (f->number) {
+    case ONNX_NODE_INPUT:
+        return vc_onnx_text_read(r, f, "the input of a node", vc_onnx_next(&reader->lists[0]));
+    case ONNX_NODE_OUTPUT:
+        return vc_onnx_text_read(r, f, "the output of a node", vc_onnx_next(&reader->lists[1]));
+    case ONNX_NODE_ATTRIBUTE:
+        return vc_onnx_attribute_read(r, f, vc_onnx_next(&reader->lists[2]));
+    default:
+        return vc_onnx_texts_take(r, f, texts, reader->node);
     }
-out:
-    return status;
 }
 
-enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_node *node)
+enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct vc_field *f,
+                                    struct vc_program_node *node)
 {
-    const char **inputs;
-    const char **outputs;
-    struct vc_program_attr *attrs;
-    struct vc_field f;
+    struct node_reader reader = {.node = node,
+                                 .lists = {{.number = ONNX_NODE_INPUT, .item_bytes = sizeof *node->inputs},
+                                           {.number = ONNX_NODE_OUTPUT, .item_bytes = sizeof *node->outputs},
+                                           {.number = ONNX_NODE_ATTRIBUTE, .item_bytes = sizeof *node->attrs}}};
+    const struct onnx_list *lists = reader.lists;
     enum vc_status status;
 
     *node = (struct vc_program_node){.op = "", .domain = "", .name = "", .overload = ""};
-    VC_TRY(count_node(r, rest, node));
-    inputs = vc_onnx_items(r, node->n_inputs, sizeof *inputs);
-    VC_TRY_ALLOC(inputs);
-    outputs = vc_onnx_items(r, node->n_outputs, sizeof *outputs);
-    VC_TRY_ALLOC(outputs);
-    attrs = vc_onnx_items(r, node->n_attrs, sizeof *attrs);
-    VC_TRY_ALLOC(attrs);
-    node->inputs = inputs;
-    node->outputs = outputs;
-    node->attrs = attrs;
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        switch (f.number) {
-        case ONNX_NODE_INPUT:
-            VC_TRY(vc_onnx_text_read(r, &f, "the input of a node", inputs++));
-            break;
-        case ONNX_NODE_OUTPUT:
-            VC_TRY(vc_onnx_text_read(r, &f, "the output of a node", outputs++));
-            break;
-        case ONNX_NODE_NAME:
-            VC_TRY(vc_onnx_text_read(r, &f, "the name of a node", &node->name));
-            break;
-        case ONNX_NODE_OP:
-            VC_TRY(vc_onnx_text_read(r, &f, "the operator of a node", &node->op));
-            break;
-        case ONNX_NODE_DOMAIN:
-            VC_TRY(vc_onnx_text_read(r, &f, "the domain of a node", &node->domain));
-            node->domain = strcmp(node->domain, "ai.onnx") == 0 ? "" : node->domain;
-            break;
-        case ONNX_NODE_OVERLOAD:
-            VC_TRY(vc_onnx_text_read(r, &f, "the overload of a node", &node->overload));
-            break;
-        case ONNX_NODE_ATTRIBUTE:
-            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "the attribute of a node"));
-            VC_TRY(vc_onnx_attribute_read(r, f.data, attrs++));
-            break;
-        default:
-            break;
-        }
-    }
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a node"));
+    VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
+    VC_TRY(vc_onnx_each(r, f->data, take_node, &reader));
+    node->domain = vc_onnx_domain(node->domain);
+    node->n_inputs = lists[0].n;
+    node->inputs = (const void *)lists[0].items;
+    node->n_outputs = lists[1].n;
+    node->outputs = (const void *)lists[1].items;
+    node->n_attrs = lists[2].n;
+    node->attrs = (const void *)lists[2].items;
 out:
     return status;
 }
@@ -198,65 +177,55 @@ static bool is_skipped(const struct onnx *self, struct skipped *at, uint64_t pla
 
 /* ---- the graph ---- */
 
-static enum vc_status count_graph(struct onnx_program_reader *r, struct vc_program *out)
-{
-    struct vc_span rest = r->self->graph;
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+/* The graph while it is read, with its lists: nodes, inputs, outputs, other values. */
+struct graph_reader {
+    struct skipped skipped;
+    struct onnx_list lists[5];
+};
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        out->n_nodes += f.number == ONNX_GRAPH_NODE;
-        out->n_inputs += f.number == ONNX_GRAPH_INPUT;
-        out->n_outputs += f.number == ONNX_GRAPH_OUTPUT;
-        out->n_declared += f.number == ONNX_GRAPH_VALUE_INFO;
+static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    struct graph_reader *g = to;
+
+    switch (f->number) {
+    case ONNX_GRAPH_NODE:
+        return is_skipped(r->self, &g->skipped, f->all.at) ? VC_OK
+                                                           : vc_onnx_program_node(r, f, vc_onnx_next(&g->lists[0]));
+    case ONNX_GRAPH_INPUT:
+        return read_value(r, f, vc_onnx_next(&g->lists[1]));
+    case ONNX_GRAPH_OUTPUT:
+        return read_value(r, f, vc_onnx_next(&g->lists[2]));
+    case ONNX_GRAPH_VALUE_INFO:
+        return read_value(r, f, vc_onnx_next(&g->lists[3]));
+    default:
+        return VC_OK;
     }
-    if (out->n_nodes > VC_PROGRAM_MAX_NODES || out->n_inputs > VC_PROGRAM_MAX_NODES ||
-        out->n_outputs > VC_PROGRAM_MAX_NODES || out->n_declared > 4 * VC_PROGRAM_MAX_NODES) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %zu nodes, inputs or outputs", VC_PROGRAM_MAX_NODES);
-    }
-out:
-    return status;
 }
 
 static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)
 {
-    struct vc_span rest = r->self->graph;
-    struct skipped skipped = {0, 0};
-    struct vc_program_node *nodes;
-    struct vc_program_value *inputs;
-    struct vc_program_value *outputs;
-    struct vc_program_value *declared;
-    struct vc_field f;
+    struct graph_reader g = {.lists = {{.number = ONNX_GRAPH_NODE, .item_bytes = sizeof *out->nodes},
+                                       {.number = ONNX_GRAPH_INPUT, .item_bytes = sizeof *out->inputs},
+                                       {.number = ONNX_GRAPH_OUTPUT, .item_bytes = sizeof *out->outputs},
+                                       {.number = ONNX_GRAPH_VALUE_INFO, .item_bytes = sizeof *out->declared}}};
     enum vc_status status;
 
-    VC_TRY(count_graph(r, out));
-    nodes = vc_onnx_items(r, out->n_nodes, sizeof *nodes);
-    VC_TRY_ALLOC(nodes);
-    inputs = vc_onnx_items(r, out->n_inputs, sizeof *inputs);
-    VC_TRY_ALLOC(inputs);
-    outputs = vc_onnx_items(r, out->n_outputs, sizeof *outputs);
-    VC_TRY_ALLOC(outputs);
-    declared = vc_onnx_items(r, out->n_declared, sizeof *declared);
-    VC_TRY_ALLOC(declared);
-    out->nodes = nodes;
-    out->inputs = inputs;
-    out->outputs = outputs;
-    out->declared = declared;
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_GRAPH_INPUT) {
-            VC_TRY(read_value(r, &f, inputs++));
-        } else if (f.number == ONNX_GRAPH_OUTPUT) {
-            VC_TRY(read_value(r, &f, outputs++));
-        } else if (f.number == ONNX_GRAPH_VALUE_INFO) {
-            VC_TRY(read_value(r, &f, declared++));
-        } else if (f.number == ONNX_GRAPH_NODE && !is_skipped(r->self, &skipped, f.all.at)) {
-            VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_BYTES, "a node"));
-            VC_TRY(vc_onnx_program_node(r, f.data, nodes++));
+    VC_TRY(vc_onnx_lists(r, r->self->graph, g.lists));
+    for (size_t k = 0; k < 4; k++) {
+        if (g.lists[k].n > (k == 3 ? 4 : 1) * VC_PROGRAM_MAX_NODES) {
+            return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %zu nodes, inputs or outputs",
+                           VC_PROGRAM_MAX_NODES);
         }
     }
-    out->n_nodes = (size_t)(nodes - out->nodes);
+    VC_TRY(vc_onnx_each(r, r->self->graph, take_graph, &g));
+    out->n_nodes = g.lists[0].n_taken;
+    out->nodes = (const void *)g.lists[0].items;
+    out->n_inputs = g.lists[1].n;
+    out->inputs = (const void *)g.lists[1].items;
+    out->n_outputs = g.lists[2].n;
+    out->outputs = (const void *)g.lists[2].items;
+    out->n_declared = g.lists[3].n;
+    out->declared = (const void *)g.lists[3].items;
 out:
     return status;
 }
@@ -327,81 +296,93 @@ out:
 
 /* ---- the model around it ---- */
 
-enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_opset *opset)
+/* The file while it is read, with its lists: operator sets, notes, functions. */
+struct file_reader {
+    struct onnx_list lists[4];
+};
+
+static enum vc_status take_opset(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    static const struct onnx_text texts[] = {
+        {ONNX_OPSET_DOMAIN, offsetof(struct vc_program_opset, domain), "the domain of its opset_import"}, {0, 0, NULL}};
+    struct vc_program_opset *opset = to;
+
+    if (f->number == ONNX_OPSET_VERSION) {
+        opset->version = (int64_t)f->value;
+    }
+    return vc_onnx_texts_take(r, f, texts, to);
+}
+
+enum vc_status vc_onnx_program_opset(struct onnx_program_reader *r, const struct vc_field *f,
+                                     struct vc_program_opset *opset)
+{
+    enum vc_status status;
 
     opset->domain = "";
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_OPSET_DOMAIN) {
-            VC_TRY(vc_onnx_text_read(r, &f, "the domain of its opset_import", &opset->domain));
-            opset->domain = strcmp(opset->domain, "ai.onnx") == 0 ? "" : opset->domain;
-        } else if (f.number == ONNX_OPSET_VERSION) {
-            opset->version = (int64_t)f.value;
-        }
-    }
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an operator set"));
+    VC_TRY(vc_onnx_each(r, f->data, take_opset, opset));
+    opset->domain = vc_onnx_domain(opset->domain);
 out:
     return status;
 }
 
-static enum vc_status read_note(struct onnx_program_reader *r, struct vc_span rest, struct vc_program_note *note)
+static enum vc_status take_note(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    static const struct onnx_text texts[] = {
+        {ONNX_ENTRY_KEY, offsetof(struct vc_program_note, key), "a key of its metadata_props"},
+        {ONNX_ENTRY_VALUE, offsetof(struct vc_program_note, value), "a value of its metadata_props"},
+        {0, 0, NULL}};
+
+    return vc_onnx_texts_take(r, f, texts, to);
+}
+
+static enum vc_status read_note(struct onnx_program_reader *r, const struct vc_field *f, struct vc_program_note *note)
+{
+    enum vc_status status;
 
     *note = (struct vc_program_note){.key = "", .value = ""};
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_ENTRY_KEY || f.number == ONNX_ENTRY_VALUE) {
-            VC_TRY(vc_onnx_text_read(r, &f, "an entry of its metadata_props",
-                                     f.number == ONNX_ENTRY_KEY ? &note->key : &note->value));
-        }
-    }
+    VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "an entry of its metadata_props"));
+    VC_TRY(vc_onnx_each(r, f->data, take_note, note));
 out:
     return status;
+}
+
+static enum vc_status take_file(struct onnx_program_reader *r, const struct vc_field *f, void *to)
+{
+    struct file_reader *file = to;
+
+    switch (f->number) {
+    case ONNX_MODEL_OPSET:
+        return vc_onnx_program_opset(r, f, vc_onnx_next(&file->lists[0]));
+    case ONNX_MODEL_METADATA:
+        return read_note(r, f, vc_onnx_next(&file->lists[1]));
+    case ONNX_MODEL_FUNCTION:
+        return vc_onnx_program_function(r, f, vc_onnx_next(&file->lists[2]));
+    default:
+        return VC_OK;
+    }
 }
 
 /* The fields of the file but its graph. */
 static enum vc_status read_around(struct onnx_program_reader *r, struct vc_program *out)
 {
     struct vc_span all = {0, r->self->file->size_bytes};
-    struct vc_span rest = all;
-    struct vc_program_opset *opsets;
-    struct vc_program_note *notes;
-    struct vc_program_function *functions;
-    struct vc_field f;
-    enum vc_status status = VC_OK;
+    struct file_reader file = {.lists = {{.number = ONNX_MODEL_OPSET, .item_bytes = sizeof *out->opsets},
+                                         {.number = ONNX_MODEL_METADATA, .item_bytes = sizeof *out->notes},
+                                         {.number = ONNX_MODEL_FUNCTION, .item_bytes = sizeof *out->functions}}};
+    enum vc_status status;
 
-    while (rest.n != 0) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        out->n_opsets += f.number == ONNX_MODEL_OPSET && f.type == VC_WIRE_BYTES;
-        out->n_notes += f.number == ONNX_MODEL_METADATA && f.type == VC_WIRE_BYTES;
-        out->n_functions += f.number == ONNX_MODEL_FUNCTION && f.type == VC_WIRE_BYTES;
-    }
-    if (out->n_functions > MAX_FUNCTIONS) {
+    VC_TRY(vc_onnx_lists(r, all, file.lists));
+    if (file.lists[2].n > MAX_FUNCTIONS) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d functions", MAX_FUNCTIONS);
     }
-    opsets = vc_onnx_items(r, out->n_opsets, sizeof *opsets);
-    VC_TRY_ALLOC(opsets);
-    notes = vc_onnx_items(r, out->n_notes, sizeof *notes);
-    VC_TRY_ALLOC(notes);
-    functions = vc_onnx_items(r, out->n_functions, sizeof *functions);
-    VC_TRY_ALLOC(functions);
-    out->opsets = opsets;
-    out->notes = notes;
-    out->functions = functions;
-    for (rest = all; rest.n != 0;) {
-        VC_TRY(vc_wire_field(&r->wire, &rest, &f));
-        if (f.number == ONNX_MODEL_OPSET && f.type == VC_WIRE_BYTES) {
-            VC_TRY(vc_onnx_program_opset(r, f.data, opsets++));
-        } else if (f.number == ONNX_MODEL_METADATA && f.type == VC_WIRE_BYTES) {
-            VC_TRY(read_note(r, f.data, notes++));
-        } else if (f.number == ONNX_MODEL_FUNCTION && f.type == VC_WIRE_BYTES) {
-            VC_TRY(vc_onnx_program_function(r, f.data, functions++));
-        }
-    }
+    VC_TRY(vc_onnx_each(r, all, take_file, &file));
+    out->n_opsets = file.lists[0].n;
+    out->opsets = (const void *)file.lists[0].items;
+    out->n_notes = file.lists[1].n;
+    out->notes = (const void *)file.lists[1].items;
+    out->n_functions = file.lists[2].n;
+    out->functions = (const void *)file.lists[2].items;
 out:
     return status;
 }

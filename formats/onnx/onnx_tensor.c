@@ -58,6 +58,11 @@ uint32_t vc_onnx_type_of(enum vc_dtype dtype)
     return 0;
 }
 
+enum vc_dtype vc_onnx_dtype(uint64_t type)
+{
+    return type < ONNX_N_TYPES && vc_onnx_types[type].name != NULL ? vc_onnx_types[type].dtype : VC_DTYPE_RAW;
+}
+
 /* ---- the header ---- */
 
 /* What a walk over the fields of a TensorProto has seen. */
