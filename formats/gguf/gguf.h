@@ -124,6 +124,8 @@ void vc_gguf_cursor_release(struct gguf_cursor *cursor);
 enum vc_status vc_gguf_take(struct gguf_cursor *cursor, void *dst, size_t n);
 enum vc_status vc_gguf_take_u32(struct gguf_cursor *cursor, uint32_t *v);
 enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v);
+/* Goes n bytes on; the file has them. */
+enum vc_status vc_gguf_skip(struct gguf_cursor *cursor, uint64_t n);
 
 /* Reads the pairs that begin at the cursor: checks all of them, adds the facts of the model, which may be NULL, and
  * leaves the cursor behind them. */

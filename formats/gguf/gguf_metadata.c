@@ -108,7 +108,7 @@ enum vc_status vc_gguf_take_u64(struct gguf_cursor *cursor, uint64_t *v)
 }
 
 /* Moves on without reading: the file is read by range, so skipped bytes cost nothing. */
-static enum vc_status skip(struct gguf_cursor *cursor, uint64_t n)
+enum vc_status vc_gguf_skip(struct gguf_cursor *cursor, uint64_t n)
 {
     enum vc_status status = need(cursor, n);
 
@@ -158,7 +158,7 @@ static enum vc_status take_string(struct gguf_cursor *cursor, char *start, size_
     if (capacity != 0) {
         start[part] = '\0';
     }
-    VC_TRY(skip(cursor, n - part));
+    VC_TRY(vc_gguf_skip(cursor, n - part));
 out:
     return status;
 }
@@ -190,7 +190,7 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
         return vc_fail(cursor->ctx, VC_E_FORMAT, "%s: is an array of kind %" PRIu32 ", which does not exist",
                        cursor->where, kind);
     }
-    VC_TRY(skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
+    VC_TRY(vc_gguf_skip(cursor, vc_mul_u64(count, vc_gguf_kind_bytes(kind), &n_bytes) ? n_bytes : UINT64_MAX));
 out:
     return status;
 }

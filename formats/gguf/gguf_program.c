@@ -21,8 +21,7 @@ static enum vc_status take_text(struct gguf_cursor *cursor, struct vc_arena *are
     VC_TRY(vc_gguf_take_u64(cursor, &n));
     *out = "";
     if (n > MAX_TEXT) {
-        cursor->at += n;
-        return VC_OK;
+        return vc_gguf_skip(cursor, n);
     }
     text = vc_arena_alloc(cursor->ctx, arena, (size_t)n + 1);
     VC_TRY_ALLOC(text);
@@ -75,13 +74,12 @@ static enum vc_status take_list(struct gguf_cursor *cursor, struct vc_arena *are
             uint64_t length = 0;
 
             VC_TRY(vc_gguf_take_u64(cursor, &length));
-            cursor->at += length;
+            VC_TRY(vc_gguf_skip(cursor, length));
         }
         return VC_OK;
     }
     if (n > MAX_INTEGERS) {
-        cursor->at += n * vc_gguf_kind_bytes(kind);
-        return VC_OK;
+        return vc_gguf_skip(cursor, n * vc_gguf_kind_bytes(kind));
     }
     integers = vc_arena_alloc(cursor->ctx, arena, ((size_t)n + 1) * sizeof *integers);
     VC_TRY_ALLOC(integers);
