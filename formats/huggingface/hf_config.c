@@ -8,6 +8,7 @@
  * one, else refused */
 #include "formats/huggingface/hf_config.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -374,15 +375,30 @@ enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n,
     return status;
 }
 
+enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st, bool *there)
+{
+    *there = stat(path, st) == 0;
+    return *there || errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+               ? VC_OK
+               : vc_fail_errno(ctx, errno, "cannot look at %s", path);
+}
+
 char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     struct stat st;
-    bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    size_t n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
-    size_t n_bytes = n + strlen(name) + 2;
-    char *beside = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
+    bool is_folder;
+    size_t n;
+    size_t n_bytes;
+    char *beside;
 
+    if (vc_hf_look(ctx, path, &st, &is_folder) != VC_OK) {
+        return NULL;
+    }
+    is_folder = is_folder && S_ISDIR(st.st_mode);
+    n = is_folder ? strlen(path) : slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    n_bytes = n + strlen(name) + 2;
+    beside = vc_alloc(ctx, VC_TAG_NAMES, n_bytes);
     if (beside != NULL) {
         (void)snprintf(beside, n_bytes, "%.*s%s%s", (int)n, path, is_folder ? "/" : "", name);
     }
@@ -410,6 +426,8 @@ out:
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;
+    struct stat st;
+    bool there = false;
     enum vc_status status = VC_OK;
     char *config;
 
@@ -420,15 +438,14 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     }
     config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);
     if (config == NULL) {
-        return VC_E_NOMEM;
+        return ctx->status;
     }
-    if (vc_infile_open(ctx, config, &file) == VC_OK) {
-        status = read_text(ctx, file, text, n);
-    } else if (ctx->status == VC_E_NOMEM) {
-        status = VC_E_NOMEM;
-    } else { /* it is not there, or no file */
-        vc_clear_error(ctx);
+    VC_TRY(vc_hf_look(ctx, config, &st, &there));
+    if (there && S_ISREG(st.st_mode)) {
+        VC_TRY(vc_infile_open(ctx, config, &file));
+        VC_TRY(read_text(ctx, file, text, n));
     }
+out:
     vc_infile_close(ctx, file);
     vc_free(ctx, config);
     return status;

@@ -5,6 +5,8 @@
 #ifndef VC_FORMATS_HF_CONFIG_H
 #define VC_FORMATS_HF_CONFIG_H
 
+#include <sys/stat.h>
+
 #include "core/base/text.h"
 #include "core/run/sink.h"
 #include "formats/dialects/dialects.h"
@@ -43,8 +45,12 @@ enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n
  * nothing. */
 enum vc_status vc_hf_config_hint(struct vc_ctx *ctx, const char *text, size_t n, struct vc_dialect_hint *out);
 
-/* The path of that file in the folder `path`, or in the folder of the file `path`. The pool's: vc_free. NULL: no
- * memory. */
+/* stat: *there, and *st where it is. VC_E_IO where nobody can tell: what a file says must not be missed because of a
+ * disk that fails. */
+enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st, bool *there);
+
+/* The path of that file in the folder `path`, or in the folder of the file `path`. The pool's: vc_free. NULL: see
+ * ctx->status. */
 char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name);
 
 /* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more

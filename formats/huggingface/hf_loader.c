@@ -46,13 +46,10 @@ static enum vc_status has_adapter(struct vc_ctx *ctx, const char *path, bool *is
 {
     char *file = vc_hf_path_beside(ctx, path, ADAPTER_NAME);
     struct stat st;
+    enum vc_status status = file != NULL ? vc_hf_look(ctx, file, &st, is_adapter) : ctx->status;
 
-    if (file == NULL) {
-        return VC_E_NOMEM;
-    }
-    *is_adapter = stat(file, &st) == 0;
     vc_free(ctx, file);
-    return VC_OK;
+    return status;
 }
 
 /* *lost: there is a config.json, but as a link that leads nowhere. */
@@ -63,7 +60,7 @@ static enum vc_status has_lost_config(struct vc_ctx *ctx, const char *path, bool
 
     *lost = false;
     if (config == NULL) {
-        return VC_E_NOMEM;
+        return ctx->status;
     }
     *lost = stat(config, &st) != 0 && lstat(config, &st) == 0;
     vc_free(ctx, config);

@@ -214,23 +214,30 @@ static enum vc_status scan_entry(struct vc_ctx *ctx, struct vc_infolder *folder,
     const char *whole = vc_arena_printf(ctx, &folder->arena, "%s%s", prefix, name);
     const char *slashed;
     struct stat st;
-    struct stat link;
+    bool is_link;
     enum vc_status status = VC_OK;
-    int error;
+    int error = 0;
 
     VC_TRY_ALLOC(whole);
-    if (name[0] == '.' || fstatat(fd, name, &link, AT_SYMLINK_NOFOLLOW) != 0) {
-        return VC_OK; /* hidden, or removed a moment ago */
+    if (name[0] == '.') {
+        return VC_OK;
     }
-    error = fstatat(fd, name, &st, 0) == 0 ? 0 : errno;
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? VC_OK /* removed a moment ago */
+                               : vc_fail_errno(ctx, errno, "cannot look at the file %s in it", whole);
+    }
+    is_link = S_ISLNK(st.st_mode);
+    if (is_link) {
+        error = fstatat(fd, name, &st, 0) == 0 ? 0 : errno;
+    }
     if (error == 0 && S_ISDIR(st.st_mode)) {
-        if (depth < VC_FOLDER_MAX_DEPTH && !S_ISLNK(link.st_mode)) {
+        if (depth < VC_FOLDER_MAX_DEPTH && !is_link) {
             return scan_level(ctx, folder, fd, name, whole, depth + 1);
         }
         slashed = vc_arena_printf(ctx, &folder->arena, "%s/", whole);
         return slashed == NULL ? VC_E_NOMEM : vc_infolder_add_name(ctx, folder, &folder->left, slashed);
     }
-    VC_TRY(sort_in(ctx, folder, whole, depth, S_ISLNK(link.st_mode), error, &st));
+    VC_TRY(sort_in(ctx, folder, whole, depth, is_link, error, &st));
 out:
     return status;
 }
@@ -250,12 +257,15 @@ static enum vc_status scan_level(struct vc_ctx *ctx, struct vc_infolder *folder,
                                    : vc_fail_errno(ctx, errno, "cannot read the folder %s in it", prefix);
         goto out;
     }
-    while ((entry = readdir(dir)) != NULL) {
+    for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0) {
         VC_TRY(scan_entry(ctx, folder, dirfd(dir), entry->d_name, slashed, depth));
         if (folder->n_carried + folder->left.n + folder->odd.n + folder->weights.n + folder->bins.n >
             VC_FOLDER_MAX_FILES) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "is a folder of more than %d files", VC_FOLDER_MAX_FILES));
         }
+    }
+    if (errno != 0) {
+        status = vc_fail_errno(ctx, errno, "cannot read the folder %sin it to its end", slashed);
     }
 out:
     if (dir != NULL) {
