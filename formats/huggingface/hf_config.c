@@ -441,9 +441,9 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
         return ctx->status;
     }
     VC_TRY(vc_hf_look(ctx, config, &st, &there));
-    if (there && S_ISREG(st.st_mode)) {
-        VC_TRY(vc_infile_open(ctx, config, &file));
-        VC_TRY(read_text(ctx, file, text, n));
+    if (there && S_ISREG(st.st_mode) && st.st_size != 0) {
+        status = vc_infile_open(ctx, config, &file);
+        status = status == VC_OK ? read_text(ctx, file, text, n) : vc_context(ctx, VC_HF_CONFIG_NAME);
     }
 out:
     vc_infile_close(ctx, file);
