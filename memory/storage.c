@@ -195,6 +195,25 @@ static void find_gates(struct vc_storages *s)
     }
 }
 
+static int64_t int_attr(const struct vc_graph_node *node, const char *name, int64_t otherwise)
+{
+    for (unsigned i = 0; i < node->n_attrs; i++) {
+        if (strcmp(node->attrs[i].name, name) == 0) {
+            return node->attrs[i].i;
+        }
+    }
+    return otherwise;
+}
+
+/* Eager attention whose heads share keys and values copies these for each head; the copies are what is kept. */
+static bool repeats_keys(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return s->options->attention == VC_ATTENTION_EAGER && strcmp(node->op, "Attention") == 0 &&
+           int_attr(node, "q_num_heads", 1) > int_attr(node, "kv_num_heads", 1);
+}
+
 static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
 {
     for (unsigned i = 0; i < node->n_inputs; i++) {
@@ -224,6 +243,9 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (k == node->n_inputs) {
         return (saves & VC_SAVES_OUTPUT) != 0;
     }
+    if ((k == 1 || k == 2) && repeats_keys(s, n)) {
+        return false;
+    }
     return (k == 0 && (saves & VC_SAVES_FIRST) != 0) ||
            ((saves & VC_SAVES_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
@@ -248,23 +270,21 @@ static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_
 {
     const struct vc_graph_value *q = vc_graph_value(s->graph, node->inputs[0]);
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
-    uint64_t n = 1;
+    uint64_t n;
 
     if (q->n_dims == 4 && k->n_dims == 4) {
         return count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
     }
-    for (unsigned i = 0; i < node->n_attrs; i++) {
-        if (strcmp(node->attrs[i].name, "q_num_heads") == 0) {
-            n = (uint64_t)node->attrs[i].i;
-        }
-    }
+    n = (uint64_t)int_attr(node, "q_num_heads", 1);
     return k->n_dims != 3 ? 0 : n * count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
 }
 
 /* As one kernel: the sum of each row of scores. As products: the probabilities, in f32 and, where the values are of
  * half precision, as these; and what dropout makes of them, with its mask. */
-static uint64_t attention_bytes(const struct vc_storages *s, const struct vc_graph_node *node, uint64_t *transient)
+static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint64_t copies = 0;
     uint64_t scores = s->unknown != NULL ? 0 : count_scores(s, node);
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
     uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
@@ -274,7 +294,11 @@ static uint64_t attention_bytes(const struct vc_storages *s, const struct vc_gra
         return scores == 0 ? 0 : scores / keys * 4;
     }
     *transient = scores * 4;
-    return scores * (4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U));
+    if (repeats_keys(s, n)) {
+        copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) * (uint64_t)int_attr(node, "q_num_heads", 1) /
+                 (uint64_t)int_attr(node, "kv_num_heads", 1);
+    }
+    return copies + scores * (4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U));
 }
 
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
@@ -287,7 +311,7 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
 
     *transient = 0;
     if (strcmp(node->op, "Attention") == 0) {
-        return attention_bytes(s, node, transient);
+        return attention_bytes(s, n, transient);
     }
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
         return 0;
@@ -296,7 +320,12 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
         bytes += 8 * (uint64_t)vc_graph_dim_value(s->graph, x->shape[1]);
     }
     if ((saves & VC_SAVES_ROWS) != 0) {
-        bytes += (strcmp(node->op, "RMSNormalization") == 0 ? 4 : 8) * count_rows(s->graph, x);
+        bool rms = strcmp(node->op, "RMSNormalization") == 0;
+
+        bytes += (rms ? 4 : 8) * count_rows(s->graph, x);
+        if (rms && s->options->attention == VC_ATTENTION_EAGER) { /* in operators of its own: before the weight, too */
+            bytes += s->bytes[node->outputs[0]];
+        }
     }
     if ((saves & VC_SAVES_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);

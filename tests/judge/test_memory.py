@@ -1,0 +1,158 @@
+"""test_memory.py - what training keeps, against PyTorch: every storage that autograd saves is counted once, without
+parameters and inputs; and the states that torch.optim makes. Networks are lists of layers and, where transformers is
+there, small models from their configurations, in eager mode."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+    import torch.nn as nn
+except ImportError as missing:
+    print("SKIPPED: %s for %s" % (missing, sys.executable))
+    sys.exit(77)
+try:
+    import transformers
+    transformers.logging.set_verbosity_error()
+except ImportError:
+    transformers = None
+
+PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "vcompress")
+
+
+if not hasattr(torch.Tensor, "untyped_storage"):
+    torch.Tensor.untyped_storage = lambda tensor: tensor.storage().untyped()
+
+
+def saved_bytes(model, inputs, compute):
+    """Bytes of the storages that the backward pass needs: floats that come from weights, integers of pooling, masks."""
+    own = {t.untyped_storage().data_ptr() for t in list(model.parameters()) + list(model.buffers()) + list(inputs)}
+    found = {}
+    alive = []
+
+    def pack(tensor):
+        alive.append(tensor)
+        if type(tensor.grad_fn).__name__ == "PowBackward0":  # torch 1 keeps the result, too, of no use to it
+            return tensor
+        pointer = tensor.untyped_storage().data_ptr()
+        from_weights = tensor.requires_grad or tensor.grad_fn is not None
+        if pointer not in own and (from_weights or not tensor.is_floating_point() or tensor.dim() == 1):
+            found[pointer] = tensor.untyped_storage().nbytes()
+        elif pointer not in own:
+            maybe[pointer] = tensor.untyped_storage().nbytes()
+        return tensor
+    maybe = {}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        result = compute()
+    return sum(found.values()), maybe, result
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def estimate(self, name, text, *args):
+        path = os.path.join(self.dir.name, name)
+        with open(path, "w") as f:
+            f.write(text)
+        out = subprocess.run([PROGRAM, "estimate", "--json", "--mode", "train", path] + list(args),
+                             stdout=subprocess.PIPE, check=True).stdout
+        return json.loads(out)
+
+    def net(self, text, model, shape, *args):
+        """Kept for the backward pass, the loss included."""
+        x = torch.randn(*shape)
+        target = torch.zeros(shape[0], dtype=torch.long)
+
+        def compute():
+            y = model(x)
+            return nn.functional.cross_entropy(y.flatten(1) if y.dim() > 2 else y, target)
+        model.train()
+        theirs, other, _ = saved_bytes(model, [x, target], compute)
+        # statistics of a normalization are saved without a gradient of their own: they are all that is left
+        theirs += sum(other.values())
+        ours = self.estimate("net.txt", text, "--batch", str(shape[0]), *args)
+        got = ours["components"]["activations"]["bytes"]
+        # cross-entropy keeps a number, too: the weight of all targets
+        self.assertLessEqual(abs(got - theirs), 16, (got, theirs))
+
+    def test_networks(self):
+        layer = nn.Sequential
+        self.net("input x [batch, 3, 32, 32]\nconv conv1 64 kernel=3\nrelu\nconv conv2 128 kernel=3\nrelu\nflatten\n"
+                 "linear fc 10\n",
+                 layer(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 128, 3), nn.ReLU(), nn.Flatten(),
+                       nn.Linear(100352, 10)), (4, 3, 32, 32))
+        self.net("input x [batch, 3, 16, 16]\nconv c 8 kernel=3 pad=1\nbatchnorm b\nrelu\nmaxpool kernel=2\n"
+                 "conv d 8 kernel=3 pad=1 groups=8\nbatchnorm e\nrelu\nglobalavgpool\nflatten\nlinear fc 10\n",
+                 layer(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+                       nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+                       nn.Flatten(), nn.Linear(8, 10)), (4, 3, 16, 16))
+        self.net("input x [batch, 32]\nlinear a 64\ngelu\nlinear b 64\nsilu\nlinear c 64\ntanh\nlinear d 64\nsigmoid\n"
+                 "linear e 10\n",
+                 layer(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 64), nn.Tanh(),
+                       nn.Linear(64, 64), nn.Sigmoid(), nn.Linear(64, 10)), (8, 32))
+        self.net("input x [batch, 3, 8, 8]\nconv a 4 kernel=1\navgpool kernel=2\nflatten\nlinear b 12\nlayernorm c\n"
+                 "linear d 5\n",
+                 layer(nn.Conv2d(3, 4, 1), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(64, 12), nn.LayerNorm(12),
+                       nn.Linear(12, 5)), (2, 3, 8, 8))
+
+    def test_optimizers(self):
+        text = "input x [batch, 24]\nlinear a 40\nrelu\nlinear b 10\n"
+        for name, make in (("sgd", lambda p: torch.optim.SGD(p, lr=0.1)),
+                           ("momentum", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
+                           ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)):
+            with self.subTest(name):
+                model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 10))
+                optimizer = make(model.parameters())
+                model(torch.randn(3, 24)).sum().backward()
+                optimizer.step()
+                states = sum(v.numel() * v.element_size() for s in optimizer.state.values() for v in s.values()
+                             if torch.is_tensor(v) and v.dim() > 0)
+                gradients = sum(p.grad.numel() * 4 for p in model.parameters())
+                ours = self.estimate("net.txt", text, "--optimizer", name)["components"]
+                self.assertEqual((ours["optimizer"]["bytes"], ours["gradients"]["bytes"]), (states, gradients))
+
+    def block(self, config, model, tokens):
+        """The difference of two models of which one has a layer more: what a layer keeps."""
+        kept = []
+        for layers in (1, 2):
+            config.num_hidden_layers = layers
+            if getattr(config, "layer_types", None):
+                config.layer_types = ["full_attention"] * layers
+            config.architectures = [model.__name__]
+            net = model(config).eval()
+            ids = torch.zeros(2, tokens, dtype=torch.long)
+            theirs, other, _ = saved_bytes(net, [ids], lambda: net(ids, use_cache=False))
+            # what has no gradient but belongs to a row or a matrix of scores; not the tables of rotary positions
+            theirs += sum(b for b in other.values() if b == 2 * tokens * 4)
+            ours = self.estimate("config.json", json.dumps(config.to_dict()), "--batch", "2", "--seq", str(tokens),
+                                 "--attention", "eager")
+            kept.append((ours["components"]["activations"]["bytes"], theirs))
+        return kept[1][0] - kept[0][0], kept[1][1] - kept[0][1]
+
+    @unittest.skipIf(transformers is None, "no transformers")
+    def test_bert(self):
+        config = transformers.BertConfig(vocab_size=50, hidden_size=32, num_attention_heads=4, intermediate_size=96,
+                                         max_position_embeddings=64)
+        config._attn_implementation = "eager"
+        ours, theirs = self.block(config, transformers.BertModel, 24)
+        self.assertEqual(ours, theirs)
+
+    @unittest.skipIf(transformers is None, "no transformers")
+    def test_llama(self):
+        for kv in (4, 2):
+            config = transformers.LlamaConfig(vocab_size=50, hidden_size=32, num_attention_heads=4,
+                                              num_key_value_heads=kv, intermediate_size=88, max_position_embeddings=64)
+            config._attn_implementation = "eager"
+            ours, theirs = self.block(config, transformers.LlamaForCausalLM, 24)
+            self.assertEqual(ours, theirs)
+
+
+if __name__ == "__main__":
+    unittest.main()
