@@ -8,10 +8,9 @@ import json
 import os
 import re
 import struct
-import sys
 import unittest
 
-from judge_support import SMALL, Judge, main, np, read_bytes, run, write_bytes
+from judge_support import SMALL, SOURCE_DIR, Judge, main, np, read_bytes, run, write_bytes
 from test_gguf import ARCHITECTURE, U32, gguf, gguf_arrays, gguf_read, pair_u32, string
 from test_safetensors import st_arrays, st_read, st_write
 from test_shards import INDEX, tree
@@ -214,6 +213,19 @@ class Depth(Judge):
         said = self.refuse(3, "run", "--pass", "prune --sparsity 0.5", "--pass", "prune --drop-layers 1",
                            self.path("in.safetensors"), "-o", self.path("x.safetensors"))
         self.assertIn("leave out layers first", said)
+
+    def test_graph(self):
+        """What a GGUF file computes without its first layer is what the folder with the same weights computes."""
+        goldens = os.path.join(SOURCE_DIR, "tests", "graph", "goldens")
+        found = []
+        for source, out in ((os.path.join(goldens, "llama"), "f"), (os.path.join(goldens, "llama-gguf", "model.gguf"), "g.gguf")):
+            self.vc("prune", "--drop-layers", "0", "-q", source, "-o", self.path(out))
+            self.vc("graph", "--data", os.path.join(goldens, "llama-gguf.safetensors"), "--array", "input_ids=input.input_ids",
+                    self.path(out), "--outputs", self.path(out + ".npz"))
+            found.append(np.load(self.path(out + ".npz"))["logits"])
+        self.assertLess(np.abs(found[0] - found[1]).max(), 1e-5 * np.abs(found[0]).max())
+        whole = st_read(os.path.join(goldens, "llama-gguf.safetensors"))[0]["output.logits"]
+        self.assertGreater(np.abs(found[0] - np.frombuffer(whole[2], "f8").reshape(whole[1])).max(), 1e-3)
 
     # ---- chains ----
 
