@@ -66,8 +66,9 @@ struct vc_net {
     bool *used; /* tensors of the model */
     const char *asked[VC_NET_MAX_KEYS];
     size_t n_asked;
-    bool failed;      /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
-    bool interleaved; /* rotary pairs are neighbours: GGUF's order of q and k */
+    bool failed;              /* the configuration is wrong: its sizes mean nothing, and nothing is built with them */
+    bool interleaved;         /* rotary pairs are neighbours: GGUF's order of q and k */
+    const char *rope_factors; /* a tensor by whose elements rotary frequencies are divided; NULL: none */
     /* What the checkpoint calls a tensor; NULL: as transformers does. */
     const char *(*rename)(struct vc_net *net, const char *name);
     struct vc_dim batch, sequence;

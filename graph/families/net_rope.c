@@ -307,6 +307,12 @@ static uint32_t frequency_row(struct scaling *s)
     struct vc_net *net = s->net;
     uint32_t beyond;
 
+    if (net->rope_factors != NULL) {
+        uint32_t factors = vc_net_vector(net, net->rope_factors, s->dim / 2);
+
+        return vc_net_op(net, "Div", NULL, constant_row(net, s->f, s->dim / 2),
+                         vc_net_reshape(net, factors, (int64_t[]){1, -1}, 2));
+    }
     if (s->dynamic > 1 && s->dim > 2) {
         return dynamic_frequencies(s);
     }

@@ -158,7 +158,7 @@ static void all_goldens(void **state)
         }
     }
     assert_int_equal(closedir(dir), 0);
-    assert_true(n >= 74);
+    assert_true(n >= 81);
     qsort(names, n, sizeof *names, by_name);
     for (size_t k = 0; k < n; k++) {
         one_golden(goldens, names[k]);
@@ -217,6 +217,64 @@ static void tensors_that_do_not_fit(void **state)
         }
         assert_true(said);
         assert_int_equal(n, cases[k].n);
+        vc_graph_close(graph);
+        vc_model_close(model);
+    }
+}
+
+/* Every `from` in the file becomes `to`, of the same length. */
+static void patch(struct bytes b, const char *from, const char *to)
+{
+    size_t n = strlen(from);
+    unsigned found = 0;
+
+    for (size_t i = 0; i + n <= b.n; i++) {
+        if (memcmp(b.p + i, from, n) == 0) {
+            memcpy(b.p + i, to, n);
+            found++;
+        }
+    }
+    assert_true(found != 0);
+}
+
+/* GGUF files whose metadata says what is not known, or something else than the tensors. */
+static void metadata_that_does_not_fit(void **state)
+{
+    static const struct {
+        const char *name, *from, *to, *words;
+    } cases[] = {
+        {"llama-gguf", "llama", "lemma",
+         "the architecture 'lemma' is not known; known are llama, qwen2, qwen3, qwen2moe"},
+        {"llama-gguf", "rope.freq_base", "rope.freq_bend", "the metadata key 'llama.rope.freq_bend' is not supported"},
+        {"llama-gguf-yarn", "yarn", "spun", "whose rope_type is none of default, linear"},
+        {"llama-gguf-yarn", "scaling.factor", "scaling.fector", "'llama.rope.scaling.fector' is not supported"},
+        {"llama-gguf-factors", "rope_freqs.weight", "rope_fraqs.weight", "rope_fraqs.weight: models of the type llama"},
+        {"mixtral-gguf", "expert_used_count", "expert_cast_count", "'llama.expert_cast_count' is not supported"},
+        {"mixtral-gguf", "ffn_up_exps", "ffn_ap_exps", "blk.0.ffn_up_exps.weight: missing, expected [3, 24, 16]"},
+        {"mixtral-gguf-old", "ffn_down.1", "ffn_duwn.1", "blk.1.ffn_down.1.weight: missing, expected [16, 24]"},
+        {"qwen3-moe-gguf", "expert_count", "attend_count", "the architecture 'qwen3moe' is not known without experts"},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct vc_model *model = NULL;
+        struct vc_graph *graph = NULL;
+        bool said = false;
+        char path[4096];
+        struct bytes b;
+
+        (void)snprintf(path, sizeof path, "%s/%s/model.gguf", goldens, cases[k].name);
+        b = load(path);
+        patch(b, cases[k].from, cases[k].to);
+        (void)save_own("model.gguf", b);
+        assert_int_equal(vc_model_open(ctx, in_folder("model.gguf"), NULL, &model), VC_OK);
+        assert_int_equal(vc_graph_build(ctx, model, NULL, &graph), VC_E_FORMAT);
+        for (uint32_t i = 0; vc_graph_problem(graph, i) != NULL; i++) {
+            said = said || strstr(vc_graph_problem(graph, i), cases[k].words) != NULL;
+        }
+        if (!said) {
+            fail_msg("%s, %s: not said: %s; but %s", cases[k].name, cases[k].to, cases[k].words, vc_ctx_message(ctx));
+        }
         vc_graph_close(graph);
         vc_model_close(model);
     }
@@ -316,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_goldens, begin, end),
         cmocka_unit_test_setup_teardown(tensors_that_do_not_fit, begin, end),
+        cmocka_unit_test_setup_teardown(metadata_that_does_not_fit, begin, end),
         cmocka_unit_test_setup_teardown(what_is_left, begin, end),
         cmocka_unit_test_setup_teardown(compressed_folders, begin, end),
     };

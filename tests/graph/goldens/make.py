@@ -373,8 +373,65 @@ GOLDENS.update(
         "whisper-base": ("WhisperModel", dict(WHISPER, activation_function="relu", decoder_layers=1), (6, 20, 4)),
     }
 )
-# The weights of these as GGUF, with the names and the order of rows that its files of the architecture llama have.
-GGUF = {"llama-gguf": "llama"}
+# As GGUF, with the names and, in files of the architecture llama, the order of rows that these have: architecture, model,
+# and the methods of the writer that say more. ROPE_FACTORS: rope_freqs.weight, by which frequencies are divided.
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=6)
+ROPE_FACTORS = [1.0, 1.25, 2.5, 8.0]
+GGUF = {
+    "llama-gguf": ("llama", ("LlamaForCausalLM", dict(DECODER), 9), {}),
+    "llama-gguf-linear": (
+        "llama",
+        ("LlamaForCausalLM", dict(DECODER, head_dim=8, **rope("linear", factor=4.0)), 9),
+        dict(rope_scaling_factor=4.0),
+    ),
+    "llama-gguf-yarn": (
+        "llama",
+        (
+            "LlamaForCausalLM",
+            dict(
+                DECODER,
+                head_dim=16,
+                **rope("yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=0.5),
+            ),
+            20,
+        ),
+        dict(
+            rope_scaling_type="yarn",
+            rope_scaling_factor=4.0,
+            rope_scaling_orig_ctx_len=16,
+            rope_scaling_finetuned=True,
+            rope_scaling_yarn_beta_fast=4.0,
+            rope_scaling_yarn_beta_slow=0.5,
+        ),
+    ),
+    "llama-gguf-factors": ("llama", ("LlamaForCausalLM", dict(DECODER, head_dim=8), 20), {}),
+    "mixtral-gguf": (
+        "llama",
+        ("MixtralForCausalLM", dict(DECODER, num_local_experts=3, num_experts_per_tok=2), 9),
+        dict(expert_count=3, expert_used_count=2),
+    ),
+    "mixtral-gguf-old": (
+        "llama",
+        ("MixtralForCausalLM", dict(DECODER, num_local_experts=3, num_experts_per_tok=2), 9),
+        dict(expert_count=3, expert_used_count=2),
+    ),
+    "qwen2-moe-gguf": (
+        "qwen2moe",
+        ("Qwen2MoeForCausalLM", dict(DECODER, shared_expert_intermediate_size=10, **EXPERTS), 9),
+        dict(
+            expert_count=4,
+            expert_used_count=2,
+            expert_feed_forward_length=6,
+            expert_shared_feed_forward_length=10,
+        ),
+    ),
+    "qwen3-moe-gguf": (
+        "qwen3moe",
+        ("Qwen3MoeForCausalLM", dict(DECODER, head_dim=8, norm_topk_prob=True, **EXPERTS), 9),
+        dict(expert_count=4, expert_used_count=2, expert_feed_forward_length=6, key_length=8, value_length=8),
+    ),
+}
+GOLDENS.update({name: golden for name, (_, golden, _) in GGUF.items()})
 # Keys of config.json as models of before have them; None: not there.
 SPELLED = {
     "gemma3-old": dict(
@@ -459,11 +516,18 @@ def make_input(name):
     return inputs
 
 
+def divide_frequencies(name, model):
+    if name == "llama-gguf-factors":
+        rotary = model.model.rotary_emb
+        rotary.inv_freq = rotary.inv_freq / torch.tensor(ROPE_FACTORS, dtype=rotary.inv_freq.dtype)
+
+
 def compute(name, config, weights, inputs):
     """With the weights in double; all tokens are looked at where there is no mask."""
     with all_in_double():
         model = getattr(transformers, GOLDENS[name][0])(config).double()
         model.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in weights.items()})
+        divide_frequencies(name, model)
         model.eval()
         with torch.no_grad():
             more = {}
@@ -491,6 +555,10 @@ def write(name):
     for extra in ("generation_config.json",):
         if os.path.exists(os.path.join(folder, extra)):
             os.remove(os.path.join(folder, extra))
+    write_values(name, model)
+
+
+def write_values(name, model):
     inputs = make_input(name)
     outputs = compute(name, config_of(name), model.state_dict(), inputs)
     tensors = {"input." + k: v for k, v in inputs.items()}
@@ -503,15 +571,35 @@ def write(name):
     )
 
 
-def write_gguf(name, source):
-    """model.gguf with the weights of another golden, whose inputs and outputs it has, too."""
+def gguf_tensors(name, config, weights):
+    """Names of transformers without ".weight", and tensors; experts one by one only where early files have them so."""
+    old = name.endswith("-old")
+    for key, tensor in weights.items():
+        if "experts." not in key:
+            yield key, tensor
+            continue
+        module = key.rsplit(".", 1)[0]
+        parts = {"down_proj": tensor}
+        if key.endswith("gate_up_proj"):
+            parts = dict(zip(("gate_proj", "up_proj"), tensor.chunk(2, dim=1)))
+        for part, values in parts.items():
+            if not old:
+                yield f"{module}.{part}.weight", values
+                continue
+            for expert in range(config.num_local_experts):
+                layer = key.split(".")[2]
+                yield f"/blk.{layer}.ffn_{part.split('_')[0]}.{expert}.weight", values[expert]
+
+
+def write_gguf(name):
     import gguf
 
+    architecture, _, more = GGUF[name]
     folder = os.path.join(HERE, name)
     os.makedirs(folder, exist_ok=True)
-    config = config_of(source)
-    weights = make_model(source).state_dict()
-    writer = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), "llama")
+    config = config_of(name)
+    model = make_model(name)
+    writer = gguf.GGUFWriter(os.path.join(folder, "model.gguf"), architecture)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_feed_forward_length(config.intermediate_size)
@@ -519,25 +607,34 @@ def write_gguf(name, source):
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_context_length(config.max_position_embeddings)
-    writer.add_rope_freq_base(10000.0)
-    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if architecture == "llama":
+        writer.add_rope_dimension_count(head_dim)
+        if head_dim * config.num_attention_heads != config.hidden_size:
+            more = dict(more, key_length=head_dim, value_length=head_dim)
     writer.add_vocab_size(config.vocab_size)
     writer.add_token_list([f"t{i}" for i in range(config.vocab_size)])
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for key, tensor in weights.items():
+    for key, value in more.items():
+        if key == "rope_scaling_type":
+            value = gguf.RopeScalingType(value)
+        getattr(writer, "add_" + key)(value)
+    arch = next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture)
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    for key, tensor in gguf_tensors(name, config, model.state_dict()):
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(key.split(".")[-2])
-        if heads:  # halves of a head become neighbours
+        if heads and architecture == "llama":  # halves of a head become neighbours
             rows = tensor.shape[0] // heads // 2
             tensor = tensor.reshape(heads, 2, rows, -1).swapaxes(1, 2).reshape(tensor.shape)
-        writer.add_tensor(names.get_name(key, try_suffixes=(".weight",)), tensor.numpy())
+        name_there = key[1:] if key.startswith("/") else names.get_name(key, try_suffixes=(".weight", ".bias"))
+        writer.add_tensor(name_there, tensor.contiguous().numpy())
+    if name == "llama-gguf-factors":
+        writer.add_tensor("rope_freqs.weight", torch.tensor(ROPE_FACTORS).numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    with open(os.path.join(HERE, source + ".safetensors"), "rb") as file:
-        values = file.read()
-    with open(os.path.join(HERE, name + ".safetensors"), "wb") as file:
-        file.write(values)
+    write_values(name, model)
 
 
 def check(name):
@@ -556,10 +653,10 @@ def check(name):
 
 
 def main():
-    names = [a for a in sys.argv[1:] if not a.startswith("-")] or list(GOLDENS) + list(GGUF)
+    names = [a for a in sys.argv[1:] if not a.startswith("-")] or list(GOLDENS)
     if "--check" not in sys.argv[1:]:
         for name in names:
-            write_gguf(name, GGUF[name]) if name in GGUF else write(name)
+            write_gguf(name) if name in GGUF else write(name)
         return
     worst = {name: check(name) for name in names if name not in GGUF}
     print(json.dumps(worst, indent=1))
