@@ -358,6 +358,34 @@ static void file_with_config(void **state)
     empty_folder();
 }
 
+/* Two models with a loader of their own each. */
+static void pipeline(void **state)
+{
+    static const char index[] =
+        "{\"unet\": [\"diffusers\", \"UNet2DConditionModel\"], \"text_encoder\": [\"transformers\", "
+        "\"CLIPTextModel\"]}";
+    struct zip_builder z = {0};
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    zip_add_bytes(&z, "l.weight.npy", npy_matrix(32, 32), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save("w.npz", &z.out);
+    zip_release(&z);
+    assert_int_equal(mkdir(in_folder("in"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("in/unet"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("in/text_encoder"), 0700), 0);
+    must_run(ctx, "w.npz", "in/unet/diffusion_pytorch_model.safetensors", task_copy());
+    must_run(ctx, "w.npz", "in/text_encoder/model.safetensors", task_copy());
+    vc_ctx_free(ctx);
+    save_text("in/model_index.json", index);
+    save_text("in/unet/config.json", "{\"_class_name\": \"UNet2DConditionModel\"}");
+    save_text("in/text_encoder/config.json", "{\"model_type\": \"llama\", \"torch_dtype\": \"float32\"}");
+    fail_each("in", "out", task_int8(), true);
+    remove_path("in");
+    empty_folder();
+}
+
 static void onnx(void **state)
 {
     struct onnx_builder g = {.ir = 8, .opset = 17};
@@ -383,6 +411,17 @@ static void gguf_and_torch(void **state)
     gguf_tensor(&g, "blk.0.w.weight", 0, 2, dims, 512);
     save_own("in.gguf", gguf_finish(&g));
     fail_each("in.gguf", "q.gguf", task_int8(), true);
+    for (unsigned i = 0; i < 2; i++) {
+        char name[40];
+        unsigned char v[4] = {(unsigned char)i, 0, 0, 0};
+
+        gguf_pair(&g, "split.no", 2, v, 2);
+        gguf_pair(&g, "split.count", 2, "\2", 2);
+        gguf_tensor(&g, i == 0 ? "a" : "b", 0, 2, dims, 512);
+        snprintf(name, sizeof name, "m-%05u-of-00002.gguf", i + 1);
+        save_own(name, gguf_finish(&g));
+    }
+    fail_each("m-00001-of-00002.gguf", "out", task_copy(), true);
     save_training("in.pt");
     fail_each("in.pt", "q.pt", task_int8(), true);
     empty_folder();
@@ -391,8 +430,8 @@ static void gguf_and_torch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npz),  cmocka_unit_test(folders),        cmocka_unit_test(file_with_config),
-        cmocka_unit_test(onnx), cmocka_unit_test(gguf_and_torch),
+        cmocka_unit_test(npz),      cmocka_unit_test(folders), cmocka_unit_test(file_with_config),
+        cmocka_unit_test(pipeline), cmocka_unit_test(onnx),    cmocka_unit_test(gguf_and_torch),
     };
 
     if (access("/dev/shm", W_OK) == 0) { /* thousands of outputs are synced */

@@ -104,6 +104,82 @@ static void test_names(void **state)
     bytes_release(&b);
 }
 
+/* Numbers of weight_shape, behind what has the header's other tensors. */
+static struct bytes st_shaped(const char *header, size_t n_before, const int64_t *numbers, size_t n, size_t n_behind)
+{
+    struct bytes b = st_zeros(header, n_before);
+
+    bytes_add(&b, numbers, 8 * n);
+    bytes_fill(&b, 0, n_behind);
+    return b;
+}
+
+/* Packed codes of other widths than 8 bits, which no reader takes apart: codes, shape and scales have to fit. */
+static void test_packed(void **state)
+{
+    static const struct {
+        const char *codes, *scale; /* shapes */
+        size_t n_codes, n_scale;   /* bytes */
+        int64_t shape[2];
+        const char *wanted;
+    } cases[] = {
+        {"[4,2]", "[4,1]", 32, 16, {4, 16}, ""},   /* 4 bits, a scale per row */
+        {"[4,2]", "[4,2]", 32, 32, {4, 16}, ""},   /* groups */
+        {"[4,2]", "[1]", 32, 4, {4, 16}, ""},      /* one for all */
+        {"[4,2]", "[4,2,2]", 32, 64, {4, 16}, ""}, /* of a shape that says nothing here */
+        {"[4,2]", "[3,1]", 32, 12, {4, 16}, "error parts l.weight_packed"},
+        {"[4,2]", "[4,17]", 32, 272, {4, 16}, "error parts l.weight_packed"},
+        {"[4,2]", "[2]", 32, 8, {4, 16}, "error parts l.weight_packed"},
+        {"[4,2]", "[4,1]", 32, 16, {5, 16}, "error parts l.weight_packed"},
+        {"[4,2]", "[4,1]", 32, 16, {4, 99}, "error parts l.weight_packed"},
+        {"[4,2]", "[4,1]", 32, 16, {4, -1}, "error parts l.weight_packed"},
+        {"[8]", "[4,1]", 32, 16, {4, 16}, ""}, /* codes that are no matrix: not of this kind */
+    };
+    char header[600];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        size_t at = cases[k].n_codes + 16;
+        struct bytes b;
+
+        snprintf(header, sizeof header,
+                 "{\"l.weight_packed\":{\"dtype\":\"I32\",\"shape\":%s,\"data_offsets\":[0,%zu]},"
+                 "\"l.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[%zu,%zu]},"
+                 "\"l.weight_scale\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}}",
+                 cases[k].codes, cases[k].n_codes, cases[k].n_codes, at, cases[k].scale, at, at + cases[k].n_scale);
+        b = st_shaped(header, cases[k].n_codes, cases[k].shape, 2, cases[k].n_scale);
+        expect(&b, headers(), cases[k].wanted);
+        bytes_release(&b);
+    }
+}
+
+/* Parts whose weight is plain, or has another name; zero points without scales; names of other programs. */
+static void test_other_names(void **state)
+{
+    struct bytes b =
+        st_zeros("{" ENTRY("a.weight", "F16", "[2,2]", 0, 8) "," ENTRY("a.weight_scale", "F32", "[2,1]", 8, 16) "," //
+                 ENTRY("b.zero_point", "I8", "[2]", 16, 18) ","                                                     //
+                 ENTRY("c.weight", "I8", "[2,2]", 18, 22) ","                                                       //
+                 ENTRY("c.weight_zero_point", "I8", "[2]", 22, 24) ","                                              //
+                 ENTRY("d.weight", "I8", "[2,2]", 24, 28) ","                                                       //
+                 ENTRY("d.weight_scale", "F32", "[3]", 28, 40) ","                                                  //
+                 ENTRY("e.weight", "I8", "[4]", 40, 44) ","                                                         //
+                 ENTRY("f.weight_shape", "I64", "[2]", 44, 60) ","                                                  //
+                 ENTRY("weight_scale", "F32", "[1]", 60, 64) ","                                                    //
+                 ENTRY("g.weight", "BF16", "[2]", 64, 68) ","                                                       //
+                 ENTRY("g.weight_zero_point", "I8", "[2]", 68, 70) ","                                              //
+                 ENTRY("h.weight", "I64", "[1]", 70, 78) ","                                                        //
+                 ENTRY("h.weight_scale", "F32", "[1]", 78, 82) "}",
+                 82);
+
+    (void)state;
+    expect(&b, headers(),
+           "error companion c.weight|warning orphan a.weight_scale|warning orphan b.zero_point|warning scale-shape "
+           "d.weight|"
+           "warning orphan f.weight_shape|warning orphan g.weight_zero_point");
+    bytes_release(&b);
+}
+
 /* A file of several may have the scales in another one. Its own name says that, not the folder that it lies in. */
 static void test_names_of_parts(void **state)
 {
@@ -383,6 +459,8 @@ int main(void)
         cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_npz),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_other_names),
         cmocka_unit_test_setup_teardown(test_names_of_parts, scratch_make, scratch_remove),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_values),
