@@ -1,12 +1,9 @@
 /* test_forward.c - the reference forward pass: values by hand, in both precisions, and inputs that do not fit. */
-#include "support.h"
+#include "graph_test.h"
 
 #include <stdlib.h>
 
 #include "graph/ops/run.h"
-
-static struct vc_ctx *ctx;
-static struct vc_graph *graph;
 
 /* What a run is given and what it gave. */
 struct world {
@@ -17,22 +14,6 @@ struct world {
     size_t n_out;
     unsigned n_taken;
 };
-
-static int begin(void **state)
-{
-    (void)state;
-    ctx = test_ctx();
-    assert_int_equal(vc_graph_create(ctx, &graph), VC_OK);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    vc_graph_close(graph);
-    test_ctx_done(ctx);
-    return 0;
-}
 
 static void put(const struct world *w, void *to, size_t k, double value)
 {

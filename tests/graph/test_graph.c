@@ -1,26 +1,5 @@
 /* test_graph.c - building a graph: shapes that are known at once, all problems in one go, what nothing needs goes. */
-#include "support.h"
-
-#include "graph/builder.h"
-
-static struct vc_ctx *ctx;
-static struct vc_graph *graph;
-
-static int begin(void **state)
-{
-    (void)state;
-    ctx = test_ctx();
-    assert_int_equal(vc_graph_create(ctx, &graph), VC_OK);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    vc_graph_close(graph);
-    test_ctx_done(ctx);
-    return 0;
-}
+#include "graph_test.h"
 
 static uint32_t input(const char *name, const char *symbol, int64_t size)
 {

@@ -1,27 +1,8 @@
 /* test_graph_nodes.c - graphs from ONNX's textual form: order, older operator sets, exact rewrites, all problems at
  * once, damaged text, and the way back into text. */
-#include "support.h"
+#include "graph_test.h"
 
 #include <stdlib.h>
-
-static struct vc_ctx *ctx;
-static struct vc_graph *graph;
-
-static int begin(void **state)
-{
-    (void)state;
-    ctx = test_ctx();
-    graph = NULL;
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    vc_graph_close(graph);
-    test_ctx_done(ctx);
-    return 0;
-}
 
 static enum vc_status parse(const char *text)
 {
@@ -425,26 +406,26 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_layer, begin, end),
-        cmocka_unit_test_setup_teardown(order, begin, end),
-        cmocka_unit_test_setup_teardown(names_of_sizes, begin, end),
-        cmocka_unit_test_setup_teardown(identities, begin, end),
-        cmocka_unit_test_setup_teardown(older_sets, begin, end),
-        cmocka_unit_test_setup_teardown(in_other_words, begin, end),
-        cmocka_unit_test_setup_teardown(older_softmax, begin, end),
-        cmocka_unit_test_setup_teardown(sizes_of_inputs, begin, end),
-        cmocka_unit_test_setup_teardown(layer_norm_is_known, begin, end),
-        cmocka_unit_test_setup_teardown(other_means_stay, begin, end),
-        cmocka_unit_test_setup_teardown(gelu_is_known, begin, end),
-        cmocka_unit_test_setup_teardown(rms_norm_is_known, begin, end),
-        cmocka_unit_test_setup_teardown(all_problems_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(declared_shapes, begin, end),
-        cmocka_unit_test_setup_teardown(unknown_sets, begin, end),
-        cmocka_unit_test_setup_teardown(damaged_text, begin, end),
-        cmocka_unit_test_setup_teardown(cut_text, begin, end),
-        cmocka_unit_test_setup_teardown(printed_and_read, begin, end),
-        cmocka_unit_test_setup_teardown(parts_of_parameters, begin, end),
-        cmocka_unit_test_setup_teardown(no_memory, begin, end),
+        cmocka_unit_test_setup_teardown(a_layer, begin_without, end),
+        cmocka_unit_test_setup_teardown(order, begin_without, end),
+        cmocka_unit_test_setup_teardown(names_of_sizes, begin_without, end),
+        cmocka_unit_test_setup_teardown(identities, begin_without, end),
+        cmocka_unit_test_setup_teardown(older_sets, begin_without, end),
+        cmocka_unit_test_setup_teardown(in_other_words, begin_without, end),
+        cmocka_unit_test_setup_teardown(older_softmax, begin_without, end),
+        cmocka_unit_test_setup_teardown(sizes_of_inputs, begin_without, end),
+        cmocka_unit_test_setup_teardown(layer_norm_is_known, begin_without, end),
+        cmocka_unit_test_setup_teardown(other_means_stay, begin_without, end),
+        cmocka_unit_test_setup_teardown(gelu_is_known, begin_without, end),
+        cmocka_unit_test_setup_teardown(rms_norm_is_known, begin_without, end),
+        cmocka_unit_test_setup_teardown(all_problems_at_once, begin_without, end),
+        cmocka_unit_test_setup_teardown(declared_shapes, begin_without, end),
+        cmocka_unit_test_setup_teardown(unknown_sets, begin_without, end),
+        cmocka_unit_test_setup_teardown(damaged_text, begin_without, end),
+        cmocka_unit_test_setup_teardown(cut_text, begin_without, end),
+        cmocka_unit_test_setup_teardown(printed_and_read, begin_without, end),
+        cmocka_unit_test_setup_teardown(parts_of_parameters, begin_without, end),
+        cmocka_unit_test_setup_teardown(no_memory, begin_without, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

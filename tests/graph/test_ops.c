@@ -1,32 +1,13 @@
 /* test_ops.c - operators that are given what they do not support: one sentence each; sizes of exporters' chains, which
  * fold; indices that are out of range only when the graph is run. What operators compute:
  * tests/judge/test_graph_ops.py. */
-#include "support.h"
+#include "graph_test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
-
-static struct vc_ctx *ctx;
-static struct vc_graph *graph;
-
-static int begin(void **state)
-{
-    (void)state;
-    ctx = test_ctx();
-    assert_int_equal(vc_graph_create(ctx, &graph), VC_OK);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    vc_graph_close(graph);
-    test_ctx_done(ctx);
-    return 0;
-}
 
 /* An input of a node: "f2,3" floats of 2 x 3; "i", "b" integers and truth values; "=1,2" a constant list of integers;
  * "=5" likewise of one; "fn,3" with a symbol n; "-" not given. */
