@@ -427,11 +427,60 @@ static void gguf_and_torch(void **state)
     empty_folder();
 }
 
+/* A pipe as standard input, which is copied to a temporary file first: the values are read, or it is said why not. */
+static void standard_input(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct zip_builder z = {0};
+    int own = dup(STDIN_FILENO);
+    unsigned n = 0;
+
+    (void)state;
+    zip_add_bytes(&z, "a.npy", npy_matrix(60, 100), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    for (fault.call = OPEN; fault.call < N_CALLS; fault.call++) {
+        for (fault.way = FAILS; fault.way < N_WAYS; fault.way++) {
+            bool more = can(fault.call, fault.way);
+
+            for (fault.at = 1; more; fault.at++, n++) {
+                enum vc_status status;
+                int ends[2];
+
+                assert_int_equal(pipe(ends), 0);
+                assert_int_equal(write(ends[1], z.out.p, z.out.n), z.out.n);
+                (void)close(ends[1]);
+                assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+                (void)close(ends[0]);
+                fault.n = 0;
+                fault.armed = true;
+                status = walk_path(ctx, "-", NULL);
+                fault.armed = false;
+                more = fault.n >= fault.at;
+                if (status != VC_OK && (fault.way != FAILS || status != VC_E_IO || vc_ctx_message(ctx)[0] == '\0')) {
+                    fail_msg("%s %u: %s, \"%s\"", call_names[fault.call], (unsigned)fault.at, vc_status_name(status),
+                             vc_ctx_message(ctx));
+                }
+                assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+            }
+        }
+    }
+    assert_true(n > 20);
+    assert_int_equal(dup2(own, STDIN_FILENO), STDIN_FILENO);
+    (void)close(own);
+    zip_release(&z);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npz),      cmocka_unit_test(folders), cmocka_unit_test(file_with_config),
-        cmocka_unit_test(pipeline), cmocka_unit_test(onnx),    cmocka_unit_test(gguf_and_torch),
+        cmocka_unit_test(npz),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(file_with_config),
+        cmocka_unit_test(pipeline),
+        cmocka_unit_test(onnx),
+        cmocka_unit_test(standard_input),
+        cmocka_unit_test(gguf_and_torch),
     };
 
     if (access("/dev/shm", W_OK) == 0) { /* thousands of outputs are synced */
