@@ -12,10 +12,11 @@ struct forward {
     struct vc_graph *graph;
     enum vc_precision precision;
     const struct vc_run_feed *feed;
-    struct vc_run_value *values; /* one per value of the graph */
-    uint32_t *uses;              /* that are still to come */
-    bool *needed;                /* nodes */
-    bool *wanted;                /* values */
+    struct vc_run_value *values;      /* one per value of the graph */
+    const struct vc_run_value *given; /* the same: those that are known already; NULL: none is */
+    uint32_t *uses;                   /* that are still to come */
+    bool *needed;                     /* nodes */
+    bool *wanted;                     /* values */
 };
 
 /* ---- what a vc_run_X calls ---- */
@@ -207,6 +208,16 @@ static enum vc_status load_constant(struct forward *f, const struct vc_graph_val
     return VC_OK;
 }
 
+static bool is_given(const struct forward *f, uint32_t v)
+{
+    return f->given != NULL && f->given[v].data != NULL;
+}
+
+static const struct vc_run_value *value_of(const struct forward *f, uint32_t v)
+{
+    return is_given(f, v) ? &f->given[v] : &f->values[v];
+}
+
 /* Room for a parameter or a constant, and its elements. */
 static enum vc_status load(struct forward *f, uint32_t v)
 {
@@ -214,7 +225,7 @@ static enum vc_status load(struct forward *f, uint32_t v)
     struct vc_run_value *to = &f->values[v];
     enum vc_status status = VC_OK;
 
-    if (to->data != NULL || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
+    if (to->data != NULL || is_given(f, v) || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
         return VC_OK;
     }
     to->n_dims = value->n_dims;
@@ -256,7 +267,7 @@ static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
 
     if (f->wanted[v]) {
         VC_TRY(load(f, v));
-        VC_TRY(f->feed->take(f->ctx, f->feed->user, v, &f->values[v]));
+        VC_TRY(f->feed->take(f->ctx, f->feed->user, v, value_of(f, v)));
         f->wanted[v] = false;
     }
 out:
@@ -308,7 +319,7 @@ static enum vc_status run_node(struct forward *f, uint32_t index)
     for (unsigned k = 0; k < node->n_inputs; k++) {
         if (node->inputs[k] != VC_NO_VALUE) {
             VC_TRY(load(f, node->inputs[k]));
-            run.in[k] = &f->values[node->inputs[k]];
+            run.in[k] = value_of(f, node->inputs[k]);
         }
     }
     (f->precision == VC_PRECISION_F32 ? row->run_f32 : row->run_f64)(&run);
@@ -410,10 +421,14 @@ out:
     return status;
 }
 
+/* Where values are given, inputs that are needed are among them, and symbols have their sizes. */
 static enum vc_status read_inputs(struct forward *f)
 {
     enum vc_status status = VC_OK;
 
+    if (f->given != NULL) {
+        return VC_OK;
+    }
     forget_bindings(&f->graph->dims);
     for (uint32_t k = 0; k < f->graph->n_inputs; k++) {
         uint32_t v = f->graph->inputs[k];
@@ -449,7 +464,7 @@ static void mark(struct forward *f)
         for (unsigned i = 0; i < node->n_outputs; i++) {
             uint32_t v = node->outputs[i];
 
-            f->needed[k] |= v != VC_NO_VALUE && (f->uses[v] != 0 || f->wanted[v]);
+            f->needed[k] |= v != VC_NO_VALUE && !is_given(f, v) && (f->uses[v] != 0 || f->wanted[v]);
         }
         for (unsigned i = 0; f->needed[k] && i < node->n_inputs; i++) {
             if (node->inputs[i] != VC_NO_VALUE) {
@@ -462,7 +477,14 @@ static void mark(struct forward *f)
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                 const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted)
 {
-    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed};
+    return vc_graph_forward_from(ctx, graph, precision, feed, NULL, wanted, n_wanted);
+}
+
+enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                     const struct vc_run_feed *feed, const struct vc_run_value *given,
+                                     const uint32_t *wanted, size_t n_wanted)
+{
+    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed, .given = given};
     enum vc_status status = VC_OK;
 
     f.values = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.values);

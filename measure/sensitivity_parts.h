@@ -13,6 +13,7 @@ struct vc_sensitivity_owned {
     struct vc_arena arena;
     struct vc_sensitivity_row *rows;
     struct vc_sensitivity_pick *picks; /* of both advices */
+    struct vc_measured measured;
 };
 
 /* Fills result.prune and result.quantize from the figures of the rows. */

@@ -39,8 +39,103 @@ static void write_error(struct vc_json *json, const char *way, const struct vc_s
     vc_json_end(json, '}');
 }
 
-static void write_row(struct vc_json *json, const struct vc_sensitivity *s, const struct vc_sensitivity_row *row)
+static void write_change(struct vc_json *json, const char *way, const struct vc_output_change *change)
 {
+    bool known = change->reason == NULL;
+
+    vc_json_begin(json, way, '{', true);
+    vc_json_real(json, "relative", known && isfinite(change->relative) ? change->relative : (double)NAN);
+    vc_json_real(json, "answers", known ? change->answers : (double)NAN);
+    vc_json_string(json, "reason",
+                   known && !isfinite(change->relative) ? "the outputs are not finite any more" : change->reason);
+    vc_json_end(json, '}');
+}
+
+/* What the outputs lose where that tensor changes; nothing where it was not asked for. */
+static void write_outputs(struct vc_json *json, const struct vc_sensitivity *s, size_t row)
+{
+    const struct vc_measured *m = s->measured;
+    size_t t = 0;
+
+    while (m != NULL && t < m->n_tensors && m->tensors[t].row != row) {
+        t++;
+    }
+    if (m == NULL) {
+        return;
+    }
+    if (t == m->n_tensors || m->tensors[t].changes == NULL) {
+        vc_json_null(json, "outputs");
+        return;
+    }
+    vc_json_begin(json, "outputs", '{', true);
+    for (size_t i = 0; i < m->n_ways; i++) {
+        vc_json_line(json);
+        write_change(json, s->ways[m->ways[i]].name, &m->tensors[t].changes[i]);
+    }
+    vc_json_end(json, '}');
+}
+
+static void write_group(struct vc_json *json, const struct vc_measured *m, const struct vc_measured_group *group)
+{
+    static const char *const units[] = {[VC_UNIT_NEURONS] = "neurons",
+                                        [VC_UNIT_HEADS] = "heads",
+                                        [VC_UNIT_EXPERTS] = "experts",
+                                        [VC_UNIT_HIDDEN] = "hidden"};
+
+    vc_json_begin(json, NULL, '{', true);
+    vc_json_string(json, "name", group->name);
+    vc_json_string(json, "unit", units[group->unit]);
+    vc_json_uint(json, "units", group->n_units);
+    vc_json_string(json, "reason", group->reason);
+    vc_json_begin(json, "removed", '[', true);
+    for (size_t i = 0; group->changes != NULL && i < m->n_percents; i++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_real(json, "sparsity", (double)m->percents[i] / 100.0);
+        vc_json_uint(json, "units", group->n_removed[i]);
+        vc_json_real(json, "weights", group->relative[i]);
+        write_change(json, "outputs", &group->changes[i]);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+    vc_json_end(json, '}');
+}
+
+/* How the outputs were measured, and what removing units costs. */
+static void write_measured(struct vc_json *json, const struct vc_sensitivity *s)
+{
+    const struct vc_measured *m = s->measured;
+
+    if (m == NULL) {
+        return;
+    }
+    vc_json_begin(json, "data", '{', false);
+    vc_json_uint(json, "rows", m->n_rows);
+    vc_json_uint(json, "runs", m->n_runs);
+    vc_json_begin(json, "agreement", '{', true);
+    for (size_t i = 0; i < m->n_ways; i++) {
+        vc_json_real(json, s->ways[m->ways[i]].name, m->agreement[i]);
+    }
+    vc_json_end(json, '}');
+    vc_json_begin(json, "group_agreement", '[', true);
+    for (size_t i = 0; i < m->n_percents; i++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_real(json, "sparsity", (double)m->percents[i] / 100.0);
+        vc_json_real(json, "agreement", m->group_agreement[i]);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+    vc_json_begin(json, "groups", '[', false);
+    for (size_t i = 0; i < m->n_groups; i++) {
+        write_group(json, m, &m->groups[i]);
+    }
+    vc_json_end(json, ']');
+    vc_json_end(json, '}');
+}
+
+static void write_row(struct vc_json *json, const struct vc_sensitivity *s, size_t number)
+{
+    const struct vc_sensitivity_row *row = &s->rows[number];
+
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "name", row->name);
     vc_json_string(json, "dtype", vc_dtype_name(row->dtype));
@@ -61,6 +156,7 @@ static void write_row(struct vc_json *json, const struct vc_sensitivity *s, cons
         vc_json_null(json, "rms");
         vc_json_null(json, "errors");
     }
+    write_outputs(json, s, number);
     vc_json_end(json, '}');
 }
 
@@ -109,9 +205,10 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
     write_advice(&json, "quantize", s, &s->quantize);
     vc_json_end(&json, '}');
     write_ways(&json, s);
+    write_measured(&json, s);
     vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < s->n_rows; i++) {
-        write_row(&json, s, &s->rows[i]);
+        write_row(&json, s, i);
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');

@@ -427,8 +427,85 @@ static void add_curves(struct drawing *d, unsigned top)
     add_curve(d, VC_NO_TENSOR, 0, x, y); /* over the others */
 }
 
+/* ---- measured with data ---- */
+
+/* What the outputs lose where the tensor is pruned to that sparsity; NaN: no figure. */
+static double change_at(const struct drawing *d, size_t tensor, unsigned percent)
+{
+    const struct vc_measured *m = d->s->measured;
+
+    for (size_t i = 0; m->tensors[tensor].changes != NULL && i < m->n_ways; i++) {
+        if (d->s->ways[m->ways[i]].percent == percent && m->tensors[tensor].changes[i].reason == NULL) {
+            return m->tensors[tensor].changes[i].relative;
+        }
+    }
+    return (double)NAN;
+}
+
+static void add_change_curve(struct drawing *d, size_t tensor, size_t number, unsigned x, unsigned y)
+{
+    const struct vc_measured *m = d->s->measured;
+    const char *name = d->s->rows[m->tensors[tensor].row].name;
+    struct vc_text *text = &d->text;
+    unsigned at = y + 16 + 24 * (unsigned)number;
+
+    vc_text_add(text, "<path d=\"M%u %u", x, y + PLOT_H);
+    for (size_t i = 0; i < m->n_percents; i++) {
+        double change = change_at(d, tensor, m->percents[i]);
+
+        if (!isnan(change)) {
+            vc_text_add(text, "L");
+            add_tenths(text, 10.0 * x + 10.0 * PLOT_W * m->percents[i] / 100.0);
+            vc_text_add(text, " ");
+            add_tenths(text, 10.0 * y + 10.0 * PLOT_H * (1.0 - fmin(change, 1.0)));
+        }
+    }
+    vc_text_add(text, "\" class=\"l l%zu\"><title>", number);
+    vc_svg_add_text(text, name, 200);
+    vc_text_add(text, "</title></path>\n<path class=\"l l%zu\" d=\"M%u %uh30\"/><text x=\"%u\" y=\"%u\">", number,
+                x + PLOT_W + 24, at - 4, x + PLOT_W + 64, at);
+    vc_svg_add_text(text, name, 44);
+    vc_text_add(text, ", ");
+    add_percent(text, change_at(d, tensor, m->percents[0]));
+    vc_text_add(text, " %% at %u %%</text>\n", m->percents[0]);
+}
+
+/* The tensors whose pruning changes the outputs most. */
+static void add_changes(struct drawing *d, unsigned top)
+{
+    const struct vc_measured *m = d->s->measured;
+    unsigned first = m->percents[0];
+    double last = (double)INFINITY;
+    size_t last_tensor = 0;
+
+    vc_text_add(&d->text,
+                "<text class=\"b\" x=\"16\" y=\"%u\">Measured with data: what the outputs lose, one tensor pruned at a "
+                "time</text>\n",
+                top + 8);
+    add_axes(d, 76, top + 34);
+    for (size_t n = 0; n < N_CURVES; n++) { /* the worst behind the one before it */
+        size_t worst = VC_NO_TENSOR;
+
+        for (size_t i = 0; i < m->n_tensors; i++) {
+            double change = change_at(d, i, first);
+            bool behind = change < last || (change == last && n > 0 && i > last_tensor);
+
+            if (behind && (worst == VC_NO_TENSOR || change > change_at(d, worst, first))) {
+                worst = i;
+            }
+        }
+        if (worst == VC_NO_TENSOR) {
+            break;
+        }
+        add_change_curve(d, worst, n, 76, top + 34);
+        last = change_at(d, worst, first);
+        last_tensor = worst;
+    }
+}
+
 enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *s, char **out)
 {
+    const unsigned plot = 60 + 34 + PLOT_H + 64;
     struct drawing d = {.s = s};
     unsigned bottom;
 
@@ -439,11 +516,14 @@ enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivit
     if (d.rows != NULL && d.scratch != NULL) {
         choose_rows(&d);
         bottom = map_bottom(&d);
-        add_head(&d, bottom + (d.n_rows != 0 ? 60 + 34 + PLOT_H + 64 : 40));
+        add_head(&d, bottom + (d.n_rows == 0 ? 40 : plot + (s->measured != NULL ? plot : 0)));
         if (d.n_rows != 0) {
             add_map(&d);
             add_key(&d, bottom + 12);
             add_curves(&d, bottom + 70);
+            if (s->measured != NULL) {
+                add_changes(&d, bottom + 70 + plot);
+            }
         }
         vc_text_add(&d.text, "</svg>\n");
     } else {

@@ -6,11 +6,28 @@
 #include "tools/convert.h"
 #include "tools/print_sensitivity.h"
 
+#define MAX_ARRAYS 64
+#define LONG       2.0 /* seconds from which on the time is said beforehand */
+
 struct sensitivity_cli {
     struct convert_options convert; /* first: the common options, --include and --exclude */
     struct vc_sensitivity_options measure;
-    const char *svg;
+    struct vc_sensitivity_data_options with_data;
+    const char *svg, *graph;
+    const char *arrays[MAX_ARRAYS];
+    size_t n_arrays;
 };
+
+static bool take_array(void *group, const char *value)
+{
+    struct sensitivity_cli *cli = group;
+
+    if (strchr(value, '=') == NULL || cli->n_arrays == MAX_ARRAYS) {
+        return false;
+    }
+    cli->arrays[cli->n_arrays++] = value;
+    return true;
+}
 
 static bool take_void_as(void *group, const char *value)
 {
@@ -31,10 +48,24 @@ static const struct opt sensitivity_opts[] = {
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
 };
 /* clang-format on */
+/* clang-format off */
+static const struct opt data_opts[] = {
+    {.name = "data", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
+     .help = "compute the model with the arrays of this file as inputs, too (npz, safetensors, ...): what the outputs lose "
+             "when one tensor alone changes, or units are removed that belong together"},
+    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
+     .help = "what the model computes: a text or an ONNX file, as for vcompress graph (default: what INPUT says itself)"},
+    {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
+     .help = "the input is that array of --data (default: the one of its name)"},
+    {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
+     .help = "compute the first N rows of the data (default 8)"},
+};
+/* clang-format on */
+static const struct opt_group group_data = {"With data", data_opts, sizeof(data_opts) / sizeof(data_opts[0]), 0};
 static const struct opt_group group_sensitivity = {"Sensitivity", sensitivity_opts,
                                                    sizeof(sensitivity_opts) / sizeof(sensitivity_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_sensitivity, &group_select, &group_run, &group_json, &group_report, &group_help,
+    &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_report, &group_help,
 };
 
 static int print_json(struct app *app, const struct vc_sensitivity *s)
@@ -77,6 +108,61 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
     return rc == GO_ON ? EXIT_YES : rc;
 }
 
+/* vc_sensitivity_data_options.estimate */
+static void tell_estimate(void *user, size_t n_runs, double seconds)
+{
+    const struct app *app = user;
+
+    if (seconds >= LONG && !app->common.quiet) {
+        fputs("vcompress: ", stderr);
+        print_clean(stderr, app->subject);
+        fprintf(stderr,
+                seconds < 120 ? ": %zu runs of the model, about %.0f s\n" : ": %zu runs of the model, about %.0f min\n",
+                n_runs, seconds < 120 ? seconds : seconds / 60);
+    }
+}
+
+/* The graph of --graph, or the model's own. *other: the ONNX file that it is in. */
+static enum vc_status open_graph(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
+                                 struct vc_model **other, struct vc_graph **graph)
+{
+    struct vc_graph_options options;
+    enum vc_status status = VC_OK;
+
+    vc_graph_defaults(&options);
+    if (cli->graph == NULL) {
+        return vc_graph_build(app->ctx, model, &options, graph);
+    }
+    options.weights = model;
+    if (vc_graph_is_text(cli->graph)) {
+        return vc_graph_read_text(app->ctx, cli->graph, &options, graph);
+    }
+    status = vc_model_open(app->ctx, cli->graph, NULL, other);
+    return status == VC_OK ? vc_graph_build(app->ctx, *other, &options, graph) : status;
+}
+
+static enum vc_status measure_outputs(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
+                                      struct vc_sensitivity *s)
+{
+    struct vc_sensitivity_data_options options = cli->with_data;
+    struct vc_model *other = NULL;
+    struct vc_graph *graph = NULL;
+    enum vc_status status = open_graph(app, cli, model, &other, &graph);
+
+    if (status == VC_OK) {
+        options.graph = graph;
+        options.graph_model = other;
+        options.arrays = cli->arrays;
+        options.n_arrays = cli->n_arrays;
+        options.estimate = tell_estimate;
+        options.user = app;
+        status = vc_sensitivity_measure(app->ctx, s, &options);
+    }
+    vc_graph_close(graph);
+    vc_model_close(other);
+    return status;
+}
+
 static int measure(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model)
 {
     struct vc_sensitivity *s = NULL;
@@ -88,6 +174,9 @@ static int measure(struct app *app, const struct sensitivity_cli *cli, const str
     }
     progress_begin(app);
     status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
+    if (status == VC_OK && cli->with_data.data != NULL) {
+        status = measure_outputs(app, cli, model, s);
+    }
     progress_end();
     rc = status == VC_OK ? tell(app, cli, s) : app_fail(app, status);
     vc_sensitivity_free(s);
@@ -128,6 +217,18 @@ static int check_svg(struct app *app, const char *path)
     return svg_check(app, path);
 }
 
+/* GO_ON or a status. */
+static int check_data(struct app *app, const struct sensitivity_cli *cli)
+{
+    if (cli->with_data.data == NULL && (cli->graph != NULL || cli->n_arrays != 0 || cli->with_data.n_rows != 8)) {
+        return app_usage(app, "--graph, --array and --rows need --data FILE, the inputs of the model");
+    }
+    if (cli->with_data.data != NULL && app->parsed.n_args > 1) {
+        return app_usage(app, "--data is for one INPUT, got %d", app->parsed.n_args);
+    }
+    return cli->with_data.n_rows == 0 ? app_usage(app, "--rows: expected a number from 1 on") : GO_ON;
+}
+
 static int run_sensitivity(struct app *app, int n_args, char **args)
 {
     struct sensitivity_cli cli;
@@ -136,12 +237,17 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
     memset(&cli, 0, sizeof cli);
     vc_open_defaults(&cli.convert.open);
     vc_sensitivity_defaults(&cli.measure);
+    vc_sensitivity_data_defaults(&cli.with_data);
     rc = app_parse(app, n_args, args, &cli);
     if (rc != GO_ON) {
         return rc;
     }
     if (app->parsed.n_args == 0) {
         return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
+    }
+    rc = check_data(app, &cli);
+    if (rc != GO_ON) {
+        return rc;
     }
     cli.measure.rules = cli.convert.rules;
     cli.measure.n_rules = cli.convert.n_rules;
@@ -154,14 +260,17 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
 
 const struct command command_sensitivity = {
     .name = "sensitivity",
-    .usage = "[--svg FILE] [options] INPUT...",
+    .usage = "[--svg FILE] [--data FILE] [options] INPUT...",
     .summary = "tell what each tensor would lose",
     .text =
         "Measures, per tensor, the error of pruning by magnitude to 10 to 95 %, of the pattern 2:4, and of every "
         "scheme of quantize, from the weights alone; writes no checkpoint. Error is the RMS of the change over the "
         "RMS of the tensor. At the end are the tensors that stand out, and command lines that treat them with care. "
-        "Quantized weights are measured as what they decode to. Each tensor is read twice.\n"
+        "Quantized weights are measured as what they decode to. Each tensor is read twice. With --data the model is "
+        "computed with each of these changes alone, by plain loops, which takes its time: said beforehand from 2 s "
+        "on.\n"
         "  vcompress sensitivity model.npz\n"
+        "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
         "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

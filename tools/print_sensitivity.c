@@ -430,5 +430,6 @@ bool print_sensitivity(struct app *app, const struct vc_sensitivity *s, const st
     }
     ok = ok && print_kept(&view);
     free_lines(&view);
+    ok = ok && print_measured(app, s);
     return ok && print_advice(app, s, request);
 }

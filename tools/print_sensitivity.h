@@ -20,6 +20,9 @@ bool print_sensitivity(struct app *app, const struct vc_sensitivity *s, const st
 /* print_advice.c: the tensors that stand out, and command lines that say so. */
 bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request);
 
+/* print_measured.c: what the outputs lose, where that was measured. */
+bool print_measured(struct app *app, const struct vc_sensitivity *s);
+
 /* "27.3", "0.19": a relative error in percent, into a buffer of CELL_BYTES, which is returned. */
 char *fmt_relative(char *buf, double relative);
 

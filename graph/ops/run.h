@@ -117,4 +117,12 @@ struct vc_run_feed {
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                 const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted);
 
+/* The same after such a run with the same inputs, from what is left of it: given[v], one for each value of the graph,
+ * is known where it has data, and only what is wanted and not known is computed from it. All inputs have to be known
+ * that are needed. Changes nothing in the graph, so runs on several threads may go on at the same time. given NULL:
+ * vc_graph_forward. */
+enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                     const struct vc_run_feed *feed, const struct vc_run_value *given,
+                                     const uint32_t *wanted, size_t n_wanted);
+
 #endif

@@ -244,6 +244,18 @@ static enum vc_status use_sensitivity(void *options)
     return status;
 }
 
+/* Without a graph, which is told after the options. */
+static enum vc_status use_sensitivity_data(void *options)
+{
+    struct vc_sensitivity *sensitivity = NULL;
+    enum vc_status status = vc_model_sensitivity(ctx, model, NULL, &sensitivity);
+
+    assert_int_equal(status, VC_OK);
+    status = vc_sensitivity_measure(ctx, sensitivity, options);
+    vc_sensitivity_free(sensitivity);
+    return strstr(vc_ctx_message(ctx), "graph has to be set") != NULL ? VC_OK : status;
+}
+
 static enum vc_status use_limits(void *options)
 {
     const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
@@ -328,6 +340,7 @@ MAKER(prune)
 MAKER(depth)
 MAKER(structured)
 MAKER(sensitivity)
+MAKER(sensitivity_data)
 MAKER(diff_limits)
 MAKER(graph_run)
 MAKER(graph)
@@ -361,6 +374,8 @@ static const struct public_options {
      offsetof(struct vc_structured_options, couplings), make_structured, use_structured},
     {"vc_sensitivity_options", "vc_sensitivity_defaults", sizeof(struct vc_sensitivity_options),
      offsetof(struct vc_sensitivity_options, rules), make_sensitivity, use_sensitivity},
+    {"vc_sensitivity_data_options", "vc_sensitivity_data_defaults", sizeof(struct vc_sensitivity_data_options),
+     offsetof(struct vc_sensitivity_data_options, n_rows), make_sensitivity_data, use_sensitivity_data},
     {"vc_diff_limits", "vc_diff_limits_defaults", sizeof(struct vc_diff_limits),
      offsetof(struct vc_diff_limits, by_sqnr), make_diff_limits, use_limits},
     {"vc_graph_run_options", "vc_graph_run_defaults", sizeof(struct vc_graph_run_options),
@@ -566,6 +581,15 @@ static const struct {
     AT(vc_sensitivity_options, rules, 8),
     AT(vc_sensitivity_options, n_rules, 16),
     AT(vc_sensitivity_options, min_elems, 24),
+    AT(vc_sensitivity_data_options, struct_size, 0),
+    AT(vc_sensitivity_data_options, graph, 8),
+    AT(vc_sensitivity_data_options, graph_model, 16),
+    AT(vc_sensitivity_data_options, data, 24),
+    AT(vc_sensitivity_data_options, arrays, 32),
+    AT(vc_sensitivity_data_options, n_arrays, 40),
+    AT(vc_sensitivity_data_options, n_rows, 48),
+    AT(vc_sensitivity_data_options, estimate, 56),
+    AT(vc_sensitivity_data_options, user, 64),
     AT(vc_diff_limits, struct_size, 0),
     AT(vc_diff_limits, by_value, 8),
     AT(vc_diff_limits, tolerance, 16),

@@ -1,0 +1,286 @@
+/* graph_inputs.c - see graph_inputs.h. */
+#include "measure/graph_inputs.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/memory_model.h"
+#include "measure/graph_params.h"
+
+/* ---- arrays of a file ---- */
+
+struct reading {
+    struct vc_ctx *ctx;
+    struct vc_graph *graph;
+    const struct vc_graph_inputs_from *from;
+    struct vc_graph_inputs *to;
+};
+
+/* The array that was given for the input by hand; NULL: none was. */
+static const char *array_for(const struct reading *f, const char *input)
+{
+    size_t n = strlen(input);
+
+    for (size_t k = 0; k < f->from->n_arrays; k++) {
+        if (strncmp(f->from->arrays[k], input, n) == 0 && f->from->arrays[k][n] == '=') {
+            return f->from->arrays[k] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Every "x=array" names an input. */
+static enum vc_status check_arrays(const struct reading *f)
+{
+    for (size_t k = 0; k < f->from->n_arrays; k++) {
+        const char *equals = strchr(f->from->arrays[k], '=');
+        bool known = false;
+
+        for (uint32_t i = 0; equals != NULL && i < vc_graph_input_count(f->graph); i++) {
+            const char *name = vc_graph_value(f->graph, vc_graph_input(f->graph, i))->name;
+
+            known |= strlen(name) == (size_t)(equals - f->from->arrays[k]) &&
+                     strncmp(name, f->from->arrays[k], strlen(name)) == 0;
+        }
+        if (!known) {
+            return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: '%s' is not INPUT=ARRAY for an input of the graph",
+                           vc_option(f->ctx, "arrays"), f->from->arrays[k]);
+        }
+    }
+    return VC_OK;
+}
+
+/* Integers where the graph wants floats: as double. */
+static enum vc_status make_floats(const struct reading *f, struct vc_graph_array *array)
+{
+    double *to = vc_alloc_array(f->ctx, VC_TAG_TILES, (size_t)array->n_elems + 1, sizeof *to);
+    const void *from = array->data;
+    size_t n = (size_t)array->n_elems;
+
+    if (to == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        switch (array->dtype) {
+        case VC_DTYPE_I8:
+            to[i] = ((const int8_t *)from)[i];
+            break;
+        case VC_DTYPE_U16:
+            to[i] = ((const uint16_t *)from)[i];
+            break;
+        case VC_DTYPE_I16:
+            to[i] = ((const int16_t *)from)[i];
+            break;
+        case VC_DTYPE_U32:
+            to[i] = ((const uint32_t *)from)[i];
+            break;
+        case VC_DTYPE_I32:
+            to[i] = ((const int32_t *)from)[i];
+            break;
+        case VC_DTYPE_U64:
+            to[i] = (double)((const uint64_t *)from)[i];
+            break;
+        case VC_DTYPE_I64:
+            to[i] = (double)((const int64_t *)from)[i];
+            break;
+        default:
+            to[i] = ((const uint8_t *)from)[i]; /* u8, bool */
+            break;
+        }
+    }
+    vc_free(f->ctx, (void *)(uintptr_t)array->data);
+    array->data = to;
+    array->dtype = VC_DTYPE_F64;
+    return VC_OK;
+}
+
+/* No other input has to be given. */
+static bool is_only_one(const struct reading *f, const char *input)
+{
+    for (uint32_t k = 0; k < vc_graph_input_count(f->graph); k++) {
+        const struct vc_graph_value *value = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
+
+        if (value->optional == (strcmp(value->name, input) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The tensor of the data file that is the input; VC_NO_TENSOR: there is none, which vc_graph_run says if it needs it.
+ */
+static enum vc_status find_array(const struct reading *f, const char *input, size_t *out)
+{
+    const char *name = array_for(f, input);
+
+    *out = vc_model_find(f->to->data, name != NULL ? name : input);
+    if (*out == VC_NO_TENSOR && name != NULL) {
+        return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", vc_model_path(f->to->data), name);
+    }
+    if (*out == VC_NO_TENSOR && vc_model_tensor_count(f->to->data) == 1 && is_only_one(f, input)) {
+        *out = 0;
+    }
+    return VC_OK;
+}
+
+/* Only the first rows of an input whose first size is open. */
+static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *input, struct vc_graph_array *array)
+{
+    uint64_t *shape;
+
+    if (array->n_dims == 0 || input->n_dims == 0 || input->shape[0].size >= 0) {
+        return VC_OK;
+    }
+    if (f->from->n_rows != 0 && array->shape[0] > f->from->n_rows) {
+        shape = vc_arena_alloc(f->ctx, &f->to->arena, array->n_dims * sizeof *shape);
+        if (shape == NULL) {
+            return VC_E_NOMEM;
+        }
+        memcpy(shape, array->shape, array->n_dims * sizeof *shape);
+        shape[0] = f->from->n_rows;
+        array->n_elems = array->n_elems / array->shape[0] * shape[0];
+        array->shape = shape;
+    }
+    f->to->n_rows = vc_max_u64(f->to->n_rows, array->shape[0]);
+    return VC_OK;
+}
+
+static enum vc_status read_input(struct reading *f, uint32_t k)
+{
+    const struct vc_graph_value *input = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
+    struct vc_graph_array *array = &f->to->arrays[f->to->n];
+    const struct vc_tensor *tensor;
+    size_t index;
+    size_t n_bytes;
+    void *data;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(find_array(f, input->name, &index));
+    if (index == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    tensor = vc_model_tensor(f->to->data, index);
+    if (tensor->size_bytes > SIZE_MAX / 2) {
+        return vc_fail(f->ctx, VC_E_NOMEM, "%s: %s does not fit into memory", vc_model_path(f->to->data), tensor->name);
+    }
+    *array = (struct vc_graph_array){.name = input->name,
+                                     .dtype = tensor->dtype,
+                                     .n_dims = tensor->n_dims,
+                                     .shape = tensor->shape,
+                                     .n_elems = tensor->n_elems};
+    VC_TRY(cut_rows(f, input, array));
+    n_bytes = (size_t)vc_dtype_bytes(tensor->dtype, array->n_elems);
+    data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1);
+    VC_TRY_ALLOC(data);
+    array->data = data;
+    f->to->n++;
+    VC_TRY(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
+    if (input->dtype == VC_DTYPE_F32 && tensor->dtype >= VC_DTYPE_BOOL && tensor->dtype <= VC_DTYPE_I64) {
+        VC_TRY(make_floats(f, array));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
+                                    struct vc_graph_inputs *to)
+{
+    struct reading f = {.ctx = ctx, .graph = graph, .from = from, .to = to};
+    uint32_t n = vc_graph_input_count(graph);
+    enum vc_status status = VC_OK;
+
+    *to = (struct vc_graph_inputs){.n = 0};
+    VC_TRY(check_arrays(&f));
+    to->arrays = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *to->arrays);
+    VC_TRY_ALLOC(to->arrays);
+    if (from->path != NULL) {
+        VC_TRY(vc_model_open(ctx, from->path, NULL, &to->data));
+        for (uint32_t k = 0; k < n; k++) {
+            VC_TRY(read_input(&f, k));
+        }
+        VC_TRY(vc_model_unchanged(ctx, to->data, VC_OK));
+    }
+out:
+    return status;
+}
+
+void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs)
+{
+    for (size_t k = 0; k < inputs->n; k++) {
+        vc_free(ctx, (void *)(uintptr_t)inputs->arrays[k].data);
+    }
+    vc_free(ctx, inputs->arrays);
+    vc_model_close(inputs->data);
+    vc_arena_release(ctx, &inputs->arena);
+}
+
+/* ---- as values of a run ---- */
+
+/* An array of floats, read as a tensor of a model is. */
+static enum vc_status read_float_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64, void *elements)
+{
+    struct vc_memory_tensor tensor = {.name = given->name,
+                                      .dtype = given->dtype,
+                                      .n_dims = given->n_dims,
+                                      .shape = given->shape,
+                                      .data = given->data};
+    struct vc_place place = vc_place_whole();
+    struct vc_model *model = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_memory_model_create(ctx, &tensor, 1, &model));
+    VC_TRY(vc_place_values(ctx, model, 0, &place, f64, elements));
+out:
+    vc_model_close(model);
+    return status;
+}
+
+static enum vc_status copy_input(struct vc_ctx *ctx, const struct vc_graph_array *given, bool f64,
+                                 struct vc_run_value *to)
+{
+    enum vc_status status = VC_OK;
+
+    to->n_dims = given->n_dims;
+    to->n = 1;
+    for (unsigned k = 0; k < given->n_dims; k++) {
+        if (given->shape[k] > INT64_MAX || !vc_mul_size(to->n, (size_t)given->shape[k], &to->n)) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is too large", given->name);
+        }
+        to->shape[k] = (int64_t)given->shape[k];
+    }
+    to->data = vc_alloc_array(ctx, VC_TAG_TILES, to->n != 0 ? to->n : 1, to->is_real && !f64 ? sizeof(float) : 8);
+    VC_TRY_ALLOC(to->data);
+    if (to->is_real && to->n != 0) {
+        VC_TRY(read_float_input(ctx, given, f64, to->data));
+    }
+    for (size_t i = 0; !to->is_real && i < to->n; i++) {
+        ((int64_t *)to->data)[i] = vc_integer_at(given->dtype, given->data, i);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                    const struct vc_graph_array *arrays, size_t n, uint32_t k, bool f64,
+                                    struct vc_run_value *value)
+{
+    const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+    const struct vc_graph_array *given = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        given = strcmp(arrays[i].name, input->name) == 0 ? &arrays[i] : given;
+    }
+    if (given == NULL && input->optional) {
+        return VC_OK;
+    }
+    if (given == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is missing", input->name);
+    }
+    value->is_real = input->dtype == VC_DTYPE_F32;
+    if (given->n_dims > VC_GRAPH_MAX_DIMS ||
+        (value->is_real ? given->dtype < VC_DTYPE_F16 || given->dtype > VC_DTYPE_F64 : !vc_is_integer(given->dtype))) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is of type %s and has %u dimensions; the model takes %s",
+                       given->name, vc_dtype_name(given->dtype), given->n_dims, value->is_real ? "floats" : "integers");
+    }
+    return copy_input(ctx, given, f64, value);
+}

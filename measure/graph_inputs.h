@@ -1,0 +1,37 @@
+/* graph_inputs.h - the inputs of a graph from the arrays of a file: what vc_graph_run_files and the measurements with
+ * data begin with. */
+#ifndef VC_MEASURE_GRAPH_INPUTS_H
+#define VC_MEASURE_GRAPH_INPUTS_H
+
+#include <vcompress/graph.h>
+
+#include "core/base/arena.h"
+#include "graph/ops/run.h"
+
+struct vc_graph_inputs_from {
+    const char *path;          /* NULL: the graph has no inputs */
+    const char *const *arrays; /* "x=test_images", as vc_graph_file_options has them */
+    size_t n_arrays;
+    uint64_t n_rows; /* of inputs whose first size is open: only the first so many; 0: all */
+};
+
+struct vc_graph_inputs {
+    struct vc_model *data;
+    struct vc_arena arena;         /* of shapes */
+    struct vc_graph_array *arrays; /* elements are the pool's */
+    size_t n;
+    uint64_t n_rows; /* that were read of inputs whose first size is open; 0: there are none */
+};
+
+/* Reads the arrays that are there; an input without one is none of them. vc_graph_inputs_release also after a failure.
+ */
+enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
+                                    struct vc_graph_inputs *to);
+/* Input number k of the graph as a value of a run, from one of n arrays; without data where it may be left out and is.
+ * VC_E_ARGUMENT: it is missing, or of another type. */
+enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                    const struct vc_graph_array *arrays, size_t n, uint32_t k, bool f64,
+                                    struct vc_run_value *value);
+void vc_graph_inputs_release(struct vc_ctx *ctx, struct vc_graph_inputs *inputs);
+
+#endif

@@ -1,0 +1,38 @@
+/* graph_params.h - the elements of a graph's parameters, from the tensors of a checkpoint: what vc_graph_run and the
+ * measurements with data read with. */
+#ifndef VC_MEASURE_GRAPH_PARAMS_H
+#define VC_MEASURE_GRAPH_PARAMS_H
+
+#include <vcompress/graph.h>
+
+#include "core/model/source.h"
+
+/* Where the elements of a tensor go: those of the slice, with the last two axes swapped. */
+struct vc_place {
+    uint64_t inner, length; /* elements behind the sliced axis, and its length in the tensor */
+    uint64_t first, count;  /* of it */
+    uint64_t rows, columns; /* of what is sliced, before they are swapped; 0: not swapped */
+};
+
+/* Of all elements, as they lie; of a parameter. */
+struct vc_place vc_place_whole(void);
+struct vc_place vc_place_of_param(const struct vc_graph_param *param);
+
+/* The values of a tensor as floats, or as doubles, each at its place in `elements`. */
+enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                               const struct vc_place *place, bool to_f64, void *elements);
+/* The same of a tensor of integers, which is read whole. */
+enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                 const struct vc_place *place, int64_t *elements);
+/* Elements of an integer type as int64_t. Truth values are 0 and 1. */
+bool vc_is_integer(enum vc_dtype dtype);
+int64_t vc_integer_at(enum vc_dtype dtype, const void *data, size_t i);
+/* The same of n floats of a tensor that lie in memory. */
+void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements);
+
+/* The model's tensor of a parameter: the one with its number where that has its name, else the one of its name. Fails
+ * where there is none, or one of another shape. */
+enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
+                             size_t *out);
+
+#endif

@@ -1,0 +1,53 @@
+/* output_runs.h - a graph that is computed many times with the same inputs, each time with other values of some
+ * tensors: what that does to its outputs. The first run's values are kept, as many as there is memory for, and a run
+ * begins with those that its changes do not reach.
+ *
+ *     image -> conv1 -> relu -> conv2 -> relu -> fc -> logits       conv2 changed: conv2, relu and fc are computed */
+#ifndef VC_MEASURE_OUTPUT_RUNS_H
+#define VC_MEASURE_OUTPUT_RUNS_H
+
+#include <vcompress/sensitivity.h>
+
+#include "core/model/source.h"
+#include "graph/ops/run.h"
+
+/* A tensor of the model with other values, as it lies. */
+struct vc_changed_tensor {
+    size_t tensor;
+    size_t n;
+    float *values;
+};
+
+struct vc_output_runs {
+    struct vc_graph *graph;
+    const struct vc_model *model, *other; /* the measured one; one for parameters that it has not, or NULL */
+    const struct vc_graph_array *arrays;
+    size_t n_arrays;
+    size_t *tensor_of;          /* by parameter: of `model`; VC_NO_TENSOR: of `other` */
+    bool *needed;               /* nodes that outputs depend on */
+    struct vc_run_value *known; /* by value: kept of the first run, or without data */
+    double *seconds;            /* by value: what its node took, at its first output */
+    bool *is_kept;              /* by value: input or output, never given up for others */
+    uint32_t *outputs;          /* those that are floats */
+    size_t n_outputs;
+    double norm2;        /* of the outputs: sum of squares */
+    uint64_t run_bytes;  /* what a whole run takes at most, beside what is known */
+    uint64_t kept_bytes; /* of `known` */
+    uint64_t budget;     /* for `known` */
+    double last;         /* time, in the first run */
+};
+
+/* The first run. vc_output_runs_end also after a failure. */
+enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs);
+void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs);
+
+/* The graph computes something from the tensor. */
+bool vc_output_runs_use(const struct vc_output_runs *runs, size_t tensor);
+/* What the nodes behind these tensors took in the first run; < 0 without memory. */
+double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *runs,
+                              const struct vc_changed_tensor *changed, size_t n);
+/* One run with changes. Several threads may call it at the same time. */
+enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
+                                  const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out);
+
+#endif

@@ -1,0 +1,172 @@
+/* sensitivity_changes.c - see sensitivity_changes.h. */
+#include "measure/sensitivity_changes.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/chain/fetch.h"
+#include "passes/decode.h"
+
+#define N_BINS ((size_t)1 << 16)
+
+/* ---- pruning ---- */
+
+/* Magnitudes in their order, as whole numbers. */
+static uint32_t key_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+/* The bin of the k-th smallest key (k from 1 on), counted by 16 bits: the upper ones of all, or the lower ones of those
+ * in bin `upper`. *below: how many lie in the bins before it. */
+static uint32_t find_bin(const float *values, size_t n, bool lower, uint32_t upper, uint64_t k, uint64_t *counts,
+                         uint64_t *below)
+{
+    uint32_t bin = 0;
+
+    memset(counts, 0, N_BINS * sizeof *counts);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = key_of(values[i]);
+
+        if (!lower || key >> 16 == upper) {
+            counts[lower ? key & 0xffff : key >> 16]++;
+        }
+    }
+    *below = 0;
+    while (*below + counts[bin] < k) {
+        *below += counts[bin++];
+    }
+    return bin;
+}
+
+enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint64_t k)
+{
+    uint64_t *counts;
+    uint64_t below, below_lower, equal;
+    uint32_t upper, threshold;
+
+    if (k == 0) {
+        return VC_OK;
+    }
+    counts = vc_alloc_array(ctx, VC_TAG_SCRATCH, N_BINS, sizeof *counts);
+    if (counts == NULL) {
+        return VC_E_NOMEM;
+    }
+    upper = find_bin(values, n, false, 0, k, counts, &below);
+    threshold = upper << 16 | find_bin(values, n, true, upper, k - below, counts, &below_lower);
+    equal = k - below - below_lower;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = key_of(values[i]);
+
+        if (key < threshold || (key == threshold && equal != 0)) {
+            equal -= key == threshold;
+            values[i] = 0.0f;
+        }
+    }
+    vc_free(ctx, counts);
+    return VC_OK;
+}
+
+/* ---- ways ---- */
+
+/* The tensor as floats, the way's step, and floats again. */
+static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_way *way, struct vc_item *item)
+{
+    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
+    bool quantized = item->desc.quant != NULL || vc_dtype_is_quantized(item->desc.dtype);
+    enum vc_status status;
+
+    VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
+    VC_TRY(way->add(ctx, item, way, weights));
+    VC_TRY(vc_decode_add(ctx, item, true));
+out:
+    return status;
+}
+
+enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, const struct vc_way *way,
+                             float *values)
+{
+    struct vc_arena arena = {0};
+    struct vc_item item = vc_item_make(model, tensor, &arena);
+    struct vc_room room = {0};
+    struct vc_buffers buffers = {0};
+    struct vc_fetch fetch = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
+    bool more = true;
+    enum vc_status status;
+
+    VC_TRY(vc_item_list_parts(ctx, &item));
+    VC_TRY(add_steps(ctx, way, &item));
+    vc_room_add(&room, &item);
+    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    VC_TRY(vc_fetch_open(ctx, &item, &buffers, &fetch));
+    for (;;) {
+        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        memcpy(values + tile.first, result.data, tile.n_elems * sizeof *values);
+    }
+out:
+    vc_fetch_close(ctx, &fetch);
+    vc_buffers_release(ctx, &buffers);
+    vc_item_release(ctx, &item);
+    vc_arena_release(ctx, &arena);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
+}
+
+/* ---- units ---- */
+
+/* Elements behind the axis. */
+static uint64_t inner_of(const struct vc_tensor *tensor, unsigned axis)
+{
+    uint64_t inner = 1;
+
+    for (unsigned k = axis + 1; k < tensor->n_dims; k++) {
+        inner *= tensor->shape[k];
+    }
+    return inner;
+}
+
+/* The unit that an entry of the axis belongs to; n_units: none. */
+static uint64_t unit_at(const struct vc_coupling *group, const struct vc_coupling_member *member, uint64_t at)
+{
+    uint64_t n = group->n_units * member->block * member->repeat;
+
+    return at < member->offset || at - member->offset >= n ? group->n_units
+                                                           : (at - member->offset) / member->block % group->n_units;
+}
+
+void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupling_member *member,
+                         const struct vc_tensor *tensor, const float *values, double *norms)
+{
+    uint64_t inner = inner_of(tensor, member->axis);
+
+    for (uint64_t run = 0; run < tensor->n_elems / inner; run++) {
+        uint64_t unit = unit_at(group, member, run % tensor->shape[member->axis]);
+
+        for (uint64_t i = 0; unit < group->n_units && i < inner; i++) {
+            double x = (double)values[run * inner + i];
+
+            norms[unit] += x * x;
+        }
+    }
+}
+
+void vc_change_remove(const struct vc_coupling *group, const struct vc_coupling_member *member,
+                      const struct vc_tensor *tensor, const bool *goes, float *values)
+{
+    uint64_t inner = inner_of(tensor, member->axis);
+
+    for (uint64_t run = 0; run < tensor->n_elems / inner; run++) {
+        uint64_t unit = unit_at(group, member, run % tensor->shape[member->axis]);
+
+        if (unit < group->n_units && goes[unit]) {
+            memset(values + run * inner, 0, (size_t)inner * sizeof *values);
+        }
+    }
+}

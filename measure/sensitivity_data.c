@@ -1,0 +1,713 @@
+/* sensitivity_data.c - vc_sensitivity_measure: the outputs of the model with one tensor changed, or the units of one
+ * group removed. A target is a tensor or a group; a unit of work is one target changed in one way, which is one run of
+ * the graph (output_runs.h). Threads take units of work in their order. */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "core/base/threads.h"
+#include "measure/curve.h"
+#include "measure/graph_inputs.h"
+#include "measure/graph_params.h"
+#include "measure/output_runs.h"
+#include "measure/sensitivity_changes.h"
+#include "measure/sensitivity_parts.h"
+
+static const unsigned percents[] = {50, 70, 90};
+#define N_PERCENTS (sizeof percents / sizeof percents[0])
+
+static const struct vc_sensitivity_data_options option_defaults = {.n_rows = 8};
+static const struct vc_options_kind kind = {"vc_sensitivity_data_options", "vc_sensitivity_data_defaults",
+                                            &option_defaults, sizeof option_defaults};
+
+void vc_sensitivity_data_defaults_sized(struct vc_sensitivity_data_options *options, size_t struct_size)
+{
+    vc_options_fill(&kind, options, struct_size);
+}
+
+/* What is changed: a tensor, or all tensors of a group. */
+struct target {
+    size_t n_changed;
+    struct vc_changed_tensor *changed; /* values: NULL until a run */
+    const struct vc_coupling *group;   /* NULL: one tensor */
+    const double *norms;               /* of the group's units, squared */
+    uint64_t bytes;                    /* of the tensors, for progress */
+    size_t n_ways;
+    struct vc_output_change *changes; /* one for each way */
+};
+
+struct work {
+    size_t target, way;
+};
+
+struct measuring {
+    struct vc_sensitivity_owned *owned;
+    struct vc_measured *out;
+    struct vc_sensitivity_data_options options;
+    struct vc_way_list tried;
+    const struct vc_way **way_of; /* by number in out->ways; NULL: a sparsity */
+    struct vc_graph_inputs inputs;
+    struct vc_output_runs runs;
+    struct vc_couplings *couplings;
+    struct vc_measured_tensor *tensors;
+    struct vc_measured_group *groups;
+    struct target *targets; /* tensors, then groups: those that are measured */
+    size_t n_targets;
+    struct work *works;
+    size_t n_works;
+    uint64_t largest; /* bytes of the f32 of one target */
+
+    /* While threads work. */
+    struct vc_ctx *ctx;
+    pthread_mutex_t mutex;
+    size_t next, failed; /* unit of work */
+    uint64_t done, total;
+    double last_told;
+    enum vc_status failure;
+    char message[VC_MESSAGE_BYTES];
+};
+
+/* ---- ways ---- */
+
+static const struct vc_way *find_way(const struct vc_way_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->ways[i].name, name) == 0) {
+            return &list->ways[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_measured_percent(unsigned percent)
+{
+    for (size_t i = 0; i < N_PERCENTS; i++) {
+        if (percents[i] == percent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
+{
+    const struct vc_sensitivity *s = &m->owned->result;
+    struct vc_arena *arena = &m->owned->arena;
+    size_t *ways = vc_arena_alloc(ctx, arena, (s->n_ways + 1) * sizeof *ways);
+    enum vc_status status = VC_OK;
+
+    m->way_of = vc_arena_alloc(ctx, arena, (s->n_ways + 1) * sizeof *m->way_of);
+    VC_TRY(ways == NULL || m->way_of == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(vc_ways_of_prune(ctx, arena, &m->tried));
+    VC_TRY(vc_ways_of_quantize(ctx, arena, &m->tried));
+    for (size_t i = 0; i < s->n_ways; i++) {
+        const struct vc_way *way = find_way(&m->tried, s->ways[i].name);
+
+        if (way != NULL || is_measured_percent(s->ways[i].percent)) {
+            ways[m->out->n_ways] = i;
+            m->way_of[m->out->n_ways++] = way;
+        }
+    }
+    m->out->ways = ways;
+out:
+    return status;
+}
+
+/* ---- targets ---- */
+
+/* A target with room for its figures, in the result's arena. */
+static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t n_changed, size_t n_ways,
+                                 struct target **out)
+{
+    struct vc_arena *arena = &m->owned->arena;
+    struct target *target = &m->targets[m->n_targets];
+    enum vc_status status = VC_OK;
+
+    *target = (struct target){.n_ways = n_ways};
+    target->changed = vc_arena_alloc(ctx, arena, (n_changed + 1) * sizeof *target->changed);
+    VC_TRY_ALLOC(target->changed);
+    target->changes = vc_arena_alloc(ctx, arena, (n_ways + 1) * sizeof *target->changes);
+    VC_TRY_ALLOC(target->changes);
+    memset(target->changes, 0, n_ways * sizeof *target->changes);
+    m->n_targets++;
+    *out = target;
+out:
+    return status;
+}
+
+static void add_tensor(struct measuring *m, struct target *target, size_t tensor)
+{
+    const struct vc_tensor *t = &m->owned->result.model->tensors[tensor];
+
+    for (size_t i = 0; i < target->n_changed; i++) {
+        if (target->changed[i].tensor == tensor) {
+            return;
+        }
+    }
+    target->changed[target->n_changed++] = (struct vc_changed_tensor){.tensor = tensor, .n = (size_t)t->n_elems};
+    target->bytes += t->n_elems * sizeof(float);
+}
+
+static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
+{
+    const struct vc_sensitivity *s = &m->owned->result;
+    struct target *target;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < s->n_rows; i++) {
+        const struct vc_sensitivity_row *row = &s->rows[i];
+        struct vc_measured_tensor *t = &m->tensors[m->out->n_tensors];
+
+        if (row->errors == NULL) {
+            continue;
+        }
+        *t = (struct vc_measured_tensor){.row = i};
+        m->out->n_tensors++;
+        if (!vc_output_runs_use(&m->runs, row->tensor)) {
+            t->reason = "the graph does not use it";
+            continue;
+        }
+        VC_TRY(add_target(ctx, m, 1, m->out->n_ways, &target));
+        add_tensor(m, target, row->tensor);
+        t->changes = target->changes;
+        for (size_t k = 0; k < m->out->n_ways; k++) {
+            target->changes[k].reason = row->errors[m->out->ways[k]].reason;
+        }
+    }
+out:
+    return status;
+}
+
+/* Why the group cannot be measured by setting its units to zero; NULL: it can. */
+static const char *group_reason(const struct measuring *m, const struct vc_coupling *group)
+{
+    const struct vc_model *model = m->owned->result.model;
+    bool made = false;
+
+    if (group->fixed != NULL || group->unit == VC_UNIT_HIDDEN) {
+        return group->fixed != NULL ? group->fixed : "a normalization reads all of it";
+    }
+    for (size_t k = 0; k < group->n_members; k++) {
+        const struct vc_coupling_member *member = &group->members[k];
+        size_t tensor = vc_model_find(model, member->tensor);
+
+        if (group->unit == VC_UNIT_EXPERTS || member->whole) {
+            return "a router chooses among all of them";
+        }
+        if (tensor == VC_NO_TENSOR || member->axis >= model->tensors[tensor].n_dims ||
+            !vc_output_runs_use(&m->runs, tensor)) {
+            return "has a tensor that the model does not have";
+        }
+        made |= member->makes;
+    }
+    return made ? NULL : "no tensor of the model makes it";
+}
+
+static enum vc_status read_floats(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, float **values)
+{
+    struct vc_place place = vc_place_whole();
+    enum vc_status status = VC_OK;
+
+    *values = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)model->tensors[tensor].n_elems + 1, sizeof **values);
+    VC_TRY_ALLOC(*values);
+    VC_TRY(vc_place_values(ctx, model, tensor, &place, false, *values));
+out:
+    return status;
+}
+
+/* Norms of the units over the tensors that make them. */
+static enum vc_status sum_norms(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group, double *norms)
+{
+    const struct vc_model *model = m->owned->result.model;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < group->n_members && status == VC_OK; k++) {
+        size_t tensor = vc_model_find(model, group->members[k].tensor);
+        float *values = NULL;
+
+        if (group->members[k].makes) {
+            status = read_floats(ctx, model, tensor, &values);
+        }
+        if (values != NULL && status == VC_OK) {
+            vc_change_add_norms(group, &group->members[k], &model->tensors[tensor], values, norms);
+        }
+        vc_free(ctx, values);
+    }
+    return status;
+}
+
+struct scored {
+    double norm;
+    uint64_t unit;
+};
+
+static int smaller_first(const void *a, const void *b)
+{
+    const struct scored *x = a;
+    const struct scored *y = b;
+
+    return x->norm != y->norm ? (x->norm < y->norm ? -1 : 1) : x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* The units by their norms; NULL without memory. */
+static struct scored *sort_units(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms)
+{
+    struct scored *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *units);
+
+    for (uint64_t u = 0; units != NULL && u < group->n_units; u++) {
+        units[u] = (struct scored){norms[u], u};
+    }
+    if (units != NULL) {
+        qsort(units, (size_t)group->n_units, sizeof *units, smaller_first);
+    }
+    return units;
+}
+
+/* How many units go at each sparsity, and their share of the norm. */
+static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
+                                  uint64_t *n_removed, double *relative)
+{
+    struct scored *units = sort_units(ctx, group, norms);
+    double all = 0.0;
+
+    if (units == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint64_t u = 0; u < group->n_units; u++) {
+        all += units[u].norm;
+    }
+    for (size_t i = 0; i < N_PERCENTS; i++) {
+        double gone = 0.0;
+
+        n_removed[i] = group->n_units * percents[i] / 100;
+        for (uint64_t u = 0; u < n_removed[i]; u++) {
+            gone += units[u].norm;
+        }
+        relative[i] = all == 0.0 ? 0.0 : sqrt(gone / all);
+    }
+    vc_free(ctx, units);
+    return VC_OK;
+}
+
+static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group)
+{
+    struct vc_arena *arena = &m->owned->arena;
+    struct vc_measured_group *g = &m->groups[m->out->n_groups++];
+    uint64_t *n_removed;
+    double *relative;
+    double *norms;
+    struct target *target;
+    enum vc_status status = VC_OK;
+
+    *g = (struct vc_measured_group){
+        .name = vc_arena_printf(ctx, arena, "%s", group->name), .unit = group->unit, .n_units = group->n_units};
+    VC_TRY_ALLOC(g->name);
+    if (group_reason(m, group) != NULL) {
+        g->reason = vc_arena_printf(ctx, arena, "%s", group_reason(m, group));
+        VC_TRY_ALLOC(g->reason);
+        return VC_OK;
+    }
+    n_removed = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *n_removed);
+    relative = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *relative);
+    norms = vc_arena_alloc(ctx, arena, ((size_t)group->n_units + 1) * sizeof *norms);
+    VC_TRY(n_removed == NULL || relative == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
+    memset(norms, 0, (size_t)group->n_units * sizeof *norms);
+    VC_TRY(sum_norms(ctx, m, group, norms));
+    VC_TRY(weigh_group(ctx, group, norms, n_removed, relative));
+    VC_TRY(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
+    for (size_t k = 0; k < group->n_members; k++) {
+        add_tensor(m, target, vc_model_find(m->owned->result.model, group->members[k].tensor));
+    }
+    target->group = group;
+    target->norms = norms;
+    g->n_removed = n_removed;
+    g->relative = relative;
+    g->changes = target->changes;
+out:
+    return status;
+}
+
+static enum vc_status list_targets(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_sensitivity_owned *owned = m->owned;
+    size_t n_groups;
+    enum vc_status status;
+
+    VC_TRY(vc_couplings_of_graph(ctx, m->options.graph, &m->couplings));
+    n_groups = vc_couplings_count(m->couplings);
+    m->tensors = vc_arena_alloc(ctx, &owned->arena, (owned->result.n_rows + 1) * sizeof *m->tensors);
+    m->groups = vc_arena_alloc(ctx, &owned->arena, (n_groups + 1) * sizeof *m->groups);
+    m->targets = vc_alloc_array(ctx, VC_TAG_MISC, owned->result.n_rows + n_groups + 1, sizeof *m->targets);
+    VC_TRY(m->tensors == NULL || m->groups == NULL || m->targets == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(list_tensors(ctx, m));
+    for (size_t i = 0; i < n_groups; i++) {
+        VC_TRY(add_group(ctx, m, vc_coupling(m->couplings, i)));
+    }
+    m->out->tensors = m->tensors;
+    m->out->groups = m->groups;
+    m->out->percents = percents;
+    m->out->n_percents = N_PERCENTS;
+out:
+    return status;
+}
+
+/* One for each target and way that has no reason not to be tried. */
+static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
+{
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < m->n_targets; i++) {
+        n += m->targets[i].n_ways;
+    }
+    m->works = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *m->works);
+    VC_TRY_ALLOC(m->works);
+    for (size_t i = 0; i < m->n_targets; i++) {
+        for (size_t k = 0; k < m->targets[i].n_ways; k++) {
+            if (m->targets[i].changes[k].reason == NULL) {
+                m->works[m->n_works++] = (struct work){i, k};
+                m->total += m->targets[i].bytes;
+            }
+        }
+        m->largest = vc_max_u64(m->largest, m->targets[i].bytes);
+    }
+    m->out->n_runs = m->n_works;
+out:
+    return status;
+}
+
+/* ---- one unit of work ---- */
+
+static enum vc_status change_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t way,
+                                   struct vc_changed_tensor *changed)
+{
+    const struct vc_coupling *group = target->group;
+    const struct vc_model *model = m->owned->result.model;
+    uint64_t n = group->n_units * percents[way] / 100;
+    struct scored *units = sort_units(ctx, group, target->norms);
+    bool *goes = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    enum vc_status status = VC_OK;
+
+    VC_TRY(units == NULL || goes == NULL ? VC_E_NOMEM : VC_OK);
+    for (uint64_t u = 0; u < n; u++) {
+        goes[units[u].unit] = true;
+    }
+    for (size_t i = 0; i < target->n_changed; i++) {
+        VC_TRY(read_floats(ctx, model, changed[i].tensor, &changed[i].values));
+        for (size_t k = 0; k < group->n_members; k++) {
+            if (vc_model_find(model, group->members[k].tensor) == changed[i].tensor) {
+                vc_change_remove(group, &group->members[k], &model->tensors[changed[i].tensor], goes,
+                                 changed[i].values);
+            }
+        }
+    }
+out:
+    vc_free(ctx, units);
+    vc_free(ctx, goes);
+    return status;
+}
+
+static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, size_t way,
+                                    struct vc_changed_tensor *changed)
+{
+    const struct vc_model *model = m->owned->result.model;
+    unsigned percent = m->owned->result.ways[m->out->ways[way]].percent;
+    enum vc_status status;
+
+    VC_TRY(read_floats(ctx, model, changed->tensor, &changed->values));
+    if (m->way_of[way] != NULL) {
+        VC_TRY(vc_change_way(ctx, model, changed->tensor, m->way_of[way], changed->values));
+    } else {
+        VC_TRY(vc_change_prune(ctx, changed->values, changed->n, vc_curve_count_of(changed->n, percent)));
+    }
+out:
+    return status;
+}
+
+static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, const struct work *work)
+{
+    const struct target *target = &m->targets[work->target];
+    struct vc_changed_tensor *changed =
+        vc_alloc_array(ctx, VC_TAG_MISC, target->n_changed + 1, sizeof *changed); /* values of this thread's own */
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(changed);
+    memcpy(changed, target->changed, target->n_changed * sizeof *changed);
+    VC_TRY(target->group != NULL ? change_group(ctx, m, target, work->way, changed)
+                                 : change_tensor(ctx, m, work->way, changed));
+    VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->way]));
+out:
+    for (size_t i = 0; changed != NULL && i < target->n_changed; i++) {
+        vc_free(ctx, changed[i].values);
+    }
+    vc_free(ctx, changed);
+    return status;
+}
+
+/* ---- threads ---- */
+
+static bool next_work(struct measuring *m, size_t *number)
+{
+    bool more;
+
+    (void)pthread_mutex_lock(&m->mutex);
+    more = m->failed == SIZE_MAX && m->next < m->n_works;
+    *number = more ? m->next++ : 0;
+    (void)pthread_mutex_unlock(&m->mutex);
+    return more;
+}
+
+static void end_work(struct measuring *m, const struct vc_ctx *ctx, size_t number, enum vc_status status)
+{
+    (void)pthread_mutex_lock(&m->mutex);
+    m->done += m->targets[m->works[number].target].bytes;
+    if (status != VC_OK && number < m->failed) {
+        m->failed = number;
+        m->failure = status;
+        memcpy(m->message, ctx->message, sizeof m->message);
+    }
+    (void)pthread_mutex_unlock(&m->mutex);
+}
+
+/* By the thread that called into the library. */
+static void tell_progress(struct measuring *m, size_t number)
+{
+    const struct target *target = &m->targets[m->works[number].target];
+    struct vc_progress progress = {.what = "computing", .total = m->total};
+
+    if (m->ctx->shared->progress == NULL) {
+        return;
+    }
+    progress.tensor = m->owned->result.model->tensors[target->changed[0].tensor].name;
+    (void)pthread_mutex_lock(&m->mutex);
+    progress.done = m->done;
+    (void)pthread_mutex_unlock(&m->mutex);
+    m->ctx->shared->progress(m->ctx->shared->progress_user, &progress);
+}
+
+static void work_main(void *user, unsigned worker)
+{
+    struct measuring *m = user;
+    struct vc_ctx ctx;
+    size_t number;
+
+    vc_ctx_fork(m->ctx, &ctx);
+    while (next_work(m, &number)) {
+        end_work(m, &ctx, number, do_work(&ctx, m, &m->works[number]));
+        if (worker == 0) {
+            tell_progress(m, number);
+        }
+    }
+}
+
+/* As many threads as runs fit into memory. */
+static unsigned count_workers(struct vc_ctx *ctx, const struct measuring *m)
+{
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t used = vc_pool_in_use(ctx->shared->pool);
+    uint64_t one = m->runs.run_bytes + 2 * m->largest + ((uint64_t)1 << 20);
+    uint64_t fit = (limit - vc_min_u64(used, limit)) / one;
+
+    return (unsigned)vc_max_u64(1, vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), m->n_works));
+}
+
+static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
+{
+    unsigned n_workers = count_workers(ctx, m);
+    double seconds = 0.0;
+
+    for (size_t i = 0; i < m->n_works; i++) {
+        const struct target *target = &m->targets[m->works[i].target];
+
+        if (i == 0 || m->works[i - 1].target != m->works[i].target) {
+            double one = vc_output_runs_seconds(ctx, &m->runs, target->changed, target->n_changed);
+
+            for (size_t k = i; k < m->n_works && m->works[k].target == m->works[i].target; k++) {
+                seconds += one > 0.0 ? one : 0.0;
+            }
+        }
+    }
+    if (m->options.estimate != NULL) {
+        m->options.estimate(m->options.user, m->n_works, seconds / n_workers);
+    }
+    m->ctx = ctx;
+    m->failed = SIZE_MAX;
+    if (pthread_mutex_init(&m->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    (void)vc_threads_run(n_workers, work_main, m);
+    (void)pthread_mutex_destroy(&m->mutex);
+    if (m->failed != SIZE_MAX) {
+        memcpy(ctx->message, m->message, sizeof ctx->message);
+        ctx->status = m->failure;
+        return m->failure;
+    }
+    return VC_OK;
+}
+
+/* ---- how well one predicts the other ---- */
+
+struct pair {
+    double x, y;
+};
+
+static int by_x(const void *a, const void *b)
+{
+    const struct pair *p = a;
+    const struct pair *q = b;
+
+    return p->x < q->x ? -1 : p->x > q->x;
+}
+
+/* x becomes its rank, equal ones have the mean of theirs; then x and y change places. */
+static void rank(struct pair *pairs, size_t n)
+{
+    size_t i = 0;
+
+    qsort(pairs, n, sizeof *pairs, by_x);
+    while (i < n) {
+        size_t end = i;
+        double mean;
+
+        while (end < n && pairs[end].x == pairs[i].x) {
+            end++;
+        }
+        mean = ((double)i + (double)(end - 1)) / 2.0;
+        for (; i < end; i++) {
+            pairs[i] = (struct pair){pairs[i].y, mean};
+        }
+    }
+}
+
+/* Spearman's rank correlation; NaN: fewer than three pairs, or all of one side are equal. */
+static double correlate(struct pair *pairs, size_t n)
+{
+    double mean = ((double)n - 1.0) / 2.0;
+    double xy = 0.0;
+    double xx = 0.0;
+    double yy = 0.0;
+
+    if (n < 3) {
+        return (double)NAN;
+    }
+    rank(pairs, n);
+    rank(pairs, n);
+    for (size_t i = 0; i < n; i++) {
+        xy += (pairs[i].x - mean) * (pairs[i].y - mean);
+        xx += (pairs[i].x - mean) * (pairs[i].x - mean);
+        yy += (pairs[i].y - mean) * (pairs[i].y - mean);
+    }
+    return xx == 0.0 || yy == 0.0 ? (double)NAN : xy / sqrt(xx * yy);
+}
+
+static double agreement_of_way(const struct measuring *m, size_t way, struct pair *pairs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->out->n_tensors; i++) {
+        const struct vc_measured_tensor *t = &m->tensors[i];
+
+        if (t->changes != NULL && t->changes[way].reason == NULL) {
+            pairs[n++] = (struct pair){m->owned->result.rows[t->row].errors[m->out->ways[way]].relative,
+                                       t->changes[way].relative};
+        }
+    }
+    return correlate(pairs, n);
+}
+
+static double agreement_of_groups(const struct measuring *m, size_t percent, struct pair *pairs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->out->n_groups; i++) {
+        const struct vc_measured_group *g = &m->groups[i];
+
+        if (g->changes != NULL && g->changes[percent].reason == NULL) {
+            pairs[n++] = (struct pair){g->relative[percent], g->changes[percent].relative};
+        }
+    }
+    return correlate(pairs, n);
+}
+
+static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_arena *arena = &m->owned->arena;
+    struct pair *pairs = vc_alloc_array(ctx, VC_TAG_MISC, m->out->n_tensors + m->out->n_groups + 1, sizeof *pairs);
+    double *tensors = vc_arena_alloc(ctx, arena, (m->out->n_ways + 1) * sizeof *tensors);
+    double *groups = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *groups);
+    enum vc_status status = VC_OK;
+
+    VC_TRY(pairs == NULL || tensors == NULL || groups == NULL ? VC_E_NOMEM : VC_OK);
+    for (size_t k = 0; k < m->out->n_ways; k++) {
+        tensors[k] = agreement_of_way(m, k, pairs);
+    }
+    for (size_t k = 0; k < N_PERCENTS; k++) {
+        groups[k] = agreement_of_groups(m, k, pairs);
+    }
+    m->out->agreement = tensors;
+    m->out->group_agreement = groups;
+out:
+    vc_free(ctx, pairs);
+    return status;
+}
+
+/* ---- the call ---- */
+
+static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
+{
+    const struct vc_graph_inputs_from from = {.path = m->options.data,
+                                              .arrays = m->options.arrays,
+                                              .n_arrays = m->options.n_arrays,
+                                              .n_rows = m->options.n_rows};
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));
+    m->runs = (struct vc_output_runs){.graph = m->options.graph,
+                                      .model = m->owned->result.model,
+                                      .other = m->options.graph_model,
+                                      .arrays = m->inputs.arrays,
+                                      .n_arrays = m->inputs.n,
+                                      .budget = (limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool))) / 2};
+    VC_TRY(vc_output_runs_begin(ctx, &m->runs));
+    m->out->n_rows = m->inputs.n_rows;
+    VC_TRY(list_ways(ctx, m));
+    VC_TRY(list_targets(ctx, m));
+    VC_TRY(list_works(ctx, m));
+    VC_TRY(do_works(ctx, m));
+    VC_TRY(compare_orders(ctx, m));
+out:
+    return status;
+}
+
+enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,
+                                      const struct vc_sensitivity_data_options *options)
+{
+    struct measuring m = {.owned = (struct vc_sensitivity_owned *)(void *)sensitivity};
+    struct vc_measured found = {0};
+    enum vc_status status;
+
+    vc_call_begin(ctx);
+    m.out = &found;
+    VC_TRY(vc_options_read(ctx, &kind, options, &m.options));
+    if (m.options.graph == NULL || m.options.data == NULL) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s has to be set: %s",
+                         vc_option(ctx, m.options.graph == NULL ? "graph" : "data"),
+                         m.options.graph == NULL ? "what the model computes" : "the inputs of the model");
+        goto out;
+    }
+    status = measure(ctx, &m);
+    VC_TRY(vc_model_unchanged(ctx, sensitivity->model, status));
+    m.owned->measured = found;
+    sensitivity->measured = &m.owned->measured;
+out:
+    vc_output_runs_end(ctx, &m.runs);
+    vc_graph_inputs_release(ctx, &m.inputs);
+    vc_couplings_free(m.couplings);
+    vc_free(ctx, m.targets);
+    vc_free(ctx, m.works);
+    return vc_call_end(ctx, status);
+}
