@@ -168,7 +168,9 @@ static void test_inflate_is_zlibs(void **state)
             size_t n = deflate_with_zlib(p, N_PLAIN, level, level == 9 ? Z_FIXED : Z_DEFAULT_STRATEGY, &packed);
 
             for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
-                for (size_t behind = 0; behind <= 64; behind += 32) {
+                /* Byte by byte the end is met alike, whatever is behind it: once is enough, which takes long under
+                 * sanitizers. */
+                for (size_t behind = s == 0 ? 64 : 0; behind <= 64; behind += 32) {
                     struct feed feed = {packed, n + behind, 0, steps[s]};
                     size_t left = 99;
 
