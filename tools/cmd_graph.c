@@ -166,12 +166,14 @@ static int compute(struct app *app, struct graph_cli *cli)
 
 static int tell(struct app *app, struct graph_cli *cli)
 {
-    enum vc_status status =
-        vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
+    enum vc_status status = VC_OK;
     bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.outputs == NULL &&
                   !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
+    if ((tables && !cli->full) || cli->svg != NULL || app->json.on) {
+        status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
+    }
     if (status != VC_OK) {
         return app_fail(app, status);
     }

@@ -60,6 +60,7 @@ struct vc_program_node {
     const char *const *inputs; /* names; "": left out */
     const char *const *outputs;
     const struct vc_program_attr *attrs;
+    bool of_function; /* graph/: a copy of a node of a function, in the place of a call */
 };
 
 /* A dimension of a declared value: a number, a name, or neither. */

@@ -44,6 +44,7 @@ static enum vc_status start(struct vc_couple *c)
     VC_TRY(vc_axes_init(&c->axes, c->ctx, c->arena));
     for (uint32_t v = 0; v < graph->n_values && c->axes.status == VC_OK; v++) {
         c->depends[v] = graph->values[v].kind == VC_VALUE_INPUT;
+        c->of_file = c->of_file || graph->facts[v].written != VC_WRITTEN_NOT;
         if (graph->values[v].kind == VC_VALUE_INPUT || graph->values[v].kind == VC_VALUE_CONSTANT) {
             take_atoms(c, v);
         }
@@ -147,6 +148,10 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
     VC_TRY(say_shapes(&c));
     vc_couple_collect_makes(&c, &tensors);
     VC_TRY(vc_couple_collect(&c, &tensors, couplings));
+    if (!c.of_file) { /* nodes of a file would name tensors that are gone */
+        VC_TRY(vc_couple_find_experts(&c, &tensors, couplings));
+    }
+    VC_TRY(vc_couplings_keep_names(couplings));
     VC_TRY(vc_couplings_finish(couplings));
     couplings->sizes->axes = c.axes;
     c.axes = (struct vc_axes){.ctx = ctx};

@@ -24,5 +24,8 @@ void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *ten
 /* couple_groups.c: a group for each atom that lies in a tensor. */
 enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                  struct vc_couplings *couplings);
+/* couple_experts.c: after that. */
+enum vc_status vc_couple_find_experts(struct vc_couple *c, const struct vc_couple_tensors *tensors,
+                                      struct vc_couplings *couplings);
 
 #endif

@@ -163,7 +163,6 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
             couplings->groups[w.group_of[k] - 1].fixed = vc_axes_term(&c->axes, k)->fixed;
         }
     }
-    VC_TRY(vc_couplings_keep_names(couplings));
     VC_TRY(c->axes.status);
     couplings->sizes->group_of = w.group_of;
     w.group_of = NULL;

@@ -118,7 +118,7 @@ void vc_couple_reshape(struct vc_couple *c)
         i += p;
         j += q;
     }
-    if (vc_couple_is_written(c) && strcmp(vc_couple_node(c)->op, "Reshape") == 0 && !say_shape(c)) {
+    if (c->of_file && strcmp(vc_couple_node(c)->op, "Reshape") == 0 && !say_shape(c)) {
         for (unsigned k = 0; k < out.n; k++) {
             vc_couple_fix(c, vc_couple_out_axis(c, out.axis[k]), vc_couple_unsayable);
         }
@@ -244,7 +244,7 @@ void vc_couple_slice(struct vc_couple *c)
         vc_couple_say(c, 2, "ends", behind, n);
         return;
     }
-    for (size_t k = 0; k < n && vc_couple_is_written(c); k++) {
+    for (size_t k = 0; k < n && c->of_file; k++) {
         unsigned axis = axes != NULL ? vc_couple_place(axes[k].size, n_dims) : (unsigned)k;
 
         if (behind[k].watch != VC_AXIS_ONE) {
@@ -260,7 +260,7 @@ void vc_couple_check_split(struct vc_couple *c)
     unsigned axis = vc_couple_int_axis(c, "axis", 0, vc_couple_in(c, 0)->n_dims);
     uint32_t first = vc_axes_resolve(&c->axes, c->axis[c->first[node->outputs[0]] + axis]);
 
-    for (unsigned o = 1; o < node->n_outputs && vc_couple_in(c, 1) == NULL && vc_couple_is_written(c); o++) {
+    for (unsigned o = 1; o < node->n_outputs && vc_couple_in(c, 1) == NULL && c->of_file; o++) {
         uint32_t other = node->outputs[o] == VC_NO_VALUE ? first : c->axis[c->first[node->outputs[o]] + axis];
 
         if (vc_axes_resolve(&c->axes, other) != first) {

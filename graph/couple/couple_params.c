@@ -100,6 +100,9 @@ static void say_bounds(struct vc_couple *c, uint32_t value, uint32_t whole, cons
     static const char *const names[2] = {"starts", "ends"};
     const struct vc_value_facts *facts = &c->graph->facts[value];
 
+    if (facts->slice == NULL && c->of_file) {
+        vc_axes_fix(&c->axes, whole, "is cut by a function of the file");
+    }
     for (unsigned k = 0; k < 2 && facts->slice != NULL; k++) {
         struct vc_size size = {.term = ends[k], .watch = whole}; /* of none: VC_AXIS_ONE, and 0 */
 

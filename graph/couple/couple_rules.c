@@ -129,9 +129,13 @@ bool vc_couple_is_written(const struct vc_couple *c)
     return written(c) == VC_WRITTEN_NODE || written(c) == VC_WRITTEN_ATTRS;
 }
 
+static const char in_other_words[] = "is one of several operators in the file, or in a function";
+
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term)
 {
-    if (vc_couple_is_written(c)) {
+    if (c->of_file && !vc_couple_is_written(c)) {
+        vc_couple_fix(c, term, in_other_words);
+    } else if (c->of_file) {
         vc_couple_sizes_add(&c->axes, c->sizes,
                             &(struct vc_said){.kind = VC_GRAPH_EDIT_ATTRIBUTE,
                                               .value = vc_couple_out(c, 0)->name,
@@ -145,6 +149,10 @@ void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, c
 {
     bool is_attribute = written(c) == VC_WRITTEN_ATTRS && attribute != NULL;
 
+    for (size_t k = 0; k < n && c->of_file && !vc_couple_is_written(c); k++) {
+        vc_couple_fix(c, sizes[k].term, in_other_words);
+        vc_couple_fix(c, sizes[k].watch, in_other_words);
+    }
     if (vc_couple_is_written(c)) {
         vc_couple_sizes_add(&c->axes, c->sizes,
                             &(struct vc_said){.kind = is_attribute ? VC_GRAPH_EDIT_ATTRIBUTE : VC_GRAPH_EDIT_INPUT,
@@ -164,7 +172,7 @@ void vc_couple_say_or_fix(struct vc_couple *c, unsigned input, const struct vc_s
         vc_couple_say(c, input, NULL, sizes, n);
         return;
     }
-    for (size_t k = 0; k < n && vc_couple_is_written(c); k++) {
+    for (size_t k = 0; k < n && c->of_file; k++) {
         vc_couple_fix(c, sizes[k].term, vc_couple_unsayable);
         vc_couple_fix(c, sizes[k].watch, vc_couple_unsayable);
     }

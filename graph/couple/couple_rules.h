@@ -19,6 +19,7 @@ struct vc_couple {
     bool *depends;  /* values that inputs of the graph change */
     uint8_t *makes; /* of each parameter: a bit for each axis of its value that units are made along */
     struct vc_couple_sizes *sizes;
+    bool of_file;  /* some values are from a file, which may state sizes */
     uint32_t node; /* the rule's */
 };
 
@@ -51,12 +52,12 @@ void vc_couple_fix_input(struct vc_couple *c, unsigned k, const char *what);
 /* Units are computed along that axis of input k, if that is a parameter. */
 void vc_couple_makes(struct vc_couple *c, unsigned k, unsigned axis);
 bool vc_couple_depends(const struct vc_couple *c, unsigned k);
-/* The attribute is the number of units of the term. */
+/* The attribute is the number of units of the term. Where a file states it in other words, it cannot change. */
 void vc_couple_state(struct vc_couple *c, const char *attribute, uint32_t term);
 /* The file that the graph is from has the node, so sizes that it says have to be written anew when they change. */
 bool vc_couple_is_written(const struct vc_couple *c);
 /* Input number `input` says these sizes; where the file has a list of integers for it in an attribute, that has the
- * name `attribute` (NULL: there is none). Nothing happens for nodes that no file has. */
+ * name `attribute` (NULL: there is none). In graphs of a file, what it has in other words cannot change. */
 void vc_couple_say(struct vc_couple *c, unsigned input, const char *attribute, const struct vc_size *sizes, size_t n);
 /* The same of an input without an attribute, where all of its numbers are known; otherwise axes of the terms cannot
  * change. */

@@ -215,7 +215,8 @@ void vc_onnx_set_output(struct vc_onnx_build *b, const struct vc_program_node *n
     if (name != NULL && name->maker == VC_ONNX_BY_NODE && &b->program->nodes[name->number] == node) {
         name->is_made = true;
         name->value = value;
-        if (value < b->graph->n_values && strcmp(b->graph->values[value].name, node->outputs[k]) == 0) {
+        if (value < b->graph->n_values && !node->of_function &&
+            strcmp(b->graph->values[value].name, node->outputs[k]) == 0) {
             b->graph->facts[value].written = VC_WRITTEN_NAME;
         }
     }
@@ -231,7 +232,7 @@ static void note_written(struct vc_onnx_build *b, const struct vc_onnx_node *nod
         attrs = attrs || strcmp(node->from->attrs[k].name, "split") == 0 ||
                 strcmp(node->from->attrs[k].name, "starts") == 0;
     }
-    if (facts->written == VC_WRITTEN_NOT || strcmp(node->op, node->from->op) != 0) {
+    if (facts->written == VC_WRITTEN_NOT || *node->from->domain != '\0' || strcmp(node->op, node->from->op) != 0) {
         return;
     }
     if (b->graph->values[value].kind != VC_VALUE_PARAMETER) {

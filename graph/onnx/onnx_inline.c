@@ -186,6 +186,7 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
         const struct vc_program_node *inner = &fn->nodes[k];
         struct vc_program_node to = *inner;
 
+        to.of_function = true;
         if (*node->name != '\0') {
             to.name = vc_arena_printf(in->b->ctx, in->b->source->arena, "%s/%s", node->name,
                                       *inner->name != '\0' ? inner->name : inner->op);

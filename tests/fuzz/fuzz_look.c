@@ -1,9 +1,10 @@
 /* fuzz_look.c - what is done with every graph that a target could build: it is computed, with 2 for every size that is
- * open, where that is little work; and printed and read again. */
+ * open, where that is little work; its couplings are found; and it is printed and read again. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include <vcompress/couplings.h>
 #include <vcompress/report.h>
 
 #include "fuzz_target.h"
@@ -79,6 +80,26 @@ static void compute(struct vc_graph *graph, const struct vc_model *model)
     free(zeros);
 }
 
+/* What belongs together lies in the tensors, and can be printed. */
+static void couple(struct vc_graph *graph)
+{
+    struct vc_couplings *couplings = NULL;
+    char *text = NULL;
+    enum vc_status status = vc_couplings_of_graph(fuzz_ctx(), graph, &couplings);
+
+    fuzz_promise(status == VC_OK || status == VC_E_NOMEM || status == VC_E_UNSUPPORTED, vc_status_name(status),
+                 fuzz_ctx());
+    for (size_t k = 0; status == VC_OK && k < vc_couplings_count(couplings); k++) {
+        const struct vc_coupling *group = vc_coupling(couplings, k);
+
+        fuzz_promise(group->n_units > 1 && group->n_members != 0, "a group has units and members", fuzz_ctx());
+    }
+    if (status == VC_OK && vc_couplings_print(fuzz_ctx(), couplings, &text) == VC_OK) {
+        vc_text_free(text);
+    }
+    vc_couplings_free(couplings);
+}
+
 void fuzz_look(struct vc_graph *graph, const struct vc_model *model)
 {
     struct vc_graph *again = NULL;
@@ -87,6 +108,7 @@ void fuzz_look(struct vc_graph *graph, const struct vc_model *model)
     for (uint32_t k = 0; vc_graph_symbol(graph, k) != NULL; k++) {
         (void)vc_graph_bind(fuzz_ctx(), graph, vc_graph_symbol(graph, k), 2);
     }
+    couple(graph);
     if (is_little_work(graph)) {
         compute(graph, model);
     }

@@ -249,6 +249,27 @@ static void json_seeds(void)
     }
 }
 
+static void couplings_seeds(void)
+{
+    static const char *const files[][2] = {
+        {"plain", "# rows\na.weight:0 = a.bias:0 = b:1\n"},
+        {"shares", "3: a.weight:0 = \"y z\":0 # of four\nb:0*4/3+0 = x:0:0/3\n"},
+        {"packed", "heads 4: b:0*4+0! = b:0*4+16! = b:0*4+32\r\n2*3: b:1*2+0\n"},
+        {"globs", "a.*:0 = x?0:1 = [y]*:0"},
+        {"experts", "experts: experts.0@0"},
+        {"wrong", "a.weight:0 = a.weight:1\nnobody:0\na.bias:0 = a.bias:0\nheads x: b:0\n"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct bytes b = {NULL, 0, 0};
+
+        bytes_add(&b, files[i][1], strlen(files[i][1]));
+        save("couplings", files[i][0], &b);
+        bytes_release(&b);
+    }
+}
+
 static void recipe_seeds(void)
 {
     static const char *const recipes[][2] = {
@@ -722,5 +743,6 @@ int main(int argc, char **argv)
     mask_seeds();
     json_seeds();
     recipe_seeds();
+    couplings_seeds();
     return 0;
 }

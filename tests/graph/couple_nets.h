@@ -176,6 +176,14 @@ static const struct couple_net couple_nets[] = {
      "a.weight:0*2 = a.bias:0*2 = b.weight:1*2\n"
      "2: a.weight:0 = a.bias:0 = b.weight:1\n",
      2},
+    /* its number of heads is an attribute of another name; printed and read again, the operator is Attention */
+    {"an operator in other words",
+     "<ir_version: 11, opset_import: [\"\" : 23, \"com.microsoft\" : 1], metadata_props: [" P("wq") "," P("wk") "," P(
+         "wv") "," P("o") "]>\ng (float[batch, length, 6] x, float[6, 8] wq, float[6, 8] wk, float[6, 8] wv, "
+                          "float[8, 6] o) => (float[batch, length, 6] y) {\n"
+                          "q = MatMul(x, wq)\nk = MatMul(x, wk)\nv = MatMul(x, wv)\n"
+                          "h = com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, v)\ny = MatMul(h, o)\n}\n",
+     "", 1},
     {"mixed by an operator",
      ONNX(P("a") "," P("b"), "float[batch, 2, 4, 4] x, float[8, 2, 1, 1] a, float[3, 2, 1, 1] b",
           "float[batch, 3, 8, 8] y", "", "c = Conv(x, a)\nd = DepthToSpace<blocksize = 2>(c)\ny = Conv(d, b)\n"),

@@ -383,8 +383,8 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
     return VC_OK;
 }
 
-static struct results run(struct vc_graph *graph, const struct weights *w, const struct vc_graph_array *inputs,
-                          size_t n_inputs)
+static struct results run(const char *name, struct vc_graph *graph, const struct weights *w,
+                          const struct vc_graph_array *inputs, size_t n_inputs)
 {
     struct vc_graph_run_options options;
     struct results results = {NULL, 0};
@@ -394,7 +394,7 @@ static struct results run(struct vc_graph *graph, const struct weights *w, const
     options.take = take;
     options.user = &results;
     if (vc_graph_run(ctx, graph, w->model, inputs, n_inputs, &options) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
+        fail_msg("%s: %s", name, vc_ctx_message(ctx));
     }
     return results;
 }
@@ -428,8 +428,8 @@ static void remove_group(const char *name, struct vc_graph *graph, const struct 
     whole = edited(graph, &all, &none);
     smaller = edited(graph, &some, &edits);
     check_shapes(&edits, graph, smaller);
-    before = run(whole, &all, inputs, n_inputs);
-    after = run(smaller, &some, inputs, n_inputs);
+    before = run(name, whole, &all, inputs, n_inputs);
+    after = run(name, smaller, &some, inputs, n_inputs);
     assert_int_equal(before.n, after.n);
     for (size_t i = 0; i < before.n; i++) {
         largest = fmax(largest, fabs(before.data[i]));
@@ -508,25 +508,48 @@ static size_t golden_inputs(const struct vc_model *values, struct vc_graph_array
     return n;
 }
 
+/* The given input with the same shape as that value. */
+static const struct vc_graph_array *shaped_like(const struct vc_graph *graph, uint32_t v,
+                                                const struct vc_graph_array *inputs, size_t n)
+{
+    const struct vc_graph_value *value = vc_graph_value(graph, v);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct vc_graph_value *other = vc_graph_value(graph, vc_graph_find(graph, inputs[i].name));
+        bool same = other->n_dims == value->n_dims && inputs[i].dtype == VC_DTYPE_I64;
+
+        for (unsigned k = 0; same && k < value->n_dims; k++) {
+            same = vc_dim_equal(other->shape[k], value->shape[k]);
+        }
+        if (same) {
+            return &inputs[i];
+        }
+    }
+    fail_msg("nobody knows the sizes of %s", value->name);
+    return NULL;
+}
+
 /* Inputs that a golden leaves out, as the models take them then: all tokens are looked at, their types are 0. */
 static size_t add_missing(const struct vc_graph *graph, struct vc_graph_array *inputs, size_t n)
 {
+    size_t given = n;
+
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
-        const char *name = vc_graph_value(graph, vc_graph_input(graph, k))->name;
+        uint32_t v = vc_graph_input(graph, k);
+        const char *name = vc_graph_value(graph, v)->name;
         bool seen = false;
         int64_t *data;
 
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < given; i++) {
             seen = seen || strcmp(inputs[i].name, name) == 0;
         }
         if (!seen) {
-            assert_int_equal(inputs[0].dtype, VC_DTYPE_I64);
             assert_true(n < 8);
-            data = must(calloc((size_t)inputs[0].n_elems, sizeof *data));
-            for (uint64_t i = 0; i < inputs[0].n_elems; i++) {
-                data[i] = strcmp(name, "attention_mask") == 0 ? 1 : 0;
+            inputs[n] = *shaped_like(graph, v, inputs, given);
+            data = must(calloc((size_t)inputs[n].n_elems, sizeof *data));
+            for (uint64_t i = 0; i < inputs[n].n_elems; i++) {
+                data[i] = strstr(name, "attention_mask") != NULL ? 1 : 0;
             }
-            inputs[n] = inputs[0];
             inputs[n].name = name;
             inputs[n++].data = data;
         }
