@@ -81,9 +81,9 @@ static void keep_refused(struct pipeline_sink *self, bool asked)
 
 /* ---- layout ---- */
 
-static bool is_new_codes(const struct vc_out_tensor *out)
+static bool is_new_codes(struct vc_out_tensor out)
 {
-    return out->quant != NULL && !out->kept;
+    return out.quant != NULL && !out.kept;
 }
 
 static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, const struct vc_out_list *outs)
@@ -95,7 +95,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, con
 
     VC_TRY_ALLOC(list_of);
     for (i = 0; i < outs->n; i++) {
-        list_of[i] = (size_t)(vc_model_component(self->model, outs->tensors[i].source) - self->model->components);
+        list_of[i] = (size_t)(vc_model_component(self->model, vc_out_at(outs, i).source) - self->model->components);
     }
     VC_TRY(vc_out_divide(ctx, &self->arena, outs, self->n, list_of, &self->division));
     for (i = 0; i < self->n; i++) {
@@ -180,8 +180,8 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
         bool any = false;
 
         for (k = 0; k < list->n; k++) {
-            any = any || list->tensors[k].quant != NULL;
-            made = made || is_new_codes(&list->tensors[k]);
+            any = any || vc_out_at(list, k).quant != NULL;
+            made = made || is_new_codes(vc_out_at(list, k));
         }
         if (any) {
             codes[n++] = (struct vc_pipeline_codes){self->model->components[i].name, own->dialect, &own->loader};

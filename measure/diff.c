@@ -79,7 +79,7 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
 static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fetch *fb, bool numeric,
                            double *chunk_sums, struct sums *sums, bool *same)
 {
-    const struct vc_tensor *t = &fa->item->model->tensors[fa->item->source];
+    const struct vc_tensor *t = &fa->item->set->model->tensors[fa->item->source];
     enum vc_status status = VC_OK;
 
     for (;;) {
@@ -94,7 +94,7 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fe
             return VC_OK;
         }
         if (numeric) {
-            VC_TRY(add_tile(ctx, fa->item->desc.dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
+            VC_TRY(add_tile(ctx, fa->item->desc->dtype == VC_DTYPE_F64, &tile, ra.data, rb.data, chunk_sums, sums));
         }
         *same = *same && memcmp(fa->buffers->in, fb->buffers->in, (size_t)vc_tensor_bytes(t, tile.n_elems)) == 0;
     }
@@ -118,7 +118,7 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, cons
     memset(&sums, 0, sizeof sums);
     VC_TRY(vc_values_init(ctx, a, pair->a, &va));
     VC_TRY(vc_values_init(ctx, b, pair->b, &vb));
-    if (numeric && va.item.desc.dtype != vb.item.desc.dtype) {
+    if (numeric && va.item.desc->dtype != vb.item.desc->dtype) {
         VC_TRY(vc_values_to_f64(ctx, &va));
         VC_TRY(vc_values_to_f64(ctx, &vb));
     }

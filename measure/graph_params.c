@@ -97,7 +97,7 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
         if (!more) {
             break;
         }
-        put_tile(place, &tile, result.data, values.item.desc.dtype == VC_DTYPE_F64, to_f64, elements);
+        put_tile(place, &tile, result.data, values.item.desc->dtype == VC_DTYPE_F64, to_f64, elements);
     }
 out:
     vc_fetch_close(ctx, &fetch);

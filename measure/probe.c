@@ -142,7 +142,7 @@ static enum vc_status plan_attempts(struct vc_ctx *ctx, struct vc_probe *p, stru
 
     a->add = add_way;
     a->user = p;
-    a->results = vc_arena_alloc(ctx, item->arena, p->ways->n * sizeof *a->results);
+    a->results = vc_arena_alloc(ctx, item->set->arena, p->ways->n * sizeof *a->results);
     if (a->results == NULL) {
         return VC_E_NOMEM;
     }
@@ -164,8 +164,8 @@ out:
 enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
                             const unsigned *percents, size_t n_percents)
 {
-    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
-    bool quantized = item->desc.quant != NULL || vc_dtype_is_quantized(item->desc.dtype);
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
+    bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
     struct vc_probe *p;
     struct vc_step *survey;
     struct vc_step *step;
@@ -176,7 +176,7 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     survey = vc_item_add_step(ctx, item, &survey_ops);
     p = survey == NULL ? NULL : vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
     VC_TRY_ALLOC(p);
-    p->sum_e2 = vc_arena_alloc(ctx, item->arena, n_percents * sizeof *p->sum_e2);
+    p->sum_e2 = vc_arena_alloc(ctx, item->set->arena, n_percents * sizeof *p->sum_e2);
     if (p->sum_e2 == NULL) {
         vc_free(ctx, p);
         return VC_E_NOMEM;
@@ -202,12 +202,12 @@ out:
 
 const struct vc_probe *vc_probe_of(const struct vc_item *item)
 {
-    const struct vc_step *last = item->n_steps != 0 ? item->steps[item->n_steps - 1] : NULL;
+    const struct vc_step *last = item->chain->n_steps != 0 ? item->chain->steps[item->chain->n_steps - 1] : NULL;
 
     return last != NULL && last->ops == &probe_ops ? last->state : NULL;
 }
 
 enum vc_status vc_probe_settle(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return vc_policy_decide(ctx, item->steps[item->n_steps - 1], item);
+    return vc_policy_decide(ctx, item->chain->steps[item->chain->n_steps - 1], item);
 }

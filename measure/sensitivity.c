@@ -31,6 +31,7 @@ struct measuring {
     const struct vc_sensitivity_options *options;
     struct vc_way_list tried;
     struct vc_arena arena; /* of the items */
+    struct vc_item_set set;
     size_t n_items;
     struct vc_item *items; /* one per row that is measured, in that order */
 };
@@ -162,11 +163,11 @@ static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
     m->items = vc_calloc_array(ctx, VC_TAG_MISC, m->n_items, sizeof *m->items);
     VC_TRY_ALLOC(m->items);
     m->n_items = 0;
+    m->set = (struct vc_item_set){.model = result->model, .arena = &m->arena};
     for (i = 0; i < result->n_rows; i++) {
         if (result->rows[i].reason == NULL) {
-            m->items[n] = vc_item_make(result->model, result->rows[i].tensor, &m->arena);
             m->n_items = ++n;
-            VC_TRY(vc_item_list_parts(ctx, &m->items[n - 1]));
+            VC_TRY(vc_item_make(ctx, &m->set, result->rows[i].tensor, &m->items[n - 1]));
             VC_TRY(vc_probe_add(ctx, &m->items[n - 1], &m->tried, percents, N_PERCENTS));
         }
     }
@@ -184,7 +185,7 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
                                struct vc_sensitivity_row *row)
 {
     const struct vc_probe *p = vc_probe_of(item);
-    const struct vc_desc *floats = &item->steps[item->n_steps - 1]->in;
+    const struct vc_desc *floats = &item->chain->steps[item->chain->n_steps - 1]->in;
     uint64_t bytes = vc_dtype_bytes(floats->dtype, floats->n_elems);
     struct vc_sensitivity_error *errors =
         vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_ways * sizeof *errors);

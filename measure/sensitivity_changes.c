@@ -75,8 +75,8 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
 /* The tensor as floats, the way's step, and floats again. */
 static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_way *way, struct vc_item *item)
 {
-    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
-    bool quantized = item->desc.quant != NULL || vc_dtype_is_quantized(item->desc.dtype);
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
+    bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
     enum vc_status status;
 
     VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
@@ -90,7 +90,8 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
                              float *values)
 {
     struct vc_arena arena = {0};
-    struct vc_item item = vc_item_make(model, tensor, &arena);
+    struct vc_item_set set = {.model = model, .arena = &arena};
+    struct vc_item item = {.set = NULL};
     struct vc_room room = {0};
     struct vc_buffers buffers = {0};
     struct vc_fetch fetch = {0};
@@ -99,7 +100,7 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
     bool more = true;
     enum vc_status status;
 
-    VC_TRY(vc_item_list_parts(ctx, &item));
+    VC_TRY(vc_item_make(ctx, &set, tensor, &item));
     VC_TRY(add_steps(ctx, way, &item));
     vc_room_add(&room, &item);
     VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));

@@ -44,7 +44,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
     size_t n_chunks = vc_tile_chunks(tile);
     size_t i;
 
-    if (item->desc.dtype == VC_DTYPE_F64) {
+    if (item->desc->dtype == VC_DTYPE_F64) {
         VC_KERNEL_TRY(k->values_f64(data, tile->n_rows, tile->row_len, &counts));
     } else {
         VC_KERNEL_TRY(k->values_f32(data, tile->n_rows, tile->row_len, &counts));

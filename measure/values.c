@@ -6,21 +6,22 @@
 #include "core/base/checked.h"
 #include "passes/decode.h"
 
-enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
+enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                  struct vc_values *values)
 {
     values->arena = (struct vc_arena){0};
-    values->item = vc_item_make(model, tensor, &values->arena);
-    if (vc_item_list_parts(ctx, &values->item) != VC_OK) {
-        return VC_E_NOMEM;
-    }
-    return vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK;
+    values->set = (struct vc_item_set){.model = model, .arena = &values->arena};
+    return vc_item_make(ctx, &values->set, tensor, &values->item);
 }
 
-enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values)
+enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct vc_values *values)
 {
-    values->arena = (struct vc_arena){0};
-    values->item = vc_item_make(model, tensor, &values->arena);
-    return VC_OK;
+    enum vc_status status;
+
+    VC_TRY(vc_values_init_raw(ctx, model, tensor, values));
+    VC_TRY(vc_values_numeric(&model->tensors[tensor]) ? vc_decode_add(ctx, &values->item, false) : VC_OK);
+out:
+    return status;
 }
 
 bool vc_values_numeric(const struct vc_tensor *tensor)
@@ -32,7 +33,7 @@ bool vc_values_numeric(const struct vc_tensor *tensor)
 
 enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values)
 {
-    return values->item.desc.dtype == VC_DTYPE_F64 ? VC_OK : vc_decode_add_f64(ctx, &values->item);
+    return values->item.desc->dtype == VC_DTYPE_F64 ? VC_OK : vc_decode_add_f64(ctx, &values->item);
 }
 
 void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)

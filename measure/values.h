@@ -10,13 +10,15 @@
  * too. Release with vc_values_release. */
 struct vc_values {
     struct vc_arena arena;
+    struct vc_item_set set;
     struct vc_item item;
 };
 
 enum vc_status vc_values_init(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                               struct vc_values *values);
 /* The same without steps: the tensor as it is stored. */
-enum vc_status vc_values_init_raw(const struct vc_model *model, size_t tensor, struct vc_values *values);
+enum vc_status vc_values_init_raw(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                  struct vc_values *values);
 bool vc_values_numeric(const struct vc_tensor *tensor);
 
 /* From f32 on to f64, to be compared with one that is. */

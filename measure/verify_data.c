@@ -117,7 +117,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     const struct vc_tensor *t = &v->model->tensors[index];
     bool absmax = false;
     bool scales = is_scale(v->model, index, &absmax);
-    bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
+    bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct vc_exact_sum total[2];
     struct vc_sha256 sha;
     struct vc_fetch fetch = {0};
@@ -172,7 +172,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     seen->min = (double)INFINITY;
     seen->max = -(double)INFINITY;
     VC_TRY(seen->numeric ? vc_values_init(ctx, job->v->model, index, &values)
-                         : vc_values_init_raw(job->v->model, index, &values));
+                         : vc_values_init_raw(ctx, job->v->model, index, &values));
     VC_TRY(walk(ctx, job->v, index, &values, buffers, seen));
 out:
     vc_values_release(ctx, &values);

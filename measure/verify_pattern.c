@@ -122,7 +122,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
                            struct vc_values *values, struct vc_buffers *buffers, struct seen *seen)
 {
     unsigned axis = vc_input_axis(t->channel_axis, t->n_dims);
-    bool is_f64 = values->item.desc.dtype == VC_DTYPE_F64;
+    bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct groups g = {.len = t->shape[axis], .inner = 1};
     struct vc_fetch fetch = {0};
     enum vc_status status = VC_OK;
@@ -184,7 +184,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
         return VC_OK;
     }
     VC_TRY(vc_values_init(ctx, job->v->model, index, &values));
-    if (values.item.desc.dtype == VC_DTYPE_F32 || values.item.desc.dtype == VC_DTYPE_F64) {
+    if (values.item.desc->dtype == VC_DTYPE_F32 || values.item.desc->dtype == VC_DTYPE_F64) {
         VC_TRY(walk(ctx, job, t, &values, buffers, &job->seen[index]));
     }
 out:

@@ -13,7 +13,7 @@ struct vc_attempt {
 
 static struct vc_step *only_step(const struct vc_attempts *a, size_t i)
 {
-    return a->tries[i].item.steps[0];
+    return a->tries[i].item.chain->steps[0];
 }
 
 static size_t align64(size_t n)
@@ -66,7 +66,7 @@ void vc_attempts_close(struct vc_ctx *ctx, struct vc_attempts *a)
 
         a->results[i].sum_x2 = vc_exact_value(&attempt->x2);
         a->results[i].sum_e2 = vc_exact_value(&attempt->e2);
-        if (attempt->item.arena != NULL) {
+        if (attempt->item.set != NULL) {
             vc_steps_end(ctx, &attempt->item);
             vc_item_release(ctx, &attempt->item);
         }
@@ -85,15 +85,13 @@ enum vc_status vc_attempts_open(struct vc_ctx *ctx, struct vc_attempts *a, const
 
     a->tries = vc_calloc_array(ctx, VC_TAG_MISC, a->n, sizeof *a->tries);
     VC_TRY_ALLOC(a->tries);
+    a->set = (struct vc_item_set){.model = item->set->model, .arena = &a->arena, .dialect = item->set->dialect};
     for (i = 0; i < a->n; i++) {
         struct vc_attempt *attempt = &a->tries[i];
 
         vc_exact_clear(&attempt->x2);
         vc_exact_clear(&attempt->e2);
-        attempt->item = vc_item_make(item->model, item->source, &a->arena);
-        attempt->item.dialect = item->dialect;
-        attempt->item.first = step->in;
-        attempt->item.desc = step->in;
+        vc_item_from(&a->set, item->source, &step->in, &attempt->item);
         VC_TRY(a->add(ctx, &attempt->item, a->user, a->results[i].way));
         only_step(a, i)->look = false;
     }

@@ -47,7 +47,8 @@ struct vc_attempts {
     size_t state_bytes;
     pthread_mutex_t mutex;
     bool has_mutex;
-    struct vc_arena arena;    /* from open to close, as the attempts are */
+    struct vc_arena arena; /* from open to close, as the attempts are */
+    struct vc_item_set set;
     struct vc_attempt *tries; /* one per result */
 };
 

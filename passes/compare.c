@@ -11,6 +11,7 @@
 
 struct vc_compare {
     struct vc_arena arena;
+    struct vc_item_set set;
     struct vc_item before, after; /* their steps decode what enters the chain, and what leaves it */
     bool is_f64;
 };
@@ -28,16 +29,6 @@ void vc_compare_free(struct vc_ctx *ctx, struct vc_compare *compare)
     if (compare != NULL) {
         release(ctx, compare);
     }
-}
-
-/* An item that begins with what the descriptor says, to which steps that decode are added. */
-static struct vc_item end_of(struct vc_compare *c, const struct vc_item *item, const struct vc_desc *desc)
-{
-    struct vc_item end = vc_item_make(item->model, item->source, &c->arena);
-
-    end.first = *desc;
-    end.desc = *desc;
-    return end;
 }
 
 /* Parts that a step makes come tile by tile, and only those of the chain's end reach vc_compare_tile. */
@@ -58,20 +49,21 @@ enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item,
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (!vc_decode_can(first) || !vc_decode_can(&item->desc) || needs_made_parts(first)) {
+    if (!vc_decode_can(first) || !vc_decode_can(item->desc) || needs_made_parts(first)) {
         return VC_OK; /* no values to compare */
     }
     c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
     VC_TRY_ALLOC(c);
-    c->before = end_of(c, item, first);
-    c->after = end_of(c, item, &item->desc);
+    c->set = (struct vc_item_set){.model = item->set->model, .arena = &c->arena};
+    vc_item_from(&c->set, item->source, first, &c->before);
+    vc_item_from(&c->set, item->source, item->desc, &c->after);
     VC_TRY(vc_decode_add(ctx, &c->before, false));
     VC_TRY(vc_decode_add(ctx, &c->after, false));
-    c->is_f64 = c->before.desc.dtype == VC_DTYPE_F64 || c->after.desc.dtype == VC_DTYPE_F64;
-    if (c->is_f64 && c->before.desc.dtype == VC_DTYPE_F32) {
+    c->is_f64 = c->before.desc->dtype == VC_DTYPE_F64 || c->after.desc->dtype == VC_DTYPE_F64;
+    if (c->is_f64 && c->before.desc->dtype == VC_DTYPE_F32) {
         VC_TRY(vc_decode_add_f64(ctx, &c->before));
     }
-    if (c->is_f64 && c->after.desc.dtype == VC_DTYPE_F32) {
+    if (c->is_f64 && c->after.desc->dtype == VC_DTYPE_F32) {
         VC_TRY(vc_decode_add_f64(ctx, &c->after));
     }
     *out = c;
@@ -86,8 +78,8 @@ static size_t state_bytes(const struct vc_item *item)
     size_t bytes = 0;
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        bytes += item->steps[k]->state_bytes;
+    for (k = 0; k < item->chain->n_steps; k++) {
+        bytes += item->chain->steps[k]->state_bytes;
     }
     return bytes;
 }
@@ -103,7 +95,7 @@ size_t vc_compare_room(struct vc_compare *compare, struct vc_room *before, struc
     vc_room_add(after, &compare->after);
     before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
-    vc_desc_grid(&compare->before.first, &n_rows, &row_len);
+    vc_desc_grid(compare->before.first, &n_rows, &row_len);
     if (vc_tile_count(n_rows, row_len) != 0) {
         vc_tile_get(n_rows, row_len, 0, &tile);
         sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
@@ -116,8 +108,8 @@ enum vc_status vc_compare_begin(struct vc_ctx *ctx, struct vc_compare *compare)
 {
     enum vc_status status;
 
-    VC_TRY(vc_steps_begin(ctx, &compare->before, compare->before.n_steps));
-    VC_TRY(vc_steps_begin(ctx, &compare->after, compare->after.n_steps));
+    VC_TRY(vc_steps_begin(ctx, &compare->before, compare->before.chain->n_steps));
+    VC_TRY(vc_steps_begin(ctx, &compare->after, compare->after.chain->n_steps));
 out:
     return status; /* end undoes what was begun */
 }
@@ -170,8 +162,8 @@ enum vc_status vc_compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, c
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_steps_apply(ctx, &compare->before, 0, compare->before.n_steps, tile, source, before, &x));
-    VC_TRY(vc_steps_apply(ctx, &compare->after, 0, compare->after.n_steps, tile, result, after, &y));
+    VC_TRY(vc_steps_apply(ctx, &compare->before, 0, compare->before.chain->n_steps, tile, source, before, &x));
+    VC_TRY(vc_steps_apply(ctx, &compare->after, 0, compare->after.chain->n_steps, tile, result, after, &y));
     VC_KERNEL_TRY(compare->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
                                   : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
     for (i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */

@@ -100,20 +100,20 @@ static enum vc_status add_conversion(struct vc_ctx *ctx, struct vc_item *item, e
 enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
                                    bool finite_scales)
 {
-    const struct vc_decoder *decoder = find_decoder(&item->desc);
+    const struct vc_decoder *decoder = find_decoder(item->desc);
 
-    return decoder == NULL ? vc_fail(ctx, VC_E_INTERNAL, "%s is not quantized", vc_dtype_name(item->desc.dtype))
+    return decoder == NULL ? vc_fail(ctx, VC_E_INTERNAL, "%s is not quantized", vc_dtype_name(item->desc->dtype))
                            : decoder->add(ctx, item, decoder, overflow, finite_scales);
 }
 
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow)
 {
-    enum vc_dtype dtype = item->desc.dtype;
+    enum vc_dtype dtype = item->desc->dtype;
 
-    if (!vc_decode_can(&item->desc)) {
+    if (!vc_decode_can(item->desc)) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s holds no floats", vc_dtype_name(dtype));
     }
-    if (find_decoder(&item->desc) != NULL) {
+    if (find_decoder(item->desc) != NULL) {
         return vc_decode_add_codes(ctx, item, VC_OVERFLOW_INF, false);
     }
     return dtype == VC_DTYPE_F32 || (dtype == VC_DTYPE_F64 && !narrow) ? VC_OK

@@ -39,7 +39,8 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
 {
     const struct vc_tensor *t = vc_model_tensor(model, index);
     struct vc_arena arena = {0};
-    struct vc_item item;
+    struct vc_item_set set = {.model = model, .arena = &arena};
+    struct vc_item item = {.set = NULL};
     enum vc_status status = VC_OK;
 
     vc_clear_error(ctx);
@@ -47,14 +48,12 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
         return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
                        (unsigned long long)(t != NULL ? t->n_elems : 0));
     }
-    item = vc_item_make(model, index, &arena);
-    if (!vc_decode_can(&item.desc)) {
+    VC_TRY(vc_item_make(ctx, &set, index, &item));
+    if (!vc_decode_can(item.desc)) {
+        vc_arena_release(ctx, &arena);
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: elements of type %s are no floats", t->name, vc_dtype_name(t->dtype));
     }
-    if (vc_kernels_get(ctx) == NULL) {
-        return ctx->status;
-    }
-    VC_TRY(vc_item_list_parts(ctx, &item));
+    VC_TRY(vc_kernels_get(ctx) != NULL ? VC_OK : ctx->status);
     VC_TRY(vc_decode_add(ctx, &item, true));
     VC_TRY(read_tiles(ctx, &item, dst));
 out:

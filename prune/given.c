@@ -45,9 +45,9 @@ static size_t stem_of(const char *name)
 
 enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_item *item, size_t *mask)
 {
-    const char *name = item->model->tensors[item->source].name;
-    char *long_name = vc_arena_printf(ctx, item->arena, "%s" SUFFIX, name);
-    const struct vc_desc *desc = &item->desc;
+    const char *name = item->set->model->tensors[item->source].name;
+    char *long_name = vc_arena_printf(ctx, item->set->arena, "%s" SUFFIX, name);
+    const struct vc_desc *desc = item->desc;
     const struct vc_tensor *t;
 
     if (long_name == NULL) {

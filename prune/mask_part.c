@@ -8,7 +8,7 @@
 enum vc_status vc_mask_part_add(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 struct vc_mask_part *part, uint64_t n_tiles)
 {
-    uint64_t *shape = vc_arena_alloc(ctx, item->arena, sizeof *shape);
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
 
     if (shape == NULL) {
         return VC_E_NOMEM;

@@ -50,19 +50,19 @@ static bool is_quantized(const struct vc_desc *desc)
 /* Keeps tensors that cannot be pruned, whatever the rules say. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
 
     *kept = true;
     if (!vc_decode_can(desc)) {
-        bool part = vc_name_is_quantized_part(item->model->tensors[item->source].name);
+        bool part = vc_name_is_quantized_part(item->set->model->tensors[item->source].name);
 
-        return vc_item_keep(ctx, item, "%s",
-                            part                          ? "quantized already"
-                            : desc->dtype == VC_DTYPE_RAW ? "no array"
-                                                          : vc_dtype_name(desc->dtype));
+        return vc_item_keep_as(ctx, item,
+                               part                          ? "quantized already"
+                               : desc->dtype == VC_DTYPE_RAW ? "no array"
+                                                             : vc_dtype_name(desc->dtype));
     }
     if (desc->n_elems == 0) {
-        return vc_item_keep(ctx, item, "empty");
+        return vc_item_keep_as(ctx, item, "empty");
     }
     if ((p->options.pattern == VC_PATTERN_N_OF_M || p->options.pattern == VC_PATTERN_BLOCK) && desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
@@ -74,15 +74,15 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
 /* Keeps what is usually left alone, where no rule asks for it. */
 static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
-    const struct vc_desc *desc = &item->desc;
-    const char *skip = vc_prune_skip(item->model, item->source);
+    const struct vc_desc *desc = item->desc;
+    const char *skip = vc_prune_skip(item->set->model, item->source);
 
     *kept = true;
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
     }
     if (skip != NULL) {
-        return vc_item_keep(ctx, item, "%s", skip);
+        return vc_item_keep_as(ctx, item, skip);
     }
     if (desc->n_elems < p->options.min_elems) {
         return vc_item_keep(ctx, item, "fewer than %llu elements", (unsigned long long)p->options.min_elems);
@@ -128,7 +128,7 @@ static const char *why_not_joined(const struct vc_model *model, const char *name
  * of one half alone is no pruned weight. The first half is refused, the other one kept. */
 static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool *kept)
 {
-    const struct vc_model *model = item->model;
+    const struct vc_model *model = item->set->model;
     const char *name = model->tensors[item->source].name;
     enum vc_status status;
     size_t other;
@@ -144,7 +144,7 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
     VC_TRY(find_other_half(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
         *kept = true;
-        return vc_item_keep(ctx, item, "the mask of another tensor");
+        return vc_item_keep_as(ctx, item, "the mask of another tensor");
     }
 out:
     return status;
@@ -155,7 +155,7 @@ out:
 static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t *mask,
                              bool *kept)
 {
-    const char *name = item->model->tensors[item->source].name;
+    const char *name = item->set->model->tensors[item->source].name;
     const char *glob = NULL;
     struct vc_fraction sparsity;
     enum vc_choice choice;
@@ -174,16 +174,16 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct vc_prune *p, struc
     if (p->options.pattern == VC_PATTERN_PAIRS) {
         VC_TRY(check_pair(ctx, item, kept));
         *kept = true;
-        return vc_item_keep(ctx, item, "no mask");
+        return vc_item_keep_as(ctx, item, "no mask");
     }
     if (p->options.pattern == VC_PATTERN_GIVEN) {
         VC_TRY(vc_given_find(ctx, p->options.mask, item, mask));
         *kept = *mask == VC_NO_TENSOR;
-        return *kept ? vc_item_keep(ctx, item, "no mask") : VC_OK;
+        return *kept ? vc_item_keep_as(ctx, item, "no mask") : VC_OK;
     }
     if (p->options.pattern != VC_PATTERN_N_OF_M && !sparsity_of(p, name, &sparsity, &own)) {
         *kept = true;
-        return vc_item_keep(ctx, item, "no sparsity given");
+        return vc_item_keep_as(ctx, item, "no sparsity given");
     }
     if (choice == VC_CHOICE_DEFAULT && (p->options.pattern == VC_PATTERN_N_OF_M || !own)) {
         VC_TRY(check_default(ctx, p, item, kept));
@@ -204,15 +204,15 @@ static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, str
     double percent = 100.0 * (double)sparsity.n / (double)sparsity.d;
 
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        return vc_arena_printf(ctx, item->arena, "%u:%u", o->keep, o->group);
+        return vc_arena_printf(ctx, item->set->arena, "%u:%u", o->keep, o->group);
     }
     if (o->pattern == VC_PATTERN_GIVEN) {
         return "mask";
     }
     if (o->pattern == VC_PATTERN_BLOCK) {
-        return vc_arena_printf(ctx, item->arena, "%g%%/%ux%u", percent, o->block_rows, o->block_cols);
+        return vc_arena_printf(ctx, item->set->arena, "%g%%/%ux%u", percent, o->block_rows, o->block_cols);
     }
-    return vc_arena_printf(ctx, item->arena, "%g%%", percent);
+    return vc_arena_printf(ctx, item->set->arena, "%g%%", percent);
 }
 
 static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *item)
@@ -220,7 +220,7 @@ static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *ite
     return vc_fail(ctx, VC_E_UNSUPPORTED,
                    "is quantized (%s); its codes cannot be pruned one by one (%s makes floats of them first, %s keeps "
                    "it)",
-                   item->desc.quant != NULL ? "int8" : vc_dtype_name(item->desc.dtype), vc_option(ctx, "dequantize"),
+                   item->desc->quant != NULL ? "int8" : vc_dtype_name(item->desc->dtype), vc_option(ctx, "dequantize"),
                    vc_option(ctx, "include=false"));
 }
 
@@ -245,7 +245,7 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
 /* Plain floats of a type that is pruned as it is. */
 static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
 {
-    return is_quantized(&item->desc) || (item->desc.dtype != VC_DTYPE_F16 && item->desc.dtype != VC_DTYPE_BF16)
+    return is_quantized(item->desc) || (item->desc->dtype != VC_DTYPE_F16 && item->desc->dtype != VC_DTYPE_BF16)
                ? vc_decode_add(ctx, item, false)
                : VC_OK;
 }
@@ -258,19 +258,19 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
     enum vc_status status;
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        if (item->steps[k]->action == VC_ACTION_PRUNED) { /* an earlier prune has done it */
+    for (k = 0; k < item->chain->n_steps; k++) {
+        if (item->chain->steps[k]->action == VC_ACTION_PRUNED) { /* an earlier prune has done it */
             return VC_OK;
         }
     }
-    if (item->n_steps != 0) {
+    if (item->chain->n_steps != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "is pruned by torch.nn.utils.prune, with the mask %s, which comes before everything else: prune "
                        "has to be the first pass",
-                       item->model->tensors[mask].name);
+                       item->set->model->tensors[mask].name);
     }
     VC_TRY(add_decode(ctx, item));
-    VC_TRY(vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->model, mask, "mask"));
+    VC_TRY(vc_given_add(ctx, item, more ? &p->pair_first : &p->pair_alone, item->set->model, mask, "mask"));
 out:
     return status;
 }
@@ -282,7 +282,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     struct vc_fraction sparsity = {0, 1};
     enum vc_status status = VC_OK;
     const char *scheme;
-    size_t pair = vc_pairs_mask(item->model, item->source);
+    size_t pair = vc_pairs_mask(item->set->model, item->source);
     size_t mask = VC_NO_TENSOR;
     bool kept = false;
     bool own = false;
@@ -294,11 +294,11 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     if (kept) {
         return VC_OK;
     }
-    if (is_quantized(&item->desc) && !o->dequantize) {
+    if (is_quantized(item->desc) && !o->dequantize) {
         return refuse_codes(ctx, item);
     }
     VC_TRY(add_decode(ctx, item));
-    (void)sparsity_of(p, item->model->tensors[item->source].name, &sparsity, &own);
+    (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     scheme = scheme_text(ctx, p, item, sparsity);
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);
@@ -310,10 +310,10 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
         p->shared[p->n_shared++] = item->source;
     }
     if (o->pattern == VC_PATTERN_BLOCK) {
-        return vc_blocks_add(ctx, item, o, vc_fraction_floor(sparsity, vc_blocks_count(o, &item->desc)), scheme);
+        return vc_blocks_add(ctx, item, o, vc_fraction_floor(sparsity, vc_blocks_count(o, item->desc)), scheme);
     }
-    return vc_magnitude_add(ctx, item, o, vc_prune_key_type(&item->desc),
-                            vc_fraction_floor(sparsity, item->desc.n_elems), scheme);
+    return vc_magnitude_add(ctx, item, o, vc_prune_key_type(item->desc),
+                            vc_fraction_floor(sparsity, item->desc->n_elems), scheme);
 out:
     return status;
 }
@@ -324,8 +324,8 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
-        if (plan->items[i].elsewhere && plan->items[i].n_steps > plan->items[i].pass_first) {
-            plan->items[i].steps[plan->items[i].n_steps - 1]->look = false;
+        if (plan->items[i].elsewhere && plan->items[i].chain->n_steps > plan->items[i].chain->pass_first) {
+            plan->items[i].chain->steps[plan->items[i].chain->n_steps - 1]->look = false;
         }
     }
     if (p->n_shared != 0 && vc_prune_share(ctx, p, plan) != VC_OK) {

@@ -14,7 +14,7 @@ enum vc_key_type vc_prune_key_type(const struct vc_desc *desc)
 
 static struct vc_step *last_step(const struct vc_item *item)
 {
-    return item->steps[item->n_steps - 1];
+    return item->chain->steps[item->chain->n_steps - 1];
 }
 
 static struct vc_keys *keys_of(const struct vc_plan *plan, size_t index)
@@ -55,12 +55,12 @@ static enum vc_status sort_shared(struct vc_ctx *ctx, struct vc_prune *p, const 
 /* The keys of tensors with a common threshold must have one order: 16-bit floats only if all are of one type. */
 static enum vc_key_type common_type(const struct vc_prune *p, const struct vc_plan *plan)
 {
-    enum vc_dtype first = plan->items[p->shared[0]].desc.dtype;
-    enum vc_key_type type = vc_prune_key_type(&plan->items[p->shared[0]].desc);
+    enum vc_dtype first = plan->items[p->shared[0]].desc->dtype;
+    enum vc_key_type type = vc_prune_key_type(plan->items[p->shared[0]].desc);
     size_t i;
 
     for (i = 1; i < p->n_shared; i++) {
-        const struct vc_desc *desc = &plan->items[p->shared[i]].desc;
+        const struct vc_desc *desc = plan->items[p->shared[i]].desc;
 
         if (desc->dtype == VC_DTYPE_F64) {
             return VC_KEY_F64;
@@ -121,7 +121,7 @@ static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, boo
 
     *kept = s->policy.specials.nonfinite != 0 && s->policy.nonfinite == VC_NONFINITE_KEEP;
     if (vc_policy_decide(ctx, step, item) != VC_OK) {
-        return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+        return vc_context(ctx, "%s", item->set->model->tensors[item->source].name);
     }
     if (!*kept) {
         step->look = look;
@@ -147,7 +147,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
         }
     }
     for (i = 0; any && i < p->n_shared; i++) {
-        if (plan->items[p->shared[i]].n_steps > plan->items[p->shared[i]].pass_first) {
+        if (plan->items[p->shared[i]].chain->n_steps > plan->items[p->shared[i]].chain->pass_first) {
             p->shared[n++] = p->shared[i];
         }
     }

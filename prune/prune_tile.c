@@ -141,8 +141,9 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
         vc_free(ctx, s);
         return VC_E_NOMEM;
     }
-    if (item->n_steps > item->pass_first && item->steps[item->n_steps - 1]->action == VC_ACTION_PRUNED) {
-        s->also = item->steps[item->n_steps - 1]->state;
+    if (item->chain->n_steps > item->chain->pass_first &&
+        item->chain->steps[item->chain->n_steps - 1]->action == VC_ACTION_PRUNED) {
+        s->also = item->chain->steps[item->chain->n_steps - 1]->state;
     }
     s->options = options;
     s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
@@ -152,7 +153,7 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
     if (vc_policy_add_step(ctx, item, ops, &s->policy, step) != VC_OK) {
         return ctx->status;
     }
-    vc_desc_grid(&item->desc, &n_rows, &row_len);
+    vc_desc_grid(item->desc, &n_rows, &row_len);
     s->n_tiles = vc_tile_count(n_rows, row_len);
     (*step)->action = VC_ACTION_PRUNED;
     (*step)->scheme = scheme;

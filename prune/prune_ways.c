@@ -5,7 +5,7 @@
 static const char *reason(const struct vc_way *way, const struct vc_item *item)
 {
     (void)way;
-    return item->desc.n_dims < 2 ? "fewer than two axes" : NULL;
+    return item->desc->n_dims < 2 ? "fewer than two axes" : NULL;
 }
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way *way, enum vc_dtype weights)

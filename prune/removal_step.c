@@ -244,7 +244,7 @@ static const struct vc_step_ops removal_ops = {
 
 struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item)
 {
-    struct vc_step *last = item->n_steps != 0 ? item->steps[item->n_steps - 1] : NULL;
+    struct vc_step *last = item->chain->n_steps != 0 ? item->chain->steps[item->chain->n_steps - 1] : NULL;
 
     return last != NULL && last->ops == &removal_ops && last->pass == &s->pass ? last : NULL;
 }
@@ -270,7 +270,7 @@ static bool is_scored(const struct vc_structured *s, const struct vc_removal_mem
 static void list_axes(const struct vc_structured *s, const struct vc_item *item, size_t first, size_t n,
                       struct vc_removal_state *state)
 {
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     unsigned axis;
     size_t i;
 
@@ -308,7 +308,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     size_t n = vc_structured_find(s, item, &first);
     size_t i;
 
-    state = vc_arena_alloc(ctx, item->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
+    state = vc_arena_alloc(ctx, item->set->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
     VC_TRY_ALLOC(state);
     memset(state, 0, sizeof *state + (n + 1) * sizeof state->axes[0]);
     state->power = s->options.score == VC_STRUCTURED_L2 ? 2 : 1;
@@ -375,7 +375,7 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
     for (i = 0; i < cut->len; i++) {
         n += !gone[i] && (i == 0 || gone[i - 1]);
     }
-    cut->runs = vc_arena_alloc(ctx, item->arena, (n + 1) * sizeof *cut->runs);
+    cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs);
     VC_TRY_ALLOC(cut->runs);
     cut->n_runs = 0;
     for (i = 0; i < cut->len; i++) {
@@ -421,8 +421,8 @@ static const char *shape_text(struct vc_ctx *ctx, struct vc_item *item, const st
     unsigned d;
 
     for (d = 0; text != NULL && d < desc->n_dims; d++) {
-        text =
-            vc_arena_printf(ctx, item->arena, "%s%s%llu", text, d == 0 ? "" : "x", (unsigned long long)desc->shape[d]);
+        text = vc_arena_printf(ctx, item->set->arena, "%s%s%llu", text, d == 0 ? "" : "x",
+                               (unsigned long long)desc->shape[d]);
     }
     return text;
 }
@@ -431,7 +431,7 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
 {
     struct vc_step *step = vc_removal_step(s, item);
     struct vc_removal_state *state = step->state;
-    uint64_t *shape = vc_arena_alloc(ctx, item->arena, (step->in.n_dims + 1) * sizeof *shape);
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, (step->in.n_dims + 1) * sizeof *shape);
     enum vc_status status = VC_OK;
     uint64_t n_elems = 1;
     unsigned d;

@@ -41,7 +41,7 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
 /* Why the tensor has no place in a group that is cut. */
 static enum vc_status keep(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
 {
-    const char *name = item->model->tensors[item->source].name;
+    const char *name = item->set->model->tensors[item->source].name;
     size_t i;
     size_t k;
 
@@ -65,7 +65,7 @@ static bool same_shape(const struct vc_desc *a, const struct vc_desc *b)
 static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_structured *s = pass->self;
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
     enum vc_status status = VC_OK;
     size_t first;
@@ -73,7 +73,7 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     if (vc_structured_find(s, item, &first) == 0) {
         return keep(ctx, s, item);
     }
-    if (!same_shape(desc, &item->first)) {
+    if (!same_shape(desc, item->first)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "an earlier pass has changed its shape, and the couplings are those of the source; remove "
                        "everything at once, or write a file in between");
@@ -88,9 +88,9 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     if (quantized && vc_decode_can(desc)) {
         VC_TRY(vc_decode_add(ctx, item, false));
     }
-    if (vc_dtype_size(item->desc.dtype) == 0) {
+    if (vc_dtype_size(item->desc->dtype) == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, whose elements cannot be taken apart",
-                       vc_dtype_name(item->desc.dtype));
+                       vc_dtype_name(item->desc->dtype));
     }
     return vc_removal_add(ctx, s, item);
 out:

@@ -295,7 +295,7 @@ out:
 
 size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first)
 {
-    size_t alias = item->model->tensors[item->source].alias_of;
+    size_t alias = item->set->model->tensors[item->source].alias_of;
     size_t tensor = alias != VC_NO_TENSOR ? alias : item->source;
     size_t low = 0;
     size_t high = s->n_members;

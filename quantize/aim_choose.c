@@ -155,16 +155,16 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
     t->applied = t->chosen;
     vc_item_undo(c->ctx, item);
     if (point->way == KEEP) {
-        return vc_item_keep(c->ctx, item, "%s", c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
+        return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
     }
     way = &c->aim->ways[point->way];
     if (vc_scheme_add(c->ctx, way->row, item, &way->options) != VC_OK) {
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
     }
-    for (k = item->pass_first; k < item->n_steps; k++) {
-        item->steps[k]->look = false; /* the trial looked already */
+    for (k = item->chain->pass_first; k < item->chain->n_steps; k++) {
+        item->chain->steps[k]->look = false; /* the trial looked already */
     }
-    item->steps[item->n_steps - 1]->why = c->why;
+    item->chain->steps[item->chain->n_steps - 1]->why = c->why;
     return VC_OK;
 }
 
@@ -415,7 +415,7 @@ static enum vc_status describe(const struct choosing *c, struct vc_arena *arena,
         kept += way == KEEP;
         if (way != KEEP) {
             counts[way]++;
-            labels[way] = item->steps[item->n_steps - 1]->scheme;
+            labels[way] = item->chain->steps[item->chain->n_steps - 1]->scheme;
         }
     }
     for (i = 0; i < c->aim->n_ways && text != NULL; i++) {

@@ -118,8 +118,8 @@ static void choose_ways(struct trial *t, const struct vc_item *item, bool codes,
     for (i = 0; i < t->aim->n_ways; i++) {
         const struct vc_aim_way *way = &t->aim->ways[i];
         const struct vc_dialect_request request = vc_scheme_request_for(way->row, &way->options, item);
-        bool fits = way->row->codes ? codes && vc_dialect_reason(item->dialect, &request, &tensor) == NULL
-                                    : !vc_dialect_keeps_type(item->dialect, &tensor);
+        bool fits = way->row->codes ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL
+                                    : !vc_dialect_keeps_type(item->set->dialect, &tensor);
 
         if (fits) {
             a->results[a->n++] = (struct vc_attempt_result){.way = (unsigned)i};
@@ -160,7 +160,7 @@ out:
 /* Takes the trial's step back, puts the survey in its place, and the trial behind that. */
 static enum vc_status add_survey(struct vc_ctx *ctx, struct vc_item *item)
 {
-    struct vc_step *trial = item->steps[item->n_steps - 1];
+    struct vc_step *trial = item->chain->steps[item->chain->n_steps - 1];
     struct vc_step *survey = vc_item_add_step(ctx, item, &survey_ops);
 
     if (survey == NULL) {
@@ -170,15 +170,17 @@ static enum vc_status add_survey(struct vc_ctx *ctx, struct vc_item *item)
     survey->scheme = "survey";
     survey->scan = true;
     survey->scratch_bytes = trial->scratch_bytes;
-    item->steps[item->n_steps - 2] = survey;
-    item->steps[item->n_steps - 1] = trial;
+    item->chain->steps[item->chain->n_steps - 2] = survey;
+    item->chain->steps[item->chain->n_steps - 1] = trial;
     vc_item_replan(item);
     return VC_OK;
 }
 
 static uint64_t bytes_before(const struct vc_item *item)
 {
-    return vc_desc_all_bytes(item->n_steps == item->pass_first ? &item->desc : &item->steps[item->pass_first]->in);
+    return vc_desc_all_bytes(item->chain->n_steps == item->chain->pass_first
+                                 ? item->desc
+                                 : &item->chain->steps[item->chain->pass_first]->in);
 }
 
 enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_aim *aim, bool codes,
@@ -191,7 +193,7 @@ enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     if (t == NULL) {
         return VC_E_NOMEM;
     }
-    t->attempts.results = vc_arena_alloc(ctx, item->arena, aim->n_ways * sizeof *t->attempts.results);
+    t->attempts.results = vc_arena_alloc(ctx, item->set->arena, aim->n_ways * sizeof *t->attempts.results);
     if (t->attempts.results == NULL) {
         vc_free(ctx, t);
         return VC_E_NOMEM;
@@ -199,8 +201,9 @@ enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     t->aim = aim;
     t->attempts.add = add_way;
     t->attempts.user = t;
-    t->weights = item->n_steps == item->pass_first ? vc_desc_weight_dtype(&item->desc)
-                                                   : vc_desc_weight_dtype(&item->steps[item->pass_first]->in);
+    t->weights = item->chain->n_steps == item->chain->pass_first
+                     ? vc_desc_weight_dtype(item->desc)
+                     : vc_desc_weight_dtype(&item->chain->steps[item->chain->pass_first]->in);
     t->bytes_kept = bytes_before(item);
     t->policy = (struct vc_policy){.nonfinite = aim->ways[0].options.nonfinite,
                                    .room = VC_DTYPE_F32,
@@ -220,7 +223,7 @@ enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     VC_TRY(measure_ways(ctx, t, step, item));
     if (t->attempts.n == 0) {
         vc_item_undo(ctx, item);
-        return item->reason[0] != '\0' ? VC_OK : vc_item_keep(ctx, item, "no way makes it smaller");
+        return item->reason[0] != '\0' ? VC_OK : vc_item_keep_as(ctx, item, "no way makes it smaller");
     }
     VC_TRY(t->attempts.scans ? add_survey(ctx, item) : VC_OK);
 out:
@@ -229,7 +232,8 @@ out:
 
 struct vc_step *vc_trial_of(const struct vc_item *item)
 {
-    struct vc_step *last = item->n_steps > item->pass_first ? item->steps[item->n_steps - 1] : NULL;
+    struct vc_step *last =
+        item->chain->n_steps > item->chain->pass_first ? item->chain->steps[item->chain->n_steps - 1] : NULL;
 
     return last != NULL && last->ops == &trial_ops ? last : NULL;
 }

@@ -28,10 +28,10 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
     static const enum vc_dtype targets[] = {
         [VC_TARGET_F16] = VC_DTYPE_F16, [VC_TARGET_BF16] = VC_DTYPE_BF16, [VC_TARGET_F32] = VC_DTYPE_F32};
 
-    if (d->options.source_dtype && item->desc.quant != NULL) {
-        return item->desc.quant->source_dtype;
+    if (d->options.source_dtype && item->desc->quant != NULL) {
+        return item->desc->quant->source_dtype;
     }
-    if (d->options.source_dtype && vc_dtype_is_quantized(item->desc.dtype)) {
+    if (d->options.source_dtype && vc_dtype_is_quantized(item->desc->dtype)) {
         return VC_DTYPE_F32; /* blocks do not tell */
     }
     return targets[d->options.target];
@@ -39,22 +39,22 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
 
 static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, struct vc_item *item, bool *kept)
 {
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     bool cast = desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16;
     bool blocks = vc_dtype_is_quantized(desc->dtype);
     const char *glob = NULL;
 
     *kept = true;
     if (!vc_decode_can(desc) && desc->dtype != VC_DTYPE_VOID && vc_dtype_size(desc->dtype) == 0) {
-        return vc_item_keep(ctx, item, "%s", vc_dtype_name(desc->dtype)); /* blocks that are not understood */
+        return vc_item_keep_as(ctx, item, vc_dtype_name(desc->dtype)); /* blocks that are not understood */
     }
     if (desc->quant == NULL && !blocks && !(cast && d->options.casts)) {
-        return vc_item_keep(ctx, item, "not quantized");
+        return vc_item_keep_as(ctx, item, "not quantized");
     }
     if (desc->quant == NULL && desc->dtype == target_of(d, item)) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
-    if (vc_rules_choose(d->options.rules, d->options.n_rules, item->model->tensors[item->source].name, &glob) ==
+    if (vc_rules_choose(d->options.rules, d->options.n_rules, item->set->model->tensors[item->source].name, &glob) ==
         VC_CHOICE_EXCLUDE) {
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
@@ -74,7 +74,7 @@ static enum vc_status dequantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         return VC_OK;
     }
     target = target_of(d, item);
-    if (item->desc.quant == NULL && !vc_dtype_is_quantized(item->desc.dtype)) {
+    if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
         VC_TRY(vc_decode_add(ctx, item, false));
     } else if (target == VC_DTYPE_F32 || target == VC_DTYPE_F64) {
         VC_TRY(vc_decode_add_codes(ctx, item, d->options.overflow, true));

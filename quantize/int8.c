@@ -21,13 +21,13 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 
     switch (s->granularity) {
     case VC_GRANULARITY_TENSOR:
-        return vc_arena_printf(ctx, item->arena, "int8/tensor%s", tail);
+        return vc_arena_printf(ctx, item->set->arena, "int8/tensor%s", tail);
     case VC_GRANULARITY_CHANNEL:
-        return vc_arena_printf(ctx, item->arena, "int8/channel%s", tail);
+        return vc_arena_printf(ctx, item->set->arena, "int8/channel%s", tail);
     case VC_GRANULARITY_GROUP:
         break;
     }
-    return vc_arena_printf(ctx, item->arena, "int8/group:%llu%s", (unsigned long long)s->group, tail);
+    return vc_arena_printf(ctx, item->set->arena, "int8/group:%llu%s", (unsigned long long)s->group, tail);
 }
 
 /* The shape of the scales: [1] for the tensor, [1, .., channels, .., 1] for channels, as NumPy broadcasts it against
@@ -37,8 +37,8 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
 {
     unsigned n_dims = s->granularity == VC_GRANULARITY_TENSOR  ? 1
                       : s->granularity == VC_GRANULARITY_GROUP ? 2
-                                                               : item->desc.n_dims;
-    uint64_t *shape = vc_arena_alloc(ctx, item->arena, n_dims * sizeof *shape);
+                                                               : item->desc->n_dims;
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, n_dims * sizeof *shape);
     enum vc_status status = VC_OK;
     unsigned d;
 
@@ -47,10 +47,10 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
         shape[d] = 1;
     }
     if (s->granularity == VC_GRANULARITY_GROUP) {
-        shape[0] = item->desc.shape[0];
+        shape[0] = item->desc->shape[0];
         shape[1] = s->n_groups;
     } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
-        shape[s->axis] = item->desc.shape[s->axis];
+        shape[s->axis] = item->desc->shape[s->axis];
     }
     VC_TRY(
         vc_step_add_part(ctx, item, step, s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, s->scale_dtype, n_dims, shape));
@@ -64,23 +64,23 @@ out:
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
 {
     bool rows_only =
-        options->granularity == VC_GRANULARITY_GROUP || (item->dialect != NULL && item->dialect->rows_only);
+        options->granularity == VC_GRANULARITY_GROUP || (item->set->dialect != NULL && item->set->dialect->rows_only);
 
     if (options->axis != VC_AXIS_OUTPUT) {
         return options->axis;
     }
-    return rows_only ? 0 : (int)item->model->tensors[item->source].channel_axis;
+    return rows_only ? 0 : (int)item->set->model->tensors[item->source].channel_axis;
 }
 
 void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
 {
     const struct vc_dialect_request request = vc_scheme_request_for(&vc_scheme_int8, s->options, item);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, weights, false);
-    enum vc_dtype absmax = vc_dialect_part_type(item->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
+    enum vc_dtype absmax = vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
 
     s->absmax = absmax != VC_DTYPE_RAW;
     s->scale_dtype =
-        s->absmax ? absmax : vc_dialect_part_type(item->dialect, &request, &tensor, VC_PART_SCALE, VC_DTYPE_F32);
+        s->absmax ? absmax : vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_SCALE, VC_DTYPE_F32);
 }
 
 void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored)
@@ -108,7 +108,7 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
     const struct vc_quantize_options *o = s->options;
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     int axis = vc_int8_axis(o, item);
     uint64_t n_rows;
     unsigned d;
@@ -454,7 +454,7 @@ static enum vc_status make_state(struct vc_ctx *ctx, const struct vc_item *item,
 static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 const struct vc_int8_state *s, enum vc_dtype weights)
 {
-    struct vc_quant *quant = vc_arena_alloc(ctx, item->arena, sizeof *quant);
+    struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
 
     if (quant == NULL) {
         return VC_E_NOMEM;
@@ -472,7 +472,7 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
 /* Why the scales lie along that axis, where the tensor's name told. */
 static const char *axis_reason(const struct vc_item *item, const struct vc_int8_state *s)
 {
-    const struct vc_tensor *tensor = &item->model->tensors[item->source];
+    const struct vc_tensor *tensor = &item->set->model->tensors[item->source];
     bool by_name = s->granularity == VC_GRANULARITY_CHANNEL && s->options->axis == VC_AXIS_OUTPUT;
 
     return by_name && s->axis == tensor->channel_axis ? tensor->axis_reason : NULL;

@@ -25,6 +25,9 @@ struct quantize {
     uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
+    const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
+    const char *skip;
+    const char *few; /* why most small tensors stay: "fewer than 4096 elements" */
 };
 
 static const struct vc_quantize_options quantize_defaults = {.target = VC_TARGET_INT8,
@@ -70,26 +73,26 @@ enum fate {
 /* What the user's rules say of the item; *glob is the rule's. */
 static enum vc_choice choice_of(const struct quantize *q, const struct vc_item *item, const char **glob)
 {
-    return vc_rules_choose(q->options.rules, q->options.n_rules, item->model->tensors[item->source].name, glob);
+    return vc_rules_choose(q->options.rules, q->options.n_rules, item->set->model->tensors[item->source].name, glob);
 }
 
 /* Keeps tensors that cannot be quantized, whatever the rules say; *kept tells that this one is. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     bool per_channel = q->scheme->codes && o->granularity == VC_GRANULARITY_CHANNEL;
     int axis = vc_int8_axis(o, item);
 
     *kept = true;
-    if (!vc_decode_can(desc) && vc_name_is_quantized_part(item->model->tensors[item->source].name)) {
-        return vc_item_keep(ctx, item, "quantized already");
+    if (!vc_decode_can(desc) && vc_name_is_quantized_part(item->set->model->tensors[item->source].name)) {
+        return vc_item_keep_as(ctx, item, "quantized already");
     }
     if (!vc_decode_can(desc)) {
-        return vc_item_keep(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : "%s", vc_dtype_name(desc->dtype));
+        return vc_item_keep_as(ctx, item, desc->dtype == VC_DTYPE_RAW ? "no array" : vc_dtype_name(desc->dtype));
     }
     if (desc->n_elems == 0) {
-        return vc_item_keep(ctx, item, "empty");
+        return vc_item_keep_as(ctx, item, "empty");
     }
     if (desc->quant == NULL && desc->dtype == q->scheme->result && (o->requantize || !is_quantized(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
@@ -101,26 +104,36 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     return VC_OK;
 }
 
+/* vc_default_skip, which is asked twice about most tensors. */
+static const char *skip_of(struct quantize *q, const struct vc_tensor *t)
+{
+    if (q->asked != t) {
+        q->asked = t;
+        q->skip = vc_default_skip(t->name);
+    }
+    return q->skip;
+}
+
 /* Keeps tensors that are not worth it or better left alone, where no rule asks for them. */
-static enum vc_status check_default(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool *kept)
+static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
 {
     const struct vc_quantize_options *o = &q->options;
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     int axis = axis_fits(desc, vc_int8_axis(o, item)) ? vc_int8_axis(o, item) : 0;
     const struct vc_tensor *t;
     const char *skip;
 
-    (void)vc_model_of(item->model, item->source, &t);
-    skip = t->kept_as != NULL ? t->kept_as : vc_default_skip(t->name);
+    (void)vc_model_of(item->set->model, item->source, &t);
+    skip = t->kept_as != NULL ? t->kept_as : skip_of(q, t);
     *kept = true;
     if (desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
     }
     if (skip != NULL) {
-        return vc_item_keep(ctx, item, "%s", skip);
+        return vc_item_keep_as(ctx, item, skip);
     }
     if (desc->n_elems < o->min_elems) {
-        return vc_item_keep(ctx, item, "fewer than %llu elements", (unsigned long long)o->min_elems);
+        return vc_item_keep_as(ctx, item, q->few);
     }
     if (row_length(desc, axis) < o->min_row) {
         return vc_item_keep(ctx, item, "rows shorter than %llu", (unsigned long long)o->min_row);
@@ -134,15 +147,15 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
                                    enum fate *fate)
 {
     const struct vc_dialect_request request = vc_scheme_request_for(q->scheme, &q->options, item);
-    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(&item->desc), included);
-    const char *reason = q->scheme->codes ? vc_dialect_reason(item->dialect, &request, &tensor) : NULL;
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(item->desc), included);
+    const char *reason = q->scheme->codes ? vc_dialect_reason(item->set->dialect, &request, &tensor) : NULL;
 
     *fate = reason != NULL ? NO_CODES : WORK;
-    return reason != NULL ? vc_item_keep(ctx, item, "%s", reason) : VC_OK;
+    return reason != NULL ? vc_item_keep_as(ctx, item, reason) : VC_OK;
 }
 
 /* Whether the pass works on the item: what is possible, then the rules, then the defaults, then the loader. */
-static enum vc_status choose(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, enum fate *fate)
+static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, enum fate *fate)
 {
     const char *glob = NULL;
     enum vc_choice choice = choice_of(q, item, &glob);
@@ -172,6 +185,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     struct quantize *q = pass->self;
 
     q->rest_bytes = 0;
+    q->asked = NULL;
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
     if (q->scheme == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
@@ -197,7 +211,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
 {
     const char *glob = NULL;
 
-    if (item->desc.quant == NULL || q->options.requantize || choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE) {
+    if (item->desc->quant == NULL || q->options.requantize || choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE) {
         return VC_OK;
     }
     return refuse_again(ctx, "int8");
@@ -206,13 +220,15 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
 /* What the pass leaves: a part of the rest, unless a rule excludes it. */
 static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
 {
+    const struct vc_tensor *own;
     const char *glob = NULL;
 
-    if (choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE || !vc_rest_takes(item)) {
+    (void)vc_model_of(item->set->model, item->source, &own);
+    if (choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE || !vc_rest_takes(item, skip_of(q, own))) {
         return VC_OK;
     }
     if (q->rest == NULL) {
-        q->rest_bytes += item->elsewhere ? 0 : item->desc.n_elems * (vc_dtype_size(item->desc.dtype) - 2);
+        q->rest_bytes += item->elsewhere ? 0 : item->desc->n_elems * (vc_dtype_size(item->desc->dtype) - 2);
         return VC_OK;
     }
     return vc_rest_add(ctx, item, q->rest, &q->options);
@@ -243,8 +259,8 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (fate == KEPT || (fate == NO_CODES && !q->aim.set)) {
         return plan_rest(ctx, q, item);
     }
-    if (vc_dtype_is_quantized(item->desc.dtype) && !q->options.requantize) { /* those that would be worked on */
-        return refuse_again(ctx, vc_dtype_name(item->desc.dtype));
+    if (vc_dtype_is_quantized(item->desc->dtype) && !q->options.requantize) { /* those that would be worked on */
+        return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
     VC_TRY(q->aim.set ? plan_trial(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
 out:
@@ -325,9 +341,9 @@ static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
 
     for (i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
-        size_t k = vc_item_is_idle(item) ? item->n_steps : vc_item_look_step(item);
+        size_t k = vc_item_is_idle(item) ? item->chain->n_steps : vc_item_look_step(item);
 
-        if (k < item->n_steps && vc_policy_decide(ctx, item->steps[k], item) != VC_OK) {
+        if (k < item->chain->n_steps && vc_policy_decide(ctx, item->chain->steps[k], item) != VC_OK) {
             return vc_context(ctx, "%s", plan->model->tensors[i].name);
         }
     }
@@ -462,6 +478,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     asymmetric = o->asymmetric ? " --asymmetric" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
     if (rest == NULL || aim == NULL) {
+        return VC_E_NOMEM;
+    }
+    q->few = vc_arena_printf(ctx, &q->arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
+    if (q->few == NULL) {
         return VC_E_NOMEM;
     }
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);

@@ -13,7 +13,7 @@ struct scheme_way {
 static const char *reason(const struct vc_way *way, const struct vc_item *item)
 {
     const struct scheme_way *w = way->self;
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     bool whole = desc->n_dims != 0 && desc->shape[desc->n_dims - 1] % Q8_0_BLOCK == 0;
 
     return w->row->result == VC_DTYPE_Q8_0 && !whole ? "the last axis is no multiple of 32" : NULL;

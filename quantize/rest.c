@@ -25,34 +25,32 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
 
 /* Angles and frequencies have to be as exact as they are; scales of weights that another program quantized are no
  * weights. Where outputs differ in what they want, only matrices that no name speaks against. */
-static bool stays(const struct vc_item *item)
+static bool stays(const struct vc_item *item, const char *skip)
 {
     const struct vc_tensor *own;
-    const char *skip;
 
-    (void)vc_model_of(item->model, item->source, &own);
-    skip = vc_default_skip(own->name);
-    return vc_name_is_quantized_part(own->name) || (skip != NULL && strcmp(skip, VC_SKIP_ROTARY) == 0) ||
-           (item->dialect == NULL && (item->desc.n_dims < 2 || skip != NULL));
+    (void)vc_model_of(item->set->model, item->source, &own);
+    return (skip != NULL && (strcmp(skip, VC_SKIP_ROTARY) == 0 || vc_name_is_quantized_part(own->name))) ||
+           (item->set->dialect == NULL && (item->desc->n_dims < 2 || skip != NULL));
 }
 
-bool vc_rest_takes(const struct vc_item *item)
+bool vc_rest_takes(const struct vc_item *item, const char *skip)
 {
-    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, item->desc.dtype, false);
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, item->desc->dtype, false);
 
-    return (item->desc.dtype == VC_DTYPE_F32 || item->desc.dtype == VC_DTYPE_F64) && item->desc.quant == NULL &&
-           item->desc.n_elems != 0 && !stays(item) && !vc_dialect_keeps_type(item->dialect, &tensor);
+    return (item->desc->dtype == VC_DTYPE_F32 || item->desc->dtype == VC_DTYPE_F64) && item->desc->quant == NULL &&
+           item->desc->n_elems != 0 && !stays(item, skip) && !vc_dialect_keeps_type(item->set->dialect, &tensor);
 }
 
 enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                            const struct vc_quantize_options *options)
 {
-    const char *why = vc_arena_printf(ctx, item->arena, "the rest: %s", item->reason);
+    const char *why = vc_arena_printf(ctx, item->set->arena, "the rest: %s", item->reason);
 
-    if (why == NULL || row->add(ctx, item, options, item->desc.dtype) != VC_OK) {
+    if (why == NULL || row->add(ctx, item, options, item->desc->dtype) != VC_OK) {
         return ctx->status;
     }
-    item->steps[item->n_steps - 1]->why = why;
+    item->chain->steps[item->chain->n_steps - 1]->why = why;
     return VC_OK;
 }
 
@@ -79,8 +77,8 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
         const struct vc_item *item = &plan->items[i];
 
         if (plan->model->tensors[i].companion_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
-            before += bytes_of(&item->first);
-            after += bytes_of(&item->desc);
+            before += bytes_of(item->first);
+            after += bytes_of(item->desc);
         }
     }
     if (saved_bytes <= after / 10 || saved_bytes >= after) {

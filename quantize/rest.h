@@ -10,7 +10,7 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
                               const struct vc_scheme_row **row);
 
 /* Whether a cast of the rest takes the item, which the pass has no steps for and no rule of the user excludes. */
-bool vc_rest_takes(const struct vc_item *item);
+bool vc_rest_takes(const struct vc_item *item, const char *skip);
 
 /* Adds the cast. Its reason in the report is that of the item: "the rest: embedding". */
 enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,

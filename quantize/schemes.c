@@ -18,7 +18,7 @@ const struct vc_scheme_row *vc_scheme_row_at(size_t index)
  * cast still decides. */
 enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item)
 {
-    if (item->desc.quant == NULL && !vc_dtype_is_quantized(item->desc.dtype)) {
+    if (item->desc->quant == NULL && !vc_dtype_is_quantized(item->desc->dtype)) {
         return VC_OK;
     }
     return row->codes ? vc_decode_add(ctx, item, false) : vc_decode_add_codes(ctx, item, VC_OVERFLOW_SATURATE, false);
@@ -27,7 +27,7 @@ enum vc_status vc_scheme_decode(struct vc_ctx *ctx, const struct vc_scheme_row *
 enum vc_status vc_scheme_add(struct vc_ctx *ctx, const struct vc_scheme_row *row, struct vc_item *item,
                              const struct vc_quantize_options *options)
 {
-    enum vc_dtype weights = vc_desc_weight_dtype(&item->desc);
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     enum vc_status status = vc_scheme_decode(ctx, row, item);
 
     return status == VC_OK ? row->add(ctx, item, options, weights) : status;
@@ -91,7 +91,7 @@ struct vc_dialect_request vc_scheme_request_for(const struct vc_scheme_row *row,
 {
     const struct vc_tensor *own;
 
-    return vc_scheme_request(row, options, vc_model_of(item->model, item->source, &own));
+    return vc_scheme_request(row, options, vc_model_of(item->set->model, item->source, &own));
 }
 
 enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *row,
@@ -116,10 +116,10 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 {
     const struct vc_tensor *tensor;
 
-    (void)vc_model_of(item->model, item->source, &tensor);
+    (void)vc_model_of(item->set->model, item->source, &tensor);
     return (struct vc_dialect_tensor){.name = tensor->name,
-                                      .n_dims = item->desc.n_dims,
-                                      .shape = item->desc.shape,
+                                      .n_dims = item->desc->n_dims,
+                                      .shape = item->desc->shape,
                                       .channel_axis = tensor->channel_axis,
                                       .weights_dtype = weights,
                                       .included = included};

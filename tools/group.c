@@ -122,7 +122,9 @@ static bool grow(struct groups *groups)
     groups->n_slots = capacity * 2;
     groups->capacity = capacity;
     for (size_t i = 0; i < groups->n; i++) {
-        slots[find_slot(groups, list[i].key)] = i + 1;
+        if (list[i].key != NULL) {
+            slots[find_slot(groups, list[i].key)] = i + 1;
+        }
     }
     return true;
 }
@@ -153,6 +155,15 @@ size_t groups_add(struct groups *groups, size_t index, const char *name, const c
     groups->list[groups->n - 1] =
         (struct group){.key = copy, .pattern = copy, .name = name, .first = index, .count = 1};
     return groups->n - 1;
+}
+
+size_t groups_add_alone(struct groups *groups, size_t index, const char *name)
+{
+    if (groups->n == groups->capacity && !grow(groups)) {
+        return NO_GROUP;
+    }
+    groups->list[groups->n] = (struct group){.pattern = name, .name = name, .first = index, .count = 1};
+    return groups->n++;
 }
 
 char *group_label(const struct group *group, const char *times)

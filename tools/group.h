@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct group {
-    char *key;           /* the pattern, and behind its NUL the kind */
+    char *key;           /* the pattern, and behind its NUL the kind; NULL: it gets no other members */
     const char *pattern; /* the name with its numbers replaced */
     const char *name;    /* of the first member, borrowed */
     size_t first;        /* index given with the first member */
@@ -30,6 +30,9 @@ void groups_release(struct groups *groups);
 /* Adds a tensor to the group of its pattern and `kind` (anything that members must share, as text). With `apart` the
  * name itself is the pattern. Returns the group's index, or NO_GROUP: no memory. */
 size_t groups_add(struct groups *groups, size_t index, const char *name, const char *kind, bool apart);
+
+/* Adds a group of one, whose name no other has: with -v every tensor is shown. */
+size_t groups_add_alone(struct groups *groups, size_t index, const char *name);
 
 /* What to print: the only member's name, or "pattern ×24". The caller frees it; NULL: no memory. */
 char *group_label(const struct group *group, const char *times);

@@ -461,31 +461,52 @@ void table_init(struct table *table, const char *align)
     *table = (struct table){.align = align, .n_cols = strlen(align)};
 }
 
+/* The list with room for `more` elements behind its n, where it lies now; NULL: no memory, and it is as it was. */
+static void *with_room(void *list, size_t n, size_t more, size_t size, size_t *capacity)
+{
+    size_t room = *capacity == 0 ? 256 : *capacity;
+    void *grown = list;
+
+    while (room - n < more) {
+        if (room > SIZE_MAX / 2 / size) {
+            return NULL;
+        }
+        room *= 2;
+    }
+    if (room != *capacity) {
+        grown = realloc(list, room * size);
+        *capacity = grown != NULL ? room : *capacity;
+    }
+    return grown;
+}
+
+static char *cell_text(const struct table *table, size_t cell)
+{
+    return table->bytes + table->cells[cell] + 1;
+}
+
+static enum ink cell_ink(const struct table *table, size_t cell)
+{
+    return (enum ink)table->bytes[table->cells[cell]];
+}
+
 void table_add(struct table *table, enum ink ink, const char *text)
 {
-    if (table->failed) {
-        return;
-    }
-    if (table->n_cells == table->capacity) {
-        size_t capacity = table->capacity == 0 ? 256 : table->capacity * 2;
-        void *cells = capacity > SIZE_MAX / sizeof(*table->cells)
-                          ? NULL
-                          : realloc(table->cells, capacity * sizeof(*table->cells));
+    char *clean = table->failed ? NULL : text_clean(text);
+    size_t n = clean != NULL ? strlen(clean) + 2 : 0;
+    size_t *cells = with_room(table->cells, table->n_cells, 1, sizeof *cells, &table->capacity);
+    char *bytes = with_room(table->bytes, table->n_bytes, n, 1, &table->bytes_capacity);
 
-        if (cells == NULL) {
-            table->failed = true;
-            return;
-        }
-        table->cells = cells;
-        table->capacity = capacity;
+    table->cells = cells != NULL ? cells : table->cells;
+    table->bytes = bytes != NULL ? bytes : table->bytes;
+    table->failed = clean == NULL || cells == NULL || bytes == NULL;
+    if (!table->failed) {
+        cells[table->n_cells++] = table->n_bytes;
+        bytes[table->n_bytes] = (char)ink;
+        memcpy(bytes + table->n_bytes + 1, clean, n - 1);
+        table->n_bytes += n;
     }
-    table->cells[table->n_cells].text = text_clean(text);
-    table->cells[table->n_cells].ink = ink;
-    if (table->cells[table->n_cells].text == NULL) {
-        table->failed = true;
-        return;
-    }
-    table->n_cells++;
+    free(clean);
 }
 
 static void print_spaces(FILE *to, size_t n)
@@ -537,12 +558,12 @@ static void print_row(const struct table *table, const struct out *out, size_t f
     size_t owed = 2; /* blanks are printed only before something: no trailing ones */
     size_t at = 0;
 
-    while (last > 0 && table->cells[first + last - 1].text[0] == '\0') {
+    while (last > 0 && cell_text(table, first + last - 1)[0] == '\0') {
         last--;
     }
     for (size_t c = 0; c < last; c++) {
-        const char *text = table->cells[first + c].text;
-        enum ink ink = table->cells[first + c].ink;
+        const char *text = cell_text(table, first + c);
+        enum ink ink = cell_ink(table, first + c);
         size_t pad = width[c] - text_width(text);
 
         owed += gap_before(table, c) + (table->align[c] == 'r' ? pad : 0);
@@ -576,7 +597,7 @@ static size_t print_some(const struct table *table, const struct out *out, size_
     bool some = false;
 
     for (; c < table->n_cols; c++) {
-        const char *text = table->cells[first + c].text;
+        const char *text = cell_text(table, first + c);
         size_t gap = c == begin ? 0 : gap_before(table, c);
         size_t pad = width[c] - text_width(text);
 
@@ -587,7 +608,7 @@ static size_t print_some(const struct table *table, const struct out *out, size_
         owed += gap + (table->align[c] == 'r' ? pad : 0);
         if (text[0] != '\0') {
             print_spaces(out->to, owed);
-            fprintf(out->to, "%s%s%s", out_ink(out, table->cells[first + c].ink), text, out_ink(out, INK_NONE));
+            fprintf(out->to, "%s%s%s", out_ink(out, cell_ink(table, first + c)), text, out_ink(out, INK_NONE));
             owed = 0;
             some = true;
         }
@@ -600,7 +621,7 @@ static size_t print_some(const struct table *table, const struct out *out, size_
 /* A row in several lines: column 0, then the others. */
 static void print_folded(const struct table *table, const struct out *out, size_t first, const size_t *width)
 {
-    fprintf(out->to, "  %s%s%s\n", out_ink(out, table->cells[first].ink), table->cells[first].text,
+    fprintf(out->to, "  %s%s%s\n", out_ink(out, cell_ink(table, first)), cell_text(table, first),
             out_ink(out, INK_NONE));
     for (size_t c = 1; c < table->n_cols;) {
         c = print_some(table, out, first, width, c);
@@ -629,7 +650,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     bool folded;
 
     for (size_t i = 0; ok && i < table->n_cells; i++) {
-        size_t w = text_width(table->cells[i].text);
+        size_t w = text_width(cell_text(table, i));
 
         width[i % table->n_cols] = w > width[i % table->n_cols] ? w : width[i % table->n_cols];
     }
@@ -641,7 +662,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
 
         width[0] = width[0] > NAME_MIN + over ? width[0] - over : NAME_MIN;
         for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
-            cut_middle(table->cells[i].text, width[0], out_ellipsis(out));
+            cut_middle(cell_text(table, i), width[0], out_ellipsis(out));
         }
     }
     folded = ok && must_fold(table, out, width);
@@ -652,9 +673,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
             print_row(table, out, i, width);
         }
     }
-    for (size_t i = 0; i < table->n_cells; i++) {
-        free(table->cells[i].text);
-    }
+    free(table->bytes);
     free(table->cells);
     *table = (struct table){0};
     return ok;

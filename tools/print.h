@@ -68,15 +68,17 @@ void print_clean(FILE *to, const char *s);
 void print_layout(const struct out *out, const struct vc_layout *layout);
 
 /* A table: cells are added row by row, then printed with columns aligned. Running out of memory is remembered and
- * reported by table_print. */
+ * reported by table_print. With -v it has as many rows as the file has tensors, so cells are kept small:
+ *
+ *     cells    0 . . .   9 . .   13 ...       where each begins in
+ *     bytes    \0 "w.weight" \0 "8×8" ...     one ink and one text after the other */
 struct table {
     const char *align; /* one letter per column: l(eft), r(ight), or a for a column of arrows */
     size_t n_cols;
     size_t n_cells, capacity;
-    struct {
-        char *text;
-        enum ink ink;
-    } * cells;
+    size_t *cells;
+    size_t n_bytes, bytes_capacity;
+    char *bytes;
     bool failed;
 };
 

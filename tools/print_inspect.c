@@ -477,7 +477,7 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
         for (unsigned d = 0; d < tensor->n_dims && n < sizeof(kind); d++) {
             n += (size_t)snprintf(kind + n, sizeof(kind) - n, ",%llu", (unsigned long long)tensor->shape[d]);
         }
-        g = groups_add(&groups, i, tensor->name, kind, verbose);
+        g = verbose ? groups_add_alone(&groups, i, tensor->name) : groups_add(&groups, i, tensor->name, kind, false);
         ok = g != NO_GROUP;
         if (ok) {
             lines[g].index = groups.list[g].first;

@@ -349,7 +349,7 @@ static bool print_changed(struct app *app, const struct vc_report *report)
             continue;
         }
         kind_of(&row, kind, sizeof(kind));
-        g = groups_add(&groups, i, row.name, kind, view.verbose);
+        g = view.verbose ? groups_add_alone(&groups, i, row.name) : groups_add(&groups, i, row.name, kind, false);
         if (g == NO_GROUP) {
             ok = false;
             break;

@@ -117,11 +117,9 @@ bool vc_glob_match(const char *glob, const char *s)
 
 /* ---- sets ---- */
 
-static void add_pair(uint64_t pairs[4], const char *s)
+static unsigned char pair_of(const char *s)
 {
-    unsigned pair = ((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]) & 255;
-
-    pairs[pair / 64] |= (uint64_t)1 << pair % 64;
+    return (unsigned char)((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]);
 }
 
 static bool is_plain(char c)
@@ -129,28 +127,39 @@ static bool is_plain(char c)
     return c != '\0' && strchr("*?[]\\", c) == NULL;
 }
 
-/* The pairs that stand in the glob itself. Those behind a '[' may be in a set, and are left out. */
+/* Adds the pairs that stand in the glob itself: those of ".weight", which most names have, or all others. Characters
+ * behind a '[' may be in a set. */
+static void add_pairs(struct vc_glob_set *set, size_t index, bool usual)
+{
+    const char *glob = set->globs[index];
+    size_t end = strcspn(glob, "[");
+    size_t k;
+
+    for (k = 0; k + 1 < end && set->n_pairs[index] < VC_GLOB_PAIRS; k++) {
+        const char pair[3] = {glob[k], glob[k + 1], '\0'};
+
+        if (is_plain(pair[0]) && is_plain(pair[1]) && (strstr(".weight", pair) != NULL) == usual) {
+            set->pairs[index][set->n_pairs[index]++] = pair_of(pair);
+        }
+    }
+}
+
 static void prepare(struct vc_glob_set *set)
 {
     size_t i;
-    size_t k;
 
     for (i = 0; i < set->n; i++) {
-        const char *glob = set->globs[i];
-
-        for (k = 0; glob[k] != '\0' && glob[k] != '['; k++) {
-            if (is_plain(glob[k]) && is_plain(glob[k + 1])) {
-                add_pair(set->pairs[i], glob + k);
-            }
-        }
+        add_pairs(set, i, false);
+        add_pairs(set, i, true);
     }
 }
 
 size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    uint64_t has[4] = {0};
+    bool has[256] = {false};
     size_t i;
+    size_t k;
 
     if (!atomic_load_explicit(&set->ready, memory_order_acquire)) {
         (void)pthread_mutex_lock(&mutex);
@@ -161,13 +170,12 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
         (void)pthread_mutex_unlock(&mutex);
     }
     for (i = 0; name[0] != '\0' && name[i + 1] != '\0'; i++) {
-        add_pair(has, name + i);
+        has[pair_of(name + i)] = true;
     }
     for (i = 0; i < set->n; i++) {
-        const uint64_t *needs = set->pairs[i];
-        uint64_t lacks = (needs[0] & ~has[0]) | (needs[1] & ~has[1]) | (needs[2] & ~has[2]) | (needs[3] & ~has[3]);
-
-        if (lacks == 0 && vc_glob_match(set->globs[i], name)) {
+        for (k = 0; k < set->n_pairs[i] && has[set->pairs[i][k]]; k++) {
+        }
+        if (k == set->n_pairs[i] && vc_glob_match(set->globs[i], name)) {
             return i;
         }
     }

@@ -12,6 +12,7 @@
 bool vc_glob_match(const char *glob, const char *s);
 
 #define VC_GLOB_SET_MAX 32
+#define VC_GLOB_PAIRS   24
 
 /* Globs that many names are asked about: a static list, prepared when it is asked for the first time, from any thread.
  *
@@ -20,7 +21,10 @@ struct vc_glob_set {
     size_t n;
     const char *globs[VC_GLOB_SET_MAX];
     atomic_bool ready;
-    uint64_t pairs[VC_GLOB_SET_MAX][4]; /* pairs of neighbouring characters that a name needs to match, by hash */
+    /* Pairs of neighbouring characters that a name needs to match each glob, by hash; those that tell most come first.
+     */
+    unsigned char n_pairs[VC_GLOB_SET_MAX];
+    unsigned char pairs[VC_GLOB_SET_MAX][VC_GLOB_PAIRS];
 };
 
 /* The number of the first glob that matches; SIZE_MAX: none. Most names are told from their pairs alone. */

@@ -35,9 +35,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
     return h ^ h >> 29;
 }
 
-static uint64_t hash(const char *name, size_t n)
+static uint64_t hash(const struct vc_name_table *table, const char *name, size_t n)
 {
-    uint64_t h = seed_of_process() ^ n;
+    uint64_t h = table->seed ^ n;
     uint64_t word;
 
     for (; n >= sizeof word; n -= sizeof word, name += sizeof word) {
@@ -83,6 +83,7 @@ enum vc_status vc_name_table_make(struct vc_ctx *ctx, size_t n, struct vc_name_t
     if (n >= (size_t)1 << 30) {
         return vc_fail(ctx, VC_E_NOMEM, "%zu names are more than can be told apart", n);
     }
+    table->seed = seed_of_process();
     table->n_slots = 2 * n + 1;
     for (table->n_bits = 1; n >> table->n_bits != 0; table->n_bits++) {
     }
@@ -100,7 +101,7 @@ size_t vc_name_table_add(struct vc_name_table *table, struct vc_name_list list, 
 {
     const char *name = name_at(list, i);
     size_t n = strlen(name);
-    uint64_t h = hash(name, n);
+    uint64_t h = hash(table, name, n);
     size_t same;
     size_t at = find_slot(table, list, name, n, h, &same);
 
@@ -115,7 +116,7 @@ size_t vc_name_table_find(const struct vc_name_table *table, struct vc_name_list
     size_t number = SIZE_MAX;
 
     if (table->n_slots != 0) {
-        (void)find_slot(table, list, name, n, hash(name, n), &number);
+        (void)find_slot(table, list, name, n, hash(table, name, n), &number);
     }
     return number;
 }

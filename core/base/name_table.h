@@ -23,6 +23,7 @@ struct vc_name_table {
     uint32_t *slots; /* 0: free; else a number and 1 in the low bits, bits of the name's hash above them */
     size_t n_slots;
     unsigned n_bits; /* of a number */
+    uint64_t seed;   /* of the hash */
 };
 
 /* An empty table with room for n names, in place of the one that is there. */

@@ -16,7 +16,7 @@ static enum vc_status rewind_fetch(struct vc_ctx *ctx, struct vc_fetch *fetch, s
     fetch->next = 0;
     VC_TRY(vc_head_open(ctx, item, k, &fetch->head));
     if (fetch->head.n_steps == 0) {
-        VC_TRY(vc_walk_start(ctx, item->model, item->source, &fetch->walk));
+        VC_TRY(vc_walk_start(ctx, item->set->model, item->source, &fetch->walk));
     }
 out:
     return status;
@@ -35,7 +35,7 @@ static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_fetch *fetch, size
     VC_TRY(vc_check_cancelled(ctx));
     vc_tile_get(fetch->n_rows, fetch->row_len, fetch->next++, tile);
     if (n_covered != 0) {
-        struct vc_step *last = item->steps[n_covered - 1];
+        struct vc_step *last = item->chain->steps[n_covered - 1];
 
         VC_TRY(vc_head_tile(ctx, &fetch->head, tile, buffers->in));
         if (last->n_made != 0) {
@@ -43,7 +43,7 @@ static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_fetch *fetch, size
                    last->n_made * sizeof *buffers->views);
         }
     } else {
-        size_t n_bytes = (size_t)vc_desc_bytes(item, &item->first, tile->n_elems);
+        size_t n_bytes = (size_t)vc_desc_bytes(item, item->first, tile->n_elems);
 
         VC_TRY(vc_walk_read(ctx, &fetch->walk, buffers->in, n_bytes));
         if (fetch->see != NULL) {
@@ -70,7 +70,7 @@ static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_fetch *fetch, size_
 {
     struct vc_item *item = fetch->item;
     struct vc_buffers *buffers = fetch->buffers;
-    struct vc_step *step = item->steps[k];
+    struct vc_step *step = item->chain->steps[k];
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -101,14 +101,14 @@ enum vc_status vc_fetch_open(struct vc_ctx *ctx, struct vc_item *item, struct vc
     size_t k;
 
     *fetch = (struct vc_fetch){.item = item, .buffers = buffers};
-    VC_TRY(vc_steps_begin(ctx, item, item->n_steps));
+    VC_TRY(vc_steps_begin(ctx, item, item->chain->n_steps));
     fetch->begun = true;
-    for (k = 0; k < item->n_steps; k++) {
-        if (item->steps[k]->scan) {
+    for (k = 0; k < item->chain->n_steps; k++) {
+        if (item->chain->steps[k]->scan) {
             VC_TRY(scan_all(ctx, fetch, k));
         }
     }
-    VC_TRY(rewind_fetch(ctx, fetch, item->n_steps));
+    VC_TRY(rewind_fetch(ctx, fetch, item->chain->n_steps));
 out:
     return status;
 }
@@ -117,14 +117,14 @@ enum vc_status vc_fetch_next(struct vc_ctx *ctx, struct vc_fetch *fetch, struct 
                              struct vc_tile_result *result, bool *more)
 {
     *more = fetch->next < fetch->n_tiles;
-    return *more ? next_tile(ctx, fetch, fetch->item->n_steps, tile, result) : finish(ctx, fetch);
+    return *more ? next_tile(ctx, fetch, fetch->item->chain->n_steps, tile, result) : finish(ctx, fetch);
 }
 
 struct vc_part_view vc_fetch_view(const struct vc_fetch *fetch, size_t part)
 {
     const struct vc_tile_in source = {0};
 
-    return vc_steps_view(fetch->item, &fetch->item->desc, part, &source, fetch->buffers);
+    return vc_steps_view(fetch->item, fetch->item->desc, part, &source, fetch->buffers);
 }
 
 void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch)

@@ -7,7 +7,7 @@
 
 size_t vc_head_steps(const struct vc_item *item, size_t k)
 {
-    while (k > 0 && !item->steps[k - 1]->regroups) {
+    while (k > 0 && !item->chain->steps[k - 1]->regroups) {
         k--;
     }
     return k;
@@ -20,7 +20,7 @@ static size_t tile_bytes(const struct vc_item *item, const struct vc_desc *desc)
 
 size_t vc_head_bytes(struct vc_item *item)
 {
-    size_t n_covered = vc_head_steps(item, item->n_steps);
+    size_t n_covered = vc_head_steps(item, item->chain->n_steps);
     struct vc_room room = {0};
     size_t n_levels = 0;
     size_t inputs = 0;
@@ -32,9 +32,9 @@ size_t vc_head_bytes(struct vc_item *item)
     }
     vc_room_add(&room, item);
     for (k = 0; k < n_covered; k++) {
-        n_levels += item->steps[k]->regroups;
-        inputs += item->steps[k]->regroups ? tile_bytes(item, &item->steps[k]->out) + 64 : 0;
-        views += item->steps[k]->n_made * sizeof(struct vc_part_view);
+        n_levels += item->chain->steps[k]->regroups;
+        inputs += item->chain->steps[k]->regroups ? tile_bytes(item, &item->chain->steps[k]->out) + 64 : 0;
+        views += item->chain->steps[k]->n_made * sizeof(struct vc_part_view);
     }
     return n_levels * (sizeof(struct vc_head_level) + vc_room_total(&room)) + inputs + views + 4096;
 }
@@ -58,7 +58,7 @@ static enum vc_status open_level(struct vc_ctx *ctx, struct vc_head *head, size_
         l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
         VC_TRY_ALLOC(l->input);
     }
-    l->views = vc_calloc_array(ctx, VC_TAG_TILES, item->steps[step]->n_made + 1, sizeof *l->views);
+    l->views = vc_calloc_array(ctx, VC_TAG_TILES, item->chain->steps[step]->n_made + 1, sizeof *l->views);
     VC_TRY_ALLOC(l->views);
 out:
     return status;
@@ -77,17 +77,17 @@ enum vc_status vc_head_open(struct vc_ctx *ctx, struct vc_item *item, size_t k, 
         return VC_OK;
     }
     for (i = 0; i < n_covered; i++) {
-        n_levels += item->steps[i]->regroups;
+        n_levels += item->chain->steps[i]->regroups;
     }
     head->levels = vc_calloc_array(ctx, VC_TAG_TILES, n_levels, sizeof *head->levels);
     VC_TRY_ALLOC(head->levels);
     for (i = 0; i < n_covered; i++) {
-        if (item->steps[i]->regroups) {
+        if (item->chain->steps[i]->regroups) {
             VC_TRY(open_level(ctx, head, head->n_levels++, first, i));
             first = i + 1;
         }
     }
-    VC_TRY(vc_walk_start(ctx, item->model, item->source, &head->walk));
+    VC_TRY(vc_walk_start(ctx, item->set->model, item->source, &head->walk));
 out:
     if (status != VC_OK) {
         vc_head_close(ctx, head);
@@ -131,12 +131,12 @@ static enum vc_status read_source(struct vc_ctx *ctx, struct vc_head *head, stru
     enum vc_status status = VC_OK;
 
     if (index < head->next_source) {
-        VC_TRY(vc_walk_start(ctx, item->model, item->source, &head->walk));
+        VC_TRY(vc_walk_start(ctx, item->set->model, item->source, &head->walk));
         head->next_source = 0;
     }
     while (head->next_source <= index) {
         vc_tile_get(l->n_rows, l->row_len, head->next_source, &tile);
-        VC_TRY(vc_walk_read(ctx, &head->walk, l->buffers.in, (size_t)vc_desc_bytes(item, &item->first, tile.n_elems)));
+        VC_TRY(vc_walk_read(ctx, &head->walk, l->buffers.in, (size_t)vc_desc_bytes(item, item->first, tile.n_elems)));
         head->next_source++;
     }
 out:
@@ -148,7 +148,7 @@ static enum vc_status regroup(struct vc_ctx *ctx, struct vc_head *head, size_t l
                               void *dst)
 {
     struct vc_head_level *l = &head->levels[level];
-    struct vc_step *step = head->item->steps[l->step];
+    struct vc_step *step = head->item->chain->steps[l->step];
     struct vc_tile_in in = {.reader = &l->reader};
     struct vc_tile_stats stats = {0};
     struct vc_tile_out out = {.data = dst, .parts = l->views, .stats = &stats};
@@ -156,7 +156,7 @@ static enum vc_status regroup(struct vc_ctx *ctx, struct vc_head *head, size_t l
     memset(l->views, 0, step->n_made * sizeof *l->views);
     if (step->ops->apply(ctx, step, head->item, tile, &in, vc_steps_scratch(head->item, l->step, &l->buffers), &out) !=
         VC_OK) {
-        return vc_context(ctx, "%s", head->item->model->tensors[head->item->source].name);
+        return vc_context(ctx, "%s", head->item->set->model->tensors[head->item->source].name);
     }
     return VC_OK;
 }
@@ -208,7 +208,7 @@ enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_reader *reader, uint64
 {
     struct vc_head *head = reader->head;
     struct vc_head_level *l = &head->levels[reader->level];
-    const struct vc_desc *desc = &head->item->steps[l->step]->in;
+    const struct vc_desc *desc = &head->item->chain->steps[l->step]->in;
     size_t elem_bytes = vc_dtype_size(desc->dtype);
     char *to = dst;
 

@@ -59,9 +59,9 @@ size_t vc_head_steps(const struct vc_item *item, size_t k);
 /* Bytes that an open head of the item takes at most, for the plan of memory. Calls vc_room_add. */
 size_t vc_head_bytes(struct vc_item *item);
 
-/* Opens a head for the input of step k (item->n_steps: for the result). The steps have begun, and no other thread works
- * on the item (vc_room_add). Where no step before k regroups, head->n_steps is 0 and there is nothing to close. After a
- * failure the head is closed. */
+/* Opens a head for the input of step k (item->chain->n_steps: for the result). The steps have begun, and no other
+ * thread works on the item (vc_room_add). Where no step before k regroups, head->n_steps is 0 and there is nothing to
+ * close. After a failure the head is closed. */
 enum vc_status vc_head_open(struct vc_ctx *ctx, struct vc_item *item, size_t k, struct vc_head *head);
 
 /* Writes a tile of what the last covered step makes to dst, which has room for it; views of the parts that this step

@@ -6,37 +6,18 @@
 #include "core/base/checked.h"
 #include "core/chain/pass.h"
 
-struct vc_item vc_item_make(const struct vc_model *model, size_t tensor, struct vc_arena *arena)
+/* The parts of a quantized tensor as the source has them. */
+static enum vc_status list_parts(struct vc_ctx *ctx, const struct vc_item_set *set, struct vc_desc *desc)
 {
-    const struct vc_tensor *t = &model->tensors[tensor];
-    struct vc_item item = {.model = model,
-                           .arena = arena,
-                           .source = tensor,
-                           .reason = "",
-                           .alias_of = t->alias_of,
-                           .total_step = SIZE_MAX};
-
-    item.first = (struct vc_desc){
-        .dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant};
-    item.desc = item.first;
-    return item;
-}
-
-enum vc_status vc_item_list_parts(struct vc_ctx *ctx, struct vc_item *item)
-{
-    const struct vc_quant *quant = item->first.quant;
-    struct vc_part_desc *parts;
+    const struct vc_quant *quant = desc->quant;
+    struct vc_part_desc *parts = vc_arena_alloc(ctx, set->arena, quant->n_parts * sizeof *parts);
     unsigned i;
 
-    if (quant == NULL) {
-        return VC_OK;
-    }
-    parts = vc_arena_alloc(ctx, item->arena, quant->n_parts * sizeof *parts);
     if (parts == NULL) {
         return VC_E_NOMEM;
     }
     for (i = 0; i < quant->n_parts; i++) {
-        const struct vc_tensor *t = &item->model->tensors[quant->parts[i].tensor];
+        const struct vc_tensor *t = &set->model->tensors[quant->parts[i].tensor];
 
         parts[i] = (struct vc_part_desc){.role = quant->parts[i].role,
                                          .dtype = t->dtype,
@@ -45,55 +26,120 @@ enum vc_status vc_item_list_parts(struct vc_ctx *ctx, struct vc_item *item)
                                          .n_elems = t->n_elems,
                                          .index = quant->parts[i].tensor};
     }
-    item->first.parts = parts;
-    item->first.n_parts = quant->n_parts;
-    if (item->n_steps == 0) {
-        item->desc = item->first;
+    desc->parts = parts;
+    desc->n_parts = quant->n_parts;
+    return VC_OK;
+}
+
+/* Where in set->seen a tensor's descriptor would be. Readers give tensors of one shape one copy of it (shapes.h). */
+static size_t place_of(const struct vc_tensor *t)
+{
+    uint64_t key =
+        ((uint64_t)(uintptr_t)t->shape ^ t->n_elems ^ (uint64_t)t->dtype << 56) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (size_t)(key >> 58);
+}
+
+static bool describes(const struct vc_desc *desc, const struct vc_tensor *t)
+{
+    return desc != NULL && desc->dtype == t->dtype && desc->n_dims == t->n_dims && desc->shape == t->shape &&
+           desc->n_elems == t->n_elems && desc->quant == t->quant;
+}
+
+/* The descriptor of a tensor of the source, shared with tensors that have the same one. NULL: no memory. */
+static const struct vc_desc *describe(struct vc_ctx *ctx, struct vc_item_set *set, const struct vc_tensor *t)
+{
+    const struct vc_desc **seen = &set->seen[place_of(t)];
+    struct vc_desc *desc;
+
+    if (describes(*seen, t)) {
+        return *seen;
     }
+    desc = vc_arena_alloc(ctx, set->arena, sizeof *desc);
+    if (desc == NULL) {
+        return NULL;
+    }
+    *desc = (struct vc_desc){
+        .dtype = t->dtype, .n_dims = t->n_dims, .shape = t->shape, .n_elems = t->n_elems, .quant = t->quant};
+    if (desc->quant != NULL && list_parts(ctx, set, desc) != VC_OK) {
+        return NULL;
+    }
+    *seen = desc;
+    return desc;
+}
+
+void vc_item_from(struct vc_item_set *set, size_t tensor, const struct vc_desc *desc, struct vc_item *out)
+{
+    *out = (struct vc_item){
+        .set = set, .first = desc, .desc = desc, .chain = &set->none, .reason = "", .source = (uint32_t)tensor};
+}
+
+enum vc_status vc_item_make(struct vc_ctx *ctx, struct vc_item_set *set, size_t tensor, struct vc_item *out)
+{
+    const struct vc_desc *desc = describe(ctx, set, &set->model->tensors[tensor]);
+
+    vc_item_from(set, tensor, desc, out);
+    return desc != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_item_own_chain(struct vc_ctx *ctx, struct vc_item *item)
+{
+    struct vc_chain *chain;
+
+    if (item->chain != &item->set->none) {
+        return VC_OK;
+    }
+    chain = vc_arena_alloc(ctx, item->set->arena, sizeof *chain);
+    if (chain == NULL) {
+        return VC_E_NOMEM;
+    }
+    *chain = (struct vc_chain){.total_step = SIZE_MAX};
+    item->chain = chain;
     return VC_OK;
 }
 
 /* Makes room for one more: lists have room for the power of two that is not below their length. */
 static enum vc_status grow_steps(struct vc_ctx *ctx, struct vc_item *item)
 {
-    size_t n = item->n_steps;
+    struct vc_chain *chain = item->chain;
+    size_t n = chain->n_steps;
     struct vc_step **grown;
 
     if (n != 0 && (n & (n - 1)) != 0) {
         return VC_OK;
     }
-    grown = vc_arena_alloc(ctx, item->arena, (n == 0 ? 1 : 2 * n) * sizeof(struct vc_step *));
+    grown = vc_arena_alloc(ctx, item->set->arena, (n == 0 ? 1 : 2 * n) * sizeof(struct vc_step *));
     if (grown == NULL) {
         return VC_E_NOMEM;
     }
     if (n != 0) {
-        memcpy(grown, item->steps, n * sizeof(struct vc_step *));
+        memcpy(grown, chain->steps, n * sizeof(struct vc_step *));
     }
-    item->steps = grown;
+    chain->steps = grown;
     return VC_OK;
 }
 
 struct vc_step *vc_item_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops)
 {
-    struct vc_step *step = vc_arena_alloc(ctx, item->arena, sizeof *step);
+    struct vc_step *step = vc_arena_alloc(ctx, item->set->arena, sizeof *step);
 
-    if (step == NULL || grow_steps(ctx, item) != VC_OK) {
+    if (step == NULL || vc_item_own_chain(ctx, item) != VC_OK || grow_steps(ctx, item) != VC_OK) {
         return NULL;
     }
-    item->steps[item->n_steps++] = step;
-    *step = (struct vc_step){.ops = ops, .pass = item->pass, .scheme = "", .in = item->desc, .out = item->desc};
+    item->chain->steps[item->chain->n_steps++] = step;
+    *step = (struct vc_step){.ops = ops, .pass = item->set->pass, .scheme = "", .in = *item->desc, .out = *item->desc};
     return step;
 }
 
 void vc_item_replan(struct vc_item *item)
 {
-    item->desc = item->n_steps == 0 ? item->first : item->steps[item->n_steps - 1]->out;
+    item->desc = item->chain->n_steps == 0 ? item->first : &item->chain->steps[item->chain->n_steps - 1]->out;
 }
 
 /* A copy of the list of parts with room for one more. */
 static struct vc_part_desc *copy_parts(struct vc_ctx *ctx, struct vc_item *item, const struct vc_desc *desc)
 {
-    struct vc_part_desc *parts = vc_arena_alloc(ctx, item->arena, (desc->n_parts + 1) * sizeof *parts);
+    struct vc_part_desc *parts = vc_arena_alloc(ctx, item->set->arena, (desc->n_parts + 1) * sizeof *parts);
 
     if (parts != NULL && desc->n_parts != 0) {
         memcpy(parts, desc->parts, desc->n_parts * sizeof *parts);
@@ -154,8 +200,8 @@ enum vc_status vc_step_drop_coding(struct vc_ctx *ctx, struct vc_item *item, str
 
 static void drop_steps(struct vc_ctx *ctx, struct vc_item *item, size_t n_left)
 {
-    while (item->n_steps > n_left) {
-        struct vc_step *step = item->steps[--item->n_steps];
+    while (item->chain->n_steps > n_left) {
+        struct vc_step *step = item->chain->steps[--item->chain->n_steps];
 
         if (step->ops->forget != NULL) {
             step->ops->forget(ctx, step);
@@ -166,19 +212,39 @@ static void drop_steps(struct vc_ctx *ctx, struct vc_item *item, size_t n_left)
 
 void vc_item_undo(struct vc_ctx *ctx, struct vc_item *item)
 {
-    drop_steps(ctx, item, item->pass_first);
+    drop_steps(ctx, item, item->chain->pass_first);
 }
 
 void vc_item_release(struct vc_ctx *ctx, struct vc_item *item)
 {
-    drop_steps(ctx, item, 0);
+    if (item->chain != NULL) {
+        drop_steps(ctx, item, 0);
+    }
+}
+
+enum vc_status vc_item_keep_as(struct vc_ctx *ctx, struct vc_item *item, const char *reason)
+{
+    struct vc_pass *pass = item->set->pass;
+    const char *said = pass != NULL ? pass->said : NULL;
+
+    if (said == NULL || strcmp(said, reason) != 0) {
+        said = vc_arena_copy(ctx, item->set->arena, reason, strlen(reason));
+    }
+    if (said == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (pass != NULL) {
+        pass->said = said;
+    }
+    item->reason = said;
+    return VC_OK;
 }
 
 enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...)
 {
     char text[256];
     va_list args;
-    const char *reason = item->pass != NULL ? item->pass->said : NULL;
+    const char *reason = text;
     int n;
 
     va_start(args, format);
@@ -186,19 +252,10 @@ enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof text) {
         va_start(args, format);
-        reason = vc_arena_vprintf(ctx, item->arena, format, args);
+        reason = vc_arena_vprintf(ctx, item->set->arena, format, args);
         va_end(args);
-    } else if (reason == NULL || strcmp(reason, text) != 0) {
-        reason = vc_arena_copy(ctx, item->arena, text, (size_t)n);
     }
-    if (reason == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (item->pass != NULL) {
-        item->pass->said = reason;
-    }
-    item->reason = reason;
-    return VC_OK;
+    return reason != NULL ? vc_item_keep_as(ctx, item, reason) : VC_E_NOMEM;
 }
 
 size_t vc_desc_find_part(const struct vc_desc *desc, enum vc_part_role role)
@@ -231,7 +288,7 @@ size_t vc_item_look_step(const struct vc_item *item)
 {
     size_t k = 0;
 
-    while (k < item->n_steps && !(item->steps[k]->look && item->steps[k]->ops->look != NULL)) {
+    while (k < item->chain->n_steps && !(item->chain->steps[k]->look && item->chain->steps[k]->ops->look != NULL)) {
         k++;
     }
     return k;
@@ -246,16 +303,17 @@ bool vc_item_looks(const struct vc_item *item)
 {
     size_t k = vc_item_look_step(item);
 
-    return k < item->n_steps && (!vc_item_is_idle(item) || (item->elsewhere && item->steps[k]->look_elsewhere));
+    return k < item->chain->n_steps &&
+           (!vc_item_is_idle(item) || (item->elsewhere && item->chain->steps[k]->look_elsewhere));
 }
 
 enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst)
 {
-    const struct vc_tensor *t = &item->model->tensors[part->index];
+    const struct vc_tensor *t = &item->set->model->tensors[part->index];
 
     if (part->maker != NULL) {
         return vc_fail(ctx, VC_E_INTERNAL, "a part that is made tile by tile was asked for as a whole");
     }
-    return vc_source_read_any(ctx, item->model, part->index, VC_FORM_VALUES, 0, dst,
+    return vc_source_read_any(ctx, item->set->model, part->index, VC_FORM_VALUES, 0, dst,
                               (size_t)vc_tensor_bytes(t, t->n_elems));
 }

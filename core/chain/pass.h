@@ -36,6 +36,7 @@ struct vc_step;
 struct vc_item;
 struct vc_compare;
 struct vc_item_lists;
+struct vc_item_outs;
 struct vc_job;
 struct vc_reader;
 
@@ -141,27 +142,42 @@ struct vc_step {
     size_t first_view;    /* the executor's */
 };
 
-/* A tensor of the source and its way through the job. */
-struct vc_item {
-    const struct vc_model *model;
-    struct vc_arena *arena;           /* the job's: for strings and shapes that passes make */
-    size_t source;                    /* tensor in the model */
-    const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
-    struct vc_desc first;             /* as the source has it */
-    struct vc_desc desc;              /* after the steps planned so far */
-    size_t n_steps;                   /* 0: kept */
-    struct vc_step **steps;           /* in the arena, room for a power of two */
-    struct vc_pass *pass;             /* that is being planned ... */
-    size_t pass_first;                /* ... and its first step here */
-    const char *reason;               /* why the last pass left it alone; in the arena */
-    bool merged;                      /* a part of a tensor whose steps make new ones: not written */
-    bool elsewhere;                   /* in a file that another worker does: planned, not written or reported */
-    bool dropped;                     /* not written, by request */
-    bool tied;                        /* its output is a second name of that of ... */
-    size_t alias_of;                  /* ... this earlier item */
-    size_t total_step;                /* the step whose figures are those of the chain; SIZE_MAX: none ... */
-    struct vc_compare *compare; /* ... but this compares both ends of it; NULL: nothing tells the error of the chain */
+/* The steps of one item, and what is known of it because it has any, or has parts. */
+struct vc_chain {
+    size_t n_steps;
+    struct vc_step **steps;            /* in the arena, room for a power of two */
+    size_t pass_first;                 /* the first step of the pass that is being planned */
+    size_t total_step;                 /* the step whose figures are those of the chain; n_steps or more: none ... */
+    struct vc_compare *compare;        /* ... but this compares both ends; NULL: nothing tells the chain's error */
     const struct vc_item_lists *lists; /* of its row in the report; NULL: they are empty. The job's */
+    const struct vc_item_outs *outs;   /* of its outputs; NULL: one that is plain. The job's */
+};
+
+#define VC_SEEN_DESCS 64
+
+/* What the items of one list have in common. Starts as zeros but for the first members; it outlives the items. */
+struct vc_item_set {
+    const struct vc_model *model;
+    struct vc_arena *arena;                    /* the job's: for strings and shapes that passes make */
+    const struct vc_dialect *dialect;          /* how the output wants quantized weights; NULL: outputs that differ */
+    struct vc_pass *pass;                      /* that is being planned; NULL: none */
+    struct vc_chain none;                      /* of items without steps; never written */
+    const struct vc_desc *seen[VC_SEEN_DESCS]; /* by hash: most tensors have the same few descriptors */
+};
+
+/* A tensor of the source and its way through the job. A source may have a million of them, most of which are kept, so
+ * what only a changed one has is in its chain. */
+struct vc_item {
+    struct vc_item_set *set;
+    const struct vc_desc *first; /* as the source has it */
+    const struct vc_desc *desc;  /* after the steps planned so far */
+    struct vc_chain *chain;      /* its own, from vc_item_own_chain; else set->none. Never NULL */
+    const char *reason;          /* why the last pass left it alone; in the arena */
+    uint32_t source;             /* tensor in the model */
+    bool merged;                 /* a part of a tensor whose steps make new ones: not written */
+    bool elsewhere;              /* in a file that another worker does: planned, not written or reported */
+    bool dropped;                /* not written, by request */
+    bool tied;                   /* its output is a second name of that of an earlier item: the tensor's alias_of */
 };
 
 /* What the weights of a model become. */
@@ -179,6 +195,8 @@ struct vc_plan {
     const struct vc_dialect *dialect; /* how the output wants quantized weights; NULL: outputs that differ */
     size_t n_targets;                 /* one, or one for each model of a pipeline */
     const struct vc_plan_target *targets;
+    size_t n_sets; /* of the items: one, or one for each model of a pipeline */
+    struct vc_item_set *sets;
     size_t n_items; /* one per tensor of the model, same index */
     struct vc_item *items;
     size_t n_edits; /* of the model's configuration: vc_plan_edit */
@@ -262,11 +280,14 @@ enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc
 
 /* ---- what passes do to items while they plan ---- */
 
-/* An item of that tensor without steps. */
-struct vc_item vc_item_make(const struct vc_model *model, size_t tensor, struct vc_arena *arena);
+/* An item of that tensor without steps; item->first has the list of parts of a tensor that is quantized. */
+enum vc_status vc_item_make(struct vc_ctx *ctx, struct vc_item_set *set, size_t tensor, struct vc_item *out);
 
-/* Fills item->first.parts of a tensor that is quantized. Called once, before steps are added. */
-enum vc_status vc_item_list_parts(struct vc_ctx *ctx, struct vc_item *item);
+/* An item that begins with what `desc` says, which outlives it: the tensor as a step leaves it. */
+void vc_item_from(struct vc_item_set *set, size_t tensor, const struct vc_desc *desc, struct vc_item *out);
+
+/* Gives the item a chain of its own, where it has none: to be called before item->chain is written. */
+enum vc_status vc_item_own_chain(struct vc_ctx *ctx, struct vc_item *item);
 
 /* Appends a step whose in and out are item->desc; the caller fills it and calls vc_item_replan. NULL without memory. */
 struct vc_step *vc_item_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops);
@@ -286,10 +307,11 @@ enum vc_status vc_step_drop_coding(struct vc_ctx *ctx, struct vc_item *item, str
 /* Takes back the steps of the pass that is being planned. */
 void vc_item_undo(struct vc_ctx *ctx, struct vc_item *item);
 
-/* Takes back all steps: the end of an item. */
+/* Takes back all steps: the end of an item. Also takes zeros. */
 void vc_item_release(struct vc_ctx *ctx, struct vc_item *item);
 
-/* Says why the pass leaves the item alone. */
+/* Says why the pass leaves the item alone. The reason is copied, unless it is that of the item before. */
+enum vc_status vc_item_keep_as(struct vc_ctx *ctx, struct vc_item *item, const char *reason);
 enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char *format, ...) VC_PRINTF(3, 4);
 
 /* The number of the part with that role in desc->parts; SIZE_MAX: none. */

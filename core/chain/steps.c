@@ -17,13 +17,13 @@ static size_t align64(size_t n)
 
 const struct vc_desc *vc_item_desc(const struct vc_item *item, size_t k)
 {
-    return k == 0 ? &item->first : &item->steps[k - 1]->out;
+    return k == 0 ? item->first : &item->chain->steps[k - 1]->out;
 }
 
 uint64_t vc_desc_bytes(const struct vc_item *item, const struct vc_desc *desc, uint64_t n_elems)
 {
-    return desc == &item->first ? vc_tensor_bytes(&item->model->tensors[item->source], n_elems)
-                                : vc_dtype_bytes(desc->dtype, n_elems);
+    return desc == item->first ? vc_tensor_bytes(&item->set->model->tensors[item->source], n_elems)
+                               : vc_dtype_bytes(desc->dtype, n_elems);
 }
 
 /* ---- room ---- */
@@ -55,8 +55,8 @@ static void add_steps(struct vc_room *room, struct vc_item *item)
     size_t sums = 0;
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        struct vc_step *step = item->steps[k];
+    for (k = 0; k < item->chain->n_steps; k++) {
+        struct vc_step *step = item->chain->steps[k];
 
         step->first_view = n_views;
         n_views += step->n_made;
@@ -68,19 +68,19 @@ static void add_steps(struct vc_room *room, struct vc_item *item)
             room->in = max_size(room->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         }
     }
-    room->n_in_views = max_size(room->n_in_views, item->desc.n_parts);
+    room->n_in_views = max_size(room->n_in_views, item->desc->n_parts);
     room->scratch = max_size(room->scratch, scratch);
     room->sums = max_size(room->sums, 2 * sizeof(double) * sums);
     room->n_views = max_size(room->n_views, n_views);
-    room->n_figures = max_size(room->n_figures, item->n_steps);
+    room->n_figures = max_size(room->n_figures, item->chain->n_steps);
 }
 
 void vc_room_add(struct vc_room *room, struct vc_item *item)
 {
     add_steps(room, item);
-    room->in = max_size(room->in, item->n_steps == 0 || item->first.n_elems == 0 ? VC_COPY_BYTES : 0);
-    if (item->first.n_elems != 0) {
-        room->in = max_size(room->in, (size_t)vc_desc_bytes(item, &item->first, tile_elems(&item->first)));
+    room->in = max_size(room->in, item->chain->n_steps == 0 || item->first->n_elems == 0 ? VC_COPY_BYTES : 0);
+    if (item->first->n_elems != 0) {
+        room->in = max_size(room->in, (size_t)vc_desc_bytes(item, item->first, tile_elems(item->first)));
     }
 }
 
@@ -135,10 +135,10 @@ static bool is_own(const struct vc_item *item, const struct vc_step *maker)
 {
     size_t k = 0;
 
-    while (k < item->n_steps && item->steps[k] != maker) {
+    while (k < item->chain->n_steps && item->chain->steps[k] != maker) {
         k++;
     }
-    return k < item->n_steps;
+    return k < item->chain->n_steps;
 }
 
 struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_desc *desc, size_t part,
@@ -150,8 +150,8 @@ struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_de
     if (p->maker != NULL && is_own(item, p->maker)) {
         return buffers->views[p->maker->first_view + p->index];
     }
-    for (i = 0; in->parts != NULL && i < item->first.n_parts; i++) { /* came with the item's input */
-        if (item->first.parts[i].maker == p->maker && item->first.parts[i].index == p->index) {
+    for (i = 0; in->parts != NULL && i < item->first->n_parts; i++) { /* came with the item's input */
+        if (item->first->parts[i].maker == p->maker && item->first->parts[i].index == p->index) {
             return in->parts[i];
         }
     }
@@ -174,7 +174,7 @@ void *vc_steps_scratch(const struct vc_item *item, size_t k, const struct vc_buf
     size_t at = 0;
 
     while (k-- > 0) {
-        at += align64(item->steps[k]->scratch_bytes);
+        at += align64(item->chain->steps[k]->scratch_bytes);
     }
     return buffers->scratch + at;
 }
@@ -186,7 +186,7 @@ static double *sums_of(const struct vc_item *item, size_t from, size_t k, size_t
     double *at = buffers->sums;
 
     for (; from < k; from++) {
-        at += item->steps[from]->lossy ? 2 * n_chunks : 0;
+        at += item->chain->steps[from]->lossy ? 2 * n_chunks : 0;
     }
     return at;
 }
@@ -200,7 +200,7 @@ enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t f
 
     result->data = in->data;
     for (k = from; k < to; k++) {
-        struct vc_step *step = item->steps[k];
+        struct vc_step *step = item->chain->steps[k];
         struct vc_figures *figures = &buffers->figures[k];
         struct vc_tile_in step_in = {.data = result->data, .parts = views_for(item, step, in, buffers)};
         struct vc_tile_out out = {.data = buffers->out[k % 2], .parts = buffers->views + step->first_view};
@@ -212,7 +212,7 @@ enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t f
             memset(out.parts, 0, step->n_made * sizeof *out.parts);
         }
         if (step->ops->apply(ctx, step, item, tile, &step_in, vc_steps_scratch(item, k, buffers), &out) != VC_OK) {
-            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+            return vc_context(ctx, "%s", item->set->model->tensors[item->source].name);
         }
         result->data = out.data;
         figures->nonfinite = out.nonfinite;
@@ -227,12 +227,12 @@ enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n
     size_t i;
 
     for (i = 0; i < n_steps; i++) {
-        struct vc_step *step = item->steps[i];
+        struct vc_step *step = item->chain->steps[i];
 
         step->begun = true; /* end also follows a begin that failed */
         if (step->ops->begin != NULL && step->ops->begin(ctx, step, item) != VC_OK) {
             vc_steps_end(ctx, item);
-            return vc_context(ctx, "%s", item->model->tensors[item->source].name);
+            return vc_context(ctx, "%s", item->set->model->tensors[item->source].name);
         }
     }
     return VC_OK;
@@ -242,8 +242,8 @@ void vc_steps_end(struct vc_ctx *ctx, struct vc_item *item)
 {
     size_t i;
 
-    for (i = 0; i < item->n_steps; i++) {
-        struct vc_step *step = item->steps[i];
+    for (i = 0; i < item->chain->n_steps; i++) {
+        struct vc_step *step = item->chain->steps[i];
 
         if (step->begun && step->ops->end != NULL) {
             step->ops->end(ctx, step);

@@ -53,7 +53,7 @@ struct vc_tile_result {
 };
 
 /* Applies steps from..to-1 of the item, none of which regroups, to the tile at in->data, which has the type of the
- * first step's input. in->parts are views of item->first.parts, or NULL where all of these are tensors of the source.
+ * first step's input. in->parts are views of item->first->parts, or NULL where all of these are tensors of the source.
  * The result, the figures of the steps (buffers->figures) and the parts that they made (buffers->views) are valid until
  * the buffers are used again. Failures of a step get the tensor's name in front. */
 enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t from, size_t to,

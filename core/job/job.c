@@ -34,14 +34,15 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
         job->sink->ops->free(ctx, job->sink);
     }
     for (i = 0; i < job->plan.n_items; i++) {
-        vc_compare_free(ctx, job->plan.items[i].compare);
+        if (job->plan.items[i].chain != NULL) {
+            vc_compare_free(ctx, job->plan.items[i].chain->compare);
+        }
         vc_item_release(ctx, &job->plan.items[i]);
     }
     vc_free(ctx, job->plan.items);
     vc_renamed_model_free(ctx, job->renamed);
     vc_free(ctx, job->results);
-    vc_free(ctx, job->out_tensors);
-    vc_free(ctx, job->first_out);
+    vc_job_free_outs(ctx, job);
     vc_free(ctx, job->rows);
     vc_free(ctx, job->row_item);
     vc_arena_release(ctx, &job->arena);
@@ -53,9 +54,6 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
     job->sink = NULL;
     job->outputs = NULL;
     job->masks = NULL;
-    job->outs = (struct vc_out_list){0};
-    job->out_tensors = NULL;
-    job->first_out = NULL;
     job->rows = NULL;
     job->row_item = NULL;
     job->gates = NULL;
@@ -166,7 +164,7 @@ static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
     job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->plan.n_items, sizeof *job->results);
     VC_TRY_ALLOC(job->results);
     for (i = 0; i < job->plan.n_items; i++) {
-        size_t n_bytes = job->plan.items[i].n_steps * sizeof(struct vc_error);
+        size_t n_bytes = job->plan.items[i].chain->n_steps * sizeof(struct vc_error);
 
         if (n_bytes != 0) {
             job->results[i].steps = vc_arena_alloc(ctx, &job->arena, n_bytes);
@@ -185,7 +183,7 @@ static struct vc_exec job_exec(struct vc_job *job)
                             .results = job->results,
                             .sink = job->sink,
                             .first_out = job->first_out,
-                            .outs = job->out_tensors,
+                            .outs = &job->outs,
                             .what = job->n_passes != 0 ? job->passes[0]->ops->name : "convert"};
 }
 

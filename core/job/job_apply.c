@@ -9,7 +9,7 @@
 /* All tiles of the result, or all pieces of one of its parts, into dst. */
 static enum vc_status collect(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t part, char *dst)
 {
-    const struct vc_desc *desc = &fetch->item->desc;
+    const struct vc_desc *desc = fetch->item->desc;
     enum vc_status status = VC_OK;
 
     for (;;) {
@@ -39,18 +39,18 @@ out:
 
 static enum vc_status apply(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst, size_t n_bytes)
 {
-    size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(&item->desc, role);
+    size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(item->desc, role);
     struct vc_room room = {0};
     struct vc_buffers buffers = {0};
     struct vc_fetch fetch = {0};
     enum vc_status status = VC_OK;
     uint64_t needed;
 
-    if (role != VC_PART_CODES && (part == SIZE_MAX || item->desc.parts[part].maker == NULL)) {
+    if (role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the passes make no such part of it");
     }
-    needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc.dtype, item->desc.n_elems)
-                              : vc_dtype_bytes(item->desc.parts[part].dtype, item->desc.parts[part].n_elems);
+    needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
+                              : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
     if (needed != n_bytes) {
         return vc_fail(ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed, n_bytes);
     }

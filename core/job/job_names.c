@@ -26,7 +26,7 @@ static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_item *root = vc_job_root(job, i);
 
-        if (root != item && job->plan.gone[root->source] && !job->plan.gone[i] && root->n_steps != 0) {
+        if (root != item && job->plan.gone[root->source] && !job->plan.gone[i] && root->chain->n_steps != 0) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: is left out, and an earlier pass works on it for %s, which is the same tensor; leave "
                            "out layers first",
@@ -40,12 +40,13 @@ static void settle(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t i;
 
+    for (i = 0; i < job->plan.n_sets; i++) {
+        job->plan.sets[i].model = job->renamed;
+    }
     for (i = 0; i < job->plan.n_items; i++) {
         struct vc_item *item = &job->plan.items[i];
 
-        item->model = job->renamed;
-        item->alias_of = job->renamed->tensors[i].alias_of;
-        item->tied = item->tied && item->alias_of != VC_NO_TENSOR;
+        item->tied = item->tied && job->renamed->tensors[i].alias_of != VC_NO_TENSOR;
         if (job->plan.gone[i]) {
             vc_item_release(ctx, item);
             vc_item_replan(item);

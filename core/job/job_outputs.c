@@ -206,11 +206,7 @@ out:
     if (sink != NULL) {
         sink->ops->free(ctx, sink);
     }
-    vc_free(ctx, job->first_out);
-    vc_free(ctx, job->out_tensors);
-    job->first_out = NULL;
-    job->out_tensors = NULL;
-    job->outs = (struct vc_out_list){0};
+    vc_job_free_outs(ctx, job);
     job->sink = own;
     return status;
 }
@@ -289,7 +285,7 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
 /* The item's result is int8 codes with scales that are not copied with their format's own bytes. */
 static bool is_plain_int8(const struct vc_item *item, bool raw)
 {
-    return item->desc.quant != NULL && (item->n_steps != 0 || !raw);
+    return item->desc->quant != NULL && (item->chain->n_steps != 0 || !raw);
 }
 
 enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
@@ -309,11 +305,11 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
         if (vc_item_is_idle(item)) {
             continue;
         }
-        if (item->n_steps == 0 && !raw && vc_sink_refusing(job->sink, item->desc.dtype) != NULL) {
+        if (item->chain->n_steps == 0 && !raw && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
         if (is_plain_int8(item, raw) &&
-            (item->dialect == NULL || (item->n_steps == 0 && !item->dialect->takes_codes))) {
+            (item->set->dialect == NULL || (item->chain->n_steps == 0 && !item->set->dialect->takes_codes))) {
             note_refused(&layouts, i);
         }
     }

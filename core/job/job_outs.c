@@ -19,39 +19,23 @@ static const char *suffix_of(enum vc_part_role role)
     return suffixes[role];
 }
 
-static enum vc_status add_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item, size_t *n)
+/* The name of a part that a step makes. */
+static enum vc_status name_part(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
+                                const struct vc_part_desc *part, const char **out)
 {
-    const struct vc_item *root = vc_job_root(job, item->source);
     const struct vc_tensor *tensor = &job->plan.model->tensors[item->source];
-    size_t k;
+    const char *suffix = suffix_of(part->role);
+    const char *name = vc_arena_printf(ctx, &job->arena, "%s%s", tensor->name, suffix);
+    size_t clash;
 
-    for (k = 0; k < root->desc.n_parts; k++) {
-        const struct vc_part_desc *part = &root->desc.parts[k];
-        const char *suffix = suffix_of(part->role);
-        char *name = vc_arena_printf(ctx, &job->arena, "%s%s", tensor->name, suffix);
-        size_t clash;
-
-        if (name == NULL) {
-            return VC_E_NOMEM;
-        }
-        clash = vc_model_find(job->plan.model, name);
-        if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged &&
-            !job->plan.items[clash].dropped) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already",
-                           tensor->name, suffix + 1, name);
-        }
-        job->out_tensors[(*n)++] = (struct vc_out_tensor){.name = name,
-                                                          .dtype = part->dtype,
-                                                          .n_dims = part->n_dims,
-                                                          .shape = part->shape,
-                                                          .size_bytes = vc_dtype_bytes(part->dtype, part->n_elems),
-                                                          .form = VC_FORM_VALUES,
-                                                          .source = item->source,
-                                                          .role = part->role,
-                                                          .apart = part->apart,
-                                                          .alias = item->tied,
-                                                          .alias_of = job->first_out[root->source] + 1 + k,
-                                                          .source_dtype = part->dtype};
+    *out = name;
+    if (name == NULL) {
+        return VC_E_NOMEM;
+    }
+    clash = vc_model_find(job->plan.model, name);
+    if (!part->apart && clash != VC_NO_TENSOR && !job->plan.items[clash].merged && !job->plan.items[clash].dropped) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: its %s would be named %s, which the file has already", tensor->name,
+                       suffix + 1, name);
     }
     return VC_OK;
 }
@@ -62,7 +46,7 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
                                 const struct vc_quant **out)
 {
     const struct vc_item *root = vc_job_root(job, item->source);
-    const struct vc_quant *source = root->n_steps == 0 ? item->desc.quant : root->desc.quant;
+    const struct vc_quant *source = root->chain->n_steps == 0 ? item->desc->quant : root->desc->quant;
     struct vc_quant *quant;
     size_t k;
 
@@ -75,15 +59,15 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
         return VC_E_NOMEM;
     }
     *quant = *source;
-    if (root->n_steps == 0) {
+    if (root->chain->n_steps == 0) {
         for (k = 0; k < quant->n_parts; k++) {
             quant->parts[k].tensor = job->first_out[quant->parts[k].tensor];
         }
     } else {
         quant->n_parts = 0;
-        for (k = 0; k < root->desc.n_parts; k++) {
-            if (root->desc.parts[k].role != VC_PART_MASK) {
-                vc_quant_set(quant, root->desc.parts[k].role, job->first_out[item->source] + 1 + k);
+        for (k = 0; k < root->desc->n_parts; k++) {
+            if (root->desc->parts[k].role != VC_PART_MASK) {
+                vc_quant_set(quant, root->desc->parts[k].role, job->first_out[item->source] + 1 + k);
             }
         }
     }
@@ -91,33 +75,70 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
     return VC_OK;
 }
 
+/* The outputs of an item that its steps make: one for each of its parts. */
+static size_t made_parts(const struct vc_item *root)
+{
+    return root->chain->n_steps == 0 ? 0 : root->desc->n_parts;
+}
+
+/* What of the outputs of an item has to be kept. All items have their numbers by now. */
+static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, struct vc_item *item)
+{
+    const struct vc_item *root = vc_job_root(job, item->source);
+    size_t n_parts = made_parts(root);
+    struct vc_item_outs *outs;
+    const char **names;
+    enum vc_status status = VC_OK;
+    size_t k;
+
+    if (n_parts == 0 && item->desc->quant == NULL && root->desc->quant == NULL) {
+        if (item->chain->outs != NULL) { /* of an earlier list: passes have changed their minds */
+            item->chain->outs = NULL;
+        }
+        return VC_OK;
+    }
+    VC_TRY(vc_item_own_chain(ctx, item));
+    outs = vc_arena_alloc(ctx, &job->arena, sizeof *outs);
+    VC_TRY_ALLOC(outs);
+    names = vc_arena_alloc(ctx, &job->arena, (n_parts + 1) * sizeof *names);
+    VC_TRY_ALLOC(names);
+    for (k = 0; k < n_parts; k++) {
+        VC_TRY(name_part(ctx, job, item, &root->desc->parts[k], &names[k]));
+    }
+    *outs = (struct vc_item_outs){.names = names};
+    VC_TRY(out_quant(ctx, job, item, &outs->quant));
+    item->chain->outs = outs;
+out:
+    return status;
+}
+
 /* What the weights were in the file that the last pass would have read, had every pass written one. */
 static enum vc_dtype source_dtype(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
 {
     const struct vc_pass *last = job->n_passes != 0 ? job->passes[job->n_passes - 1] : NULL;
-    const struct vc_desc *before = &item->first;
+    const struct vc_desc *before = item->first;
     size_t k = 0;
 
-    while (k < root->n_steps && root->steps[k]->pass != last) {
-        before = &root->steps[k++]->out;
+    while (k < root->chain->n_steps && root->chain->steps[k]->pass != last) {
+        before = &root->chain->steps[k++]->out;
     }
     return before->quant != NULL ? before->quant->source_dtype : before->dtype;
 }
 
-/* root: the item, or the one that it is a second name of. */
+/* The main output, but for how its codes become values. root: the item, or the one that it is a second name of. */
 static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
 {
     const struct vc_tensor *t = &job->plan.model->tensors[item->source];
-    bool kept = root->n_steps == 0;
+    bool kept = root->chain->n_steps == 0;
     bool raw = kept && vc_sink_of_tensor(job->sink, item->source)->accepts_raw;
 
     return (struct vc_out_tensor){.name = t->name,
-                                  .dtype = item->desc.dtype,
-                                  .n_dims = item->desc.n_dims,
-                                  .shape = item->desc.shape,
+                                  .dtype = item->desc->dtype,
+                                  .n_dims = item->desc->n_dims,
+                                  .shape = item->desc->shape,
                                   .size_bytes = raw    ? job->model->io[item->source].raw_bytes
                                                 : kept ? t->size_bytes
-                                                       : vc_dtype_bytes(item->desc.dtype, item->desc.n_elems),
+                                                       : vc_dtype_bytes(item->desc->dtype, item->desc->n_elems),
                                   .form = raw ? VC_FORM_RAW : VC_FORM_VALUES,
                                   .kept = kept,
                                   .source = item->source,
@@ -125,6 +146,39 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
                                   .source_dtype = source_dtype(job, item, root)};
+}
+
+/* Part number k that the item's steps make. */
+static struct vc_out_tensor part_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root,
+                                     size_t k)
+{
+    const struct vc_part_desc *part = &root->desc->parts[k];
+
+    return (struct vc_out_tensor){.name = item->chain->outs->names[k],
+                                  .dtype = part->dtype,
+                                  .n_dims = part->n_dims,
+                                  .shape = part->shape,
+                                  .size_bytes = vc_dtype_bytes(part->dtype, part->n_elems),
+                                  .form = VC_FORM_VALUES,
+                                  .source = item->source,
+                                  .role = part->role,
+                                  .apart = part->apart,
+                                  .alias = item->tied,
+                                  .alias_of = job->first_out[root->source] + 1 + k,
+                                  .source_dtype = part->dtype};
+}
+
+struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index)
+{
+    const struct vc_item *item = &job->plan.items[job->out_item[index]];
+    const struct vc_item *root = vc_job_root(job, item->source);
+    size_t main = job->first_out[item->source];
+    struct vc_out_tensor out = index == main ? main_out(job, item, root) : part_out(job, item, root, index - main - 1);
+
+    if (index == main && item->chain->outs != NULL) {
+        out.quant = item->chain->outs->quant;
+    }
+    return out;
 }
 
 /* The way in which another worker's codes become values, without parts. */
@@ -139,12 +193,19 @@ static const struct vc_quant *quant_elsewhere(struct vc_ctx *ctx, struct vc_job 
     return copy;
 }
 
-/* What other workers write: `to` has room for all of it. */
-static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job, struct vc_out_tensor *to)
+/* What other workers write. */
+static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job)
 {
+    struct vc_out_tensor *to;
     enum vc_status status = VC_OK;
     size_t i;
 
+    if (job->options.n_shards == 0) {
+        return VC_OK;
+    }
+    to = vc_alloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *to);
+    VC_TRY_ALLOC(to);
+    job->elsewhere = to;
     job->outs.elsewhere = to;
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
@@ -153,11 +214,11 @@ static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job, str
             continue;
         }
         *to = main_out(job, item, item);
-        if (item->desc.quant != NULL) {
-            to->quant = quant_elsewhere(ctx, job, item->desc.quant);
+        if (item->desc->quant != NULL) {
+            to->quant = quant_elsewhere(ctx, job, item->desc->quant);
             VC_TRY_ALLOC(to->quant);
         }
-        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->n_steps;
+        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->chain->n_steps;
         job->outs.n_elsewhere++;
         to++;
     }
@@ -165,57 +226,72 @@ out:
     return status;
 }
 
-/* Outputs there can be at most: every tensor with its parts. */
-static size_t room_for_outs(const struct vc_job *job)
+/* The outputs of the item: none where it is not written. */
+static size_t count_outs(const struct vc_job *job, const struct vc_item *item)
 {
-    size_t n = job->model->n_tensors;
-    size_t i;
-
-    for (i = 0; i < job->model->n_tensors; i++) {
-        const struct vc_item *root = vc_job_root(job, i);
-
-        n += root->n_steps == 0 ? 0 : root->desc.n_parts;
-    }
-    return n;
+    return item->merged || item->dropped ? 0 : 1 + made_parts(vc_job_root(job, item->source));
 }
 
-enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
+/* Gives every output its number. */
+static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n_tensors = job->model->n_tensors;
     enum vc_status status = VC_OK;
     size_t n = 0;
     size_t i;
 
+    for (i = 0; i < n_tensors; i++) {
+        n += count_outs(job, &job->plan.items[i]);
+    }
+    if (n > UINT32_MAX) {
+        return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
+    }
     job->first_out = vc_calloc_array(ctx, VC_TAG_MISC, n_tensors, sizeof *job->first_out);
     VC_TRY_ALLOC(job->first_out);
-    job->out_tensors = vc_calloc_array(ctx, VC_TAG_MISC, room_for_outs(job), sizeof *job->out_tensors);
-    VC_TRY_ALLOC(job->out_tensors);
+    job->out_item = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *job->out_item);
+    VC_TRY_ALLOC(job->out_item);
+    job->outs.n = 0;
     for (i = 0; i < n_tensors; i++) {
-        const struct vc_item *item = &job->plan.items[i];
-        const struct vc_item *root = vc_job_root(job, i);
+        size_t left = count_outs(job, &job->plan.items[i]);
 
-        if (item->merged || item->dropped) {
-            continue;
-        }
-        job->first_out[i] = n;
-        job->out_tensors[n++] = main_out(job, item, root);
-        if (root->n_steps != 0) {
-            VC_TRY(add_parts(ctx, job, item, &n));
+        job->first_out[i] = left != 0 ? (uint32_t)job->outs.n : 0;
+        for (; left != 0; left--) {
+            job->out_item[job->outs.n++] = (uint32_t)i;
         }
     }
-    for (i = 0; i < n_tensors; i++) {
-        if (!job->plan.items[i].merged && !job->plan.items[i].dropped) {
-            VC_TRY(out_quant(ctx, job, &job->plan.items[i], &job->out_tensors[job->first_out[i]].quant));
+out:
+    return status;
+}
+
+enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(number_outs(ctx, job));
+    for (i = 0; i < job->model->n_tensors; i++) {
+        if (count_outs(job, &job->plan.items[i]) != 0) {
+            VC_TRY(describe_outs(ctx, job, &job->plan.items[i]));
         }
     }
-    job->outs.n = n;
-    job->outs.tensors = job->out_tensors;
+    job->outs.job = job;
     job->outs.drop = job->drop;
     job->outs.n_edits = job->plan.n_edits;
     job->outs.edits = job->plan.edits;
     job->outs.n_graph_edits = job->plan.n_graph_edits;
     job->outs.graph_edits = job->plan.graph_edits;
-    VC_TRY(list_elsewhere(ctx, job, job->out_tensors + n));
+    VC_TRY(list_elsewhere(ctx, job));
 out:
     return status;
+}
+
+void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job)
+{
+    vc_free(ctx, job->out_item);
+    vc_free(ctx, job->first_out);
+    vc_free(ctx, job->elsewhere);
+    job->out_item = NULL;
+    job->first_out = NULL;
+    job->elsewhere = NULL;
+    job->outs = (struct vc_out_list){0};
 }

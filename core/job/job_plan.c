@@ -11,7 +11,7 @@ const struct vc_item *vc_job_root(const struct vc_job *job, size_t index)
 {
     const struct vc_item *items = job->plan.items;
 
-    return &items[items[index].tied ? items[index].alias_of : index];
+    return &items[items[index].tied ? items[index].set->model->tensors[index].alias_of : index];
 }
 
 const char *vc_job_role_reason(enum vc_role role)
@@ -21,6 +21,14 @@ const char *vc_job_role_reason(enum vc_role role)
 
 /* ---- items ---- */
 
+/* What the tensor has in common with others: with those of its model in a pipeline. */
+static struct vc_item_set *set_of(const struct vc_job *job, size_t tensor)
+{
+    const struct vc_component *component = vc_model_component(job->model, tensor);
+
+    return &job->plan.sets[component != NULL ? component - job->model->components : 0];
+}
+
 static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i)
 {
     const struct vc_model *model = job->model;
@@ -29,13 +37,14 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
     struct vc_item *item = &job->plan.items[i];
     const struct vc_sink *sink = vc_sink_of_tensor(job->sink, i);
 
-    *item = vc_item_make(model, i, &job->arena);
-    item->dialect = sink->dialect;
+    if (vc_item_make(ctx, set_of(job, i), i, item) != VC_OK) {
+        return VC_E_NOMEM;
+    }
     item->dropped = job->drop[role];
     item->reason = item->dropped ? vc_job_role_reason(role) : job->n_passes == 0 ? "copied bit for bit" : "";
     item->tied =
         sink->aliases && !item->dropped && t->alias_of != VC_NO_TENSOR && !job->plan.items[t->alias_of].dropped;
-    return vc_item_list_parts(ctx, item);
+    return VC_OK;
 }
 
 /* Where several processes share a checkpoint (options.n_shards), this one works on the tensors that lie in its own
@@ -89,13 +98,13 @@ void vc_job_settle_parts(struct vc_job *job)
         const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
-            items[i].merged = vc_job_root(job, owner)->n_steps != 0 || !needed || items[i].elsewhere;
+            items[i].merged = vc_job_root(job, owner)->chain->n_steps != 0 || !needed || items[i].elsewhere;
         } else if (root != &items[i]) { /* and as the source has them where a pass took its steps back */
-            items[i].desc = root->n_steps != 0 ? root->desc : items[i].first;
+            items[i].desc = root->chain->n_steps != 0 ? root->desc : items[i].first;
         }
     }
     for (i = 0; i < job->model->n_tensors; i++) { /* a scale whose first name is merged is written under the second */
-        items[i].tied = items[i].tied && !items[items[i].alias_of].merged;
+        items[i].tied = items[i].tied && !vc_job_root(job, i)->merged;
     }
 }
 
@@ -119,8 +128,8 @@ static void clear_looks(struct vc_item *item)
 {
     size_t k;
 
-    for (k = 0; !vc_item_is_idle(item) && k < item->n_steps; k++) {
-        item->steps[k]->look = false;
+    for (k = 0; !vc_item_is_idle(item) && k < item->chain->n_steps; k++) {
+        item->chain->steps[k]->look = false;
     }
 }
 
@@ -159,8 +168,8 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
         return status;
     }
     memcpy(message, ctx->message, sizeof message);
-    for (k = 0; k < item->n_steps; k++) { /* which step refused is not known: each is asked, in order */
-        struct vc_step *step = item->steps[k];
+    for (k = 0; k < item->chain->n_steps; k++) { /* which step refused is not known: each is asked, in order */
+        struct vc_step *step = item->chain->steps[k];
 
         if (step->ops->look == NULL || step->ops->explain == NULL) {
             continue;
@@ -188,13 +197,14 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
     const struct vc_tensor *t = &job->model->tensors[i];
     struct vc_item *item = &job->plan.items[i];
 
-    item->pass = pass;
-    item->pass_first = item->n_steps;
+    if (item->chain->n_steps != 0) {
+        item->chain->pass_first = item->chain->n_steps;
+    }
     if (t->companion_of != VC_NO_TENSOR || item->dropped || item->tied) {
         return VC_OK;
     }
     if (vc_plan_item(&job->plan, i) == NULL) {
-        return vc_item_keep(ctx, item, "%s", t->kept_as != NULL ? t->kept_as : vc_job_role_reason(t->role));
+        return vc_item_keep_as(ctx, item, t->kept_as != NULL ? t->kept_as : vc_job_role_reason(t->role));
     }
     return pass->ops->plan(ctx, pass, item) == VC_OK ? VC_OK : vc_context(ctx, "%s", t->name);
 }
@@ -207,6 +217,9 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
     size_t i;
 
     pass->said = NULL; /* that of an earlier plan is gone */
+    for (i = 0; i < job->plan.n_sets; i++) {
+        job->plan.sets[i].pass = pass;
+    }
     if (pass->ops->plan_begin != NULL) {
         VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
     }
@@ -230,18 +243,19 @@ out:
  * result's are not the same any more. */
 static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
 {
-    size_t from = item->n_steps;
+    size_t from = item->chain->n_steps;
     size_t n_lossy = 0;
     size_t k;
 
-    while (from > 0 && !item->steps[from - 1]->regroups) {
+    while (from > 0 && !item->chain->steps[from - 1]->regroups) {
         from--;
     }
-    for (k = 0; k < item->n_steps; k++) {
-        bool told = k >= from || !item->steps[k]->lossy; /* `from`: the first step after the last change of shape */
+    for (k = 0; k < item->chain->n_steps; k++) {
+        bool told =
+            k >= from || !item->chain->steps[k]->lossy; /* `from`: the first step after the last change of shape */
 
-        n_lossy += item->steps[k]->lossy;
-        item->total_step = !told ? SIZE_MAX : item->steps[k]->lossy ? k : item->total_step;
+        n_lossy += item->chain->steps[k]->lossy;
+        item->chain->total_step = !told ? SIZE_MAX : item->chain->steps[k]->lossy ? k : item->chain->total_step;
         if (!told) {
             return VC_OK;
         }
@@ -249,8 +263,8 @@ static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
     if (n_lossy < 2) {
         return VC_OK;
     }
-    item->total_step = SIZE_MAX;
-    return vc_compare_create(ctx, item, from, &item->compare);
+    item->chain->total_step = SIZE_MAX;
+    return vc_compare_create(ctx, item, from, &item->chain->compare);
 }
 
 /* A part of an earlier step has the shape of before: the step that changes it has to make its own, or drop it. */
@@ -259,14 +273,14 @@ static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item
     size_t k;
     size_t i;
 
-    for (k = 0; k < item->n_steps; k++) {
-        const struct vc_step *step = item->steps[k];
+    for (k = 0; k < item->chain->n_steps; k++) {
+        const struct vc_step *step = item->chain->steps[k];
 
         for (i = 0; step->regroups && i < step->out.n_parts; i++) {
             if (step->out.parts[i].maker != step) {
                 return vc_fail(ctx, VC_E_UNSUPPORTED,
                                "%s: its %s does not fit the shape that %s gives it; change shapes first",
-                               item->model->tensors[item->source].name, vc_part_role_name(step->out.parts[i].role),
+                               item->set->model->tensors[item->source].name, vc_part_role_name(step->out.parts[i].role),
                                step->pass->ops->name);
             }
         }
@@ -282,10 +296,10 @@ static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, c
     bool lossy = false;
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        lossy = lossy || item->steps[k]->lossy;
+    for (k = 0; k < item->chain->n_steps; k++) {
+        lossy = lossy || item->chain->steps[k]->lossy;
     }
-    if ((!errors && !zeros) || !lossy || item->total_step != SIZE_MAX || item->compare != NULL) {
+    if ((!errors && !zeros) || !lossy || item->chain->total_step != SIZE_MAX || item->chain->compare != NULL) {
         return VC_OK;
     }
     return vc_fail(ctx, VC_E_ARGUMENT,
@@ -321,6 +335,30 @@ out:
     return status;
 }
 
+/* What the items have in common: of a pipeline those of each model. */
+static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_model *model = job->model;
+    size_t n = model->n_components != 0 ? model->n_components : 1;
+    struct vc_item_set *sets = vc_arena_alloc(ctx, &job->arena, n * sizeof *sets);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(sets);
+    for (i = 0; i < n; i++) {
+        size_t first = model->n_components != 0 ? model->components[i].first : 0;
+
+        sets[i] = (struct vc_item_set){.model = model, .arena = &job->arena, .dialect = job->sink->dialect};
+        if (first < model->n_tensors) {
+            sets[i].dialect = vc_sink_of_tensor(job->sink, first)->dialect;
+        }
+    }
+    job->plan.sets = sets;
+    job->plan.n_sets = n;
+out:
+    return status;
+}
+
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_plan *plan = &job->plan;
@@ -336,6 +374,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
     VC_TRY(vc_job_list_targets(ctx, job));
+    VC_TRY(make_sets(ctx, job));
     for (i = 0; i < plan->n_items; i++) {
         VC_TRY(make_item(ctx, job, i));
     }

@@ -9,10 +9,10 @@ bool vc_job_is_pruned(const struct vc_item *item)
 {
     size_t k = 0;
 
-    while (k < item->n_steps && item->steps[k]->action != VC_ACTION_PRUNED) {
+    while (k < item->chain->n_steps && item->chain->steps[k]->action != VC_ACTION_PRUNED) {
         k++;
     }
-    return k < item->n_steps && !vc_item_is_idle(item);
+    return k < item->chain->n_steps && !vc_item_is_idle(item);
 }
 
 /* The step whose pattern the result has; NULL: none. Later steps but those that change the shape leave zeros where they
@@ -22,8 +22,8 @@ static const struct vc_step *pattern_of(const struct vc_item *item)
     const struct vc_step *found = NULL;
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        const struct vc_step *step = item->steps[k];
+    for (k = 0; k < item->chain->n_steps; k++) {
+        const struct vc_step *step = item->chain->steps[k];
 
         found = step->group != 0 ? step : step->regroups ? NULL : found;
     }
@@ -34,8 +34,8 @@ static const struct vc_step *pattern_of(const struct vc_item *item)
  * and int8, and tile 8 output and 16 input channels. */
 static bool fits_2_4(const struct vc_item *item)
 {
-    const struct vc_desc *desc = &item->desc;
-    unsigned output = item->model->tensors[item->source].channel_axis;
+    const struct vc_desc *desc = item->desc;
+    unsigned output = item->set->model->tensors[item->source].channel_axis;
     const struct vc_step *step = pattern_of(item);
     uint64_t n_out;
 
@@ -58,7 +58,7 @@ enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
     *p = (struct vc_report_pruning){.device_sparse_2_4 = job->report.totals.device_native, .masks = job->masks};
     for (i = 0; i < job->report.n_rows; i++) {
         const struct vc_item *item = vc_job_row_item(job, i);
-        uint64_t n = item->desc.n_elems;
+        uint64_t n = item->desc->n_elems;
 
         if (!vc_job_is_pruned(item)) {
             continue;
@@ -66,10 +66,10 @@ enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
         p->n_tensors++;
         p->n_weights += n;
         p->mask_bytes += vc_ceil_div_u64(n, 8);
-        p->pruned_bytes += vc_dtype_bytes(item->desc.dtype, n);
+        p->pruned_bytes += vc_dtype_bytes(item->desc->dtype, n);
         if (fits_2_4(item)) {
             p->n_sparse_2_4++;
-            p->device_sparse_2_4 -= vc_dtype_bytes(item->desc.dtype, n) / 2 - n / 8;
+            p->device_sparse_2_4 -= vc_dtype_bytes(item->desc->dtype, n) / 2 - n / 8;
         }
     }
     job->pruning = p;

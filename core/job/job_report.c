@@ -73,44 +73,44 @@ static uint64_t parts_bytes(const struct vc_desc *desc)
 
 static void fill_changed(const struct vc_model *model, const struct vc_item *item, struct vc_report_row *row)
 {
-    const struct vc_step *last = item->steps[item->n_steps - 1];
+    const struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
     const struct vc_tensor *t = &model->tensors[item->source];
     size_t k;
 
     row->action = last->action;
     row->scheme = last->scheme;
     row->reason = last->why != NULL ? last->why : "";
-    row->n_dims_after = item->desc.n_dims;
-    row->shape_after = item->desc.shape;
-    for (k = 0; k < item->desc.n_parts; k++) { /* a mask is no scale */
-        row->scale_bytes += item->desc.parts[k].role != VC_PART_MASK
-                                ? vc_dtype_bytes(item->desc.parts[k].dtype, item->desc.parts[k].n_elems)
+    row->n_dims_after = item->desc->n_dims;
+    row->shape_after = item->desc->shape;
+    for (k = 0; k < item->desc->n_parts; k++) { /* a mask is no scale */
+        row->scale_bytes += item->desc->parts[k].role != VC_PART_MASK
+                                ? vc_dtype_bytes(item->desc->parts[k].dtype, item->desc->parts[k].n_elems)
                                 : 0;
     }
-    row->n_scales = item->desc.quant != NULL && item->desc.n_parts != 0 ? item->desc.parts[0].n_elems : 0;
-    row->bytes_after = vc_dtype_bytes(item->desc.dtype, item->desc.n_elems) + parts_bytes(&item->desc);
-    add_block_scales(item->desc.dtype, item->desc.n_elems, row);
+    row->n_scales = item->desc->quant != NULL && item->desc->n_parts != 0 ? item->desc->parts[0].n_elems : 0;
+    row->bytes_after = vc_dtype_bytes(item->desc->dtype, item->desc->n_elems) + parts_bytes(item->desc);
+    add_block_scales(item->desc->dtype, item->desc->n_elems, row);
     /* A loader that turns codes back makes what the weights were; one that loads a cast keeps the cast. */
     row->dequantized_bytes =
-        item->desc.quant != NULL                  ? vc_dtype_bytes(item->desc.quant->source_dtype, item->desc.n_elems)
-        : vc_dtype_is_quantized(item->desc.dtype) ? vc_dtype_bytes(weight_dtype(t), item->desc.n_elems)
-                                                  : row->bytes_after;
+        item->desc->quant != NULL ? vc_dtype_bytes(item->desc->quant->source_dtype, item->desc->n_elems)
+        : vc_dtype_is_quantized(item->desc->dtype) ? vc_dtype_bytes(weight_dtype(t), item->desc->n_elems)
+                                                   : row->bytes_after;
 }
 
 /* One entry for each pass that changed the tensor: what it had become when the pass was through. */
 static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
                                  struct vc_item_lists *lists)
 {
-    struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->n_steps * sizeof *steps);
+    struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->chain->n_steps * sizeof *steps);
     size_t k;
 
     if (steps == NULL) {
         return VC_E_NOMEM;
     }
-    for (k = 0; k < item->n_steps; k++) {
-        const struct vc_step *step = item->steps[k];
+    for (k = 0; k < item->chain->n_steps; k++) {
+        const struct vc_step *step = item->chain->steps[k];
 
-        if (k + 1 < item->n_steps && item->steps[k + 1]->pass == step->pass) {
+        if (k + 1 < item->chain->n_steps && item->chain->steps[k + 1]->pass == step->pass) {
             continue;
         }
         steps[lists->n_steps++] = (struct vc_report_step){.pass = step->pass->ops->name,
@@ -128,7 +128,7 @@ static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const s
 static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const struct vc_item *item,
                                  struct vc_item_lists *lists)
 {
-    const struct vc_desc *desc = &item->desc;
+    const struct vc_desc *desc = item->desc;
     struct vc_report_part *parts = vc_arena_alloc(ctx, &job->arena, (desc->n_parts + 1) * sizeof *parts);
     size_t k;
 
@@ -157,21 +157,22 @@ static enum vc_status prepare_row(struct vc_ctx *ctx, struct vc_job *job, struct
 
     if (vc_item_is_idle(item)) {
         if (item->tied && !item->dropped) {
-            item->reason =
-                vc_arena_printf(ctx, &job->arena, "the same as %s", job->model->tensors[item->alias_of].name);
+            item->reason = vc_arena_printf(ctx, &job->arena, "the same as %s",
+                                           job->model->tensors[vc_job_root(job, item->source)->source].name);
             VC_TRY_ALLOC(item->reason);
         }
         return VC_OK;
     }
-    if (item->n_steps == 0 && item->desc.n_parts == 0) {
+    if (item->chain->n_steps == 0 && item->desc->n_parts == 0) {
         return VC_OK;
     }
+    VC_TRY(vc_item_own_chain(ctx, item));
     lists = vc_arena_alloc(ctx, &job->arena, sizeof *lists);
     VC_TRY_ALLOC(lists);
     *lists = (struct vc_item_lists){.n_parts = 0};
     VC_TRY(list_parts(ctx, job, item, lists));
-    VC_TRY(item->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
-    item->lists = lists;
+    VC_TRY(item->chain->n_steps != 0 ? list_steps(ctx, job, item, lists) : VC_OK);
+    item->chain->lists = lists;
 out:
     return status;
 }
@@ -218,7 +219,7 @@ struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
     struct vc_report_row row = {.name = t->name,
                                 .role = t->role,
                                 .dtype_before = t->dtype,
-                                .dtype_after = item->desc.dtype,
+                                .dtype_after = item->desc->dtype,
                                 .n_dims = t->n_dims,
                                 .shape = t->shape,
                                 .n_elems = t->n_elems,
@@ -228,16 +229,16 @@ struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
     row.bytes_before = source_bytes(job->model, item->source, &row.file_bytes_before);
     if (vc_item_is_idle(item)) {
         fill_idle(item, &row);
-    } else if (item->n_steps == 0) {
+    } else if (item->chain->n_steps == 0) {
         fill_kept(job->model, item, &row);
     } else {
         fill_changed(job->model, item, &row);
     }
-    if (item->lists != NULL) {
-        row.n_parts = item->lists->n_parts;
-        row.parts = item->lists->parts;
-        row.n_steps = item->lists->n_steps;
-        row.steps = item->lists->steps;
+    if (item->chain->lists != NULL) {
+        row.n_parts = item->chain->lists->n_parts;
+        row.parts = item->chain->lists->parts;
+        row.n_steps = item->chain->lists->n_steps;
+        row.steps = item->chain->lists->steps;
     }
     if (job->results != NULL) {
         fill_result(&job->results[item->source], &row);
@@ -330,10 +331,14 @@ static bool has_codes(const struct vc_job *job)
 {
     size_t i = 0;
 
-    while (i < job->outs.n && job->out_tensors[i].quant == NULL && !vc_dtype_is_quantized(job->out_tensors[i].dtype)) {
-        i++;
+    while (i < job->outs.n) {
+        const struct vc_out_tensor out = vc_job_out(job, i++);
+
+        if (out.quant != NULL || vc_dtype_is_quantized(out.dtype)) {
+            return true;
+        }
     }
-    return i < job->outs.n;
+    return false;
 }
 
 /* The sinks go before the report does, so strings are copied. */
@@ -487,8 +492,8 @@ static void fill_steps(const struct vc_item *item, const struct vc_item_result *
     size_t at = 0;
     size_t k;
 
-    for (k = 0; item->lists != NULL && item->lists->n_steps != 0 && k < item->n_steps; k++) {
-        struct vc_report_step *step = &item->lists->steps[at];
+    for (k = 0; item->chain->lists != NULL && item->chain->lists->n_steps != 0 && k < item->chain->n_steps; k++) {
+        struct vc_report_step *step = &item->chain->lists->steps[at];
         const struct vc_error *error = &result->steps[k];
 
         if (error->measured) {
@@ -497,7 +502,7 @@ static void fill_steps(const struct vc_item *item, const struct vc_item_result *
             step->max_abs_error = error->max_abs_error;
             step->zeros = error->zeros_after;
         }
-        at += k + 1 < item->n_steps && item->steps[k + 1]->pass != item->steps[k]->pass;
+        at += k + 1 < item->chain->n_steps && item->chain->steps[k + 1]->pass != item->chain->steps[k]->pass;
     }
 }
 

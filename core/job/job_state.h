@@ -26,8 +26,9 @@ struct vc_job {
     const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     struct vc_out_list outs;
-    struct vc_out_tensor *out_tensors;
-    size_t *first_out;                 /* per item: its main tensor in out_tensors; its parts follow */
+    uint32_t *out_item;                /* per output: its item. vc_job_out makes the rest of it */
+    uint32_t *first_out;               /* per item: its main output; its parts follow */
+    struct vc_out_tensor *elsewhere;   /* outs.elsewhere */
     struct vc_report_row *rows;        /* NULL where they are made on request */
     size_t *row_item;                  /* item of each row; NULL: row i is of item i */
     struct vc_report_gate *gates;      /* in the arena; report.gates */
@@ -35,6 +36,12 @@ struct vc_job {
     struct vc_report_note *notes;      /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
+};
+
+/* What the outputs of an item have beside what its steps say. */
+struct vc_item_outs {
+    const struct vc_quant *quant; /* of its main output; NULL: it is plain */
+    const char *const *names;     /* of its parts that steps make */
 };
 
 /* The lists of a row. */
@@ -81,6 +88,7 @@ enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job);
 
 /* Lists the output tensors: every item's main tensor, then its parts. */
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job);
+void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_outputs.c ---- */
 

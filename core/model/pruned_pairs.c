@@ -106,6 +106,11 @@ enum vc_status vc_pairs_join(struct vc_ctx *ctx, struct vc_model **model)
     return status;
 }
 
+bool vc_pairs_may_rename(const char *name)
+{
+    return stem_of(name) != 0;
+}
+
 size_t vc_pairs_mask(const struct vc_model *model, size_t tensor)
 {
     return model->pair_masks != NULL ? model->pair_masks[tensor] : VC_NO_TENSOR;

@@ -14,6 +14,9 @@
  * closed and NULL. */
 enum vc_status vc_pairs_join(struct vc_ctx *ctx, struct vc_model **model);
 
+/* The name of a tensor that would be called otherwise once it is joined, "c.weight_orig". */
+bool vc_pairs_may_rename(const char *name);
+
 /* The mask of a joined tensor; VC_NO_TENSOR: it is none. */
 size_t vc_pairs_mask(const struct vc_model *model, size_t tensor);
 

@@ -12,7 +12,7 @@
 
 static bool is_sequential(const struct vc_item *item)
 {
-    return item->model->io[item->source].sequential;
+    return item->set->model->io[item->source].sequential;
 }
 
 /* ---- the plan: order, memory ---- */
@@ -49,7 +49,8 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
     VC_TRY_ALLOC(entries);
     for (i = 0; i < exec->n_items; i++) {
         if (!rs->ordered && is_sequential(&exec->items[i])) {
-            entries[n++] = (struct order_entry){i, exec->items[i].model->tensors[exec->items[i].source].size_bytes};
+            entries[n++] =
+                (struct order_entry){i, exec->items[i].set->model->tensors[exec->items[i].source].size_bytes};
         }
     }
     if (n != 0) {
@@ -79,11 +80,11 @@ static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
     size_t state = vc_head_bytes(item);
     size_t k;
 
-    for (k = 0; k < item->n_steps; k++) {
-        state += item->steps[k]->state_bytes;
+    for (k = 0; k < item->chain->n_steps; k++) {
+        state += item->chain->steps[k]->state_bytes;
     }
-    if (item->compare != NULL && !rs->exec->look) {
-        state += vc_compare_room(item->compare, &rs->before, &rs->after);
+    if (item->chain->compare != NULL && !rs->exec->look) {
+        state += vc_compare_room(item->chain->compare, &rs->before, &rs->after);
     }
     return state;
 }
@@ -103,8 +104,9 @@ static size_t worker_room(struct vc_run_state *rs)
         }
         vc_room_add(&rs->room, item);
         rs->state_bytes = max_size(rs->state_bytes, item_state(rs, item));
-        if (item->model->ops->stream_bytes != NULL) {
-            rs->stream_bytes = max_size(rs->stream_bytes, item->model->ops->stream_bytes(item->model, item->source));
+        if (item->set->model->ops->stream_bytes != NULL) {
+            rs->stream_bytes =
+                max_size(rs->stream_bytes, item->set->model->ops->stream_bytes(item->set->model, item->source));
         }
     }
     rs->piece_bytes = max_size(rs->room.in, rs->room.out);
@@ -152,7 +154,7 @@ static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *i
         return true;
     }
     return vc_ticket_tiles(rs, item, vc_ticket_phases(rs, item) - 1) == 0 ||
-           (rs->exec->sink == NULL && item->n_steps == 0);
+           (rs->exec->sink == NULL && item->chain->n_steps == 0);
 }
 
 /* Fills in the next ticket; the caller has the mutex. Makes the record of an item at its first ticket; where there is
@@ -242,7 +244,7 @@ static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t 
     }
     rs->last_progress_ms = now;
     progress.done = atomic_load(&rs->done_bytes);
-    progress.tensor = rs->exec->items[item].model->tensors[rs->exec->items[item].source].name;
+    progress.tensor = rs->exec->items[item].set->model->tensors[rs->exec->items[item].source].name;
     ctx->shared->progress(ctx->shared->progress_user, &progress);
 }
 
@@ -300,7 +302,7 @@ static uint64_t total_bytes(const struct vc_run_state *rs)
         const struct vc_item *item = &rs->exec->items[i];
 
         if (!nothing_to_do(rs, item)) {
-            total += item->model->tensors[item->source].size_bytes * vc_ticket_phases(rs, item);
+            total += item->set->model->tensors[item->source].size_bytes * vc_ticket_phases(rs, item);
         }
     }
     return total;

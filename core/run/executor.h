@@ -23,7 +23,7 @@ struct vc_error {
 struct vc_item_result {
     struct vc_error total;
     uint64_t nonfinite;
-    struct vc_error *steps; /* the caller's, item->n_steps of them; NULL: not asked for */
+    struct vc_error *steps; /* the caller's, item->chain->n_steps of them; NULL: not asked for */
 };
 
 /* What is to be run; all of it is the caller's and outlives the call. */
@@ -32,8 +32,8 @@ struct vc_exec {
     size_t n_items;
     struct vc_item_result *results; /* n_items; may be NULL */
     struct vc_sink *sink;           /* NULL: the results are only measured */
-    const size_t *first_out;        /* with a sink: per item its main output tensor */
-    const struct vc_out_tensor *outs;
+    const uint32_t *first_out;      /* with a sink: per item its main output tensor */
+    const struct vc_out_list *outs;
     bool look;        /* a round of looks: of each item, the first step with `look` set sees its input; no step from it
                          on is applied, nothing is written */
     const char *what; /* for progress */

@@ -59,7 +59,7 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
             continue;
         }
         to = &out->tensors[list_of[i]][out->place[i]];
-        *to = outs->tensors[i];
+        *to = vc_out_at(outs, i);
         to->alias_of = to->alias ? out->place[to->alias_of] : 0;
         if (to->quant != NULL) {
             to->quant = move_quant(ctx, arena, to->quant, out->place);

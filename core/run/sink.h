@@ -18,7 +18,8 @@
 #include "core/model/edit.h"
 #include "core/model/source.h"
 
-/* A tensor of the output. A source with a million tensors has as many of these, so they are kept small. */
+/* A tensor of the output. A source with a million tensors has as many outputs, so the job makes each of these when it
+ * is asked for (vc_out_at) and keeps none. */
 struct vc_out_tensor {
     const char *name; /* borrowed until the sink is freed */
     const uint64_t *shape;
@@ -45,7 +46,8 @@ static inline enum vc_scheme vc_out_scheme(const struct vc_out_tensor *out)
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */
 struct vc_out_list {
     size_t n;
-    const struct vc_out_tensor *tensors;
+    const struct vc_out_tensor *tensors; /* NULL: the job knows them */
+    const struct vc_job *job;
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
     const bool *drop; /* by role: what is not wanted in the output */
@@ -59,6 +61,15 @@ struct vc_out_list {
     size_t n_graph_edits; /* for the writer of a graph; others pass them over. Of one number the last one holds */
     const struct vc_graph_edit *graph_edits;
 };
+
+/* Makes output number `index` of a planned job. Defined in core/job/job_outs.c. */
+struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index);
+
+/* Output number `index` of a list. */
+static inline struct vc_out_tensor vc_out_at(const struct vc_out_list *outs, size_t index)
+{
+    return outs->tensors != NULL ? outs->tensors[index] : vc_job_out(outs->job, index);
+}
 
 /* A piece of an output tensor between pack and emit. */
 struct vc_packet {

@@ -35,9 +35,9 @@ enum vc_status vc_tee_masks_divide(struct vc_ctx *ctx, struct tee_masks *masks, 
 
     VC_TRY_ALLOC(list_of);
     for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *t = &outs->tensors[i];
+        const struct vc_out_tensor t = vc_out_at(outs, i);
 
-        list_of[i] = !t->apart ? MAIN : t->alias ? SIZE_MAX : MASKS; /* of second names no bytes come */
+        list_of[i] = !t.apart ? MAIN : t.alias ? SIZE_MAX : MASKS; /* of second names no bytes come */
     }
     VC_TRY(vc_out_divide(ctx, &masks->arena, outs, LISTS, list_of, &masks->division));
     list = &masks->division.lists[MASKS];

@@ -41,30 +41,30 @@ void vc_worker_release(struct vc_worker *worker)
 
 static const struct vc_tensor *tensor_of(const struct vc_item *item)
 {
-    return &item->model->tensors[item->source];
+    return &item->set->model->tensors[item->source];
 }
 
 static bool is_copy(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    return item->n_steps == 0 && !rs->exec->look;
+    return item->chain->n_steps == 0 && !rs->exec->look;
 }
 
 static enum vc_form form_of(const struct vc_run_state *rs, const struct vc_item *item)
 {
     size_t index = (size_t)(item - rs->exec->items);
 
-    return rs->exec->sink != NULL ? rs->exec->outs[rs->exec->first_out[index]].form : VC_FORM_VALUES;
+    return rs->exec->sink != NULL ? vc_out_at(rs->exec->outs, rs->exec->first_out[index]).form : VC_FORM_VALUES;
 }
 
 static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)
 {
-    return form == VC_FORM_RAW ? item->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
+    return form == VC_FORM_RAW ? item->set->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
 }
 
 /* Steps that are applied in the last phase of this run: all, or those before the one that looks. */
 static size_t target_steps(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    return rs->exec->look ? vc_item_look_step(item) : item->n_steps;
+    return rs->exec->look ? vc_item_look_step(item) : item->chain->n_steps;
 }
 
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item)
@@ -74,7 +74,7 @@ size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *ite
     size_t k;
 
     for (k = 0; k < target; k++) {
-        n += item->steps[k]->scan;
+        n += item->chain->steps[k]->scan;
     }
     return n;
 }
@@ -86,7 +86,7 @@ static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item
     size_t k;
 
     for (k = 0; k < target; k++) {
-        if (item->steps[k]->scan && phase-- == 0) {
+        if (item->chain->steps[k]->scan && phase-- == 0) {
             return k;
         }
     }
@@ -118,11 +118,12 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     live->item = index;
     live->target = target_steps(rs, item);
     live->copy = is_copy(rs, item);
-    live->whole = !rs->ordered && item->model->io[item->source].sequential && vc_head_steps(item, live->target) == 0;
+    live->whole =
+        !rs->ordered && item->set->model->io[item->source].sequential && vc_head_steps(item, live->target) == 0;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;
     live->copy_bytes = live->copy ? form_bytes(item, live->form) : 0;
     live->n_phases = vc_ticket_phases(rs, item);
-    live->n_running = rs->exec->look ? 0 : item->n_steps + 1;
+    live->n_running = rs->exec->look ? 0 : item->chain->n_steps + 1;
     live->running = vc_calloc_array(ctx, VC_TAG_MISC, live->n_running, sizeof *live->running);
     if (live->running == NULL) {
         vc_free(ctx, live);
@@ -142,9 +143,9 @@ static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticke
     struct vc_item *item = &rs->exec->items[live->item];
     enum vc_status status;
 
-    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->look ? live->target + 1 : item->n_steps));
-    if (!rs->exec->look && item->compare != NULL) {
-        VC_TRY(vc_compare_begin(&worker->ctx, item->compare));
+    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->look ? live->target + 1 : item->chain->n_steps));
+    if (!rs->exec->look && item->chain->compare != NULL) {
+        VC_TRY(vc_compare_begin(&worker->ctx, item->chain->compare));
     }
     (void)pthread_mutex_lock(&rs->mutex);
     live->ready_phases = 1;
@@ -159,11 +160,11 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
     struct vc_item *item = &rs->exec->items[live->item];
 
     if (live->stream != NULL) {
-        (void)item->model->ops->stream_close(ctx, live->stream, false);
+        (void)item->set->model->ops->stream_close(ctx, live->stream, false);
     }
     vc_head_close(ctx, &live->head);
-    if (!rs->exec->look && item->compare != NULL) {
-        vc_compare_end(ctx, item->compare);
+    if (!rs->exec->look && item->chain->compare != NULL) {
+        vc_compare_end(ctx, item->chain->compare);
     }
     vc_steps_end(ctx, item);
     vc_free(ctx, live->running);
@@ -236,7 +237,7 @@ static enum vc_status read_in_turn(struct vc_worker *worker, const struct vc_tic
 {
     struct vc_live *live = ticket->live;
     struct vc_item *item = &worker->rs->exec->items[live->item];
-    const struct vc_model *model = item->model;
+    const struct vc_model *model = item->set->model;
     struct vc_ctx *ctx = &worker->ctx;
     bool last = is_last(worker, ticket);
     enum vc_status status = VC_OK;
@@ -262,7 +263,7 @@ static enum vc_status read_bytes(struct vc_worker *worker, const struct vc_ticke
                                  size_t n)
 {
     const struct vc_item *item = &worker->rs->exec->items[ticket->item];
-    const struct vc_model *model = item->model;
+    const struct vc_model *model = item->set->model;
 
     if (ticket->whole) {
         return model->ops->stream_read(&worker->ctx, ticket->live->stream, dst, n);
@@ -471,12 +472,12 @@ static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *liv
     enum vc_status status;
     size_t i;
 
-    for (i = 0; i < item->desc.n_parts; i++) {
-        buffers->in_views[i] = vc_steps_view(item, &item->desc, i, source, buffers);
+    for (i = 0; i < item->desc->n_parts; i++) {
+        buffers->in_views[i] = vc_steps_view(item, item->desc, i, source, buffers);
     }
-    VC_TRY(
-        vc_compare_tile(&worker->ctx, item->compare, tile, source, &result, &worker->before, &worker->after, &stats));
-    add_figures(worker, &live->running[item->n_steps], tile, &stats);
+    VC_TRY(vc_compare_tile(&worker->ctx, item->chain->compare, tile, source, &result, &worker->before, &worker->after,
+                           &stats));
+    add_figures(worker, &live->running[item->chain->n_steps], tile, &stats);
 out:
     return status;
 }
@@ -488,16 +489,16 @@ static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticke
     const struct vc_exec *exec = worker->rs->exec;
     const struct vc_item *item = &exec->items[ticket->item];
     struct batch batch = {.worker = worker, .ticket = ticket};
-    enum vc_dtype dtype = item->desc.dtype;
+    enum vc_dtype dtype = item->desc->dtype;
     size_t main_out = exec->first_out[ticket->item];
     enum vc_status status;
     size_t i;
 
     VC_TRY(add_piece(&batch, (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), data,
                                             (size_t)vc_dtype_bytes(dtype, tile->n_elems)}));
-    for (i = 0; i < item->desc.n_parts; i++) {
-        const struct vc_part_desc *part = &item->desc.parts[i];
-        struct vc_part_view view = vc_steps_view(item, &item->desc, i, source, &worker->buffers);
+    for (i = 0; i < item->desc->n_parts; i++) {
+        const struct vc_part_desc *part = &item->desc->parts[i];
+        struct vc_part_view view = vc_steps_view(item, item->desc, i, source, &worker->buffers);
 
         if (view.write && view.data != NULL && view.n != 0) {
             VC_TRY(add_piece(&batch, (struct piece){main_out + 1 + i, vc_dtype_bytes(part->dtype, view.first),
@@ -513,7 +514,7 @@ out:
 static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, bool look,
                                    const struct vc_tile *tile, const struct vc_tile_in *source, const void *data)
 {
-    struct vc_step *step = item->steps[k];
+    struct vc_step *step = item->chain->steps[k];
     struct vc_buffers *buffers = &worker->buffers;
     struct vc_tile_in in = {.data = data, .parts = buffers->in_views};
     void *scratch = vc_steps_scratch(item, k, buffers);
@@ -562,7 +563,7 @@ static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket
     live->head.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_head : NULL;
     live->head.user = &seeing;
     VC_TRY(vc_head_tile(&worker->ctx, &live->head, tile, buffers->in));
-    step = item->steps[live->head.n_steps - 1];
+    step = item->chain->steps[live->head.n_steps - 1];
     memcpy(buffers->views + step->first_view, vc_head_views(&live->head), step->n_made * sizeof *buffers->views);
     if (last) {
         VC_TRY(vc_head_finish(&worker->ctx, &live->head));
@@ -621,7 +622,7 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     }
     if (applies) {
         add_steps(worker, live, n_head, k, &tile, &worker->buffers);
-        if (item->compare != NULL) {
+        if (item->chain->compare != NULL) {
             VC_TRY(compare_ends(worker, live, &tile, &source, result.data));
         }
         if (rs->exec->sink != NULL) {
@@ -644,14 +645,14 @@ static struct vc_error total_error(const struct vc_item *item, const struct vc_l
     struct vc_error error = {0};
     size_t k;
 
-    if (item->compare != NULL) {
-        error = live->running[item->n_steps].error;
-        for (k = 0; k < item->n_steps; k++) { /* zeros at the end are those that the last lossy step counted */
-            error.zeros_after = item->steps[k]->lossy ? live->running[k].error.zeros_after : error.zeros_after;
+    if (item->chain->compare != NULL) {
+        error = live->running[item->chain->n_steps].error;
+        for (k = 0; k < item->chain->n_steps; k++) { /* zeros at the end are those that the last lossy step counted */
+            error.zeros_after = item->chain->steps[k]->lossy ? live->running[k].error.zeros_after : error.zeros_after;
             error.clipped += live->running[k].error.clipped;
         }
-    } else if (item->total_step < item->n_steps) {
-        error = live->running[item->total_step].error;
+    } else if (item->chain->total_step < item->chain->n_steps) {
+        error = live->running[item->chain->total_step].error;
     }
     return error;
 }
@@ -668,7 +669,7 @@ static void give_results(struct vc_run_state *rs, struct vc_live *live)
     }
     result->total = total_error(item, live);
     result->nonfinite = live->nonfinite;
-    for (k = 0; result->steps != NULL && k < item->n_steps; k++) {
+    for (k = 0; result->steps != NULL && k < item->chain->n_steps; k++) {
         result->steps[k] = live->running[k].error;
     }
 }
@@ -683,7 +684,7 @@ static enum vc_status phase_completed(struct vc_worker *worker, struct vc_live *
     enum vc_status status = VC_OK;
 
     if (!last) {
-        struct vc_step *step = item->steps[steps_of_phase(rs, item, phase)];
+        struct vc_step *step = item->chain->steps[steps_of_phase(rs, item, phase)];
 
         status = step->ops->scan_end(&worker->ctx, step, item);
         if (status != VC_OK) {
@@ -738,7 +739,7 @@ static enum vc_status run_whole(struct vc_worker *worker, struct vc_ticket *tick
 {
     struct vc_live *live = ticket->live;
     const struct vc_item *item = &worker->rs->exec->items[live->item];
-    const struct vc_model *model = item->model;
+    const struct vc_model *model = item->set->model;
     struct vc_ctx *ctx = &worker->ctx;
     enum vc_status status = VC_OK;
     size_t n_phases = live->n_phases;

@@ -151,15 +151,15 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
     size_t i;
 
     for (i = 0; i < weights->n; i++) {
-        const struct vc_out_tensor *out = weights->weights[i].out;
+        const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (!weights->weights[i].told && vc_name_is_module_weight(out->name, &n_path) && out->n_dims == 2 &&
-            vc_dtype_is_float(out->dtype) && vc_linear_is_expert(out->name)) {
+        if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
+            vc_dtype_is_float(weight->dtype) && vc_linear_is_expert(weight->name)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s stays as it is, and transformers loads experts from %s only where all of them are int8; "
                            "do not leave it out, or write %s plain",
-                           out->name, vc_dialect_compressed_tensors.name, vc_option(ctx, "layout"));
+                           weight->name, vc_dialect_compressed_tensors.name, vc_option(ctx, "layout"));
         }
     }
     return VC_OK;

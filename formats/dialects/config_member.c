@@ -16,10 +16,8 @@ bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
 /* A linear layer, as far as name and shape tell; not codes: one that a loader would look at. */
 static bool is_layer(const struct vc_config_weight *weight, size_t *n_path)
 {
-    const struct vc_out_tensor *out = weight->out;
-
-    return vc_name_is_module_weight(out->name, n_path) && out->n_dims == 2 && *n_path != 0 &&
-           (weight->told || (vc_dtype_is_float(out->dtype) && !vc_name_is_embedding_table(out->name)));
+    return vc_name_is_module_weight(weight->name, n_path) && weight->n_dims == 2 && *n_path != 0 &&
+           (weight->told || (vc_dtype_is_float(weight->dtype) && !vc_name_is_embedding_table(weight->name)));
 }
 
 /* Adds the names of all layers for which `listed` is true; group: of codes of that group, NULL: of layers that are not
@@ -39,10 +37,9 @@ static void add_layers(const struct vc_config_weights *weights, const struct vc_
 
         if (is_layer(weight, &n_path)) {
             modules[list.n++] = (struct vc_module){
-                .path = weight->out->name,
+                .path = weight->name,
                 .n = n_path,
-                .listed =
-                    group != NULL ? weight->told && vc_config_same_group(weight->out->quant, group) : !weight->told};
+                .listed = group != NULL ? weight->told && vc_config_same_group(weight->quant, group) : !weight->told};
         }
     }
     VC_TRY(vc_module_names_add(text->ctx, &list, first, text));
@@ -70,8 +67,8 @@ static bool has_layer(const struct vc_config_weights *weights, const char *path,
     for (i = 0; i < weights->n; i++) {
         size_t n_path;
 
-        if (vc_name_is_module_weight(weights->weights[i].out->name, &n_path) && n_path == n &&
-            memcmp(weights->weights[i].out->name, path, n) == 0) {
+        if (vc_name_is_module_weight(weights->weights[i].name, &n_path) && n_path == n &&
+            memcmp(weights->weights[i].name, path, n) == 0) {
             return true;
         }
     }
@@ -129,8 +126,8 @@ bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
-        if (is_layer(weight, &n_path) && !weight->told && strncmp(weight->out->name, "lm_head.", n_path + 1) != 0 &&
-            !vc_family_has_head(weights->family, weight->out->name, n_path)) {
+        if (is_layer(weight, &n_path) && !weight->told && strncmp(weight->name, "lm_head.", n_path + 1) != 0 &&
+            !vc_family_has_head(weights->family, weight->name, n_path)) {
             return false;
         }
     }

@@ -6,9 +6,12 @@
 #include "core/run/sink.h"
 #include "formats/dialects/module_names.h"
 
-/* An output of the job, this worker's or another's. */
+/* An output of the job, this worker's or another's: what of it a configuration speaks of. */
 struct vc_config_weight {
-    const struct vc_out_tensor *out;
+    const char *name;
+    const struct vc_quant *quant; /* NULL: no codes */
+    enum vc_dtype dtype;
+    unsigned n_dims;
     bool told; /* codes whose name and neighbours say how they are quantized; the configuration has to speak of them */
 };
 

@@ -19,15 +19,15 @@ struct selection {
 
 static const char *name_of(const struct selection *s, size_t out)
 {
-    return s->names != NULL ? s->names[out] : s->outs->tensors[out].name;
+    return s->names != NULL ? s->names[out] : vc_out_at(s->outs, out).name;
 }
 
 static bool has_entry(const struct selection *s, size_t i)
 {
-    const struct vc_out_tensor *t = &s->outs->tensors[i];
+    const struct vc_out_tensor t = vc_out_at(s->outs, i);
     bool told = s->told != NULL && s->told[i];
 
-    return (t->quant != NULL && !told) || (s->with_bf16 && is_bf16(t));
+    return (t.quant != NULL && !told) || (s->with_bf16 && is_bf16(&t));
 }
 
 static void add_string(struct vc_text *text, const char *key, const char *value)
@@ -72,16 +72,16 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
 
 static void add_entry(struct vc_text *text, const struct selection *s, size_t out)
 {
-    const struct vc_out_tensor *t = &s->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(s->outs, out);
 
     vc_text_add(text, "    ");
     vc_text_add_json_string(text, name_of(s, out));
     vc_text_add(text, ": {");
-    if (is_bf16(t)) {
+    if (is_bf16(&t)) {
         vc_text_add(text, "\"dtype\": \"bf16\"");
-        add_string(text, "source_dtype", vc_dtype_name(t->source_dtype));
+        add_string(text, "source_dtype", vc_dtype_name(t.source_dtype));
     } else {
-        add_quant(text, s, t->quant);
+        add_quant(text, s, t.quant);
     }
     vc_text_add(text, "}");
 }

@@ -94,11 +94,11 @@ enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, co
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *out = &outs->tensors[i];
+        const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        names[i] = vc_plain_codes_name(ctx, arena, out->name, vc_out_scheme(out));
+        names[i] = vc_plain_codes_name(ctx, arena, out.name, vc_out_scheme(&out));
         VC_TRY_ALLOC(names[i]);
-        any = any || out->quant != NULL;
+        any = any || out.quant != NULL;
     }
     VC_TRY(any ? check_unique(ctx, outs->n, names) : VC_OK);
 out:

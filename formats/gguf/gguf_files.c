@@ -76,7 +76,7 @@ static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
     size_t i;
 
     for (i = 0; i < plan->outs->n; i++) {
-        uint64_t size = plan->outs->tensors[i].size_bytes;
+        uint64_t size = vc_out_at(plan->outs, i).size_bytes;
 
         if (in_file != 0 && size > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
             n++;
@@ -97,7 +97,7 @@ static size_t assign(const struct gguf_plan *plan, struct gguf_files *to)
         return plan->in_folder && plan->max_shard_bytes != 0 ? divide(plan, to) : 1;
     }
     for (i = 0; i < plan->outs->n; i++) {
-        to->file_of[i] = plan->model->io[plan->outs->tensors[i].source].shard;
+        to->file_of[i] = plan->model->io[vc_out_at(plan->outs, i).source].shard;
     }
     return plan->source->n_shards;
 }
@@ -184,15 +184,15 @@ static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
 }
 
 /* Adds the elements of an output to those of its type. */
-static void count_type(const struct vc_out_tensor *out, uint64_t n_elems[VC_DTYPE_COUNT])
+static void count_type(struct vc_out_tensor out, uint64_t n_elems[VC_DTYPE_COUNT])
 {
     uint64_t n = 1;
     unsigned d;
 
-    for (d = 0; d < out->n_dims; d++) {
-        n *= out->shape[d];
+    for (d = 0; d < out.n_dims; d++) {
+        n *= out.shape[d];
     }
-    n_elems[out->dtype] += n;
+    n_elems[out.dtype] += n;
 }
 
 /* The value of general.file_type: the type of most elements, over all files, other workers' included. NO_VALUE where
@@ -208,10 +208,10 @@ static uint32_t file_type(const struct vc_out_list *outs)
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        count_type(&outs->tensors[i], n_elems);
+        count_type(vc_out_at(outs, i), n_elems);
     }
     for (i = 0; i < outs->n_elsewhere; i++) {
-        count_type(&outs->elsewhere[i], n_elems);
+        count_type(outs->elsewhere[i], n_elems);
     }
     for (i = 0; i < VC_DTYPE_COUNT; i++) {
         most = n_elems[i] > n_elems[most] ? i : most;
@@ -240,8 +240,8 @@ static void change_types(const struct vc_out_list *outs, bool fresh, bool first,
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        changed |= outs->tensors[i].dtype != outs->tensors[i].source_dtype;
-        blocks |= vc_dtype_size(outs->tensors[i].dtype) == 0;
+        changed |= vc_out_at(outs, i).dtype != vc_out_at(outs, i).source_dtype;
+        blocks |= vc_dtype_size(vc_out_at(outs, i).dtype) == 0;
     }
     for (i = 0; i < outs->n_elsewhere; i++) {
         changed |= outs->elsewhere[i].dtype != outs->elsewhere[i].source_dtype;
@@ -382,7 +382,7 @@ static enum vc_status check_out(struct vc_ctx *ctx, const struct vc_out_tensor *
 static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
                                 size_t index)
 {
-    const struct vc_out_tensor *out = &plan->outs->tensors[index];
+    const struct vc_out_tensor out = vc_out_at(plan->outs, index);
     struct gguf_file *file = &files->files[files->file_of[index]];
     struct vc_text *text = &file->entries;
     uint64_t at = file->file_bytes;
@@ -391,20 +391,20 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     enum vc_status status;
     unsigned d;
 
-    VC_TRY(check_out(ctx, out, &type));
-    if (!vc_add_u64(at, out->size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out->name);
+    VC_TRY(check_out(ctx, &out, &type));
+    if (!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);
     }
-    add_string(text, out->name);
-    add_u32(text, out->n_dims);
-    for (d = out->n_dims; d-- > 0;) {
-        add_u64(text, out->shape[d]);
+    add_string(text, out.name);
+    add_u32(text, out.n_dims);
+    for (d = out.n_dims; d-- > 0;) {
+        add_u64(text, out.shape[d]);
     }
     add_u32(text, type);
     add_u64(text, at);
     files->offsets[index] = at;
-    file->value_bytes += out->size_bytes;
-    file->values_end = out->size_bytes != 0 ? at + out->size_bytes : file->values_end;
+    file->value_bytes += out.size_bytes;
+    file->values_end = out.size_bytes != 0 ? at + out.size_bytes : file->values_end;
     file->file_bytes = end;
     status = text->status;
 out:

@@ -121,51 +121,44 @@ static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_ten
            vc_name_is_quantized_part(r->change->model->tensors[vc_quant_scale(source->quant)].name);
 }
 
+/* The output joins the list and the counts, on which alone the decision depends: codes that are made, copied, and of
+ * another kind. */
+static enum vc_status take_weight(struct rewriting *r, const struct vc_out_tensor *out, bool told)
+{
+    const struct vc_tensor *source = &r->change->model->tensors[out->source];
+
+    r->weights[r->n++] = (struct vc_config_weight){
+        .name = out->name, .quant = out->quant, .dtype = out->dtype, .n_dims = out->n_dims, .told = told};
+    r->n_was += source->quant != NULL && out->role == VC_PART_CODES;
+    if (told) {
+        r->n_made += out->form == VC_FORM_VALUES;
+        r->n_kept += out->form == VC_FORM_RAW;
+        return note_group(r, out->quant);
+    }
+    if (out->form == VC_FORM_RAW && source->companion_of == VC_NO_TENSOR) {
+        r->n_other += vc_name_is_quantized_part(source->name);
+    }
+    return VC_OK;
+}
+
 /* Joins this worker's outputs and those of others, in the order of the source, so that every worker writes the same
  * text. */
 static enum vc_status list_weights(struct rewriting *r)
 {
     const struct vc_out_list *outs = r->change->outs;
-    size_t own = 0;
+    enum vc_status status = VC_OK;
     size_t other = 0;
+    size_t own;
 
     r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_elsewhere, sizeof *r->weights);
-    if (r->weights == NULL) {
-        return VC_E_NOMEM;
-    }
-    while (own < outs->n || other < outs->n_elsewhere) {
-        const struct vc_out_tensor *a = own < outs->n ? &outs->tensors[own] : NULL;
-        const struct vc_out_tensor *b = other < outs->n_elsewhere ? &outs->elsewhere[other] : NULL;
+    VC_TRY_ALLOC(r->weights);
+    for (own = 0; own <= outs->n; own++) {
+        const struct vc_out_tensor out = own < outs->n ? vc_out_at(outs, own) : (struct vc_out_tensor){0};
 
-        if (b == NULL || (a != NULL && a->source <= b->source)) {
-            r->weights[r->n++] = (struct vc_config_weight){a, r->change->told[own++]};
-        } else {
-            r->weights[r->n++] = (struct vc_config_weight){b, is_told_elsewhere(r, b)};
-            other++;
+        for (; other < outs->n_elsewhere && (own == outs->n || outs->elsewhere[other].source < out.source); other++) {
+            VC_TRY(take_weight(r, &outs->elsewhere[other], is_told_elsewhere(r, &outs->elsewhere[other])));
         }
-    }
-    return VC_OK;
-}
-
-/* Counts codes that are made, copied, and of another kind; the decision depends on these figures alone. */
-static enum vc_status count(struct rewriting *r)
-{
-    const struct vc_hf_change *c = r->change;
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    for (i = 0; i < r->n; i++) {
-        const struct vc_out_tensor *out = r->weights[i].out;
-        const struct vc_tensor *source = &c->model->tensors[out->source];
-
-        r->n_was += source->quant != NULL && out->role == VC_PART_CODES;
-        if (r->weights[i].told) {
-            r->n_made += out->form == VC_FORM_VALUES;
-            r->n_kept += out->form == VC_FORM_RAW;
-            VC_TRY(note_group(r, out->quant));
-        } else if (out->form == VC_FORM_RAW && source->companion_of == VC_NO_TENSOR) {
-            r->n_other += vc_name_is_quantized_part(source->name);
-        }
+        VC_TRY(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
     }
 out:
     return status;
@@ -327,7 +320,6 @@ enum vc_status vc_hf_quantization_rewrite(struct vc_ctx *ctx, const char *text, 
     r.root = r.json.root;
     find_member(&r);
     VC_TRY(list_weights(&r));
-    VC_TRY(count(&r));
     find_stale(&r);
     VC_TRY(decide(&r, &what));
     if (what == WRITE) {

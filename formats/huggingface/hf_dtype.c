@@ -22,16 +22,16 @@ enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *out = &outs->tensors[i];
+        const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        if (out->role != VC_PART_CODES || out->quant != NULL || !is_float(out->dtype) || !is_float(out->source_dtype) ||
-            out->dtype == out->source_dtype) {
+        if (out.role != VC_PART_CODES || out.quant != NULL || !is_float(out.dtype) || !is_float(out.source_dtype) ||
+            out.dtype == out.source_dtype) {
             continue;
         }
-        if (dtype != VC_DTYPE_RAW && dtype != out->dtype) {
+        if (dtype != VC_DTYPE_RAW && dtype != out.dtype) {
             return VC_DTYPE_RAW;
         }
-        dtype = out->dtype;
+        dtype = out.dtype;
     }
     return dtype;
 }

@@ -413,6 +413,7 @@ void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
     if (folder == NULL) {
         return;
     }
+    vc_infolder_forget_index(ctx, folder);
     vc_weight_index_release(ctx, &folder->map);
     vc_free(ctx, folder->weights.names);
     vc_free(ctx, folder->indices.names);

@@ -18,19 +18,24 @@
 
 static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
-    struct vc_infile *file = NULL;
     enum vc_status status = VC_OK;
     size_t i;
 
-    VC_TRY(vc_infolder_open(ctx, folder, folder->index, &file));
-    VC_TRY(vc_weight_index_read(ctx, file, &folder->map));
-    VC_TRY(vc_infile_check(ctx, file));
+    VC_TRY(vc_infolder_open(ctx, folder, folder->index, &folder->index_file));
+    VC_TRY(vc_weight_index_read(ctx, folder->index_file, &folder->map));
+    VC_TRY(vc_infile_check(ctx, folder->index_file));
     for (i = 0; i < folder->map.n_files; i++) {
         VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, folder->map.files[i]));
     }
 out:
-    vc_infile_close(ctx, file);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index);
+}
+
+void vc_infolder_forget_index(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    vc_weight_index_forget(ctx, &folder->map);
+    vc_infile_close(ctx, folder->index_file);
+    folder->index_file = NULL;
 }
 
 enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
@@ -38,10 +43,12 @@ enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *f
 {
     enum vc_status status = VC_OK;
 
-    if (folder->map.text != NULL) {
-        status = vc_weight_index_check(ctx, &folder->map, folder->index, lost, model);
-        vc_weight_index_forget(ctx, &folder->map);
+    if (folder->map.file != NULL) {
+        VC_TRY(vc_weight_index_check(ctx, &folder->map, folder->index, lost, model));
+        VC_TRY(vc_infile_check(ctx, folder->index_file) == VC_OK ? VC_OK : vc_context(ctx, "%s", folder->index));
     }
+out:
+    vc_infolder_forget_index(ctx, folder);
     return status;
 }
 
@@ -163,6 +170,7 @@ static enum vc_status choose_by_index(struct vc_ctx *ctx, struct vc_infolder *fo
 
     if (status != VC_OK) {
         VC_TRY(vc_collect(ctx, status, "index", NULL));
+        vc_infolder_forget_index(ctx, folder);
         vc_weight_index_release(ctx, &folder->map);
         VC_TRY(folder->has_bins ? take_all(ctx, folder, &folder->bins) : vc_infolder_choose_all(ctx, folder));
     }

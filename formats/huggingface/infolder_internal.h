@@ -15,9 +15,10 @@ struct infolder_names {
 
 struct vc_infolder {
     struct vc_arena arena;
-    const char *path;        /* of the folder */
-    const char *index;       /* name of the index; NULL: none */
-    const char *gguf;        /* path of the GGUF file that the folder is there for; NULL: none */
+    const char *path;  /* of the folder */
+    const char *index; /* name of the index; NULL: none */
+    const char *gguf;  /* path of the GGUF file that the folder is there for; NULL: none */
+    struct vc_infile *index_file;
     struct weight_index map; /* what is in it */
     struct infolder_names weights, indices, left, shards;
     struct infolder_names bins, bin_indices; /* PyTorch files that are called like weights */
@@ -54,6 +55,8 @@ int vc_infolder_compare_names(const void *a, const void *b);
 
 /* The files of the model: those of the index, or the only one. */
 enum vc_status vc_infolder_choose(struct vc_ctx *ctx, struct vc_infolder *folder);
+/* What was read of the index is freed, but for the names of the files; the index is closed. May be called again. */
+void vc_infolder_forget_index(struct vc_ctx *ctx, struct vc_infolder *folder);
 /* Every safetensors file. */
 enum vc_status vc_infolder_choose_all(struct vc_ctx *ctx, struct vc_infolder *folder);
 /* What they are called in an output that is divided as the folder is. */

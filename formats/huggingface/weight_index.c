@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/io/json_plain.h"
 #include "formats/io/json_walk.h"
+
+#define WINDOW_BYTES ((size_t)1 << 20)
+#define AHEAD_BYTES  ((size_t)64 << 10) /* of the window are left when it moves on */
 
 /* A name of a file in the folder, not a path that leads elsewhere. */
 static bool is_plain_name(const char *name, size_t n)
@@ -42,34 +46,107 @@ static bool take_plain(struct json_walk *walk, struct entry *entry)
     return true;
 }
 
-static enum vc_status each_entry(struct vc_ctx *ctx, const struct weight_index *index, entry_fn *fn, void *user)
-{
+/* The text of the map, or the part of it that is looked at.
+ *
+ *     {"a": "1", "b": "1", ... "x": "2", "y": "2", ... "z": "3"}
+ *                            [ window              )                 begins with the byte before the next comma */
+struct window {
+    const struct vc_infile *file;
+    uint64_t next, end; /* in the file: what follows the window; the end of the map */
+    char *text;
+    size_t capacity;
     struct json_walk walk;
-    struct entry entry;
+};
+
+/* Moves the window to what comes next, or makes it as large as asked for. */
+static enum vc_status move_window(struct vc_ctx *ctx, struct window *w, size_t capacity)
+{
+    size_t from = w->walk.at != 0 ? w->walk.at - 1 : 0;
+    size_t left = w->walk.n - from;
+    size_t part = (size_t)vc_min_u64(capacity - left, w->end - w->next);
+    char *text = w->text;
     enum vc_status status = VC_OK;
-    const char *name = "";
+
+    if (capacity > w->capacity) {
+        text = vc_alloc(ctx, VC_TAG_NAMES, capacity);
+        VC_TRY_ALLOC(text);
+    }
+    if (left != 0) {
+        memmove(text, w->text + from, left);
+    }
+    if (text != w->text) {
+        vc_free(ctx, w->text);
+        w->text = text;
+        w->capacity = capacity;
+    }
+    VC_TRY(vc_infile_read(ctx, w->file, w->next, text + left, part));
+    w->next += part;
+    w->walk.text = text;
+    w->walk.n = left + part;
+    w->walk.at -= from;
+out:
+    return status;
+}
+
+/* The next entry; *more false: there is none. */
+static enum vc_status next_entry(struct vc_ctx *ctx, struct window *w, struct entry *entry, bool *more)
+{
+    struct json_walk *walk = &w->walk;
+    enum vc_status status = VC_OK;
+    const char *name;
     json_t *value;
 
-    vc_json_walk_begin(&walk, index->text + index->map, index->map_n);
-    while (name != NULL) {
-        if (take_plain(&walk, &entry)) {
-            name = walk.at < walk.n ? "" : NULL;
-        } else {
-            if (vc_json_walk_next(ctx, &walk, &name, &value) != VC_OK) {
-                VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
-            }
-            if (name == NULL) {
-                break;
-            }
-            entry = (struct entry){.tensor = name,
-                                   .n_tensor = strlen(name),
-                                   .file = json_string_value(value),
-                                   .n_file = json_string_length(value)};
+    if (w->next < w->end && walk->n - walk->at < AHEAD_BYTES) {
+        VC_TRY(move_window(ctx, w, w->capacity));
+    }
+    *more = walk->at < walk->n;
+    if (!*more || take_plain(walk, entry)) {
+        return VC_OK;
+    }
+    if (w->next < w->end) { /* it looks different, or is very long: jansson wants to see where it ends */
+        VC_TRY(move_window(ctx, w, walk->n + (size_t)(w->end - w->next)));
+    }
+    if (vc_json_walk_next(ctx, walk, &name, &value) != VC_OK) {
+        VC_TRY(vc_context(ctx, ctx->status == VC_E_FORMAT ? "is no valid JSON" : "is an index"));
+    }
+    *more = name != NULL;
+    if (*more) {
+        *entry = (struct entry){.tensor = name,
+                                .n_tensor = strlen(name),
+                                .file = json_string_value(value),
+                                .n_file = json_string_length(value)};
+    }
+out:
+    return status;
+}
+
+/* text: the map, where it is in memory; NULL: it is read from the file. */
+static enum vc_status each_entry(struct vc_ctx *ctx, const struct weight_index *index, char *text, entry_fn *fn,
+                                 void *user)
+{
+    struct window w = {.file = index->file, .next = index->map, .end = index->map + index->map_n};
+    struct entry entry;
+    enum vc_status status = VC_OK;
+    bool more = true;
+
+    vc_json_walk_begin(&w.walk, text, text != NULL ? index->map_n : 0);
+    if (text != NULL) {
+        w.next = w.end;
+    } else {
+        w.capacity = (size_t)vc_min_u64(WINDOW_BYTES, index->map_n);
+        w.text = vc_alloc(ctx, VC_TAG_NAMES, w.capacity);
+        VC_TRY_ALLOC(w.text);
+    }
+    for (;;) {
+        VC_TRY(next_entry(ctx, &w, &entry, &more));
+        if (!more) {
+            break;
         }
         VC_TRY(fn(ctx, user, &entry));
     }
 out:
-    vc_json_walk_end(ctx, &walk);
+    vc_json_walk_end(ctx, &w.walk);
+    vc_free(ctx, w.text);
     return status;
 }
 
@@ -188,8 +265,8 @@ static bool take_map(struct json_walk *walk, struct weight_index *index)
     return true;
 }
 
-/* Everything but the entries of the map. */
-static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, size_t n)
+/* Everything but the entries of the map, from the whole text. */
+static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, char *text, size_t n)
 {
     static const char *const wanted[] = {NULL}; /* of everything else, numbers are all there is */
     struct json_walk walk;
@@ -198,13 +275,13 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, s
     size_t begin = 0;
     json_t *value;
 
-    while (begin < n && strchr(" \t\r\n", index->text[begin]) != NULL) {
+    while (begin < n && strchr(" \t\r\n", text[begin]) != NULL) {
         begin++;
     }
-    if (begin == n || index->text[begin] != '{') {
+    if (begin == n || text[begin] != '{') {
         return vc_fail(ctx, VC_E_FORMAT, "has no object \"weight_map\"");
     }
-    vc_json_walk_begin(&walk, index->text + begin, n - begin);
+    vc_json_walk_begin(&walk, text + begin, n - begin);
     walk.wanted = wanted;
     while (name != NULL) {
         if (index->map_n == 0 && take_map(&walk, index)) {
@@ -237,19 +314,21 @@ out:
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out)
 {
     enum vc_status status = VC_OK;
+    char *text = NULL;
 
-    *out = (struct weight_index){.n_files = 0};
+    *out = (struct weight_index){.file = file};
     if (file->size_bytes > VC_INDEX_MAX_BYTES) {
         return vc_fail(ctx, VC_E_FORMAT, "has %" PRIu64 " bytes; an index of up to %" PRIu64 " is read",
                        file->size_bytes, VC_INDEX_MAX_BYTES);
     }
-    out->text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(out->text);
-    VC_TRY(vc_infile_read(ctx, file, 0, out->text, (size_t)file->size_bytes));
-    VC_TRY(read_top(ctx, out, (size_t)file->size_bytes));
-    VC_TRY(each_entry(ctx, out, read_entry, out));
+    text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(read_top(ctx, out, text, (size_t)file->size_bytes));
+    VC_TRY(each_entry(ctx, out, text + out->map, read_entry, out));
     VC_TRY(sort_files(ctx, out));
 out:
+    vc_free(ctx, text);
     return status;
 }
 
@@ -366,12 +445,12 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
 
     c.said = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *c.said);
     VC_TRY_ALLOC(c.said);
-    VC_TRY(each_entry(ctx, index, check_entry, &c));
+    VC_TRY(each_entry(ctx, index, NULL, check_entry, &c));
     for (i = 0; i < model->n_tensors; i++) {
         bytes += model->tensors[i].size_bytes;
         VC_TRY(check_tensor(ctx, &c, i));
     }
-    VC_TRY(c.n_unknown != 0 ? each_entry(ctx, index, check_unknown, &c) : VC_OK);
+    VC_TRY(c.n_unknown != 0 ? each_entry(ctx, index, NULL, check_unknown, &c) : VC_OK);
     status = check_total(ctx, index, name, bytes, model);
 out:
     vc_free(ctx, c.said);
@@ -380,9 +459,8 @@ out:
 
 void vc_weight_index_forget(struct vc_ctx *ctx, struct weight_index *index)
 {
-    vc_free(ctx, index->text);
     vc_name_table_release(ctx, &index->numbers);
-    index->text = NULL;
+    index->file = NULL;
 }
 
 void vc_weight_index_release(struct vc_ctx *ctx, struct weight_index *index)

@@ -12,20 +12,21 @@
 
 #define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)
 
-/* An index has as many entries as the model has tensors. Its text is kept until it has been checked, and no tree of it
- * is made. */
+/* An index has as many entries as the model has tensors. No tree of it is made, and its text is not kept: it is read
+ * again, piece by piece, when it is checked. */
 struct weight_index {
     struct vc_arena arena;
-    char *text;        /* NULL: forgotten */
-    size_t map, map_n; /* where the object "weight_map" lies in it */
-    bool has_total;    /* "total_size" is there, and is a whole number: */
+    const struct vc_infile *file; /* NULL: forgotten */
+    size_t map, map_n;            /* where the object "weight_map" lies in it */
+    bool has_total;               /* "total_size" is there, and is a whole number: */
     long long total_size;
     size_t n_files;
     const char **files;           /* sorted */
     struct vc_name_table numbers; /* of files */
 };
 
-/* Reads the index; the names of files in it are plain ones. Sentences do not name it. Release also after a failure. */
+/* Reads the index; the names of files in it are plain ones. Sentences do not name it. Release also after a failure. The
+ * file stays open until the index is forgotten. */
 enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *file, struct weight_index *out);
 
 /* The model has the tensors of all files, under the names they have there, and io[].shard counts index->files. Every

@@ -84,7 +84,7 @@ struct npy_sink {
     const struct vc_model *model;
     struct vc_write_options options;
     struct vc_outfile *file; /* NULL: nothing is written */
-    const struct vc_out_tensor *out;
+    struct vc_out_tensor out;
     size_t header_bytes;
     atomic_uint_fast64_t got;
 };
@@ -102,10 +102,10 @@ static bool ends_in(const char *path, const char *suffix)
 static const char *needs_npz(const struct npy_sink *self, const struct vc_out_list *outs)
 {
     if (outs->n != 1) {
-        return outs->n != 0 && outs->tensors[0].quant != NULL ? "codes and scales are several arrays"
-                                                              : "an npy is exactly one array";
+        return outs->n != 0 && vc_out_at(outs, 0).quant != NULL ? "codes and scales are several arrays"
+                                                                : "an npy is exactly one array";
     }
-    if (outs->tensors[0].dtype == VC_DTYPE_BF16) {
+    if (vc_out_at(outs, 0).dtype == VC_DTYPE_BF16) {
         return "NumPy has no bf16, so it needs a manifest";
     }
     if (self->options.deflate != VC_DEFLATE_NONE) {
@@ -146,16 +146,16 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     if (why != NULL) {
         return become_npz(ctx, sink, outs, file_bytes);
     }
-    self->out = &outs->tensors[0];
-    if (self->out->form == VC_FORM_VALUES) {
-        self->header_bytes = vc_npy_write(NULL, 0, self->out->dtype, self->out->n_dims, self->out->shape);
+    self->out = vc_out_at(outs, 0);
+    if (self->out.form == VC_FORM_VALUES) {
+        self->header_bytes = vc_npy_write(NULL, 0, self->out.dtype, self->out.n_dims, self->out.shape);
         if (self->header_bytes == 0) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", self->out->name,
-                           vc_dtype_name(self->out->dtype));
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", self->out.name,
+                           vc_dtype_name(self->out.dtype));
         }
     }
-    if (!vc_add_u64(self->out->size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out->name);
+    if (!vc_add_u64(self->out.size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out.name);
     }
     VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
@@ -186,13 +186,13 @@ static enum vc_status npy_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
     unsigned char header[VC_NPY_WRITE_MAX];
     enum vc_status status = VC_OK;
 
-    if (atomic_load(&self->got) != self->out->size_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out->name,
-                       (uint64_t)atomic_load(&self->got), self->out->size_bytes);
+    if (atomic_load(&self->got) != self->out.size_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", self->out.name,
+                       (uint64_t)atomic_load(&self->got), self->out.size_bytes);
     }
-    *file_bytes = self->header_bytes + self->out->size_bytes;
+    *file_bytes = self->header_bytes + self->out.size_bytes;
     if (self->header_bytes != 0) {
-        (void)vc_npy_write(header, sizeof header, self->out->dtype, self->out->n_dims, self->out->shape);
+        (void)vc_npy_write(header, sizeof header, self->out.dtype, self->out.n_dims, self->out.shape);
     }
     VC_TRY(vc_outfile_write(ctx, self->file, 0, header, self->header_bytes));
     VC_TRY(vc_outfile_sync(ctx, self->file));

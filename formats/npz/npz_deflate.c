@@ -42,10 +42,10 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
 
     self->n_spools = 0;
     for (i = 0; i < self->outs->n; i++) {
-        n_parts = self->outs->tensors[i].role != VC_PART_CODES ? n_parts + 1 : 0;
+        n_parts = vc_out_at(self->outs, i).role != VC_PART_CODES ? n_parts + 1 : 0;
         self->n_spools = n_parts > self->n_spools ? n_parts : self->n_spools;
         if (n_parts != 0) {
-            largest = vc_max_u64(largest, self->outs->tensors[i].size_bytes);
+            largest = vc_max_u64(largest, vc_out_at(self->outs, i).size_bytes);
         }
     }
     self->spool_bytes = (size_t)vc_min_u64(largest, VC_SPOOL_MEMORY_BYTES);
@@ -177,7 +177,7 @@ out:
 /* Which of the two a packet is. The last piece ends the stream. */
 static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, struct vc_packet *packet)
 {
-    bool last = packet->offset + packet->n_plain == self->outs->tensors[packet->out].size_bytes;
+    bool last = packet->offset + packet->n_plain == vc_out_at(self->outs, packet->out).size_bytes;
 
     return packet->offset == 0 ? pack_first(ctx, self, last, packet) : pack_next(ctx, self, last, packet);
 }
@@ -186,11 +186,11 @@ static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, stru
 static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
-    const struct vc_out_tensor *t = &self->outs->tensors[packet->out];
-    uint64_t n_after = t->size_bytes - packet->offset - packet->n_plain;
+    const struct vc_out_tensor t = vc_out_at(self->outs, packet->out);
+    uint64_t n_after = t.size_bytes - packet->offset - packet->n_plain;
 
     packet->check = vc_crc32_place(vc_crc32(0, packet->data, packet->n_plain), n_after);
-    return t->role != VC_PART_CODES ? VC_OK : pack_piece(ctx, self, packet);
+    return t.role != VC_PART_CODES ? VC_OK : pack_piece(ctx, self, packet);
 }
 
 /* ---- appending ---- */
@@ -200,11 +200,11 @@ static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, str
 static enum vc_status start_member(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     struct npz_out *member = &self->members[out];
-    uint64_t plain = self->outs->tensors[out].size_bytes + member->header_bytes; /* checked by the layout */
+    uint64_t plain = vc_out_at(self->outs, out).size_bytes + member->header_bytes; /* checked by the layout */
 
     member->started = true;
     if (plain > UINT64_MAX / 2 || !vc_zip_place(&member->zip, self->position, plain + (plain >> 2) + 1024)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", self->outs->tensors[out].name);
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be too large", vc_out_at(self->outs, out).name);
     }
     self->position = member->zip.data_offset;
     return VC_OK;
@@ -255,7 +255,7 @@ static size_t spool_of(const struct npz_sink *self, size_t out)
 {
     size_t n = 0;
 
-    while (self->outs->tensors[out].role != VC_PART_CODES && self->outs->tensors[out - n].role != VC_PART_CODES) {
+    while (vc_out_at(self->outs, out).role != VC_PART_CODES && vc_out_at(self->outs, out - n).role != VC_PART_CODES) {
         n++;
     }
     return n - 1;
@@ -263,7 +263,7 @@ static size_t spool_of(const struct npz_sink *self, size_t out)
 
 static enum vc_status spool_io_failed(struct vc_ctx *ctx, const struct npz_sink *self, size_t out, const char *what)
 {
-    return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", self->outs->tensors[out].name, what);
+    return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", vc_out_at(self->outs, out).name, what);
 }
 
 /* A piece of a companion: into memory, or into a temporary file where the companion is larger than the memory for it.
@@ -275,7 +275,7 @@ static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, con
     size_t done = 0;
 
     atomic_fetch_add(&self->members[packet->out].got, packet->n_plain);
-    if (self->outs->tensors[packet->out].size_bytes <= self->spool_bytes) {
+    if (vc_out_at(self->outs, packet->out).size_bytes <= self->spool_bytes) {
         memcpy(spool->memory + packet->offset, packet->data, packet->n_plain);
         return VC_OK;
     }
@@ -306,7 +306,7 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
     struct npz_spool *spool = &self->spools[spool_of(self, out)];
     size_t done = 0;
 
-    if (self->outs->tensors[out].size_bytes <= self->spool_bytes) {
+    if (vc_out_at(self->outs, out).size_bytes <= self->spool_bytes) {
         *data = spool->memory + offset;
         return VC_OK;
     }
@@ -329,14 +329,14 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
 /* The main tensor is complete: its companion is compressed and appended, piece by piece. */
 static enum vc_status append_companion(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
-    uint64_t size = self->outs->tensors[out].size_bytes;
+    uint64_t size = vc_out_at(self->outs, out).size_bytes;
     uint64_t got = atomic_load(&self->members[out].got);
     enum vc_status status = VC_OK;
     uint64_t at;
 
     if (got != size) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written",
-                       self->outs->tensors[out].name, got, size);
+                       vc_out_at(self->outs, out).name, got, size);
     }
     atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
     for (at = 0; at < size; at += VC_SPOOL_PIECE_BYTES) {
@@ -362,7 +362,7 @@ static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
     struct npz_out *member = &self->members[out];
     enum vc_status status = VC_OK;
 
-    if (self->outs->tensors[out].role != VC_PART_CODES) {
+    if (vc_out_at(self->outs, out).role != VC_PART_CODES) {
         VC_TRY(append_companion(ctx, self, out));
     }
     if (!member->started) { /* without elements */
@@ -383,7 +383,7 @@ static enum vc_status deflate_emit(struct vc_ctx *ctx, struct vc_sink *sink, con
     enum vc_status status = VC_OK;
 
     atomic_fetch_xor(&self->members[packet->out].crc, (unsigned)packet->check);
-    if (self->outs->tensors[packet->out].role != VC_PART_CODES) {
+    if (vc_out_at(self->outs, packet->out).role != VC_PART_CODES) {
         return spool_store(ctx, self, packet);
     }
     while (self->current < packet->out) {

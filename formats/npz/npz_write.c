@@ -35,14 +35,14 @@ enum vc_status vc_npz_put(struct vc_ctx *ctx, struct npz_sink *self, uint64_t of
 
 /* True for a member that does not get ".npy" behind its name: no array, or one that is copied as it is and had none.
  * Text and the like are no arrays here, but their members may have had it. */
-static bool has_bare_name(const struct npz_sink *self, const struct vc_out_tensor *out)
+static bool has_bare_name(const struct npz_sink *self, struct vc_out_tensor out)
 {
-    const struct npz_member *from = self->source != NULL ? &self->source->members[out->source] : NULL;
+    const struct npz_member *from = self->source != NULL ? &self->source->members[out.source] : NULL;
 
-    if (out->dtype == VC_DTYPE_RAW) {
+    if (out.dtype == VC_DTYPE_RAW) {
         return from == NULL || from->kind != NPZ_RAW || from->bare_name;
     }
-    return out->form == VC_FORM_RAW && from != NULL && from->bare_name;
+    return out.form == VC_FORM_RAW && from != NULL && from->bare_name;
 }
 
 /* Names of all members, one after the other in one block. */
@@ -55,21 +55,21 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
     char *at;
 
     for (i = 0; i < outs->n; i++) {
-        total += strlen(outs->tensors[i].name) + sizeof ".npy";
+        total += strlen(vc_out_at(outs, i).name) + sizeof ".npy";
     }
     self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
     VC_TRY_ALLOC(self->names);
     at = self->names;
     for (i = 0; i < outs->n; i++) {
         struct vc_zip_member *zip = &self->members[i].zip;
-        size_t n = strlen(outs->tensors[i].name);
+        size_t n = strlen(vc_out_at(outs, i).name);
 
-        memcpy(at, outs->tensors[i].name, n);
+        memcpy(at, vc_out_at(outs, i).name, n);
         memcpy(at + n, ".npy", sizeof ".npy");
         if (n == 0) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "tensor %zu has an empty name, which an npz cannot hold", i));
         }
-        n += has_bare_name(self, &outs->tensors[i]) ? 0 : 4;
+        n += has_bare_name(self, vc_out_at(outs, i)) ? 0 : 4;
         at[n] = '\0';
         if (n > VC_ZIP_MAX_NAME) {
             VC_TRY(vc_fail(ctx, VC_E_UNSUPPORTED, "the name of tensor %zu has %zu bytes; zip allows %zu", i, n,
@@ -140,14 +140,14 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
 
     *end = 0;
     for (i = 0; i < self->outs->n; i++) {
-        const struct vc_out_tensor *out = &self->outs->tensors[i];
+        const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct npz_out *member = &self->members[i];
 
-        VC_TRY(measure_header(ctx, out, &member->header_bytes));
-        if (!vc_add_u64(out->size_bytes, member->header_bytes, &member->zip.size_bytes) ||
+        VC_TRY(measure_header(ctx, &out, &member->header_bytes));
+        if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
             !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
             !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX) {
-            return too_large(ctx, out);
+            return too_large(ctx, &out);
         }
         member->zip.method = VC_ZIP_METHOD_STORED;
         member->zip.packed_bytes = member->zip.size_bytes;
@@ -240,7 +240,7 @@ out:
 static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct npz_sink *self = sink->self;
-    uint64_t n_after = self->outs->tensors[packet->out].size_bytes - packet->offset - packet->n_bytes;
+    uint64_t n_after = vc_out_at(self->outs, packet->out).size_bytes - packet->offset - packet->n_bytes;
 
     (void)ctx;
     packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
@@ -286,10 +286,10 @@ out:
 /* Raw members bring their header themselves: header_bytes is 0, and nothing is made. */
 void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *dst)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
 
     if (self->members[out].header_bytes != 0) {
-        (void)vc_npy_write(dst, self->members[out].header_bytes, t->dtype, t->n_dims, t->shape);
+        (void)vc_npy_write(dst, self->members[out].header_bytes, t.dtype, t.n_dims, t.shape);
     }
 }
 
@@ -298,22 +298,22 @@ enum vc_status vc_npz_complete_member(struct vc_ctx *ctx, struct npz_sink *self,
                                       bool with_header)
 {
     struct npz_out *member = &self->members[out];
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     size_t local_bytes = (size_t)(member->zip.data_offset - member->zip.local_offset);
     unsigned char *block = NULL;
     enum vc_status status = VC_OK;
 
-    if (atomic_load(&member->got) != t->size_bytes) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t->name,
-                       (uint64_t)atomic_load(&member->got), t->size_bytes);
+    if (atomic_load(&member->got) != t.size_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name,
+                       (uint64_t)atomic_load(&member->got), t.size_bytes);
     }
     block = vc_alloc(ctx, VC_TAG_IO, local_bytes + member->header_bytes);
     VC_TRY_ALLOC(block);
     vc_npz_make_header(self, out, block + local_bytes);
-    member->zip.size_bytes = t->size_bytes + member->header_bytes;
+    member->zip.size_bytes = t.size_bytes + member->header_bytes;
     member->zip.packed_bytes = packed_bytes;
     member->zip.crc = atomic_load(&member->crc) ^
-                      vc_crc32_place(vc_crc32(0, block + local_bytes, member->header_bytes), t->size_bytes);
+                      vc_crc32_place(vc_crc32(0, block + local_bytes, member->header_bytes), t.size_bytes);
     vc_zip_put_local(&member->zip, block);
     VC_TRY(
         vc_npz_put(ctx, self, member->zip.local_offset, block, local_bytes + (with_header ? member->header_bytes : 0)));

@@ -492,12 +492,12 @@ static bool is_reshaped(const struct onnx_sink *self)
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor *out = &outs->tensors[i];
-        const struct vc_tensor *t = &self->model->tensors[out->source];
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+        const struct vc_tensor *t = &self->model->tensors[out.source];
 
-        if (out->role == VC_PART_CODES && !out->kept &&
-            (out->n_dims != t->n_dims ||
-             (t->n_dims != 0 && memcmp(out->shape, t->shape, t->n_dims * sizeof *t->shape) != 0))) {
+        if (out.role == VC_PART_CODES && !out.kept &&
+            (out.n_dims != t->n_dims ||
+             (t->n_dims != 0 && memcmp(out.shape, t->shape, t->n_dims * sizeof *t->shape) != 0))) {
             return true;
         }
     }

@@ -93,7 +93,8 @@ out:
 struct new_shape {
     const struct onnx_named_edit *edits; /* in their order; those of other kinds are passed over */
     size_t n;
-    const struct vc_out_tensor *out; /* or: it is this tensor */
+    bool is_out; /* or: it is this tensor */
+    struct vc_out_tensor out;
 };
 
 /* Dimension d; -1: it stays. */
@@ -101,8 +102,8 @@ static int64_t number_at(const struct new_shape *shape, unsigned d)
 {
     size_t i;
 
-    if (shape->out != NULL) {
-        return d < shape->out->n_dims ? (int64_t)shape->out->shape[d] : -1;
+    if (shape->is_out) {
+        return d < shape->out.n_dims ? (int64_t)shape->out.shape[d] : -1;
     }
     for (i = shape->n; i-- > 0;) {
         const struct vc_graph_edit *edit = shape->edits[i].edit;
@@ -193,14 +194,13 @@ out:
     return status;
 }
 
-/* The output that is the initializer of that name; NULL: it is none of the model's tensors. */
-static const struct vc_out_tensor *out_of(const struct onnx_sink *self, size_t symbol)
+/* The output that is the initializer of that name; ONNX_NONE: it is none of the model's tensors. */
+static size_t out_of(const struct onnx_sink *self, size_t symbol)
 {
     size_t tensor = self->source->symbols.list[symbol].tensor;
     size_t index = tensor == ONNX_NONE ? ONNX_NONE : self->source->tensors[tensor].index;
-    size_t out = index == ONNX_NONE ? ONNX_NONE : self->first_out[index];
 
-    return out == ONNX_NONE ? NULL : &self->outs->tensors[out];
+    return index == ONNX_NONE ? ONNX_NONE : self->first_out[index];
 }
 
 /* Initializers have the shape that they are written with, other values the one that edits say. A value_info that nobody
@@ -210,21 +210,25 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
     const struct onnx_sink *self = l->self;
     struct new_shape to = {.n = 0};
     size_t first = 0;
+    size_t out;
     size_t n_shapes = 0;
     size_t i;
 
     if (!self->edits.reshaped) {
         return vc_onnx_add_copy(l, field->all);
     }
-    to.out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? NULL : out_of(self, symbol);
-    if (to.out == NULL && symbol != ONNX_NONE) {
+    out = symbol == ONNX_NONE || (self->gone[symbol] & ONNX_REPLACED) != 0 ? ONNX_NONE : out_of(self, symbol);
+    to.is_out = out != ONNX_NONE;
+    if (to.is_out) {
+        to.out = vc_out_at(self->outs, out);
+    } else if (symbol != ONNX_NONE) {
         first = vc_onnx_edits_find(&self->edits, symbol, &to.n);
         to.edits = to.n == 0 ? NULL : &self->edits.named[first];
     }
     for (i = 0; i < to.n; i++) {
         n_shapes += to.edits[i].edit->kind == VC_GRAPH_EDIT_SHAPE;
     }
-    if (to.out != NULL || n_shapes != 0) {
+    if (to.is_out || n_shapes != 0) {
         return add_reshaped(l, field, &to, 0);
     }
     return field->number == ONNX_GRAPH_VALUE_INFO ? VC_OK : vc_onnx_add_copy(l, field->all);

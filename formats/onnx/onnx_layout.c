@@ -86,7 +86,7 @@ static enum vc_status place_external(struct onnx_layout *l, size_t out, uint64_t
     if (!vc_round_up_u64(self->data_bytes, ONNX_EXTERNAL_ALIGN, &o->at) || !vc_add_u64(o->at, n, &self->data_bytes) ||
         self->data_bytes > INT64_MAX) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes",
-                       self->outs->tensors[out].name);
+                       vc_out_at(self->outs, out).name);
     }
     return VC_OK;
 }
@@ -138,7 +138,7 @@ out:
 static enum vc_status add_new(struct onnx_layout *l, size_t out, struct vc_span source)
 {
     struct onnx_sink *self = l->self;
-    uint64_t n = self->outs->tensors[out].size_bytes;
+    uint64_t n = vc_out_at(self->outs, out).size_bytes;
     enum vc_status status = VC_OK;
 
     self->out[out].n = n;
@@ -155,7 +155,7 @@ out:
 static enum vc_status add_kept(struct onnx_layout *l, size_t out, const struct onnx_tensor *tensor)
 {
     struct onnx_sink *self = l->self;
-    bool raw = self->outs->tensors[out].form == VC_FORM_RAW;
+    bool raw = vc_out_at(self->outs, out).form == VC_FORM_RAW;
     bool was_external = tensor->place == ONNX_PLACE_EXTERNAL;
     bool moves = self->moves == ONNX_MOVES_ALL && !tensor->constant && tensor->place == ONNX_PLACE_SPAN &&
                  tensor->n_bytes >= ONNX_EXTERNAL_MIN;
@@ -211,7 +211,7 @@ static enum vc_status add_next_tensor(struct onnx_layout *l, const struct vc_fie
         return add_kept(l, out, tensor);
     }
     VC_TRY(add_new(l, out, tensor->message));
-    for (out++; out < self->outs->n && self->outs->tensors[out].role != VC_PART_CODES; out++) {
+    for (out++; out < self->outs->n && vc_out_at(self->outs, out).role != VC_PART_CODES; out++) {
         VC_TRY(add_new(l, out, (struct vc_span){0, 0}));
     }
 out:
@@ -419,7 +419,7 @@ static enum vc_status add_new_nodes(struct onnx_layout *l)
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        if (self->outs->tensors[i].role == VC_PART_CODES && vc_onnx_is_changed(self, i) &&
+        if (vc_out_at(self->outs, i).role == VC_PART_CODES && vc_onnx_is_changed(self, i) &&
             self->source->tensors[vc_onnx_link_of(self, i)->tensor].graph == l->graph) {
             vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
         }

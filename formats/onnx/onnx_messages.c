@@ -65,20 +65,20 @@ static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, cons
 /* DequantizeLinear from codes, scale and zero point to floats. */
 static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
 {
-    const struct vc_out_tensor *out = &self->outs->tensors[main];
+    const struct vc_out_tensor out = vc_out_at(self->outs, main);
     const char *inner = self->out[main].inner;
-    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(out->quant)].name,
-                             out->quant->symmetric ? NULL
-                                                   : self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name};
+    const char *inputs[3] = {self->out[main].name, self->out[vc_quant_scale(out.quant)].name,
+                             out.quant->symmetric ? NULL
+                                                  : self->out[vc_quant_find(out.quant, VC_PART_ZERO_POINT)].name};
     struct vc_text node;
 
-    start_node(ctx, out, ".dequantize", "DequantizeLinear", inputs,
+    start_node(ctx, &out, ".dequantize", "DequantizeLinear", inputs,
                inner != NULL ? inner : vc_onnx_name_in_graph(self, main), &node);
-    if (out->quant->granularity == VC_GRANULARITY_CHANNEL) {
-        put_attribute(ctx, &node, "axis", out->quant->axis);
-    } else if (out->quant->granularity == VC_GRANULARITY_GROUP) {
-        put_attribute(ctx, &node, "axis", group_axis(out));
-        put_attribute(ctx, &node, "block_size", out->quant->group_size);
+    if (out.quant->granularity == VC_GRANULARITY_CHANNEL) {
+        put_attribute(ctx, &node, "axis", out.quant->axis);
+    } else if (out.quant->granularity == VC_GRANULARITY_GROUP) {
+        put_attribute(ctx, &node, "axis", group_axis(&out));
+        put_attribute(ctx, &node, "block_size", out.quant->group_size);
     }
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
@@ -108,26 +108,26 @@ static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, 
 /* (codes - zero point) * scale, each step in f32: the values of DequantizeLinear, for graphs that are older. */
 static void put_product(struct vc_ctx *ctx, const struct onnx_sink *self, size_t main, struct vc_text *text)
 {
-    const struct vc_out_tensor *out = &self->outs->tensors[main];
+    const struct vc_out_tensor out = vc_out_at(self->outs, main);
     const struct onnx_out *o = &self->out[main];
     const char *difference[3] = {o->codes, o->zero_point};
-    const char *factors[3] = {o->codes, self->out[vc_quant_scale(out->quant)].name};
+    const char *factors[3] = {o->codes, self->out[vc_quant_scale(out.quant)].name};
 
-    put_cast(ctx, out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
-    if (!out->quant->symmetric) {
-        put_cast(ctx, out, ".cast_zero_point", self->out[vc_quant_find(out->quant, VC_PART_ZERO_POINT)].name,
+    put_cast(ctx, &out, ".cast_codes", o->name, o->codes, ONNX_FLOAT, text);
+    if (!out.quant->symmetric) {
+        put_cast(ctx, &out, ".cast_zero_point", self->out[vc_quant_find(out.quant, VC_PART_ZERO_POINT)].name,
                  o->zero_point, ONNX_FLOAT, text);
-        put_arithmetic(ctx, out, ".subtract", "Sub", difference, o->difference, text);
+        put_arithmetic(ctx, &out, ".subtract", "Sub", difference, o->difference, text);
         factors[0] = o->difference;
     }
-    put_arithmetic(ctx, out, ".multiply", "Mul", factors,
+    put_arithmetic(ctx, &out, ".multiply", "Mul", factors,
                    o->inner != NULL ? o->inner : vc_onnx_name_in_graph(self, main), text);
 }
 
 /* From codes to floats, then to the type that the graph has under that name. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     const struct onnx_out *o = &self->out[out];
 
     if (vc_onnx_is_product(self, out)) {
@@ -136,7 +136,7 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
         put_dequantize(ctx, self, out, text);
     }
     if (vc_onnx_is_cast(self, out)) {
-        put_cast(ctx, t, ".cast", o->inner != NULL ? o->inner : o->name, vc_onnx_name_in_graph(self, out),
+        put_cast(ctx, &t, ".cast", o->inner != NULL ? o->inner : o->name, vc_onnx_name_in_graph(self, out),
                  vc_onnx_link_of(self, out)->type, text);
     }
 }
@@ -148,43 +148,43 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
  * number of dimensions. */
 static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
-    const struct vc_out_tensor *main;
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+    struct vc_out_tensor main;
 
-    while (self->outs->tensors[out].role != VC_PART_CODES) {
+    while (vc_out_at(self->outs, out).role != VC_PART_CODES) {
         out--;
     }
-    main = &self->outs->tensors[out];
-    switch (main->quant->granularity) {
+    main = vc_out_at(self->outs, out);
+    switch (main.quant->granularity) {
     case VC_GRANULARITY_TENSOR:
         return 0;
     case VC_GRANULARITY_CHANNEL:
         if (vc_onnx_is_product(self, out)) {
-            memcpy(dims, t->shape, t->n_dims * sizeof *dims);
-            return t->n_dims;
+            memcpy(dims, t.shape, t.n_dims * sizeof *dims);
+            return t.n_dims;
         }
-        dims[0] = main->shape[main->quant->axis];
+        dims[0] = main.shape[main.quant->axis];
         return 1;
     case VC_GRANULARITY_GROUP:
         break;
     }
-    memcpy(dims, main->shape, main->n_dims * sizeof *dims);
-    dims[group_axis(main)] = vc_ceil_div_u64(dims[group_axis(main)], main->quant->group_size);
-    return main->n_dims;
+    memcpy(dims, main.shape, main.n_dims * sizeof *dims);
+    dims[group_axis(&main)] = vc_ceil_div_u64(dims[group_axis(&main)], main.quant->group_size);
+    return main.n_dims;
 }
 
 /* The shape that an output has in the graph. */
 static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
 
-    if (t->role != VC_PART_CODES) {
+    if (t.role != VC_PART_CODES) {
         return companion_dims(self, out, dims);
     }
-    if (t->n_dims != 0) {
-        memcpy(dims, t->shape, t->n_dims * sizeof *dims);
+    if (t.n_dims != 0) {
+        memcpy(dims, t.shape, t.n_dims * sizeof *dims);
     }
-    return t->n_dims;
+    return t.n_dims;
 }
 
 void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text)
@@ -196,7 +196,7 @@ void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text
     for (d = 0; d < n_dims; d++) {
         vc_wire_put_int(text, ONNX_TENSOR_DIMS, dims[d]);
     }
-    vc_wire_put_int(text, ONNX_TENSOR_TYPE, vc_onnx_type_of(self->outs->tensors[out].dtype));
+    vc_wire_put_int(text, ONNX_TENSOR_TYPE, vc_onnx_type_of(vc_out_at(self->outs, out).dtype));
     vc_wire_put_string(text, ONNX_TENSOR_NAME, self->out[out].name);
 }
 
@@ -279,7 +279,7 @@ void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
     uint64_t dims[VC_MAX_DIMS];
     unsigned n_dims = dims_of(self, out, dims);
 
-    put_info(ctx, self->out[out].name, vc_onnx_type_of(self->outs->tensors[out].dtype), n_dims, dims, text);
+    put_info(ctx, self->out[out].name, vc_onnx_type_of(vc_out_at(self->outs, out).dtype), n_dims, dims, text);
 }
 
 void vc_onnx_put_constant_input(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text)

@@ -25,7 +25,7 @@ enum {
 
 const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out)
 {
-    return &self->source->links[self->outs->tensors[out].source];
+    return &self->source->links[vc_out_at(self->outs, out).source];
 }
 
 const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out)
@@ -39,18 +39,18 @@ bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
 {
     const struct onnx_tensor *tensor = &self->source->tensors[vc_onnx_link_of(self, out)->tensor];
 
-    return !self->outs->tensors[out].kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
+    return !vc_out_at(self->outs, out).kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
 }
 
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
 {
-    return self->outs->tensors[out].quant != NULL;
+    return vc_out_at(self->outs, out).quant != NULL;
 }
 
 /* DequantizeLinear with a scale per channel needs opset 13, with one scale 10; older graphs get Cast and Mul. */
 bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
 {
-    const struct vc_quant *quant = self->outs->tensors[out].quant;
+    const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
 
     return quant != NULL &&
            self->source->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
@@ -59,7 +59,7 @@ bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
 /* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
 bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
 {
-    uint32_t type = vc_onnx_is_quantized(self, out) ? ONNX_FLOAT : vc_onnx_type_of(self->outs->tensors[out].dtype);
+    uint32_t type = vc_onnx_is_quantized(self, out) ? ONNX_FLOAT : vc_onnx_type_of(vc_out_at(self->outs, out).dtype);
 
     return type != vc_onnx_link_of(self, out)->type;
 }
@@ -117,18 +117,18 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
 /* What the new type of an output needs of it. */
 static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     uint64_t opset = self->source->opset;
-    bool bf16 = t->dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
+    bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
     enum vc_status status = VC_OK;
 
     if (vc_onnx_is_quantized(self, out)) {
-        VC_TRY(check_quantized(ctx, self, t));
+        VC_TRY(check_quantized(ctx, self, &t));
     }
     if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
-        return bf16 ? refuse_opset(ctx, self, t->name, "bf16 (Cast)", BF16_OPSET, "target=f16",
+        return bf16 ? refuse_opset(ctx, self, t.name, "bf16 (Cast)", BF16_OPSET, "target=f16",
                                    opset >= CAST_OPSET ? " needs 6; or " : "")
-                    : refuse_opset(ctx, self, t->name, "another float type (Cast)", CAST_OPSET, "", "");
+                    : refuse_opset(ctx, self, t.name, "another float type (Cast)", CAST_OPSET, "", "");
     }
 out:
     return status;
@@ -168,23 +168,23 @@ static const char *suffix_of(enum vc_dtype dtype)
  * makes the tensor's own name. */
 static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size_t out)
 {
-    const struct vc_out_tensor *t = &self->outs->tensors[out];
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     struct onnx_out *o = &self->out[out];
     bool quantized = vc_onnx_is_quantized(self, out);
     enum vc_status status = VC_OK;
 
     o->name = vc_onnx_name_in_graph(self, out);
     if (quantized || vc_onnx_is_cast(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, suffix_of(t->dtype), &o->name));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, suffix_of(t.dtype), &o->name));
     }
     if (quantized && vc_onnx_is_cast(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".f32", &o->inner));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".f32", &o->inner));
     }
     if (vc_onnx_is_product(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".codes", &o->codes));
-        if (!t->quant->symmetric) {
-            VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".zero", &o->zero_point));
-            VC_TRY(vc_onnx_choose_name(ctx, self, t->name, ".difference", &o->difference));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".codes", &o->codes));
+        if (!t.quant->symmetric) {
+            VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".zero", &o->zero_point));
+            VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".difference", &o->difference));
         }
     }
 out:
@@ -256,14 +256,14 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
         self->first_out[i] = ONNX_NONE;
     }
     for (i = 0; i < outs->n; i++) {
-        if (outs->tensors[i].role == VC_PART_CODES) {
-            self->first_out[outs->tensors[i].source] = i;
+        if (vc_out_at(outs, i).role == VC_PART_CODES) {
+            self->first_out[vc_out_at(outs, i).source] = i;
         }
     }
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
-        if (outs->tensors[i].role != VC_PART_CODES) {
-            VC_TRY(vc_onnx_choose_name(ctx, self, outs->tensors[i].name, "", &self->out[i].name));
+        if (vc_out_at(outs, i).role != VC_PART_CODES) {
+            VC_TRY(vc_onnx_choose_name(ctx, self, vc_out_at(outs, i).name, "", &self->out[i].name));
         } else if (vc_onnx_is_changed(self, i)) {
             VC_TRY(check_version(ctx, self, i));
             VC_TRY(name_main(ctx, self, i));

@@ -43,7 +43,7 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
         if (vc_onnx_is_changed(self, i)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: the file holds training_info, which refers to initializers by name; remove it first",
-                           self->outs->tensors[i].name);
+                           vc_out_at(self->outs, i).name);
         }
     }
     return VC_OK;
@@ -91,8 +91,8 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        n_products +=
-            vc_onnx_is_changed(self, i) && self->outs->tensors[i].role == VC_PART_CODES && vc_onnx_is_product(self, i);
+        n_products += vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES &&
+                      vc_onnx_is_product(self, i);
     }
     if (self->data_bytes != 0) {
         data =
@@ -123,7 +123,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
 
     self->outs = outs;
     for (i = 0; i < outs->n; i++) {
-        self->expected += outs->tensors[i].size_bytes;
+        self->expected += vc_out_at(outs, i).size_bytes;
     }
     VC_TRY(check_source(ctx, self));
     VC_TRY(vc_onnx_plan_outs(ctx, self));

@@ -30,8 +30,7 @@ struct safetensors_dtype {
 extern const struct safetensors_dtype vc_safetensors_dtypes[];
 extern const size_t vc_safetensors_n_dtypes;
 
-/* A tensor as its header entry has it; its shard is in the model's io. There may be a million of them, so they are kept
- * small. */
+/* A tensor as its header entry has it; its shard is in the model's io. */
 struct safetensors_entry {
     const char *name;
     const uint64_t *shape;
@@ -60,16 +59,24 @@ struct safetensors_shard {
 struct safetensors {
     size_t n_shards;
     struct safetensors_shard *shards;
+    const struct vc_model *model;
     size_t n_entries, capacity;
-    struct safetensors_entry *entries; /* by tensor; behind these there are second names of some */
-    struct vc_finds finds;             /* weights of dialects */
-    struct vc_family family;           /* what loaders do with such a model, by the config.json beside it */
+    /* By tensor; behind these there are second names of some. Once the model is open: NULL where all tensors are shown
+     * as the header has them, so that no more than these two are needed. vc_safetensors_entry asks. */
+    struct safetensors_entry *entries;
+    uint64_t *offsets;       /* in the data of their shards */
+    uint8_t *types;          /* their numbers in vc_safetensors_dtypes */
+    struct vc_finds finds;   /* weights of dialects */
+    struct vc_family family; /* what loaders do with such a model, by the config.json beside it */
 };
 
 /* Reads the header of the shard's file: its entries come behind those of the shards before it, sorted by their places,
  * and its metadata. While findings are collected, what is wrong is left out. */
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self,
                                           struct safetensors_shard *shard);
+
+/* What the header says of a tensor, whatever the model shows it as. */
+struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor);
 
 /* All shards were made by one job, or none says what made it. VC_E_UNSUPPORTED names two that were not, and how their
  * jobs differ. */

@@ -18,13 +18,13 @@
 
 /* ---- which file ---- */
 
-/* The output that a record belongs to: constants follow the scales of their module. */
-static const struct vc_out_tensor *output_of(const struct safetensors_plan *plan, size_t record)
+/* The source tensor of the output that a record belongs to: constants follow the scales of their module. */
+static size_t source_of(const struct safetensors_plan *plan, size_t record)
 {
     while (plan->records->records[record].out == VC_SAFETENSORS_CONSTANT) {
         record--;
     }
-    return &plan->outs->tensors[plan->records->records[record].out];
+    return vc_out_at(plan->outs, plan->records->records[record].out).source;
 }
 
 /* Every record goes to the file that its source tensor lies in. */
@@ -33,14 +33,19 @@ static void keep_shards(const struct safetensors_plan *plan)
     size_t i;
 
     for (i = 0; i < plan->records->n; i++) {
-        plan->records->records[i].file = plan->model->io[output_of(plan, i)->source].shard;
+        plan->records->records[i].file = plan->model->io[source_of(plan, i)].shard;
     }
+}
+
+static struct safetensors_entry entry_of(const struct safetensors_plan *plan, size_t record)
+{
+    return vc_safetensors_record_entry(plan->records, &plan->records->records[record]);
 }
 
 /* The source tensor that decides which file a record goes to: scales go where their weight goes. */
 static size_t owner_of(const struct safetensors_plan *plan, size_t record)
 {
-    size_t source = output_of(plan, record)->source;
+    size_t source = source_of(plan, record);
     size_t owner = plan->model->tensors[source].companion_of;
 
     return owner != VC_NO_TENSOR ? owner : source;
@@ -64,7 +69,7 @@ static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *
     for (i = 0; i < plan->records->n; i++) {
         struct share *share = &shares[owner_of(plan, i)];
 
-        if (!vc_add_u64(share->n_bytes, plan->records->records[i].n_bytes, &share->n_bytes)) {
+        if (!vc_add_u64(share->n_bytes, entry_of(plan, i).n_bytes, &share->n_bytes)) {
             share->n_bytes = UINT64_MAX; /* refused when its place is looked for */
         }
     }
@@ -178,7 +183,7 @@ static size_t file_of(const struct safetensors_plan *plan, size_t out)
 /* Codes that neither their name nor a dialect's configuration tells how to read. */
 static bool needs_manifest(const struct safetensors_plan *plan, size_t out)
 {
-    return plan->outs->tensors[out].quant != NULL && !plan->outs->tensors[out].alias && !plan->records->told[out];
+    return vc_out_at(plan->outs, out).quant != NULL && !vc_out_at(plan->outs, out).alias && !plan->records->told[out];
 }
 
 /* The metadata entry that says how the plain quantized tensors of this file are to be read. */
@@ -192,6 +197,9 @@ static enum vc_status add_manifest(struct vc_ctx *ctx, const struct safetensors_
     enum vc_status status = VC_OK;
     size_t i = 0;
 
+    if (!plan->records->any_untold) {
+        return VC_OK;
+    }
     vc_text_init(&manifest, ctx);
     while (i < n && !(needs_manifest(plan, i) && file_of(plan, i) == file)) {
         i++;
@@ -237,21 +245,21 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
     size_t i;
 
     vc_text_init(&names, ctx);
-    for (i = 0; i < plan->outs->n; i++) {
-        const struct vc_out_tensor *out = &plan->outs->tensors[i];
+    for (i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(plan->outs, i);
         const char *first;
 
-        if (!out->alias || out->role != VC_PART_CODES || file_of(plan, out->alias_of) != file) {
+        if (!out.alias || out.role != VC_PART_CODES || file_of(plan, out.alias_of) != file) {
             continue;
         }
-        first = plan->outs->tensors[out->alias_of].name;
-        if (strcmp(out->name, "format") != 0 && strcmp(out->name, VC_MANIFEST_NAME) != 0 &&
-            strcmp(out->name, VC_SAFETENSORS_NAMES) != 0 && strcmp(out->name, VC_SAFETENSORS_JOB) != 0) {
+        first = vc_out_at(plan->outs, out.alias_of).name;
+        if (strcmp(out.name, "format") != 0 && strcmp(out.name, VC_MANIFEST_NAME) != 0 &&
+            strcmp(out.name, VC_SAFETENSORS_NAMES) != 0 && strcmp(out.name, VC_SAFETENSORS_JOB) != 0) {
             vc_text_add(text, ",");
-            add_name(text, out->name, first);
+            add_name(text, out.name, first);
         }
         vc_text_add(&names, "%s", names.n == 0 ? "{" : ",");
-        add_name(&names, out->name, first);
+        add_name(&names, out.name, first);
     }
     VC_TRY(names.status);
     if (names.n != 0) {
@@ -333,7 +341,7 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
     vc_text_init(&joined, ctx);
     vc_text_init(&job, ctx);
     if (plan->in_folder && to->n > 1 && plan->outs->n_recipe != 0) {
-        vc_safetensors_job_text(plan->outs, plan->layout, &job);
+        vc_safetensors_job_text(plan->outs, plan->layout, plan->sizes_only, &job);
         VC_TRY(job.status);
     }
     VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
@@ -355,23 +363,23 @@ static void add_words(struct vc_text *text, const char *words)
 /* One tensor; offset: of its first byte in the data.
  *
  *     ,"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} */
-static void add_entry(struct vc_text *text, const struct safetensors_record *record, uint64_t offset)
+static void add_entry(struct vc_text *text, const struct safetensors_entry *entry, uint64_t offset)
 {
     unsigned d;
 
     add_words(text, ",");
-    vc_text_add_json_string(text, record->name);
+    vc_text_add_json_string(text, entry->name);
     add_words(text, ":{\"dtype\":\"");
-    add_words(text, vc_safetensors_dtypes[record->type].name);
+    add_words(text, vc_safetensors_dtypes[entry->type].name);
     add_words(text, "\",\"shape\":[");
-    for (d = 0; d < record->n_dims; d++) {
+    for (d = 0; d < entry->n_dims; d++) {
         add_words(text, d == 0 ? "" : ",");
-        vc_text_add_uint(text, record->shape[d]);
+        vc_text_add_uint(text, entry->shape[d]);
     }
     add_words(text, "],\"data_offsets\":[");
     vc_text_add_uint(text, offset);
     add_words(text, ",");
-    vc_text_add_uint(text, offset + record->n_bytes);
+    vc_text_add_uint(text, offset + entry->n_bytes);
     add_words(text, "]}");
 }
 
@@ -404,13 +412,14 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
     for (i = 0; i < plan->records->n; i++) {
         struct safetensors_record *record = &plan->records->records[i];
         struct safetensors_file *file = &to->files[record->file];
+        const struct safetensors_entry entry = entry_of(plan, i);
         uint64_t end;
 
         record->offset = file->data_bytes;
-        if (!vc_add_u64(file->data_bytes, record->n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
+        if (!vc_add_u64(file->data_bytes, entry.n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);
         }
-        add_entry(&file->header, record, file->data_bytes);
+        add_entry(&file->header, &entry, file->data_bytes);
         file->data_bytes = end;
     }
     for (i = 0; i < to->n; i++) {

@@ -68,8 +68,10 @@ static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model
 
     VC_TRY_ALLOC(entries);
     for (i = 0; i < self->n_entries; i++) {
-        entries[i] = (struct weight_index_entry){self->entries[i].name, self->shards[model->io[i].shard].name};
-        out->total_size += self->entries[i].n_bytes;
+        const struct safetensors_entry entry = vc_safetensors_entry(self, i);
+
+        entries[i] = (struct weight_index_entry){entry.name, self->shards[model->io[i].shard].name};
+        out->total_size += entry.n_bytes;
     }
     out->n_tensors = self->n_entries;
     out->n_files = self->n_shards;

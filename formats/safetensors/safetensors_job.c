@@ -34,20 +34,16 @@ static uint64_t hash_tensor(const struct vc_out_tensor *tensor, uint64_t seed)
     return h ^ (h >> 31);
 }
 
-static void add_tensors(const struct vc_out_tensor *tensors, size_t n, uint64_t sums[2], uint64_t *count)
+/* size_only: the sums have as many digits whatever they are. */
+static void add_tensor(const struct vc_out_tensor *out, bool size_only, uint64_t sums[2])
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (tensors[i].role == VC_PART_CODES) {
-            sums[0] += hash_tensor(&tensors[i], UINT64_C(0xcbf29ce484222325));
-            sums[1] += hash_tensor(&tensors[i], UINT64_C(0x84222325cbf29ce4));
-            ++*count;
-        }
+    if (!size_only) {
+        sums[0] += hash_tensor(out, UINT64_C(0xcbf29ce484222325));
+        sums[1] += hash_tensor(out, UINT64_C(0x84222325cbf29ce4));
     }
 }
 
-void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, struct vc_text *text)
+void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout, bool size_only, struct vc_text *text)
 {
     uint64_t sums[2] = {0, 0};
     uint64_t count = 0;
@@ -56,8 +52,18 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
     for (i = 0; i < outs->n_recipe; i++) {
         vc_text_add(text, "%s=%s" VC_BETWEEN, outs->recipe[i].key, outs->recipe[i].value);
     }
-    add_tensors(outs->tensors, outs->n, sums, &count);
-    add_tensors(outs->elsewhere, outs->n_elsewhere, sums, &count);
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        if (out.role == VC_PART_CODES) {
+            count++;
+            add_tensor(&out, size_only, sums);
+        }
+    }
+    for (i = 0; i < outs->n_elsewhere; i++) {
+        count++; /* without parts */
+        add_tensor(&outs->elsewhere[i], size_only, sums);
+    }
     vc_text_add(text, "layout=%s" VC_BETWEEN "tensors=%" PRIu64 " %016" PRIx64 "%016" PRIx64, layout, count, sums[0],
                 sums[1]);
 }

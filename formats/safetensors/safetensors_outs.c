@@ -29,6 +29,7 @@ struct making {
     const struct vc_dialect *dialect;
     struct safetensors_records *to;
     struct owner *owners; /* by output; NULL: the dialect lays nothing */
+    bool any_new_name;    /* that is none of the source's header */
 };
 
 size_t vc_safetensors_type_of(enum vc_dtype dtype)
@@ -55,45 +56,66 @@ static struct safetensors_record *add_record(struct making *m, uint32_t out)
     return record;
 }
 
-/* The type of a record that is no copy of the source's. */
-static enum vc_status set_type(const struct making *m, enum vc_dtype dtype, const char *name,
-                               struct safetensors_record *record)
+static enum vc_status check_type(const struct making *m, enum vc_dtype dtype, const char *name)
 {
-    size_t type = vc_safetensors_type_of(dtype);
-
-    record->type = (uint8_t)type;
-    return type < vc_safetensors_n_dtypes
+    return vc_safetensors_type_of(dtype) < vc_safetensors_n_dtypes
                ? VC_OK
                : vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors cannot hold elements of type %s", name,
                          vc_dtype_name(dtype));
 }
 
-static enum vc_status add_as_is(struct making *m, size_t index)
+/* The output's bytes are those of the source, and so is what the header says of them. */
+static bool is_copy(const struct safetensors *source, const struct vc_out_tensor *out)
 {
-    const struct vc_out_tensor *out = &m->outs->tensors[index];
-    struct safetensors_record *record = add_record(m, (uint32_t)index);
+    return out->form == VC_FORM_RAW && source != NULL;
+}
 
-    record->n_bytes = out->size_bytes;
-    record->name =
-        m->to->told[index] ? out->name : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
+/* What the header calls it, with what passes changed about its name. */
+static const char *name_of_copy(const struct making *m, const struct vc_out_tensor *out)
+{
+    return vc_name_follow(m->ctx, &m->to->arena, vc_safetensors_entry(m->source, out->source).name,
+                          m->model->tensors[out->source].name, out->name);
+}
+
+static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_out_tensor *out)
+{
+    struct safetensors_record *record = add_record(m, (uint32_t)index);
+    bool named = m->to->told[index] || out->quant == NULL;
+
+    record->name = named && is_copy(m->source, out) ? name_of_copy(m, out)
+                   : named                          ? out->name
+                           : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
     if (record->name == NULL) {
         return VC_E_NOMEM;
     }
-    if (out->form == VC_FORM_RAW && m->source != NULL) {
-        const struct safetensors_entry *entry = &m->source->entries[out->source];
+    m->any_new_name = m->any_new_name || !named || !is_copy(m->source, out) ||
+                      strcmp(out->name, m->model->tensors[out->source].name) != 0;
+    return is_copy(m->source, out) ? VC_OK : check_type(m, out->dtype, out->name);
+}
 
-        if (out->quant == NULL || m->to->told[index]) {
-            record->name =
-                vc_name_follow(m->ctx, &m->to->arena, entry->name, m->model->tensors[out->source].name, out->name);
-        }
-        record->type = entry->type;
-        record->n_dims = entry->n_dims;
-        record->shape = entry->shape;
-        return record->name != NULL ? VC_OK : VC_E_NOMEM;
+struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_records *records,
+                                                     const struct safetensors_record *record)
+{
+    const struct vc_laid *laid = record->laid;
+    struct vc_out_tensor out;
+    struct safetensors_entry entry;
+
+    if (laid != NULL) {
+        return (struct safetensors_entry){.name = record->name,
+                                          .shape = laid->shape,
+                                          .n_bytes = laid->n_bytes,
+                                          .n_dims = (uint8_t)laid->n_dims,
+                                          .type = (uint8_t)vc_safetensors_type_of(laid->dtype)};
     }
-    record->n_dims = (uint8_t)out->n_dims;
-    record->shape = out->shape;
-    return set_type(m, out->dtype, out->name, record);
+    out = vc_out_at(records->outs, record->out);
+    entry = (struct safetensors_entry){
+        .shape = out.shape, .n_dims = (uint8_t)out.n_dims, .type = (uint8_t)vc_safetensors_type_of(out.dtype)};
+    if (is_copy(records->source, &out)) {
+        entry = vc_safetensors_entry(records->source, out.source);
+    }
+    entry.name = record->name;
+    entry.n_bytes = out.size_bytes;
+    return entry;
 }
 
 /* ---- weights of a dialect ---- */
@@ -133,10 +155,8 @@ static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uin
     *copy = *laid;
     record->laid = copy;
     record->name = laid->name;
-    record->n_dims = (uint8_t)laid->n_dims;
-    record->shape = laid->shape;
-    record->n_bytes = laid->n_bytes;
-    VC_TRY(set_type(m, laid->dtype, laid->name, record));
+    m->any_new_name = true;
+    VC_TRY(check_type(m, laid->dtype, laid->name));
     VC_TRY(laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK);
 out:
     return status;
@@ -145,11 +165,10 @@ out:
 /* The codes or a part of them, as the dialect has it. */
 static enum vc_status add_part(struct making *m, size_t index)
 {
-    struct vc_laying laying = {.ctx = m->ctx,
-                               .arena = &m->to->arena,
-                               .codes = &m->outs->tensors[m->owners[index].codes],
-                               .part = &m->outs->tensors[index],
-                               .role = m->owners[index].role};
+    const struct vc_out_tensor codes = vc_out_at(m->outs, m->owners[index].codes);
+    const struct vc_out_tensor part = vc_out_at(m->outs, index);
+    struct vc_laying laying = {
+        .ctx = m->ctx, .arena = &m->to->arena, .codes = &codes, .part = &part, .role = m->owners[index].role};
     enum vc_status status;
     size_t i;
 
@@ -173,38 +192,44 @@ static enum vc_status find_owners(struct making *m)
         m->owners[i].codes = VC_NO_TENSOR;
     }
     for (i = 0; i < m->outs->n; i++) {
-        const struct vc_out_tensor *out = &m->outs->tensors[i];
+        const struct vc_out_tensor out = vc_out_at(m->outs, i);
 
-        if (out->alias) {
-            m->to->told[i] = m->to->told[out->alias_of];
+        if (out.alias) {
+            m->to->told[i] = m->to->told[out.alias_of];
+            m->to->any_alias = true;
             continue;
         }
-        if (!is_codes(m, out)) {
-            m->to->told[i] = out->form == VC_FORM_RAW && m->source != NULL && out->quant != NULL &&
-                             vc_finds_at(&m->source->finds, out->source)->dialect != NULL;
+        if (!is_codes(m, &out)) {
+            m->to->told[i] = out.form == VC_FORM_RAW && m->source != NULL && out.quant != NULL &&
+                             vc_finds_at(&m->source->finds, out.source)->dialect != NULL;
+            m->to->any_untold = m->to->any_untold || (out.quant != NULL && !m->to->told[i]);
             continue;
         }
-        if (!m->dialect->file->fits(out)) {
+        if (!m->dialect->file->fits(&out)) {
             return vc_fail(m->ctx, VC_E_UNSUPPORTED,
-                           "%s: is quantized in a way that the layout %s cannot hold; dequantize it first", out->name,
+                           "%s: is quantized in a way that the layout %s cannot hold; dequantize it first", out.name,
                            m->dialect->name);
         }
         m->to->told[i] = true;
         m->owners[i] = (struct owner){i, VC_PART_CODES};
-        for (k = 0; k < out->quant->n_parts; k++) {
-            m->owners[out->quant->parts[k].tensor] = (struct owner){i, out->quant->parts[k].role};
+        for (k = 0; k < out.quant->n_parts; k++) {
+            m->owners[out.quant->parts[k].tensor] = (struct owner){i, out.quant->parts[k].role};
         }
     }
     return VC_OK;
 }
 
-/* New names could be those of other tensors. */
+/* New names could be those of other tensors; those of one source's header are different. */
 static enum vc_status check_names(struct making *m)
 {
     const struct safetensors_records *to = m->to;
     enum vc_status status = VC_OK;
     size_t twice;
     size_t i;
+
+    if (!m->any_new_name) {
+        return VC_OK;
+    }
 
     for (i = 0; i < to->n; i++) {
         if (strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0) {
@@ -228,10 +253,12 @@ static enum vc_status make_records(struct making *m)
 
     VC_TRY(find_owners(m));
     for (i = 0; i < m->outs->n; i++) {
-        if (m->outs->tensors[i].alias) {
+        const struct vc_out_tensor out = vc_out_at(m->outs, i);
+
+        if (out.alias) {
             continue; /* the other name has the bytes */
         }
-        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i));
+        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i, &out));
     }
     VC_TRY(check_names(m));
 out:
@@ -246,7 +273,7 @@ enum vc_status vc_safetensors_records_make(struct vc_ctx *ctx, const struct vc_o
     size_t n_most; /* every output, and what a dialect adds to each */
     enum vc_status status = VC_OK;
 
-    *out = (struct safetensors_records){.n = 0};
+    *out = (struct safetensors_records){.outs = outs, .source = source};
     if (!vc_mul_size(outs->n, dialect->file != NULL ? VC_MAX_LAID : 1, &n_most) || n_most > INT32_MAX) {
         return vc_fail(ctx, VC_E_NOMEM, "too many tensors");
     }

@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
+#include "core/model/pruned_pairs.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/families.h"
@@ -61,6 +62,59 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self,
 out:
     return status;
 }
+
+/* ---- entries ---- */
+
+struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor)
+{
+    const struct vc_tensor *t = &self->model->tensors[tensor];
+
+    return self->entries != NULL ? self->entries[tensor]
+                                 : (struct safetensors_entry){.name = t->name,
+                                                              .shape = t->shape,
+                                                              .offset = self->offsets[tensor],
+                                                              .n_bytes = t->size_bytes,
+                                                              .n_dims = (uint8_t)t->n_dims,
+                                                              .type = self->types[tensor]};
+}
+
+/* ... now, and once pairs have been joined. */
+static bool shown_as_is(const struct safetensors_entry *entry, const struct vc_tensor *t)
+{
+    return strcmp(t->name, entry->name) == 0 && !vc_pairs_may_rename(t->name) && t->shape == entry->shape &&
+           t->n_dims == entry->n_dims && t->size_bytes == entry->n_bytes &&
+           t->dtype == vc_safetensors_dtypes[entry->type].dtype;
+}
+
+/* What dialects and the manifest make of the tensors is known: where that is nothing, the tensors say most of what the
+ * entries do. */
+static enum vc_status pack_entries(struct vc_ctx *ctx, struct safetensors *self)
+{
+    size_t n = self->model->n_tensors;
+    enum vc_status status = VC_OK;
+    size_t i = 0;
+
+    while (i < n && shown_as_is(&self->entries[i], &self->model->tensors[i])) {
+        i++;
+    }
+    if (i < n) {
+        return VC_OK;
+    }
+    self->offsets = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->offsets);
+    VC_TRY_ALLOC(self->offsets);
+    self->types = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->types);
+    VC_TRY_ALLOC(self->types);
+    for (i = 0; i < n; i++) {
+        self->offsets[i] = self->entries[i].offset;
+        self->types[i] = self->entries[i].type;
+    }
+    vc_free(ctx, self->entries);
+    self->entries = NULL;
+out:
+    return status;
+}
+
+/* ---- what they mean ---- */
 
 /* Where a config.json may lie: a folder, or a file in it. */
 static const char *place_of(const struct vc_model *model)
@@ -124,9 +178,12 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     VC_TRY(vc_family_find_beside(ctx, place_of(model), &self->family));
     model->family = &self->family;
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
+    VC_TRY(pack_entries(ctx, self));
 out:
     return status;
 }
+
+/* ---- reading ---- */
 
 /* Reads the runs of a range of packed codes, one behind the other. */
 static enum vc_status read_runs(struct vc_ctx *ctx, const struct safetensors_shard *shard, uint64_t base,
@@ -172,7 +229,7 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *mod
     const struct safetensors *self = model->self;
     const struct safetensors_shard *shard = &self->shards[model->io[tensor].shard];
     const struct vc_packed *p = &vc_finds_at(&self->finds, tensor)->packed;
-    uint64_t base = shard->data_offset + self->entries[tensor].offset;
+    uint64_t base = shard->data_offset + vc_safetensors_entry(self, tensor).offset;
     unsigned char buffer[VC_SAFETENSORS_UNPACK_BYTES];
     unsigned char *to = dst;
     bool done = false;
@@ -207,23 +264,23 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
                                        struct vc_check *check)
 {
     const struct safetensors *self = model->self;
-    const struct safetensors_entry *entry = &self->entries[tensor];
+    const struct safetensors_entry entry = vc_safetensors_entry(self, tensor);
     const struct safetensors_shard *shard = &self->shards[model->io[tensor].shard];
     bool unpack = form == VC_FORM_VALUES && vc_finds_at(&self->finds, tensor)->packed.packing != NULL;
-    uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry->n_bytes;
+    uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry.n_bytes;
     enum vc_status status = VC_OK;
 
     (void)check;
     if (offset > total || n_bytes > total - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry->name);
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry.name);
     }
     if (unpack) {
         VC_TRY(read_packed(ctx, model, tensor, offset, dst, n_bytes));
         return VC_OK;
     }
-    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry->offset + offset, dst, n_bytes));
+    VC_TRY(vc_infile_read(ctx, shard->file, shard->data_offset + entry.offset + offset, dst, n_bytes));
 out:
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", entry->name);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", entry.name);
 }
 
 /* ---- open, close ---- */
@@ -247,6 +304,8 @@ static void safetensors_close(struct vc_model *model)
     }
     vc_free(ctx, self->shards);
     vc_free(ctx, self->entries);
+    vc_free(ctx, self->offsets);
+    vc_free(ctx, self->types);
     vc_free(ctx, model->inputs);
     vc_finds_release(ctx, &self->finds);
     vc_free(ctx, self);
@@ -284,6 +343,7 @@ static struct safetensors *make_self(struct vc_ctx *ctx, size_t n_shards, struct
         return NULL;
     }
     self->n_shards = n_shards;
+    self->model = model;
     model->self = self;
     model->ops = &safetensors_ops;
     return self;

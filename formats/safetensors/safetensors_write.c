@@ -133,9 +133,9 @@ out:
     return status;
 }
 
-static bool is_new_codes(const struct vc_out_tensor *out)
+static bool is_new_codes(struct vc_out_tensor out)
 {
-    return out->quant != NULL && !out->kept;
+    return out.quant != NULL && !out.kept;
 }
 
 /* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes, its
@@ -145,17 +145,19 @@ static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sin
     bool any = false;
     size_t i;
 
+    if (sink->refusal == NULL) {
+        return VC_OK;
+    }
     for (i = 0; i < outs->n; i++) {
-        any = any || is_new_codes(&outs->tensors[i]);
+        any = any || is_new_codes(vc_out_at(outs, i));
     }
     for (i = 0; i < outs->n_elsewhere; i++) {
-        any = any || is_new_codes(&outs->elsewhere[i]);
+        any = any || is_new_codes(outs->elsewhere[i]);
     }
-    return sink->refusal == NULL || !any
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
-                         sink->refusal, vc_option(ctx, "layout"));
+    return !any ? VC_OK
+                : vc_fail(ctx, VC_E_UNSUPPORTED,
+                          "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
+                          sink->refusal, vc_option(ctx, "layout"));
 }
 
 /* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
@@ -298,7 +300,7 @@ static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sin
         const struct safetensors_record *record = &self->records.records[i];
 
         if (record->out == VC_SAFETENSORS_CONSTANT) {
-            VC_TRY(store(ctx, self, record, 0, record->laid->constant, (size_t)record->n_bytes));
+            VC_TRY(store(ctx, self, record, 0, record->laid->constant, (size_t)record->laid->n_bytes));
         }
     }
 out:
@@ -335,7 +337,7 @@ static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *s
         const struct safetensors_record *record = &self->records.records[i];
 
         entries[i] = (struct weight_index_entry){record->name, self->files.files[record->file].name};
-        total += record->n_bytes;
+        total += vc_safetensors_record_entry(&self->records, record).n_bytes;
     }
     VC_TRY(vc_weight_index_text(total, self->records.n, entries, &text));
     VC_TRY(vc_hf_write_text(ctx, self->folder, index_name(self), text.data, text.n));

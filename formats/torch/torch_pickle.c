@@ -25,12 +25,12 @@ static const struct torch_dtype *dtype_of(const struct torch_writer *w, const st
 /* Codes of a parameter are no parameter: only floats can have gradients. */
 void vc_torch_write_out(struct torch_writer *w, size_t index)
 {
-    const struct vc_out_tensor *out = &w->outs->tensors[index];
-    const struct torch_tensor *t = w->source == NULL ? NULL : &w->source->found[out->source].tensor;
+    const struct vc_out_tensor out = vc_out_at(w->outs, index);
+    const struct torch_tensor *t = w->source == NULL ? NULL : &w->source->found[out.source].tensor;
     bool may =
-        t != NULL && out->role == VC_PART_CODES && vc_dtype_is_float(out->dtype); /* only those can have gradients */
+        t != NULL && out.role == VC_PART_CODES && vc_dtype_is_float(out.dtype); /* only those can have gradients */
 
-    vc_torch_emit_tensor(&w->e, out, dtype_of(w, out), w->keys[index], may && t->parameter, may && t->requires_grad);
+    vc_torch_emit_tensor(&w->e, &out, dtype_of(w, &out), w->keys[index], may && t->parameter, may && t->requires_grad);
 }
 
 /* ---- outputs by name ---- */
@@ -40,7 +40,7 @@ size_t vc_torch_companions_of(const struct torch_writer *w, size_t index)
 {
     size_t n = 0;
 
-    while (index + 1 + n < w->outs->n && w->outs->tensors[index + 1 + n].role != VC_PART_CODES) {
+    while (index + 1 + n < w->outs->n && vc_out_at(w->outs, index + 1 + n).role != VC_PART_CODES) {
         n++;
     }
     return n;
@@ -166,7 +166,7 @@ static void number_storages(const struct vc_out_list *outs, size_t *keys)
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
-        keys[i] = outs->tensors[i].alias ? keys[outs->tensors[i].alias_of] : n++;
+        keys[i] = vc_out_at(outs, i).alias ? keys[vc_out_at(outs, i).alias_of] : n++;
     }
 }
 
@@ -182,8 +182,8 @@ static enum vc_status find_outs(struct torch_writer *w)
         w->main_out[i] = VC_NO_TENSOR;
     }
     for (i = 0; i < w->outs->n; i++) {
-        if (w->outs->tensors[i].role == VC_PART_CODES) {
-            w->main_out[w->outs->tensors[i].source] = i;
+        if (vc_out_at(w->outs, i).role == VC_PART_CODES) {
+            w->main_out[vc_out_at(w->outs, i).source] = i;
         }
     }
 out:

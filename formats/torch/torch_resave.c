@@ -96,14 +96,14 @@ static void note_left(struct torch_writer *w, const struct vc_pickle_node *node)
 /* What the source calls the tensor of an output. */
 static const char *name_before(const struct torch_writer *w, size_t main_out)
 {
-    return w->model->tensors[w->outs->tensors[main_out].source].name;
+    return w->model->tensors[vc_out_at(w->outs, main_out).source].name;
 }
 
 /* The first n bytes of a tensor's name are the way to its dict, which stays. Where a pass has changed them, no key can
  * say so: what has the other name is a container. */
 static bool keeps_way(const struct torch_writer *w, size_t main_out, size_t n)
 {
-    const char *after = w->outs->tensors[main_out].name;
+    const char *after = vc_out_at(w->outs, main_out).name;
 
     return strlen(after) >= n && strncmp(after, name_before(w, main_out), n) == 0;
 }
@@ -113,7 +113,7 @@ static enum vc_status refuse_way(const struct torch_writer *w, size_t main_out)
     return vc_fail(w->ctx, VC_E_UNSUPPORTED,
                    "%s: becomes %s, but in a file with containers inside each other what has the number is no key of a "
                    "tensor; write another format, such as .safetensors",
-                   name_before(w, main_out), w->outs->tensors[main_out].name);
+                   name_before(w, main_out), vc_out_at(w->outs, main_out).name);
 }
 
 /* What a key is without the ".int8" that codes have behind the name of their weight. A number is written to `digits`,
@@ -150,7 +150,7 @@ static void write_key(struct torch_writer *w, const struct vc_pickle_bytes *weig
  * is neither text nor number gives no name to them: the output becomes flat. */
 static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickle_node *key, size_t main_out)
 {
-    const char *name = w->outs->tensors[main_out].name;
+    const char *name = vc_out_at(w->outs, main_out).name;
     size_t own = strlen(name);
     size_t n = vc_torch_companions_of(w, main_out);
     struct vc_pickle_bytes weight;
@@ -276,7 +276,7 @@ out:
 /* An item of a list has its place for a name. */
 static enum vc_status check_item(const struct torch_writer *w, size_t main_out)
 {
-    const char *name = w->outs->tensors[main_out].name;
+    const char *name = vc_out_at(w->outs, main_out).name;
 
     return strcmp(name, name_before(w, main_out)) == 0 ? VC_OK : refuse_way(w, main_out);
 }
@@ -329,7 +329,7 @@ static enum vc_status write_object(struct torch_writer *w)
         size_t end = w->main_out[last] + 1 + vc_torch_companions_of(w, w->main_out[last]);
 
         for (i = w->main_out[first]; i < end; i++) {
-            if (w->outs->tensors[i].role == VC_PART_CODES && !keeps_way(w, i, skip)) {
+            if (vc_out_at(w->outs, i).role == VC_PART_CODES && !keeps_way(w, i, skip)) {
                 return refuse_way(w, i);
             }
             vc_torch_emit_string(&w->e, w->names[i] + skip, strlen(w->names[i] + skip));

@@ -141,21 +141,21 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
         fits = fits && place(self, &self->fixed[i], &end);
     }
     for (i = 0; i < self->outs->n; i++) {
-        const struct vc_out_tensor *out = &self->outs->tensors[i];
+        const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct vc_zip_member *zip = &self->members[i].zip;
         char *name = self->names + i * NAME_BYTES;
 
-        if (out->alias) {
+        if (out.alias) {
             continue;
         }
         zip->name = name;
         zip->name_bytes = (size_t)snprintf(name, NAME_BYTES, ROOT "data/%zu", self->keys[i]);
         zip->method = VC_ZIP_METHOD_STORED;
-        zip->size_bytes = out->size_bytes;
-        zip->packed_bytes = out->size_bytes;
+        zip->size_bytes = out.size_bytes;
+        zip->packed_bytes = out.size_bytes;
         fits = fits && place(self, zip, &end);
         if (!fits) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
         }
     }
     for (i = N_FRONT; i < FIXED_COUNT; i++) {
@@ -205,7 +205,7 @@ static enum vc_status torch_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     const struct torch_sink *self = sink->self;
-    uint64_t n_after = self->outs->tensors[packet->out].size_bytes - packet->offset - packet->n_bytes;
+    uint64_t n_after = vc_out_at(self->outs, packet->out).size_bytes - packet->offset - packet->n_bytes;
 
     (void)ctx;
     packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
@@ -251,12 +251,12 @@ static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
     for (i = 0; i < self->outs->n; i++) {
         struct torch_out *member = &self->members[i];
 
-        if (self->outs->tensors[i].alias) {
+        if (vc_out_at(self->outs, i).alias) {
             continue;
         }
         if (atomic_load(&member->got) != member->zip.size_bytes) {
             return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written",
-                           self->outs->tensors[i].name, (uint64_t)atomic_load(&member->got), member->zip.size_bytes);
+                           vc_out_at(self->outs, i).name, (uint64_t)atomic_load(&member->got), member->zip.size_bytes);
         }
         member->zip.crc = atomic_load(&member->crc);
         VC_TRY(write_head(ctx, self, &member->zip, NULL));
@@ -278,7 +278,7 @@ static enum vc_status write_directory(struct vc_ctx *ctx, const struct torch_sin
         n += vc_zip_put_central(&self->fixed[i], block + n);
     }
     for (i = 0; i < self->outs->n; i++) {
-        n += self->outs->tensors[i].alias ? 0 : vc_zip_put_central(&self->members[i].zip, block + n);
+        n += vc_out_at(self->outs, i).alias ? 0 : vc_zip_put_central(&self->members[i].zip, block + n);
     }
     for (i = N_FRONT; i < FIXED_COUNT; i++) {
         n += self->fixed[i].name == NULL ? 0 : vc_zip_put_central(&self->fixed[i], block + n);

@@ -88,16 +88,16 @@ struct vc_tensor {
     uint64_t n_elems;
     uint64_t size_bytes;          /* of the values, uncompressed */
     uint64_t file_bytes;          /* what it takes in the file: its compressed bytes and its own headers */
-    bool compressed;              /* in the file */
     const struct vc_quant *quant; /* NULL: the values are the weights */
     size_t companion_of;          /* scales and zero points: the tensor they belong to; else VC_NO_TENSOR */
-    size_t alias_of; /* an earlier tensor that is the same values in the same bytes of the file (tied weights): same
-                        type and shape; file_bytes is 0 here. Else VC_NO_TENSOR */
-    enum vc_role role;
+    size_t alias_of;     /* an earlier tensor that is the same values in the same bytes of the file (tied weights): same
+                            type and shape; file_bytes is 0 here. Else VC_NO_TENSOR */
     const char *kept_as; /* what it is, where its format tells and that is a reason to leave it alone unless it is asked
                             for by name ("bias"); NULL: nothing speaks against it */
+    enum vc_role role;
     unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) or the
                               name does (kernels of Flax and Keras); else 0 */
+    bool compressed;       /* in the file */
     const char *axis_reason; /* why that axis, a few words, where the name tells; NULL: it does not */
 };
 

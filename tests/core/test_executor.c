@@ -300,11 +300,13 @@ struct run {
     struct fake_model model;
     struct fake_sink sink;
     struct vc_arena arena;
+    struct vc_item_set set;
     struct vc_item items[N_TENSORS];
     struct vc_item_result results[N_TENSORS];
     struct fake_state states[N_TENSORS];
     struct vc_out_tensor outs[2 * N_TENSORS];
-    size_t first_out[N_TENSORS];
+    struct vc_out_list list;
+    uint32_t first_out[N_TENSORS];
     struct vc_exec exec;
 };
 
@@ -320,10 +322,11 @@ static void run_init(struct vc_ctx *ctx, struct run *r, unsigned sequential_mask
     r->sink.sink = (struct vc_sink){.ops = &sink_ops, .self = &r->sink, .ordered = ordered};
     (void)pthread_mutex_init(&r->sink.mutex, NULL);
     (void)pthread_cond_init(&r->sink.changed, NULL);
+    r->set = (struct vc_item_set){.model = &r->model.model, .arena = &r->arena};
     for (i = 0; i < N_TENSORS; i++) {
         const struct vc_tensor *t = &r->model.tensors[i];
 
-        r->items[i] = vc_item_make(&r->model.model, i, &r->arena);
+        assert_int_equal(vc_item_make(ctx, &r->set, i, &r->items[i]), VC_OK);
         if (i != 1) {
             struct vc_step *step = vc_item_add_step(ctx, &r->items[i], &step_ops);
 
@@ -331,21 +334,22 @@ static void run_init(struct vc_ctx *ctx, struct run *r, unsigned sequential_mask
             step->scan = i == 2 || i == 4;
             step->scratch_bytes = 64;
             step->lossy = true;
-            r->items[i].total_step = 0;
+            r->items[i].chain->total_step = 0;
             assert_int_equal(vc_step_add_part(ctx, &r->items[i], step, VC_PART_MASK, VC_DTYPE_U8, 1, &part_shape),
                              VC_OK);
             vc_item_replan(&r->items[i]);
         }
-        r->first_out[i] = 2 * i;
+        r->first_out[i] = (uint32_t)(2 * i);
         r->sink.data[2 * i] = calloc(1, t->size_bytes + 1);
         r->sink.data[2 * i + 1] = calloc(1, 64);
     }
+    r->list = (struct vc_out_list){.n = 2 * N_TENSORS, .tensors = r->outs};
     r->exec = (struct vc_exec){.items = r->items,
                                .n_items = N_TENSORS,
                                .results = r->results,
                                .sink = &r->sink.sink,
                                .first_out = r->first_out,
-                               .outs = r->outs,
+                               .outs = &r->list,
                                .what = "test"};
 }
 
@@ -460,7 +464,7 @@ static void giving_up_in_pack_ends_later_waits(void **state)
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     assert_int_equal(vc_ctx_set_threads(ctx, 6), VC_OK);
     run_init(ctx, &r, 0, true);
-    r.items[2].steps[0]->scan = false; /* or its tiles would wait for tiles that nobody takes */
+    r.items[2].chain->steps[0]->scan = false; /* or its tiles would wait for tiles that nobody takes */
     r.sink.pack_waits = true;
     assert_int_equal(vc_exec_run(ctx, &r.exec), VC_E_FORMAT);
     assert_string_equal(vc_ctx_message(ctx), "c: tile 0 refused");

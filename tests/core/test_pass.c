@@ -161,7 +161,7 @@ static enum vc_status slim_begin(struct vc_ctx *ctx, struct vc_pass *pass, const
     vc_free(ctx, s->left);
     s->largest = 0.0f;
     s->n_rounds = 0;
-    s->n_rows = plan->items[up].desc.shape[0];
+    s->n_rows = plan->items[up].desc->shape[0];
     s->scores = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)s->n_rows, sizeof *s->scores);
     s->left = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)s->n_rows, sizeof *s->left);
     return s->scores != NULL && s->left != NULL ? VC_OK : VC_E_NOMEM;
@@ -169,7 +169,7 @@ static enum vc_status slim_begin(struct vc_ctx *ctx, struct vc_pass *pass, const
 
 static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
-    const char *name = item->model->tensors[item->source].name;
+    const char *name = item->set->model->tensors[item->source].name;
     struct slim_state *state;
     struct vc_step *step;
     enum kind kind = strcmp(name, "mlp.down.weight") == 0 ? COLUMNS : strcmp(name, "mlp.mix.weight") == 0 ? MASK : ROWS;
@@ -179,7 +179,7 @@ static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct
     if (strncmp(name, "mlp.", 4) != 0 || (only_masks && strcmp(name, "mlp.up.weight") != 0)) {
         return vc_item_keep(ctx, item, "not a part of the layer");
     }
-    if (item->desc.quant != NULL || item->desc.dtype != VC_DTYPE_F32) {
+    if (item->desc->quant != NULL || item->desc->dtype != VC_DTYPE_F32) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is no f32 any more; shapes change first");
     }
     state = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *state);
@@ -200,7 +200,7 @@ static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct
     step->lossy = kind == MASK;
     step->scratch_bytes = kind == MASK ? VC_TILE_ELEMS + 4 * sizeof(double) * VC_TILE_ELEMS : 0;
     if (kind == MASK &&
-        vc_step_add_part(ctx, item, step, VC_PART_MASK, VC_DTYPE_U8, item->desc.n_dims, item->desc.shape) != VC_OK) {
+        vc_step_add_part(ctx, item, step, VC_PART_MASK, VC_DTYPE_U8, item->desc->n_dims, item->desc->shape) != VC_OK) {
         return ctx->status;
     }
     vc_item_replan(item);
@@ -239,7 +239,7 @@ static void choose_rows(struct slim *s)
 static enum vc_status change_shape(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step)
 {
     const struct slim_state *state = step->state;
-    uint64_t *shape = vc_arena_alloc(ctx, item->arena, step->in.n_dims * sizeof *shape);
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, step->in.n_dims * sizeof *shape);
     unsigned axis = state->kind == ROWS ? 0 : 1;
 
     if (shape == NULL) {
@@ -266,8 +266,9 @@ static enum vc_status slim_decide(struct vc_ctx *ctx, struct vc_pass *pass, stru
         for (i = 0; i < plan->n_items; i++) {
             struct vc_item *item = &plan->items[i];
 
-            if (item->n_steps != item->pass_first) {
-                item->steps[item->pass_first]->look = strcmp(plan->model->tensors[i].name, "mlp.up.weight") == 0;
+            if (item->chain->n_steps != item->chain->pass_first) {
+                item->chain->steps[item->chain->pass_first]->look =
+                    strcmp(plan->model->tensors[i].name, "mlp.up.weight") == 0;
             }
         }
         return VC_OK;
@@ -276,10 +277,11 @@ static enum vc_status slim_decide(struct vc_ctx *ctx, struct vc_pass *pass, stru
     for (i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
 
-        if (item->n_steps != item->pass_first) {
-            item->steps[item->pass_first]->look = false;
-            VC_TRY(item->steps[item->pass_first]->regroups ? change_shape(ctx, item, item->steps[item->pass_first])
-                                                           : VC_OK);
+        if (item->chain->n_steps != item->chain->pass_first) {
+            item->chain->steps[item->chain->pass_first]->look = false;
+            VC_TRY(item->chain->steps[item->chain->pass_first]->regroups
+                       ? change_shape(ctx, item, item->chain->steps[item->chain->pass_first])
+                       : VC_OK);
         }
     }
     edit = (struct vc_edit){.key = VC_EDIT_INTERMEDIATE, .before = s->n_rows, .after = s->n_left};

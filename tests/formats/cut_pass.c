@@ -104,14 +104,14 @@ static enum vc_status keep_axis(struct vc_ctx *ctx, struct vc_item *item, const 
         return VC_E_NOMEM;
     }
     step = vc_item_add_step(ctx, item, &cut_step);
-    shape = vc_arena_alloc(ctx, item->arena, item->desc.n_dims * sizeof *shape);
+    shape = vc_arena_alloc(ctx, item->set->arena, item->desc->n_dims * sizeof *shape);
     if (step == NULL || shape == NULL) {
         vc_free(ctx, kept);
         return VC_E_NOMEM;
     }
-    memcpy(shape, item->desc.shape, item->desc.n_dims * sizeof *shape);
+    memcpy(shape, item->desc->shape, item->desc->n_dims * sizeof *shape);
     kept->block = 1;
-    for (i = axis + 1; i < item->desc.n_dims; i++) {
+    for (i = axis + 1; i < item->desc->n_dims; i++) {
         kept->block *= shape[i];
     }
     kept->n_in = shape[axis];
@@ -132,7 +132,7 @@ static enum vc_status keep_axis(struct vc_ctx *ctx, struct vc_item *item, const 
 
 static enum vc_status cut_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
-    const char *name = item->model->tensors[item->source].name;
+    const char *name = item->set->model->tensors[item->source].name;
     const char *at = ((struct cut *)pass->self)->script;
     enum vc_status status = VC_OK;
     bool any = false;

@@ -155,8 +155,8 @@ static void test_rows(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    expect_small(make_safetensors(), 600, 600);
-    expect_small(make_gguf(), 520, 520);
+    expect_small(make_safetensors(), 300, 300);
+    expect_small(make_gguf(), 280, 280);
 }
 
 int main(void)

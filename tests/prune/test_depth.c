@@ -149,7 +149,7 @@ static void expect_names(const struct net *net, const char *drop, const char *ke
         fail_msg("%s", vc_ctx_message(ctx));
     }
     for (i = 0; i < job->outs.n; i++) {
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i == 0 ? "" : " ", job->outs.tensors[i].name);
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i == 0 ? "" : " ", vc_out_at(&job->outs, i).name);
     }
     assert_string_equal(got, want);
     vc_job_free(job);
@@ -320,8 +320,8 @@ static void test_second_names(void **state)
     model->tensors[5].alias_of = 1; /* m.layers.2.a is m.layers.0.a */
     assert_int_equal(plan(ctx, model, "0", NULL, NULL, &job), VC_OK);
     assert_int_equal(job->outs.n, 6);
-    assert_string_equal(job->outs.tensors[3].name, "m.layers.1.a");
-    assert_false(job->outs.tensors[3].alias);
+    assert_string_equal(vc_out_at(&job->outs, 3).name, "m.layers.1.a");
+    assert_false(vc_out_at(&job->outs, 3).alias);
     vc_job_free(job);
 
     vc_prune_defaults(&prune);
