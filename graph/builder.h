@@ -37,8 +37,8 @@ struct vc_value_facts {
     const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
     bool slice_attrs;  /* where that begins and ends is in attributes */
     bool unknown;      /* a problem was found: type and shape mean nothing */
-    const struct vc_dim *elems; /* of integers with up to one dimension and VC_MAX_ELEMS elements: what they are, where
-                                   that is known: the shape of a tensor, and what is computed from it; else NULL */
+    const struct vc_dim *elems; /* of up to VC_MAX_ELEMS integers whose shape is of numbers: what they are, where that
+                                   is known: the shape of a tensor, and what is computed from it; else NULL */
 };
 
 #define VC_MAX_ELEMS 64

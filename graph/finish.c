@@ -12,17 +12,25 @@ struct sweep {
     uint32_t *params; /* the same */
 };
 
+/* How many elements there are of a value whose elements are known: its dimensions are numbers. */
+static size_t count_of(const struct vc_graph_value *value)
+{
+    size_t n = 1;
+
+    for (unsigned d = 0; d < value->n_dims; d++) {
+        n *= (size_t)value->shape[d].size;
+    }
+    return n;
+}
+
 /* All elements are numbers: the value can be a constant. */
 static bool is_known(const struct vc_graph *graph, uint32_t value)
 {
     const struct vc_dim *elems = graph->facts[value].elems;
-    size_t n = 1;
+    size_t n = elems == NULL ? 0 : count_of(&graph->values[value]);
 
     if (elems == NULL) {
         return false;
-    }
-    if (graph->values[value].n_dims == 1) {
-        n = (size_t)graph->values[value].shape[0].size; /* a number: elems are only known then */
     }
     for (size_t k = 0; k < n; k++) {
         if (!vc_dim_is_number(elems[k])) {
@@ -37,7 +45,7 @@ static void make_constants(struct vc_graph *graph)
 {
     for (uint32_t v = 0; v < graph->n_values && graph->status == VC_OK; v++) {
         struct vc_graph_value *value = &graph->values[v];
-        size_t n = value->n_dims == 1 && is_known(graph, v) ? (size_t)value->shape[0].size : 1;
+        size_t n = is_known(graph, v) ? count_of(value) : 0;
         int64_t *data;
 
         if (value->kind != VC_VALUE_RESULT || !is_known(graph, v)) {

@@ -321,7 +321,9 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
         return;
     }
     spec.n_outputs = (unsigned)from->n_outputs;
-    while (spec.n_outputs > 1 && !vc_onnx_output_is_used(b, from, spec.n_outputs - 1)) { /* optional ones */
+    /* optional ones; those of Split say how many parts there are */
+    while (spec.n_outputs > 1 && strcmp(node->op, "Split") != 0 &&
+           !vc_onnx_output_is_used(b, from, spec.n_outputs - 1)) {
         spec.n_outputs--;
     }
     for (unsigned k = 0; k < spec.n_outputs; k++) {
@@ -332,7 +334,9 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     }
     spec.output_names = names;
     first = spec.n_outputs == 1 ? vc_onnx_fold(b, node, names[0]) : VC_NO_VALUE;
-    if (first != VC_NO_VALUE) {
+    if (vc_onnx_fold_split(b, node)) {
+        /* its outputs are set */
+    } else if (first != VC_NO_VALUE) {
         vc_onnx_set_output(b, from, 0, first);
         if (b->graph->values[first].kind == VC_VALUE_PARAMETER) {
             note_written(b, node, first);

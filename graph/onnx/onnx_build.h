@@ -145,6 +145,9 @@ bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node);
 /* The value that the node's only output is, where that needs another node or none; VC_NO_VALUE: the node stays. */
 uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output);
 
+/* A Split of a parameter into parts whose sizes are known: its outputs are parameters of the same tensor. */
+bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node);
+
 /* ---- onnx_repair.c ---- */
 
 /* Fills b->matches from source->weights. */

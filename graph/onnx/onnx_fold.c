@@ -397,12 +397,31 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
+/* Elements `first` to before `end` of a parameter's axis, as a parameter of its own; VC_NO_VALUE: it is a part already.
+ */
+static uint32_t part_of(struct vc_onnx_build *b, const struct vc_graph_value *x, unsigned axis, int64_t first,
+                        int64_t end, const char *output)
+{
+    const struct vc_graph_param *param = &b->graph->params[x->param];
+    struct vc_param_spec spec = {.tensor = param->tensor,
+                                 .index = param->index,
+                                 .from_weights = param->from_weights,
+                                 .n_dims = param->n_dims,
+                                 .shape = param->shape,
+                                 .sliced = true,
+                                 .axis = axis,
+                                 .first = (uint64_t)first,
+                                 .count = (uint64_t)(end - first),
+                                 .integers = x->dtype == VC_DTYPE_I64};
+
+    return param->sliced || param->transposed || end <= first ? VC_NO_VALUE
+                                                              : vc_graph_add_param(b->graph, output, &spec);
+}
+
 /* A part of a parameter along one axis. */
 static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
-    const struct vc_graph_param *param;
-    struct vc_param_spec spec;
     int64_t at[4] = {0, 0, 0, 1}; /* start, end, axis, step */
     int64_t size;
 
@@ -418,9 +437,8 @@ static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *n
         }
         at[k - 1] = *(const int64_t *)v->data;
     }
-    param = &b->graph->params[x->param];
     at[2] += at[2] < 0 ? (int64_t)x->n_dims : 0;
-    if (param->sliced || param->transposed || at[3] != 1 || at[2] < 0 || at[2] >= (int64_t)x->n_dims) {
+    if (at[3] != 1 || at[2] < 0 || at[2] >= (int64_t)x->n_dims) {
         return VC_NO_VALUE;
     }
     size = x->shape[at[2]].size;
@@ -428,20 +446,51 @@ static uint32_t fold_slice(struct vc_onnx_build *b, const struct vc_onnx_node *n
         at[k] += at[k] < 0 ? size : 0;
         at[k] = at[k] < 0 ? 0 : at[k] > size ? size : at[k];
     }
-    if (at[1] <= at[0]) {
-        return VC_NO_VALUE;
+    return part_of(b, x, (unsigned)at[2], at[0], at[1], output);
+}
+
+bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const struct vc_graph_value *sizes = vc_onnx_input(b, node, 1);
+    int64_t axis = vc_onnx_int(node, "axis", 0);
+    int64_t n = (int64_t)node->from->n_outputs;
+    struct vc_graph_value whole;
+    int64_t at = 0;
+
+    if (strcmp(node->op, "Split") != 0 || x == NULL || x->kind != VC_VALUE_PARAMETER || n == 0 ||
+        b->graph->params[x->param].sliced || b->graph->params[x->param].transposed) {
+        return false;
     }
-    spec = (struct vc_param_spec){.tensor = param->tensor,
-                                  .index = param->index,
-                                  .from_weights = param->from_weights,
-                                  .n_dims = param->n_dims,
-                                  .shape = param->shape,
-                                  .sliced = true,
-                                  .axis = (unsigned)at[2],
-                                  .first = (uint64_t)at[0],
-                                  .count = (uint64_t)(at[1] - at[0]),
-                                  .integers = x->dtype == VC_DTYPE_I64};
-    return vc_graph_add_param(b->graph, output, &spec);
+    axis += axis < 0 ? (int64_t)x->n_dims : 0;
+    if (axis < 0 || axis >= (int64_t)x->n_dims ||
+        (vc_onnx_has_input(node, 1)
+             ? sizes == NULL || sizes->kind != VC_VALUE_CONSTANT || sizes->n_dims != 1 || sizes->shape[0].size != n
+             : x->shape[axis].size % n != 0)) {
+        return false;
+    }
+    whole = *x; /* values move as parts are added */
+    for (int64_t k = 0; k < n; k++) {
+        int64_t size = sizes != NULL ? ((const int64_t *)sizes->data)[k] : whole.shape[axis].size / n;
+
+        if (size < 1 || size > whole.shape[axis].size - at) {
+            return false;
+        }
+        at += size;
+    }
+    if (at != whole.shape[axis].size) {
+        return false;
+    }
+    at = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const struct vc_graph_value *list = vc_onnx_input(b, node, 1);
+        int64_t end = at + (list != NULL ? ((const int64_t *)list->data)[k] : whole.shape[axis].size / n);
+
+        vc_onnx_set_output(b, node->from, (size_t)k,
+                           part_of(b, &whole, (unsigned)axis, at, end, vc_onnx_output_name(b, node->from, (size_t)k)));
+        at = end;
+    }
+    return true;
 }
 
 uint32_t vc_onnx_fold(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)

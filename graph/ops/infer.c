@@ -48,12 +48,26 @@ const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k)
     return k < node->n_inputs && node->inputs[k] != VC_NO_VALUE ? &in->graph->values[node->inputs[k]] : NULL;
 }
 
-const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n)
+const struct vc_dim *vc_infer_all_elems(const struct vc_infer *in, unsigned k, size_t *n)
 {
     const struct vc_graph_value *value = vc_infer_in(in, k);
     const struct vc_dim *elems = value == NULL ? NULL : in->graph->facts[node_of(in)->inputs[k]].elems;
 
-    *n = elems == NULL ? 0 : value->n_dims == 0 ? 1 : (size_t)value->shape[0].size;
+    *n = elems == NULL ? 0 : 1;
+    for (unsigned d = 0; elems != NULL && d < value->n_dims; d++) {
+        *n *= (size_t)value->shape[d].size; /* numbers: elems are only known then, and few */
+    }
+    return elems;
+}
+
+const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n)
+{
+    const struct vc_dim *elems = vc_infer_all_elems(in, k, n);
+
+    if (elems != NULL && vc_infer_in(in, k)->n_dims > 1) {
+        *n = 0;
+        return NULL;
+    }
     return elems;
 }
 
@@ -243,9 +257,18 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
 void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *elems, size_t n)
 {
     struct vc_graph *graph = in->graph;
+    const struct vc_graph_value *value;
     struct vc_dim *own;
+    size_t all = 1;
 
     if (in->failed || k >= vc_infer_n_out(in) || n > VC_MAX_ELEMS) {
+        return;
+    }
+    value = &graph->values[node_of(in)->outputs[k]];
+    for (unsigned d = 0; d < value->n_dims; d++) {
+        all *= vc_dim_is_number(value->shape[d]) ? (size_t)value->shape[d].size : VC_MAX_ELEMS + 1;
+    }
+    if (all != n) { /* a size that depends on an input */
         return;
     }
     for (size_t i = 0; i < n; i++) {

@@ -45,9 +45,12 @@ void vc_infer_fail(struct vc_infer *in, const char *format, ...) VC_PRINTF(2, 3)
 unsigned vc_infer_n_in(const struct vc_infer *in);
 /* Input number k; NULL if it is not given. Valid until a value is added. */
 const struct vc_graph_value *vc_infer_in(const struct vc_infer *in, unsigned k);
-/* The integers that input k is known to be, *n of them; NULL: not known, or not given. */
+/* The integers that input k, a list or a number, is known to be, *n of them; NULL: not known, or not given. */
 const struct vc_dim *vc_infer_elems(const struct vc_infer *in, unsigned k, size_t *n);
-/* The same, where all of them are numbers. Fails, with NULL, where they are not known: "axes must be constants". */
+/* The same for an input of any number of dimensions, in C order: pads are lists of pairs on their way. */
+const struct vc_dim *vc_infer_all_elems(const struct vc_infer *in, unsigned k, size_t *n);
+/* The integers of a list, where all of them are numbers. Fails, with NULL, where they are not known: "axes must be
+ * constants". */
 bool vc_infer_numbers(struct vc_infer *in, unsigned k, const char *what, int64_t *numbers, size_t capacity, size_t *n);
 /* The floats of a constant, `*n` of them. Fails where the input is no constant or has more than `capacity`. */
 bool vc_infer_floats(struct vc_infer *in, unsigned k, const char *what, double *floats, size_t capacity, size_t *n);

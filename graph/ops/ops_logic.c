@@ -199,7 +199,7 @@ void vc_infer_cast(struct vc_infer *in)
     enum vc_dtype dtype = dtype_of(to);
     struct vc_dim elems[VC_MAX_ELEMS];
     size_t n;
-    const struct vc_dim *known = vc_infer_elems(in, 0, &n);
+    const struct vc_dim *known = vc_infer_all_elems(in, 0, &n);
 
     vc_infer_int(in, "saturate", 1);
     vc_infer_string(in, "round_mode", "");

@@ -4,6 +4,51 @@
 
 #include "graph/ops/ops.h"
 
+/* Known elements of input 0 in another order: dimension k of the output is that of the input with this step between its
+ * elements, from element `first` on. */
+static void moved_elems(struct vc_infer *in, int64_t first, const int64_t *step, const struct vc_dim *shape,
+                        unsigned n_dims)
+{
+    struct vc_dim elems[VC_MAX_ELEMS];
+    size_t n;
+    const struct vc_dim *x = vc_infer_all_elems(in, 0, &n);
+    size_t all = 1;
+
+    for (unsigned k = 0; k < n_dims; k++) {
+        if (x == NULL || !vc_dim_is_number(shape[k]) || shape[k].size > VC_MAX_ELEMS) {
+            return;
+        }
+        all *= (size_t)shape[k].size;
+        if (all > VC_MAX_ELEMS) {
+            return;
+        }
+    }
+    for (size_t i = 0; x != NULL && i < all; i++) {
+        size_t rest = i;
+        int64_t at = first;
+
+        for (unsigned k = n_dims; k-- > 0;) {
+            at += (int64_t)(rest % (size_t)shape[k].size) * step[k];
+            rest /= (size_t)shape[k].size;
+        }
+        elems[i] = x[at];
+    }
+    if (x != NULL) {
+        vc_infer_out_elems(in, 0, elems, all);
+    }
+}
+
+/* The steps between elements along the dimensions of input 0, whose elements are known. */
+static void steps_of(const struct vc_graph_value *x, int64_t *step)
+{
+    int64_t all = 1;
+
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        step[k] = all;
+        all *= x->shape[k].size;
+    }
+}
+
 void vc_infer_transpose(struct vc_infer *in)
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
@@ -27,6 +72,16 @@ void vc_infer_transpose(struct vc_infer *in)
         shape[k] = x->shape[from];
     }
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
+    if (vc_infer_all_elems(in, 0, &n) != NULL) {
+        int64_t step[VC_GRAPH_MAX_DIMS];
+        int64_t moved[VC_GRAPH_MAX_DIMS];
+
+        steps_of(x, step);
+        for (unsigned k = 0; k < x->n_dims; k++) {
+            moved[k] = step[perm != NULL ? perm[k] : (int64_t)(x->n_dims - 1 - k)];
+        }
+        moved_elems(in, 0, moved, shape, x->n_dims);
+    }
 }
 
 static void concat_elems(struct vc_infer *in)
@@ -136,20 +191,26 @@ static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struc
     return vc_dim_is_number(length) && length.size < 0 ? vc_dim_number(0) : length;
 }
 
-/* The elements of a slice of a list that is known. */
-static void slice_elems(struct vc_infer *in, int64_t start, int64_t step, size_t n)
+/* The elements of a slice of what is known: along each axis from a start that is a number. */
+static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct vc_dim *starts, const int64_t *steps,
+                        size_t n, const struct vc_dim *shape)
 {
-    struct vc_dim elems[VC_MAX_ELEMS];
-    size_t n_x;
-    const struct vc_dim *x = vc_infer_elems(in, 0, &n_x);
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    int64_t step[VC_GRAPH_MAX_DIMS];
+    int64_t first = 0;
 
-    start = start < 0 ? start + (int64_t)n_x : start;
-    start = start < 0 ? 0 : start;
-    start = step < 0 && start > (int64_t)n_x - 1 ? (int64_t)n_x - 1 : start;
-    for (size_t k = 0; k < n; k++) { /* n is what slice_size made of it: all of them are there */
-        elems[k] = x[start + (int64_t)k * step];
+    steps_of(x, step);
+    for (size_t k = 0; k < n; k++) {
+        unsigned axis = vc_infer_axis(in, axes[k], x->n_dims);
+        struct vc_dim from = slice_bound(vc_infer_dims(in), starts[k], x->shape[axis], steps[k] < 0);
+
+        if (in->failed || !vc_dim_is_number(from)) {
+            return;
+        }
+        first += from.size * step[axis];
+        step[axis] *= steps[k];
     }
-    vc_infer_out_elems(in, 0, elems, n);
+    moved_elems(in, first, step, shape, x->n_dims); /* shape is what slice_size made: all of them are there */
 }
 
 void vc_infer_slice(struct vc_infer *in)
@@ -204,9 +265,8 @@ void vc_infer_slice(struct vc_infer *in)
         shape[axis] = slice_size(vc_infer_dims(in), starts[k], ends[k], steps[k], x->shape[axis]);
     }
     vc_infer_out(in, 0, x->dtype, shape, x->n_dims);
-    if (vc_infer_elems(in, 0, &n_more) != NULL && x->n_dims == 1 && vc_dim_is_number(shape[0]) &&
-        (n == 0 || vc_dim_is_number(starts[0]))) {
-        slice_elems(in, n == 0 ? 0 : starts[0].size, n == 0 ? 1 : steps[0], (size_t)shape[0].size);
+    if (vc_infer_all_elems(in, 0, &n_more) != NULL) {
+        slice_elems(in, axes, starts, steps, n, shape);
     }
 }
 

@@ -32,10 +32,10 @@ static void reshaped(struct vc_infer *in, const struct vc_dim *shape, unsigned n
 {
     const struct vc_graph_value *x = vc_infer_in(in, 0);
     size_t n;
-    const struct vc_dim *known = vc_infer_elems(in, 0, &n);
+    const struct vc_dim *known = vc_infer_all_elems(in, 0, &n);
 
     vc_infer_out(in, 0, x->dtype, shape, n_dims);
-    if (known != NULL && n_dims <= 1) {
+    if (known != NULL) {
         vc_infer_out_elems(in, 0, known, n);
     }
 }

@@ -381,6 +381,54 @@ static void parts_of_parameters(void **state)
     expect_shape("t", "4 3");
 }
 
+/* A packed projection whose weight is split. */
+static void split_parameters(void **state)
+{
+    static const char *const names[] = {"q", "k", "v"};
+
+    (void)state;
+    build("<opset_import: [\"\" : 13], metadata_props: [\"vcompress.parameter:w\" : \"qkv\"]>\n"
+          "g (float[N, 4] x, float[4, 9] w) => (float a, float b, float c, float d)\n"
+          "<int64[3] sizes = {2, 3, 4}> {\n"
+          "    q, k, v = Split<axis = -1> (w, sizes)  a = MatMul (x, q)  b = MatMul (x, k)  c = MatMul (x, v)\n"
+          "    e, f, h = Split<axis = 1> (w)  t = Transpose (f)  d = Gemm<transB = 1> (x, t)\n"
+          "}");
+    expect_ops("MatMul MatMul MatMul Gemm");
+    for (unsigned k = 0; k < 3; k++) {
+        const struct vc_graph_param *param =
+            vc_graph_param(graph, vc_graph_value(graph, vc_graph_find(graph, names[k]))->param);
+
+        assert_true(param->sliced && param->axis == 1 && param->first == (k == 0 ? 0 : k == 1 ? 2 : 5));
+        assert_int_equal(param->count, k + 2);
+    }
+    expect_shape("t", "3 4");
+    vc_graph_close(graph);
+    graph = NULL;
+    assert_int_equal(
+        parse("<opset_import: [\"\" : 13], metadata_props: [\"vcompress.parameter:w\" : \"qkv\"]>\n"
+              "g (float[4, 9] w) => (float a) <int64[2] sizes = {2, 3}> { a, b = Split<axis = 1> (w, sizes) }"),
+        VC_E_FORMAT);
+    expect_says(ctx, "the sum of the parts and the dimension: 5 and 9 differ");
+}
+
+/* Parts that nobody uses, and what torch makes of pad(): a list of pairs, turned around. */
+static void parts_and_pads(void **state)
+{
+    (void)state;
+    build("<opset_import: [\"\" : 17]> g (float[N, 6] x) => (float y) { y, other = Split<axis = 1> (x) }");
+    expect_shape("y", "N 3"); /* an output that nobody uses is a part all the same */
+    vc_graph_close(graph);
+    graph = NULL;
+    build("<opset_import: [\"\" : 17]> g (float[N, 3, 8, 10] x) => (float y)\n"
+          "<int64[8] list = {1, 2, 3, 4, 0, 0, 0, 0}, int64[2] pairs = {-1, 2}, int64[1] last = {-1},\n"
+          " int64[1] first = {-9223372036854775807}, int64[1] axis = {0}, int64[1] flat = {-1}> {\n"
+          "    a = Reshape (list, pairs)  b = Slice (a, last, first, axis, last)  c = Transpose<perm = [1, 0]> (b)\n"
+          "    d = Reshape (c, flat)  e = Cast<to = 7> (d)  y = Pad (x, e)\n"
+          "}");
+    expect_ops("Pad");
+    expect_shape("y", "N 3 15 13");
+}
+
 static void no_memory(void **state)
 {
     const char *text = LAYER_NORM("m = ReduceMean (x, last) d = Sub (x, m) q = Pow (d, two) v = ReduceMean (q, last) "
@@ -425,6 +473,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(cut_text, begin_without, end),
         cmocka_unit_test_setup_teardown(printed_and_read, begin_without, end),
         cmocka_unit_test_setup_teardown(parts_of_parameters, begin_without, end),
+        cmocka_unit_test_setup_teardown(split_parameters, begin_without, end),
+        cmocka_unit_test_setup_teardown(parts_and_pads, begin_without, end),
         cmocka_unit_test_setup_teardown(no_memory, begin_without, end),
     };
 

@@ -232,7 +232,16 @@ class Graphs(unittest.TestCase):
             self.assertEqual(small["node"], lines["node"])
             self.assertEqual([p[0] for p in small["param"]], [p[0] for p in lines["param"]])
 
-    # ---- what torch exports ----
+    # ---- what torch exports: models that are kept, and those of the torch that is there ----
+
+    def test_kept_models(self):
+        """Models of the exporter that needs onnxscript: graph_models/make.py."""
+        paths = sorted(glob.glob(os.path.join(HERE, "graph_models", "*.onnx")))
+        self.assertGreater(len(paths), 3)
+        for path in paths:
+            with self.subTest(os.path.basename(path)):
+                with np.load(path[:-len("onnx")] + "npz") as z:
+                    self.check(path, {n: z[n] for n in z.files})
 
     def export(self, module, args, names, dynamo, path, **more):
         """With gradients on: else old encoders are exported as one fused operator, which ONNX does not have."""
