@@ -51,36 +51,48 @@ void vc_graph_close(struct vc_graph *graph)
 
 /* ---- memory ---- */
 
-/* An array of `n` elements with room for one more; NULL after a failure, which the graph remembers. */
-static void *grown(struct vc_graph *graph, void *array, uint32_t n, uint32_t capacity, uint32_t larger, size_t size)
-{
-    void *more;
+/* A list of the graph: the address of the pointer to its elements, and their size. */
+struct list {
+    void *at;
+    size_t size;
+};
 
-    if (n < capacity) {
-        return array;
+/* Room for one more in lists of n elements that grow together; false after a failure, which the graph remembers. */
+static bool make_room(struct vc_graph *graph, uint32_t n, uint32_t *capacity, const struct list *lists,
+                      unsigned n_lists)
+{
+    uint32_t larger = *capacity == 0 ? 64 : *capacity * 2;
+
+    if (n < *capacity) {
+        return graph->status == VC_OK;
     }
-    more = graph->status == VC_OK ? vc_calloc_array(graph->ctx, VC_TAG_MISC, larger, size) : NULL;
-    if (more == NULL) {
-        graph->status = VC_E_NOMEM;
-        return NULL;
+    for (unsigned k = 0; k < n_lists && graph->status == VC_OK; k++) {
+        void *more = vc_calloc_array(graph->ctx, VC_TAG_MISC, larger, lists[k].size);
+        void *old;
+
+        if (more == NULL) {
+            graph->status = VC_E_NOMEM;
+            return false;
+        }
+        memcpy(&old, lists[k].at, sizeof old);
+        if (n != 0) {
+            memcpy(more, old, n * lists[k].size);
+        }
+        vc_free(graph->ctx, old);
+        memcpy(lists[k].at, &more, sizeof more);
     }
-    if (n != 0) {
-        memcpy(more, array, n * size);
-        vc_free(graph->ctx, array);
-    }
-    return more;
+    *capacity = graph->status == VC_OK ? larger : *capacity;
+    return graph->status == VC_OK;
 }
 
-static bool grow_numbers(struct vc_graph *graph, uint32_t **list, uint32_t n, uint32_t *capacity)
+static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, uint32_t *capacity, uint32_t number)
 {
-    uint32_t larger = *capacity == 0 ? 8 : *capacity * 2;
-    uint32_t *more = grown(graph, *list, n, *capacity, larger, sizeof **list);
+    const struct list lists[] = {{list, sizeof **list}};
 
-    if (more == NULL) {
+    if (!make_room(graph, *n, capacity, lists, 1)) {
         return false;
     }
-    *list = more;
-    *capacity = n < *capacity ? *capacity : larger;
+    (*list)[(*n)++] = number;
     return true;
 }
 
@@ -134,13 +146,9 @@ const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
 
 void vc_graph_leave(struct vc_graph *graph, const char *tensor)
 {
-    uint32_t larger = graph->unused_capacity == 0 ? 64 : graph->unused_capacity * 2;
-    const char **more =
-        grown(graph, graph->unused, graph->n_unused, graph->unused_capacity, larger, sizeof *graph->unused);
+    const struct list lists[] = {{&graph->unused, sizeof *graph->unused}};
 
-    if (more != NULL) {
-        graph->unused_capacity = graph->n_unused < graph->unused_capacity ? graph->unused_capacity : larger;
-        graph->unused = more;
+    if (make_room(graph, graph->n_unused, &graph->unused_capacity, lists, 1)) {
         graph->unused[graph->n_unused++] = copy_text(graph, tensor);
     }
 }
@@ -213,32 +221,19 @@ static const char *name_for(struct vc_graph *graph, const char *name, const char
 /* A value without type and shape; VC_NO_VALUE: no memory. */
 static uint32_t new_value(struct vc_graph *graph, const char *name, const char *kind_name, enum vc_value_kind kind)
 {
-    uint32_t larger = graph->value_capacity == 0 ? 64 : graph->value_capacity * 2;
+    const struct list lists[] = {{&graph->values, sizeof *graph->values}, {&graph->facts, sizeof *graph->facts}};
     uint32_t n = graph->n_values;
-    struct vc_graph_value *values;
-    struct vc_value_facts *facts;
     const char *own;
 
     if (graph->status != VC_OK || n >= VC_NO_VALUE / 2 || (2 * n >= graph->n_slots && !grow_slots(graph))) {
         return VC_NO_VALUE;
     }
     own = name_for(graph, name, kind_name);
-    values = grown(graph, graph->values, n, graph->value_capacity, larger, sizeof *values);
-    if (values == NULL) {
+    if (!make_room(graph, n, &graph->value_capacity, lists, 2)) { /* or no memory for the name */
         return VC_NO_VALUE;
     }
-    graph->values = values;
-    facts = grown(graph, graph->facts, n, graph->value_capacity, larger, sizeof *facts);
-    if (facts == NULL) {
-        return VC_NO_VALUE;
-    }
-    graph->facts = facts;
-    graph->value_capacity = n < graph->value_capacity ? graph->value_capacity : larger;
-    if (graph->status != VC_OK) { /* the name */
-        return VC_NO_VALUE;
-    }
-    values[n] = (struct vc_graph_value){.name = own, .kind = kind, .node = VC_NO_NODE, .param = VC_NO_PARAM};
-    facts[n] = (struct vc_value_facts){0};
+    graph->values[n] = (struct vc_graph_value){.name = own, .kind = kind, .node = VC_NO_NODE, .param = VC_NO_PARAM};
+    graph->facts[n] = (struct vc_value_facts){0};
     *slot_of(graph, own) = n + 1;
     return graph->n_values++;
 }
@@ -276,8 +271,7 @@ uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dt
 {
     uint32_t value = new_value(graph, name, "input", VC_VALUE_INPUT);
 
-    if (value != VC_NO_VALUE && grow_numbers(graph, &graph->inputs, graph->n_inputs, &graph->input_capacity)) {
-        graph->inputs[graph->n_inputs++] = value;
+    if (value != VC_NO_VALUE && add_number(graph, &graph->inputs, &graph->n_inputs, &graph->input_capacity, value)) {
         set_shape(graph, value, dtype, shape, n_dims);
     }
     return whole(graph, value);
@@ -335,9 +329,8 @@ static bool param_shape(struct vc_graph *graph, const char *name, const struct v
 
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec)
 {
-    uint32_t larger = graph->param_capacity == 0 ? 64 : graph->param_capacity * 2;
+    const struct list lists[] = {{&graph->params, sizeof *graph->params}};
     struct vc_dim shape[VC_GRAPH_MAX_DIMS];
-    struct vc_graph_param *params;
     struct vc_graph_param param;
     uint32_t value;
 
@@ -345,12 +338,9 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
         return vc_graph_unknown(graph, name);
     }
     value = new_value(graph, name, "param", VC_VALUE_PARAMETER);
-    params = grown(graph, graph->params, graph->n_params, graph->param_capacity, larger, sizeof *params);
-    if (value == VC_NO_VALUE || params == NULL) {
+    if (value == VC_NO_VALUE || !make_room(graph, graph->n_params, &graph->param_capacity, lists, 1)) {
         return VC_NO_VALUE;
     }
-    graph->params = params;
-    graph->param_capacity = graph->n_params < graph->param_capacity ? graph->param_capacity : larger;
     set_shape(graph, value, spec->integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, spec->n_dims);
     param = (struct vc_graph_param){.tensor = copy_text(graph, spec->tensor),
                                     .index = spec->index,
@@ -423,8 +413,8 @@ uint32_t vc_graph_add_float(struct vc_graph *graph, double f)
 
 void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
 {
-    if (value != VC_NO_VALUE && grow_numbers(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity)) {
-        graph->outputs[graph->n_outputs++] = value;
+    if (value != VC_NO_VALUE) {
+        (void)add_number(graph, &graph->outputs, &graph->n_outputs, &graph->output_capacity, value);
     }
 }
 
@@ -442,26 +432,6 @@ static const struct vc_graph_attr *copy_attrs(struct vc_graph *graph, const stru
             attrs[k].kind == VC_ATTR_FLOATS ? copy(graph, attrs[k].floats, attrs[k].n, sizeof(double)) : NULL;
     }
     return to;
-}
-
-static bool grow_nodes(struct vc_graph *graph)
-{
-    uint32_t larger = graph->node_capacity == 0 ? 64 : graph->node_capacity * 2;
-    struct vc_graph_node *nodes;
-    const struct vc_op_row **rows;
-
-    nodes = grown(graph, graph->nodes, graph->n_nodes, graph->node_capacity, larger, sizeof *nodes);
-    if (nodes == NULL) {
-        return false;
-    }
-    graph->nodes = nodes;
-    rows = grown(graph, graph->rows, graph->n_nodes, graph->node_capacity, larger, sizeof *rows);
-    if (rows == NULL) {
-        return false;
-    }
-    graph->rows = rows;
-    graph->node_capacity = graph->n_nodes < graph->node_capacity ? graph->node_capacity : larger;
-    return true;
 }
 
 /* Values for what the node makes, of unknown shape until it is inferred. */
@@ -499,9 +469,10 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
 
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
+    const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}, {&graph->rows, sizeof *graph->rows}};
     struct vc_graph_node node;
 
-    if (graph->status != VC_OK || !grow_nodes(graph)) {
+    if (!make_room(graph, graph->n_nodes, &graph->node_capacity, lists, 2)) {
         return VC_NO_VALUE;
     }
     if (graph->n_nodes >= VC_GRAPH_MAX_NODES) {

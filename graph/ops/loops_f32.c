@@ -2,4 +2,4 @@
 #define REAL       float
 #define SUFFIX     _f32
 #define MATH(name) name##f
-#include "graph/ops/op_loops.h"
+#include "graph/ops/loops/op_loops.h"

@@ -2,4 +2,4 @@
 #define REAL       double
 #define SUFFIX     _f64
 #define MATH(name) name
-#include "graph/ops/op_loops.h"
+#include "graph/ops/loops/op_loops.h"

@@ -1,0 +1,31 @@
+/* op_loops.h - the operators' definitions, compiled twice: loops_f32.c and loops_f64.c set REAL, the type of floats,
+ * SUFFIX, and MATH, the name of a function of math.h for that type. Nothing here is fast; every sum runs front to back
+ * in REAL. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/ops/einsum.h"
+#include "graph/ops/ops.h"
+#include "graph/ops/run.h"
+#include "graph/ops/window.h"
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b)  JOIN2(a, b)
+#define RUN(id)     void JOIN(vc_run_##id, SUFFIX)(struct vc_run * run)
+
+#include "graph/ops/loops/loops_share.h"
+
+#include "graph/ops/loops/loops_attention.h"
+#include "graph/ops/loops/loops_conv.h"
+#include "graph/ops/loops/loops_einsum.h"
+#include "graph/ops/loops/loops_index.h"
+#include "graph/ops/loops/loops_logic.h"
+#include "graph/ops/loops/loops_math.h"
+#include "graph/ops/loops/loops_matmul.h"
+#include "graph/ops/loops/loops_move.h"
+#include "graph/ops/loops/loops_norm.h"
+#include "graph/ops/loops/loops_pool.h"
+#include "graph/ops/loops/loops_quant.h"
+#include "graph/ops/loops/loops_reduce.h"
+#include "graph/ops/loops/loops_resize.h"
+#include "graph/ops/loops/loops_shape.h"
