@@ -9,7 +9,7 @@ moment of the machine slows both. Wall time, user and system time and peak memor
 before each run; input and output lie in a RAM disk. Memory that nobody used for a while is touched before each run: a
 virtual machine may have given it back to its host, and whoever gets it first would pay for that. "others" is how much of the processors somebody else used
 meanwhile; with --wait a round in which that was more than a tenth is repeated, up to five times the rounds.
-Groups: stored, safetensors, gguf, pruning, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
+Groups: stored, safetensors, gguf, pruning, removal, deflated-in, deflated-out, memory, start. The deflated groups take minutes (NumPy's
 share). Needs python3 with NumPy and GNU time (/usr/bin/time); torch with safetensors (--torch-python) and llama-quantize
 (--llama-quantize) are compared where they are given.
 """
@@ -226,6 +226,24 @@ class Bench:
         self.goal("peak RSS of the chain (MiB)", max(r.rss_mib for r in runs["prune + int8, one run"]), 64, 16,
                   "%.1f")
 
+    def removal(self):
+        """30 % of the neurons and heads of every layer removed, against cp of the file."""
+        self.make("model.npz")
+        with open(self.path("couplings.txt"), "w") as f:
+            for k in range(24):
+                p = "transformer.h.%d." % k
+                f.write("{0}mlp.up.weight:0 = {0}mlp.up.bias:0 = {0}mlp.down.weight:1\n".format(p))
+                f.write("heads 16: " + " = ".join(["%sattn.qkv.%s:0*64+%d%s" % (p, name, at, "!" * (name == "weight"))
+                                                   for name in ("weight", "bias") for at in (0, 1024, 2048)] +
+                                                  [p + "attn.proj.weight:1*64"]) + "\n")
+        cut = ["--structured", "0.3", "--dims", "neurons,heads", "--couplings", self.path("couplings.txt")]
+        runs = self.interleave("units removed, stored npz", {
+            "cp": ["cp", self.path("model.npz"), self.path("out.npz")],
+            "30 % removed": self.write("prune", "model.npz", *cut, "--threads", "2")})
+        self.ratio(runs, "30 % removed", "cp", 1.6, 1.1)
+        self.goal("peak RSS of removing (MiB)", max(r.rss_mib for r in runs["30 % removed"]), 64, 16, "%.1f")
+        self.remove("couplings.txt")
+
     def deflated_in(self):
         self.make("deflated.npz", "--compressed")
         runs = self.interleave("int8 from a deflated npz", {
@@ -351,6 +369,7 @@ def main():
     subprocess.call([b.program, "--version"])
     try:
         for name, group in [("stored", b.stored), ("safetensors", b.safetensors), ("gguf", b.gguf), ("pruning", b.pruning),
+                            ("removal", b.removal),
                             ("start", b.start), ("deflated-out", b.deflated_out), ("deflated-in", b.deflated_in), ("memory", b.memory)]:
             if re.search(a.only, name):
                 group()

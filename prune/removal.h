@@ -23,6 +23,7 @@
 struct vc_removal_group {
     const struct vc_coupling *coupling;
     const char *reason; /* why all of it stays; NULL: it is cut */
+    bool unsaid;        /* ... only because the configuration cannot say it */
     struct vc_fraction share;
     bool own;                                      /* by a rule of its own: no part of a common order */
     uint64_t n_go;                                 /* units that go */
@@ -80,8 +81,9 @@ struct vc_structured {
 
     /* Of this plan; in the job's arena. */
     struct vc_couplings *built; /* from the model; NULL: they were given */
-    struct vc_program program;  /* what the model says about its sizes */
-    bool plain;                 /* shapes are written whatever that says */
+    const struct vc_couplings *couplings;
+    struct vc_program program; /* what the model says about its sizes */
+    bool plain;                /* shapes are written whatever that says */
     size_t n_groups;
     struct vc_removal_group *groups;
     size_t n_members;
@@ -108,6 +110,8 @@ enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s,
 
 /* structured_edits.c: tells the plan which sizes change. */
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+/* Once it is known how many units go: what an ONNX file states beside its tensors. */
+enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 /* Why the configuration cannot say that the group has another size, in the arena; *reason NULL: it can, or there is
  * none. */
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,

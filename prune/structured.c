@@ -167,6 +167,7 @@ static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct
 
     VC_TRY(vc_structured_select(ctx, s, plan));
     VC_TRY(settle(ctx, s, plan, true));
+    VC_TRY(vc_structured_edit_graph(ctx, s, plan));
     VC_TRY(vc_structured_report(ctx, s, plan));
 out:
     return status;

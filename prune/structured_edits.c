@@ -2,6 +2,7 @@
  * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is. */
 #include <string.h>
 
+#include "graph/couple/couple.h"
 #include "prune/removal.h"
 
 static bool asks_configuration(const struct vc_structured *s)
@@ -19,7 +20,8 @@ static enum vc_edit_key key_of(enum vc_unit unit)
     return keys[unit];
 }
 
-/* Heads of queries that share one of keys and values: their rows are so many times as many. */
+/* Heads of queries that share one of keys and values: their rows are so many times as many. A table with one number for
+ * each head (relative positions) has no rows of them. */
 static uint64_t queries_of(const struct vc_coupling *c)
 {
     uint64_t least = UINT64_MAX;
@@ -29,7 +31,7 @@ static uint64_t queries_of(const struct vc_coupling *c)
     for (i = 0; i < c->n_members; i++) {
         uint64_t rows = c->members[i].block * c->members[i].repeat;
 
-        if (c->members[i].makes && rows != 0) {
+        if (c->members[i].makes && rows > 1) {
             least = rows < least ? rows : least;
             most = rows > most ? rows : most;
         }
@@ -40,6 +42,7 @@ static uint64_t queries_of(const struct vc_coupling *c)
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_coupling *c, const char **reason)
 {
+    static const char *const units[] = {"neurons", "heads", "experts", "numbers of the hidden size"};
     enum vc_status status = VC_OK;
     bool says = true;
 
@@ -54,8 +57,7 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structur
     if (!says) {
         *reason = vc_arena_printf(ctx, plan->arena, "%s has no key for its %llu %s",
                                   s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
-                                  (unsigned long long)c->n_units,
-                                  c->unit == VC_UNIT_NEURONS ? "neurons" : vc_edit_name(key_of(c->unit)));
+                                  (unsigned long long)c->n_units, units[c->unit]);
         VC_TRY_ALLOC(*reason);
     }
 out:
@@ -184,6 +186,24 @@ enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured
     if (plan->n_edits != 0) {
         VC_TRY(ask_writer(ctx, plan));
     }
+out:
+    return status;
+}
+
+enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
+{
+    uint64_t *kept = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *kept);
+    const struct vc_graph_edit *edits;
+    enum vc_status status = VC_OK;
+    size_t n;
+    size_t i;
+
+    VC_TRY_ALLOC(kept);
+    for (i = 0; i < s->n_groups; i++) {
+        kept[i] = s->groups[i].coupling->n_units - s->groups[i].n_go;
+    }
+    VC_TRY(vc_couplings_edits(ctx, s->couplings, kept, plan->arena, &edits, &n));
+    VC_TRY(n != 0 ? vc_plan_edit_graph(ctx, plan, edits, n) : VC_OK);
 out:
     return status;
 }

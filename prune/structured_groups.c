@@ -209,6 +209,7 @@ static enum vc_status judge(struct vc_ctx *ctx, const struct vc_structured *s, c
     }
     if (group->reason == NULL) {
         VC_TRY(vc_structured_unsaid(ctx, s, plan, c, &group->reason));
+        group->unsaid = group->reason != NULL;
     }
     if (group->reason != NULL || s->options.n_remove != 0) {
         goto out;
@@ -400,39 +401,50 @@ static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling
     return VC_OK;
 }
 
+/* Says it of the group that comes nearest to being cut: one that only the configuration keeps, else one of the kinds
+ * that are asked for. */
 static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structured *s)
 {
-    size_t i = 0;
+    const struct vc_removal_group *group = NULL;
+    size_t i;
 
-    while (i < s->n_groups && (s->options.units >> s->groups[i].coupling->unit & 1u) == 0) {
-        i++;
+    for (i = 0; i < s->n_groups; i++) {
+        bool asked = (s->options.units >> s->groups[i].coupling->unit & 1u) != 0;
+
+        if (group == NULL || (!group->unsaid && s->groups[i].unsaid) ||
+            (asked && (s->options.units >> group->coupling->unit & 1u) == 0)) {
+            group = &s->groups[i];
+        }
     }
-    if (i == s->n_groups) {
-        i = 0;
+    if (group == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from");
     }
-    return s->n_groups == 0 ? vc_fail(ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from")
-                            : vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s",
-                                      s->groups[i].coupling->name, s->groups[i].reason);
+    if (group->unsaid) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "nothing can be removed; of %s: %s (%s plain writes the new shapes all the same, and leaves the "
+                       "configuration as it is)",
+                       group->coupling->name, group->reason, vc_option(ctx, "layout"));
+    }
+    return vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s", group->coupling->name, group->reason);
 }
 
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    const struct vc_couplings *couplings;
     enum vc_status status;
     bool any = false;
     size_t i;
 
     s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
     VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &s->program));
-    VC_TRY(find_couplings(ctx, s, plan, &couplings));
-    s->n_groups = vc_couplings_count(couplings);
+    VC_TRY(find_couplings(ctx, s, plan, &s->couplings));
+    s->n_groups = vc_couplings_count(s->couplings);
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
     VC_TRY_ALLOC(s->groups);
     for (i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
         size_t n;
 
-        *group = (struct vc_removal_group){.coupling = vc_coupling(couplings, i)};
+        *group = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
         n = (size_t)group->coupling->n_units;
         VC_TRY(check_members(ctx, group->coupling, plan));
         VC_TRY(judge(ctx, s, plan, group));

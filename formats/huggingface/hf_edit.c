@@ -17,12 +17,13 @@
 #include "formats/huggingface/hf_layers.h"
 #include "formats/io/json_member.h"
 
-static const char *const key_names[VC_EDIT_KEYS][8] = {
+static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_HIDDEN] = {"hidden_size", "n_embd", "d_model", "dim", "model_dim", "word_embed_proj_dim"},
     [VC_EDIT_INTERMEDIATE] = {"intermediate_size", "moe_intermediate_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim",
-                              "ffn_hidden_size"},
+                              "ffn_hidden_size", "encoder_ffn_dim", "decoder_ffn_dim"},
     [VC_EDIT_LAYERS] = {"num_hidden_layers", "n_layer", "num_layers", "n_layers"},
-    [VC_EDIT_HEADS] = {"num_attention_heads", "n_head", "num_heads", "n_heads"},
+    [VC_EDIT_HEADS] = {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
+                       "decoder_attention_heads"},
     [VC_EDIT_KV_HEADS] = {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num"},
     [VC_EDIT_HEAD_SIZE] = {"head_dim", "d_kv", "kv_channels"},
     [VC_EDIT_EXPERTS] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},

@@ -1,0 +1,156 @@
+"""test_structured_models.py - units of real families removed. In each golden of tests/graph/goldens the weights that read
+some units are set to zero, so that nothing depends on them; then they are removed, and the outputs have to stay what they
+were: by `vcompress graph --data`, and by transformers, where the interpreter has it, which loads the folder as any other."""
+import json
+import os
+import re
+import shutil
+import unittest
+
+from judge_support import SOURCE_DIR, Judge, main, np, run
+
+try:
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    LOADS = int(transformers.__version__.split(".")[0]) >= 5
+except ImportError:
+    LOADS = False
+
+GOLDENS = os.path.join(SOURCE_DIR, "tests", "graph", "goldens")
+TYPES = {"F32": "f4", "F64": "f8", "I64": "i8", "I32": "i4", "BOOL": "?"}
+
+
+def read(path):
+    with open(path, "rb") as f:
+        n = int.from_bytes(f.read(8), "little")
+        head, data = json.loads(f.read(n)), f.read()
+    head.pop("__metadata__", None)
+    return {k: np.frombuffer(data[v["data_offsets"][0]:v["data_offsets"][1]], TYPES[v["dtype"]]).reshape(v["shape"])
+            for k, v in head.items()}
+
+
+def write(path, arrays):
+    names = {np.dtype(v): k for k, v in TYPES.items()}
+    head, at = {"__metadata__": {"format": "pt"}}, 0
+    for k, a in arrays.items():
+        head[k] = {"dtype": names[a.dtype], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        at += a.nbytes
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + b"".join(np.ascontiguousarray(a).tobytes() for a in arrays.values()))
+
+
+def groups_of(text):
+    """The groups that `graph --couplings` prints and that can be cut: name -> kind, members."""
+    out = {}
+    for line in text.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        kind = re.match(r"(neurons|heads|experts|hidden)?( ?\d+)?: ", line)
+        members = []
+        for m in line[kind.end() if kind else 0:].split(" = "):
+            name, axis, block, share, offset, makes = re.fullmatch(
+                r"(.*?):(\d+)(?:\*(\d+))?(?:/(\d+))?(?:\+(\d+))?(!)?", m.strip()).groups()
+            members.append((name, int(axis), int(block or 1), int(share or 1), int(offset or 0), makes is not None))
+        out["%s:%d" % members[0][:2]] = (kind.group(1) or "neurons" if kind else "neurons", members)
+    return out
+
+
+def silence(arrays, members, n, units):
+    """Sets to zero what reads the units."""
+    marked = any(m[5] for m in members)
+    for name, axis, block, share, offset, makes in members:
+        a = arrays[name]
+        if (makes if marked else axis == 0) or a.ndim < 2:
+            continue
+        index = [slice(None)] * a.ndim
+        index[axis] = [offset + u % (n // share) * block + j for u in units for j in range(block)]
+        a[tuple(index)] = 0
+
+
+class Models(Judge):
+    def compute(self, folder, data, out):
+        self.vc("graph", folder, "--data", data, "--outputs", self.path(out), "--precision", "f64", "--force", "-q")
+        return read(self.path(out))
+
+    def load(self, folder, config, inputs):
+        class_ = getattr(transformers, config["architectures"][0])
+        settings = class_.config_class.from_pretrained(folder)
+        settings._attn_implementation = settings._experts_implementation = "eager"  # others want sizes that they can align
+        model = class_.from_pretrained(folder, config=settings, dtype=torch.float32).eval()
+        with torch.no_grad():
+            out = model(**{k: torch.from_numpy(v.copy()) for k, v in inputs.items()})
+        out = {k: v for k, v in out.items() if torch.is_tensor(v)}
+        self.assertTrue(out)
+        return {k: v.double().numpy() for k, v in out.items()}
+
+    def near(self, a, b, what):
+        self.assertEqual(sorted(a), sorted(b))
+        for k in a:
+            self.assertEqual(a[k].shape, b[k].shape)
+            self.assertLessEqual(np.abs(a[k] - b[k]).max(), 1e-5 * np.abs(a[k]).max(), "%s: %s" % (what, k))
+
+    def one(self, name, dims, more=()):
+        """Returns what became of it: "cut", or the sentence of the refusal."""
+        folder = self.path("model")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(os.path.join(GOLDENS, name), folder)
+        dry = run("prune", "--structured", "0.5", "--dims", dims, *more, folder, "-o", self.path("dry"), "--dry-run", "--json")
+        if dry.code != 0:
+            self.assertEqual(dry.code, 3, dry.err)
+            return dry.err
+        removed = {g["name"]: (g["before"], g["removed"]) for g in dry.json()["removal"]["groups"] if g["removed"]}
+        couplings = groups_of(self.vc("graph", "--couplings", folder).out.decode())
+        weights = os.path.join(folder, "model.safetensors")
+        arrays = {k: v.copy() for k, v in read(weights).items()}
+        lines = []
+        for group, (n, units) in removed.items():
+            silence(arrays, couplings[group][1], n, units)
+            lines.append("%s %s\n" % (group, ",".join(map(str, units))))
+        write(weights, arrays)
+        with open(self.path("r.txt"), "w") as f:
+            f.writelines(lines)
+        data = read(os.path.join(GOLDENS, name + ".safetensors"))
+        inputs = {k[6:]: v for k, v in data.items() if k.startswith("input.")}
+        write(self.path("data.safetensors"), inputs)
+        self.vc("prune", "--remove", self.path("r.txt"), *more, folder, "-o", self.path("small"), "-q", "--force")
+        small = self.path("small")
+        before = self.compute(folder, self.path("data.safetensors"), "before.safetensors")
+        if "plain" not in more:
+            after = self.compute(small, self.path("data.safetensors"), "after.safetensors")
+            self.near(before, after, "%s, %s" % (name, dims))
+            if LOADS:
+                with open(os.path.join(small, "config.json")) as f:
+                    config = json.load(f)
+                self.near(self.load(folder, config, inputs), self.load(small, config, inputs),
+                          "%s, %s by transformers" % (name, dims))
+        shutil.rmtree(small, ignore_errors=True)
+        return "cut"
+
+    def all_goldens(self):
+        return sorted(n for n in os.listdir(GOLDENS) if os.path.exists(os.path.join(GOLDENS, n, "config.json")))
+
+    def test_neurons(self):
+        fate = {name: self.one(name, "neurons") for name in self.all_goldens()}
+        refused = {n: f for n, f in fate.items() if f != "cut"}
+        for name, sentence in refused.items():
+            self.assertRegex(sentence, "config.json (has no key|states one)|at once; keep the groups", name)
+        self.assertGreater(len(fate), 3 * len(refused), refused)
+        print("neurons: %d families cut, refused: %s%s" % (
+            len(fate) - len(refused), ", ".join(sorted(refused)), "" if LOADS else "; without transformers"))
+
+    def test_heads(self):
+        fate = {name: self.one(name, "heads") for name in self.all_goldens()}
+        refused = {n: f for n, f in fate.items() if f != "cut"}
+        for name, sentence in refused.items():
+            self.assertRegex(sentence, "head_dim|nothing can be removed|config.json (has no key|states one)", name)
+        self.assertGreater(len(fate) - len(refused), 3, refused)
+        print("heads: %d families cut, refused: %s" % (len(fate) - len(refused), ", ".join(sorted(refused))))
+
+
+if __name__ == "__main__":
+    main()

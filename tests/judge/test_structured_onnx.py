@@ -1,0 +1,70 @@
+"""test_structured_onnx.py - channels removed from an ONNX file: onnxruntime computes the same as before, where the weights
+that read them were zero; tensors, value shapes, Conv's group and Reshape's sizes follow. Needs onnx and onnxruntime."""
+import sys
+import unittest
+
+from judge_support import Judge, main, np
+
+try:
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print("SKIPPED: %s for %s" % (missing, sys.executable))
+    sys.exit(77)
+
+
+class Onnx(Judge):
+    def setUp(self):
+        super().setUp()
+        self.rng = np.random.default_rng(3)
+
+    def weight(self, name, *shape):
+        return numpy_helper.from_array(self.rng.standard_normal(shape).astype("f4"), name)
+
+    def network(self):
+        """A convolution, a depthwise one, a flattened picture, two layers."""
+        node, value = helper.make_node, helper.make_tensor_value_info
+        nodes = [node("Conv", ["x", "c1.weight", "c1.bias"], ["a"], pads=[1, 1, 1, 1]), node("Relu", ["a"], ["b"]),
+                 node("Conv", ["b", "dw.weight"], ["d"], group=12, pads=[1, 1, 1, 1]), node("Relu", ["d"], ["e"]),
+                 node("Reshape", ["e", "shape"], ["f"]), node("Gemm", ["f", "fc.weight", "fc.bias"], ["g"], transB=1),
+                 node("Relu", ["g"], ["i"]), node("MatMul", ["i", "out.weight"], ["y"])]
+        weights = [self.weight("c1.weight", 12, 3, 3, 3), self.weight("c1.bias", 12), self.weight("dw.weight", 12, 1, 3, 3),
+                   numpy_helper.from_array(np.array([0, 300], "i8"), "shape"), self.weight("fc.weight", 20, 300),
+                   self.weight("fc.bias", 20), self.weight("out.weight", 20, 4)]
+        shapes = [value(n, TensorProto.FLOAT, s) for n, s in
+                  [("a", ["b", 12, 5, 5]), ("e", ["b", 12, 5, 5]), ("f", ["b", 300]), ("g", ["b", 20])]]
+        graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, ["b", 3, 5, 5])],
+                                  [value("y", TensorProto.FLOAT, ["b", 4])], weights, value_info=shapes)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def compute(self, model, x):
+        return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+
+    def test_channels(self):
+        model = self.network()
+        onnx.save(model, self.path("in.onnx"))
+        report = self.vc("prune", "--structured", "0.4", self.path("in.onnx"), "-o", self.path("out.onnx"), "--json").json()
+        gone = {g["name"]: g["removed"] for g in report["removal"]["groups"] if g["removed"]}
+        self.assertEqual({k: len(v) for k, v in gone.items()}, {"c1.weight:0": 4, "fc.weight:0": 8})
+        small = onnx.load(self.path("out.onnx"))
+        onnx.checker.check_model(small, full_check=True)
+        shapes = {i.name: list(i.dims) for i in small.graph.initializer}
+        self.assertEqual(shapes, {"c1.weight": [8, 3, 3, 3], "c1.bias": [8], "dw.weight": [8, 1, 3, 3], "shape": [2],
+                                  "fc.weight": [12, 200], "fc.bias": [12], "out.weight": [12, 4]})
+        told = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in small.graph.value_info}
+        self.assertEqual(told, {"a": [0, 8, 5, 5], "e": [0, 8, 5, 5], "f": [0, 200], "g": [0, 12]})
+        for tensor in model.graph.initializer:
+            a = numpy_helper.to_array(tensor).copy()
+            if tensor.name == "fc.weight":
+                a.reshape(20, 12, 25)[:, gone["c1.weight:0"]] = 0
+            if tensor.name == "out.weight":
+                a[gone["fc.weight:0"]] = 0
+            tensor.CopyFrom(numpy_helper.from_array(a, tensor.name))
+        x = self.rng.standard_normal((2, 3, 5, 5)).astype("f4")
+        before, after = self.compute(model, x), self.compute(small, x)
+        self.assertLessEqual(np.abs(before - after).max(), 1e-5 * np.abs(before).max())
+
+
+if __name__ == "__main__":
+    main()
