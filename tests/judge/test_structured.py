@@ -6,7 +6,7 @@ import re
 import unittest
 from fractions import Fraction
 
-from judge_support import Judge, main, np, run
+from judge_support import SOURCE_DIR, Judge, main, np
 
 
 def parse_member(text, shapes):
@@ -204,6 +204,28 @@ class Structured(Judge):
                               "d.weight": self.normal(3, 16, 1, 1)})
         report = self.prune(["c.weight:0 = bn.weight:0 = bn.bias:0 = d.weight:1"], "--structured", "0.25", "--score", "norm")
         self.assertEqual(report["removal"]["groups"][0]["removed"], lowest(np.abs(arrays["bn.weight"]), 4))
+
+    def test_digits(self):
+        """The network of examples/digits, as README has it: right answers from the written files."""
+        digits = os.path.join(SOURCE_DIR, "examples", "digits")
+        with open(os.path.join(digits, "digits.layers.txt")) as f:
+            layers = f.read()
+        with np.load(os.path.join(digits, "images.npz")) as images:
+            labels = images["test_labels"]
+        for share, score, right in [("0.3", "l2", 632), ("0.3", "l1", 822), ("0.3", "norm", 846), ("0.5", "l2", 280),
+                                    ("0.5", "l1", 518), ("0.5", "norm", 513)]:
+            self.vc("prune", "--structured", share, "--score", score, "--graph", os.path.join(digits, "digits.layers.txt"),
+                    os.path.join(digits, "digits.npz"), "-o", self.path("small.npz"), "-q", "-f")
+            text = layers
+            with np.load(self.path("small.npz")) as small:
+                for name in ("conv1", "conv2", "conv3", "fc1"):
+                    text = re.sub(r"\b%s \d+" % name, "%s %d" % (name, small[name + ".weight"].shape[0]), text)
+            with open(self.path("layers.txt"), "w") as f:
+                f.write(text)
+            self.vc("graph", self.path("layers.txt"), "--weights", self.path("small.npz"), "--data",
+                    os.path.join(digits, "images.npz"), "--outputs", self.path("y.npz"), "--force", "-q")
+            with np.load(self.path("y.npz")) as y:
+                self.assertEqual(int((y[y.files[0]].argmax(1) == labels).sum()), right, (share, score))
 
     def test_same_whatever_the_threads(self):
         self.save(**{"a": self.normal(700, 1100), "b": self.normal(900, 700), "c": self.normal(5, 900)})
