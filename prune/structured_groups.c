@@ -117,7 +117,7 @@ static size_t removal_of(const struct vc_structured *s, const struct vc_coupling
 
     for (i = from; i < s->options.n_remove; i++) {
         for (k = 0; k < c->n_members; k++) {
-            if (c->members[k].axis == s->options.remove[i].axis &&
+            if (!c->members[k].whole && c->members[k].axis == s->options.remove[i].axis &&
                 strcmp(c->members[k].tensor, s->options.remove[i].tensor) == 0) {
                 return i + 1;
             }

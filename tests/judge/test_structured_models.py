@@ -48,7 +48,7 @@ def groups_of(text):
     """The groups that `graph --couplings` prints and that can be cut: name -> kind, members."""
     out = {}
     for line in text.splitlines():
-        if line.startswith("#") or not line.strip():
+        if line.startswith("#") or not line.strip() or re.search(r"@\d+!?( =|$)", line):  # experts, each a tensor
             continue
         kind = re.match(r"(neurons|heads|experts|hidden)?( ?\d+)?: ", line)
         members = []
