@@ -33,13 +33,32 @@ const json_t *vc_net_get(struct vc_net *net, const char *keys)
     return found;
 }
 
+/* The first bytes of a text that comes in pieces. */
+struct beginning {
+    char text[64];
+    size_t n;
+    bool more;
+};
+
+/* json_dump_callback */
+static int add_piece(const char *piece, size_t n, void *user)
+{
+    struct beginning *b = user;
+    size_t room = sizeof b->text - b->n;
+
+    memcpy(b->text + b->n, piece, n < room ? n : room);
+    b->n += n < room ? n : room;
+    b->more = b->more || n > room;
+    return 0;
+}
+
 /* A value as it stands in the text, cut off. */
 static const char *shown(struct vc_net *net, const json_t *value)
 {
-    char text[64];
-    size_t n = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY | JSON_COMPACT);
+    struct beginning b = {.n = 0};
 
-    return vc_net_print(net, "%.*s%s", (int)(n < sizeof text ? n : sizeof text), text, n > sizeof text ? "..." : "");
+    (void)json_dump_callback(value, add_piece, &b, JSON_ENCODE_ANY | JSON_COMPACT);
+    return vc_net_print(net, "%.*s%s", (int)b.n, b.text, b.more ? "..." : "");
 }
 
 void vc_net_refuse(struct vc_net *net, const char *key, const char *why)

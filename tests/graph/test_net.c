@@ -262,6 +262,9 @@ static const struct {
     {"{" LLAMA ",\"hidden_act\":7}", {"config.json: hidden_act is 7, not a string"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2}}",
      {"config.json: rope_scaling is {\"type\":\"spiral\",\"factor\":2}, whose rope_type is none of default, linear"}},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2,\"original_max_position_embeddings\":8192,"
+     "\"finetuned\":true}}",
+     {"rope_scaling is {\"type\":\"spiral\",\"factor\":2,\"original_max_position_embeddings\":8..., whose"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\"}}", {"rope_scaling", "which has no factor"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":-1}}", {"whose factor is no number above 0"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"twist\":1}}",
