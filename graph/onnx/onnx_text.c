@@ -398,7 +398,7 @@ enum vc_status vc_onnx_parse(struct vc_ctx *ctx, struct vc_arena *arena, const c
     out->constants = t.constants;
     out->opsets = t.opsets;
     out->notes = t.notes;
-    out->n_functions = vc_onnx_peek_char(&t) != '\0'; /* what follows the graph are functions */
+    VC_TRY(vc_onnx_peek_char(&t) == '\0' ? VC_OK : vc_onnx_fail_at(&t, "the end of the text (functions are not read)"));
     if (out->n_opsets == 0) {
         out->opsets = &newest;
         out->n_opsets = 1;

@@ -292,7 +292,9 @@ static void damaged_text(void **state)
         {"g (float x) => (float y) { y = Elu <alpha = > (x) }", "expected a number"},
         {"g (float x) => (float y) { y = Elu <alpha = 99999999999999999999> (x) }", "integer of 64 bits"},
         {"g (float \"x) => (float y) { y = Relu (x) }", "'\"' at the end"},
-        {"<opset_import: [\"\" : 23], what: ?> g () => () {}", "expected"}};
+        {"<opset_import: [\"\" : 23], what: ?> g () => () {}", "expected"},
+        {"g (float x) => (float y) { y = Relu (x) }\n<domain: \"d\"> f (x) => (y) { y = Neg (x) }",
+         "line 2: expected the end of the text (functions are not read) at '<domain"}};
 
     (void)state;
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
