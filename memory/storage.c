@@ -122,7 +122,7 @@ static void size_all(struct vc_storages *s)
 
 /* ---- gradients ---- */
 
-/* Running statistics of BatchNormalization are not trained. */
+/* Running statistics of BatchNormalization are not trained; nor are codes, which are integers. */
 static bool is_statistic(const struct vc_graph_node *node, unsigned k)
 {
     return strcmp(node->op, "BatchNormalization") == 0 && k >= 3;
@@ -138,7 +138,7 @@ static void find_trained(struct vc_storages *s)
             uint32_t v = node->inputs[k];
 
             if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
-                s->trained[v] = s->trained[v] || !is_statistic(node, k);
+                s->trained[v] = s->trained[v] || (!is_statistic(node, k) && is_float(vc_graph_value(s->graph, v)));
             }
             trained = trained || (v != VC_NO_VALUE && s->trained[v]);
         }
