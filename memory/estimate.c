@@ -361,7 +361,7 @@ static void set_unknown(struct estimate *e, const char *why, const char *name)
     e->out->unknown = why;
     e->out->unknown_name = name;
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_INPUTS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_NOT;
-    for (int m = VC_MOMENT_FORWARD; m < VC_MOMENTS; m++) {
+    for (enum vc_moment m = VC_MOMENT_FORWARD; m < VC_MOMENTS; m++) {
         e->out->moments[m].known = VC_KNOWN_NOT;
     }
 }

@@ -38,7 +38,7 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
         return true;
     }
     *peak = o->activation_bytes;
-    for (int k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         if (r->components[k].known != VC_KNOWN_NOT) {
             *peak += r->components[k].bytes;
         }

@@ -81,12 +81,12 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
     write_sizes(json, graph);
     write_options(json, o);
     vc_json_begin(json, "components", '{', false);
-    for (int k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         write_part(json, vc_memory_kind_name(k), &r->components[k]);
     }
     vc_json_end(json, '}');
     vc_json_begin(json, "moments", '{', false);
-    for (int k = 0; k < VC_MOMENTS; k++) {
+    for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
         write_part(json, vc_moment_name(k), &r->moments[k]);
     }
     vc_json_end(json, '}');

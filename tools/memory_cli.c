@@ -181,7 +181,7 @@ static void add_part(const struct app *app, struct table *table, const char *nam
     table_add(table, INK_DIM, vc_known_name(part->known));
 }
 
-static const char *component_text(int component, bool trains)
+static const char *component_text(enum vc_memory_kind component, bool trains)
 {
     static const char *const texts[VC_MEMORY_COMPONENTS] = {"parameters",        "gradients",   "optimizer states",
                                                             "copies of weights", "activations", "inputs",
@@ -201,12 +201,12 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     struct table table;
 
     table_init(&table, "lrrl");
-    for (int k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         if (r->components[k].bytes != 0 || r->components[k].known == VC_KNOWN_NOT) {
             add_part(app, &table, component_text(k, trains), &r->components[k], whole, INK_NONE);
         }
     }
-    for (int k = 0; k < VC_MOMENTS; k++) {
+    for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
         if (trains || k == VC_MOMENT_LOAD || k == VC_MOMENT_PEAK) {
             add_part(app, &table, moments[k], &r->moments[k], 0, INK_BOLD);
         }

@@ -21,7 +21,7 @@ measure() { # COMMAND WITH OPTIONS: the cells behind it
         "$(kib "$(sed -nE 's/.*"native": ([0-9]+).*/\1/p' "$dir/report")") | $(kib "$(of_report device sparse_2_4)") |"
 }
 
-sed -nE 's/^\| `((prune|run) [^`]*)` \| (.*)$/\1\t\3/p' "$source/README.md" >"$dir/rows"
+sed -nE '/--structured/!s/^\| `((prune|run) [^`]*)` \| (.*)$/\1\t\3/p' "$source/README.md" >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -ge 8 ] || { echo "README.md has no table of the pruned network"; exit 1; }
 tab=$(printf '\t')
 while IFS=$tab read -r command said; do

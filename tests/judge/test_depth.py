@@ -216,9 +216,23 @@ class Depth(Judge):
 
     def test_graph(self):
         """What a GGUF file computes without its first layer is what the folder with the same weights computes."""
+        parts = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+                 "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+                 "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+                 "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
         goldens = os.path.join(SOURCE_DIR, "tests", "graph", "goldens")
+        model = os.path.join(goldens, "llama-gguf", "model.gguf")
+        config = json.loads(read_bytes(os.path.join(goldens, "llama", "config.json")))
+        tensors = {}
+        for name, (_, shape, data) in gguf_read(model)[0].items():
+            values = np.frombuffer(data, "f4").reshape(shape)
+            *blk, part, end = name.split(".")
+            if part in ("attn_q", "attn_k"):  # neighbours there are the halves of a head here
+                pairs = values.reshape(-1, config["head_dim"] // 2, 2, shape[1])
+                values = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(shape)
+            tensors[".".join((["model.layers", blk[1]] if blk else []) + [parts[part], end])] = values
         found = []
-        for source, out in ((os.path.join(goldens, "llama"), "f"), (os.path.join(goldens, "llama-gguf", "model.gguf"), "g.gguf")):
+        for source, out in ((self.folder("whole", tensors=tensors, config=config), "f"), (model, "g.gguf")):
             self.vc("prune", "--drop-layers", "0", "-q", source, "-o", self.path(out))
             self.vc("graph", "--data", os.path.join(goldens, "llama-gguf.safetensors"), "--array", "input_ids=input.input_ids",
                     self.path(out), "--outputs", self.path(out + ".npz"))
