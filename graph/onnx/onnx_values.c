@@ -229,6 +229,12 @@ bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *numbe
 
 /* ---- inputs ---- */
 
+/* A name by which two sizes are the same; some exporters call all that are open "?". */
+static bool names_a_size(const char *name)
+{
+    return name != NULL && *name != '\0' && strcmp(name, "?") != 0;
+}
+
 /* Names of dimensions are the file's; one without gets that of its place: "x_dim0". */
 static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_value *input, unsigned d)
 {
@@ -239,7 +245,7 @@ static struct vc_dim input_dim(struct vc_onnx_build *b, const struct vc_program_
         return vc_dim_number(dim->size);
     }
     (void)snprintf(name, sizeof name, "%.250s_dim%u", input->name, d);
-    return vc_dim_symbol(&b->graph->dims, dim->name != NULL && *dim->name != '\0' ? dim->name : name);
+    return vc_dim_symbol(&b->graph->dims, names_a_size(dim->name) ? dim->name : name);
 }
 
 static uint32_t add_parameter_input(struct vc_onnx_build *b, const struct vc_program_value *input, const char *tensor)

@@ -141,6 +141,9 @@ void vc_infer_concat(struct vc_infer *in)
 
 /* ---- Slice ---- */
 
+/* What writers say for "to the end" of a dimension whose size they do not know: INT32_MAX, INT64_MAX, 10^9. */
+#define TO_THE_END 1000000000
+
 /* Where a slice begins or ends: negative numbers count from the end, and what is beyond an end is that end. Of sizes
  * that depend on inputs it is taken that the slice lies within the dimension, as it does wherever its author wrote it
  * for that. */
@@ -151,13 +154,13 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
                         ? at.size < 0
                         : vc_dim_least(dims, vc_dim_subtract(dims, vc_dim_number(0), at), &least) && least > 0;
 
-    if (vc_dim_is_number(at) && at.size <= -INT32_MAX) { /* before the first element, whatever the size is */
+    if (vc_dim_is_number(at) && at.size <= -TO_THE_END) { /* before the first element, whatever the size is */
         return vc_dim_number(backwards ? -1 : 0);
     }
     if (negative) {
         at = vc_dim_add(dims, at, size);
     }
-    if (vc_dim_is_number(at) && at.size >= INT32_MAX) {
+    if (vc_dim_is_number(at) && at.size >= TO_THE_END) {
         return backwards ? vc_dim_subtract(dims, size, vc_dim_number(1)) : size;
     }
     if (vc_dim_is_number(at) && vc_dim_is_number(size)) {
