@@ -209,7 +209,7 @@ static const char *name_for(struct vc_graph *graph, const char *name, const char
         vc_graph_complain(graph, "the value '%s' is made twice", name);
     }
     for (uint32_t k = graph->n_values;; k++) {
-        snprintf(own, sizeof own, "%s_%u", kind, (unsigned)k);
+        snprintf(own, sizeof own, "%.100s_%u", kind, (unsigned)k); /* an operator's name may have any length */
         if (vc_graph_find(graph, own) == VC_NO_VALUE) {
             return copy_text(graph, own);
         }

@@ -270,7 +270,7 @@ static bool has_graphs(const struct onnx_layout *l, struct vc_span span)
 {
     const struct onnx *source = l->self->source;
     const struct onnx_graph *graph = graph_at(source, span.at);
-    const struct onnx_graph *end = source->graphs + source->n_graphs;
+    const struct onnx_graph *end = graph == NULL ? NULL : source->graphs + source->n_graphs;
 
     while (graph != NULL && graph < end && graph->at < span.at + span.n) {
         if (graph->has_tensors || l->self->edits.reshaped) {
