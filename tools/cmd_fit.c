@@ -126,6 +126,16 @@ static int add_all(struct app *app, struct fit_cli *cli)
     return rc;
 }
 
+static bool has_attention(const struct vc_graph *graph)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        if (strcmp(vc_graph_node(graph, n)->op, "Attention") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The largest batch or context of each device. */
 static int find_largest(struct app *app, struct fit_cli *cli)
 {
@@ -138,6 +148,10 @@ static int find_largest(struct app *app, struct fit_cli *cli)
     }
     if (graph == NULL) {
         return app_refuse(app, VC_E_UNSUPPORTED, "does not say what its model computes, so there is no largest size");
+    }
+    if (cli->max_ctx && !has_attention(graph)) {
+        return app_refuse(app, VC_E_UNSUPPORTED,
+                          "has no attention that keeps keys and values, so --max-ctx has no answer");
     }
     for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
         struct vc_fit_row *row = &cli->rows[k];
@@ -350,6 +364,9 @@ static int run_fit(struct app *app, int n_args, char **args)
     }
     if (rc != GO_ON) {
         return rc;
+    }
+    if (!options_seen(&app->parsed, "allocator")) { /* the one that most programs have, and its slack */
+        cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }
     app->subject = app->parsed.args[0];
     rc = app_open(app);

@@ -72,7 +72,7 @@ static const struct opt memory_opts[] = {
      .help = "as one kernel, or with a matrix of scores (default fused)"},
     {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.allocator),
-     .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact)"},
+     .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact; of fit pytorch)"},
     {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
      .help = "activation functions, normalizations and additions write over an input that nobody needs any more"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
@@ -114,11 +114,32 @@ static int bind_all(struct app *app, struct memory_cli *cli)
     return rc;
 }
 
+/* An option that would change nothing was meant for something else. GO_ON or a status. */
+static int check_options(struct app *app, const struct memory_cli *cli)
+{
+    static const char *const of_training[] = {"optimizer", "amp", "recompute", "every", "dropout"};
+    bool trains = cli->memory.mode == VC_MEMORY_TRAIN;
+
+    for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
+        if (options_seen(&app->parsed, of_training[k])) {
+            return app_usage(app, "--%s is about training: --mode train", of_training[k]);
+        }
+    }
+    if ((cli->every != 0) != (cli->memory.recompute == VC_RECOMPUTE_EVERY)) {
+        return app_usage(app, "--recompute every and --every K belong together");
+    }
+    if (trains && cli->memory.context_tokens != 0) {
+        return app_usage(app, "--ctx is about inference: training keeps no keys and values");
+    }
+    return GO_ON;
+}
+
 int memory_cli_count(struct app *app, struct memory_cli *cli)
 {
-    int rc = graph_source_open(app, &cli->source, true);
+    int rc = check_options(app, cli);
     enum vc_status status;
 
+    rc = rc == GO_ON ? graph_source_open(app, &cli->source, true) : rc;
     if (rc == GO_ON && cli->source.graph != NULL) {
         rc = bind_all(app, cli);
     }
