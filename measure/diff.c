@@ -9,7 +9,7 @@
 #include "core/job/totals.h"
 #include "kernels/kernels.h"
 #include "measure/diff.h"
-#include "measure/values.h"
+#include "passes/values.h"
 
 struct vc_diff_owned {
     struct vc_diff diff; /* first: what the caller sees */

@@ -5,7 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
-#include "measure/graph_params.h"
+#include "passes/graph_params.h"
 
 /* ---- arrays of a file ---- */
 

@@ -9,7 +9,7 @@
 #include "graph/ops/run.h"
 #include "kernels/kernels.h"
 #include "measure/graph_inputs.h"
-#include "measure/graph_params.h"
+#include "passes/graph_params.h"
 
 static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F32};
 static const struct vc_options_kind run_kind = {"vc_graph_run_options", "vc_graph_run_defaults", &run_defaults,

@@ -7,7 +7,7 @@
 
 #include "core/base/checked.h"
 #include "measure/graph_inputs.h"
-#include "measure/graph_params.h"
+#include "passes/graph_params.h"
 
 /* A run with changes. */
 struct run {

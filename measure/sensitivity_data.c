@@ -11,10 +11,10 @@
 #include "core/base/threads.h"
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
-#include "measure/graph_params.h"
 #include "measure/output_runs.h"
 #include "measure/sensitivity_changes.h"
 #include "measure/sensitivity_parts.h"
+#include "passes/graph_params.h"
 
 static const unsigned percents[] = {50, 70, 90};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])

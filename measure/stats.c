@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 #include "measure/packed_stats.h"
-#include "measure/values.h"
+#include "passes/values.h"
 
 struct stats_job {
     const struct vc_model *model;

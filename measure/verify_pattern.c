@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "core/base/checked.h"
-#include "measure/values.h"
 #include "measure/verify_parts.h"
 #include "passes/select.h"
+#include "passes/values.h"
 
 #define MAX_GROUP 256u /* as prune has them */
 #define MAX_BLOCK 65536u

@@ -60,6 +60,11 @@ list_edges | awk -v sq="'" '
         if (a == "couple") { return "graph/couple/ may not include graph/" b ": it stands on the finished graph" }
         return "graph/" a " may not include graph/" b ": builders do not know each other"
     }
+    # The engine of distill/ knows nothing of losses, optimizers, data and the training loop.
+    function distill_may_not(from, t) {
+        if (room(from) == "engine" && room(t) != "engine") { return "distill/engine/ may not include what stands on it" }
+        return ""
+    }
     # base <- model <- chain <- run <- job
     function core_may_not(from, t,    a, b) {
         a = room(from)
@@ -108,6 +113,7 @@ list_edges | awk -v sq="'" '
         why = from == "formats" && to == "formats" ? formats_may_not($1, t) : ""
         if (from == "core" && to == "core") { why = core_may_not($1, t) }
         if (from == "graph" && to == "graph") { why = graph_may_not($1, t) }
+        if (from == "distill" && to == "distill") { why = distill_may_not($1, t) }
         if (why != "") { bad(why) }
         edges++
     }

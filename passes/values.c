@@ -1,5 +1,5 @@
 /* values.c - one tensor as an item of its own, outside of a job. See values.h. */
-#include "measure/values.h"
+#include "passes/values.h"
 
 #include <stdlib.h>
 

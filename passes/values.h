@@ -1,7 +1,7 @@
 /* values.h - one tensor as an item that can be fetched (core/chain/fetch.h) as the floats that it stands for, outside
  * of a job. What `stats`, `diff` and `verify` read with. One thread at a time. */
-#ifndef VC_MEASURE_VALUES_H
-#define VC_MEASURE_VALUES_H
+#ifndef VC_PASSES_VALUES_H
+#define VC_PASSES_VALUES_H
 
 #include "core/chain/fetch.h"
 #include "core/run/executor.h"

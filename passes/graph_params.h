@@ -1,7 +1,7 @@
 /* graph_params.h - the elements of a graph's parameters, from the tensors of a checkpoint: what vc_graph_run and the
  * measurements with data read with. */
-#ifndef VC_MEASURE_GRAPH_PARAMS_H
-#define VC_MEASURE_GRAPH_PARAMS_H
+#ifndef VC_PASSES_GRAPH_PARAMS_H
+#define VC_PASSES_GRAPH_PARAMS_H
 
 #include <vcompress/graph.h>
 

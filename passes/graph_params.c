@@ -1,10 +1,10 @@
 /* graph_params.c - see graph_params.h. A tensor is decoded tile by tile, and each element goes to the place that it has
  * in the sliced and transposed parameter, so that beside the parameter there is one tile. */
-#include "measure/graph_params.h"
+#include "passes/graph_params.h"
 
 #include <string.h>
 
-#include "measure/values.h"
+#include "passes/values.h"
 
 /* False: the element is outside of the slice. */
 static bool place_of(const struct vc_place *p, uint64_t element, uint64_t *to)

@@ -1,0 +1,185 @@
+/* weights.c - see weights.h. */
+#include "distill/engine/weights.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "passes/graph_params.h"
+
+#define NOT_YET ((uint32_t)-1)
+
+/* The entry of the same tensor, or NOT_YET. */
+static uint32_t find_entry(const struct vc_weights *w, const struct vc_graph_param *param)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->items[i].from_weights == param->from_weights && strcmp(w->items[i].name, param->tensor) == 0) {
+            return (uint32_t)i;
+        }
+    }
+    return NOT_YET;
+}
+
+static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
+{
+    const struct vc_graph_param *param = vc_graph_param(w->graph, k);
+    struct vc_weight *item = &w->items[w->n];
+
+    *item = (struct vc_weight){.name = param->tensor,
+                               .from_weights = param->from_weights,
+                               .param = k,
+                               .n_dims = param->n_dims,
+                               .shape = param->shape,
+                               .n = 1};
+    for (unsigned d = 0; d < param->n_dims; d++) {
+        if (!vc_mul_u64(item->n, param->shape[d], &item->n)) {
+            return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", param->tensor);
+        }
+    }
+    item->integers = vc_graph_value(w->graph, param->value)->dtype != VC_DTYPE_F32;
+    item->trained = train && !item->integers;
+    w->of_param[k] = (uint32_t)w->n++;
+    return VC_OK;
+}
+
+/* Running means and variances: inputs 3 and 4 of BatchNormalization. */
+static void find_statistics(struct vc_weights *w)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(w->graph, n);
+
+        for (unsigned k = 3; strcmp(node->op, "BatchNormalization") == 0 && k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+            uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;
+
+            if (param != VC_NO_PARAM) {
+                w->items[w->of_param[param]].statistic = true;
+                w->items[w->of_param[param]].trained = false;
+            }
+        }
+    }
+}
+
+static enum vc_status add_bytes(struct vc_weights *w, const struct vc_weight *item)
+{
+    uint64_t bytes;
+
+    if (!vc_mul_u64(item->n, item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision), &bytes) ||
+        !vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes) || !vc_add_u64(w->data_bytes, bytes, &w->data_bytes)) {
+        return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", item->name);
+    }
+    w->grad_bytes += item->trained ? bytes : 0;
+    return VC_OK;
+}
+
+enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
+                               bool train, const bool *frozen, struct vc_weights **out)
+{
+    uint32_t n = vc_graph_param_count(graph);
+    struct vc_weights *w = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *w);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(w);
+    w->ctx = ctx;
+    w->graph = graph;
+    w->precision = precision;
+    w->items = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->items);
+    VC_TRY_ALLOC(w->items);
+    w->of_param = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->of_param);
+    VC_TRY_ALLOC(w->of_param);
+    for (uint32_t k = 0; k < n; k++) {
+        w->of_param[k] = find_entry(w, vc_graph_param(graph, k));
+        VC_TRY(w->of_param[k] == NOT_YET ? add_entry(w, k, train) : VC_OK);
+    }
+    for (uint32_t k = 0; frozen != NULL && k < n; k++) {
+        w->items[w->of_param[k]].trained = w->items[w->of_param[k]].trained && !frozen[k];
+    }
+    find_statistics(w);
+    for (size_t i = 0; i < w->n; i++) {
+        VC_TRY(add_bytes(w, &w->items[i]));
+    }
+    *out = w;
+    w = NULL;
+out:
+    vc_weights_free(w);
+    return status;
+}
+
+enum vc_status vc_weights_allocate(struct vc_weights *w)
+{
+    uint64_t data = 0;
+    uint64_t grad = 0;
+    enum vc_status status = VC_OK;
+
+    w->data_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->data_bytes);
+    VC_TRY_ALLOC(w->data_block);
+    w->grad_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->grad_bytes);
+    VC_TRY_ALLOC(w->grad_block);
+    for (size_t i = 0; i < w->n; i++) {
+        struct vc_weight *item = &w->items[i];
+        uint64_t bytes = item->n * (item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision));
+
+        bytes = (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+        item->data = (char *)w->data_block + data;
+        data += bytes;
+        if (item->trained) {
+            item->grad = (char *)w->grad_block + grad;
+            grad += bytes;
+        }
+    }
+    vc_weights_clear(w);
+out:
+    return status;
+}
+
+enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *model, const struct vc_model *other)
+{
+    struct vc_place place = vc_place_whole();
+    enum vc_status status = VC_OK;
+
+    if (vc_kernels_get(w->ctx) == NULL) {
+        return w->ctx->status;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct vc_weight *item = &w->items[i];
+        const struct vc_model *from = item->from_weights ? other : model;
+        size_t tensor = VC_NO_TENSOR;
+
+        VC_TRY(vc_param_find(w->ctx, from, vc_graph_param(w->graph, item->param), &tensor));
+        status = item->integers
+                     ? vc_place_integers(w->ctx, from, tensor, &place, item->data)
+                     : vc_place_values(w->ctx, from, tensor, &place, w->precision == VC_GRAPH_F64, item->data);
+        if (status != VC_OK) {
+            status = vc_context(w->ctx, "%s", from->path);
+            goto out;
+        }
+    }
+    if (model != NULL) {
+        status = vc_model_unchanged(w->ctx, model, status);
+    }
+    if (other != NULL && status == VC_OK) {
+        status = vc_model_unchanged(w->ctx, other, status);
+    }
+out:
+    return status;
+}
+
+void vc_weights_clear(struct vc_weights *w)
+{
+    if (w->grad_block != NULL && w->grad_bytes != 0) {
+        memset(w->grad_block, 0, (size_t)w->grad_bytes);
+    }
+}
+
+void vc_weights_free(struct vc_weights *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    vc_free(w->ctx, w->data_block);
+    vc_free(w->ctx, w->grad_block);
+    vc_free(w->ctx, w->items);
+    vc_free(w->ctx, w->of_param);
+    vc_free(w->ctx, w);
+}

@@ -1,0 +1,63 @@
+/* weights.h - the tensors of a net that is trained: values, gradients, running statistics.
+ *
+ * One entry for each tensor of the checkpoint, with its elements as they lie in the file, so that an optimizer, a mask
+ * or a writer walks them without knowing the graph. Parameters of the graph (vc_graph_param) are slices and transposes
+ * of these tensors; several may be of one tensor, whose gradient is the sum of theirs.
+ *
+ *     graph parameters   query.weight, key.weight: first and second third of qkv.weight, transposed for MatMul
+ *     entry              qkv.weight [192, 64]: data, grad
+ *
+ * Any number of engines (engine.h) may use one set of weights: for full batches, for a last one of fewer rows, for an
+ * evaluation. */
+#ifndef VC_DISTILL_WEIGHTS_H
+#define VC_DISTILL_WEIGHTS_H
+
+#include <vcompress/graph.h>
+
+#include "core/base/ctx.h"
+
+struct vc_weight {
+    const char *name;  /* of the tensor in the checkpoint */
+    bool from_weights; /* it is in vc_graph_options.weights */
+    uint32_t param;    /* the first parameter of the graph that is made of it */
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n;    /* elements: float or double as the precision is, int64_t where `integers` */
+    bool integers; /* codes; never trained */
+    bool
+        statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
+    bool trained;  /* it has a gradient */
+    void *data;    /* NULL before vc_weights_allocate */
+    void *grad;    /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
+};
+
+struct vc_weights {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph; /* has to outlive the weights */
+    enum vc_graph_precision precision;
+    size_t n;
+    struct vc_weight *items; /* in the order of their first parameters */
+    uint32_t *of_param;      /* by parameter of the graph: its entry */
+    uint64_t data_bytes;     /* of all values, each rounded up to 64 */
+    uint64_t grad_bytes;     /* the same for gradients */
+    void *data_block, *grad_block;
+};
+
+/* The entries, without memory for elements. frozen[k]: parameter k of the graph is not trained, and no other parameter
+ * of its tensor; NULL: all floats are, but for statistics. train false: nothing is. */
+enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
+                               bool train, const bool *frozen, struct vc_weights **out);
+/* Two blocks of the pool, of data_bytes and grad_bytes. Elements are undefined, gradients 0. */
+enum vc_status vc_weights_allocate(struct vc_weights *weights);
+/* Reads the elements: from `model`, and those that are in vc_graph_options.weights from `other`, which may be NULL. */
+enum vc_status vc_weights_load(struct vc_weights *weights, const struct vc_model *model, const struct vc_model *other);
+/* All gradients are 0. */
+void vc_weights_clear(struct vc_weights *weights);
+void vc_weights_free(struct vc_weights *weights); /* accepts NULL */
+
+static inline size_t vc_real_bytes(enum vc_graph_precision precision)
+{
+    return precision == VC_GRAPH_F64 ? sizeof(double) : sizeof(float);
+}
+
+#endif
