@@ -142,6 +142,17 @@ static uint64_t subnormals_f64(const double *x, size_t n)
     return count;
 }
 
+/* Whether a piece was done from its own type, where that is faster. */
+#ifndef VC_HAVE_X86
+static inline bool diff_strip_x86(const float *x, const float *y, size_t n, double lane[4][LANES],
+                                  struct vc_diff_sums *sums)
+{
+    return (void)x, (void)y, (void)n, (void)lane, (void)sums, false;
+}
+#endif
+#define DIFF_DONE_f32                      diff_strip_x86
+#define DIFF_DONE_f64(x, y, n, lane, sums) false
+
 /* A piece as f64, exact. From here on one set of loops serves both types. */
 static inline void load_f32(const float *restrict from, size_t n, double *restrict to)
 {
@@ -176,9 +187,13 @@ static inline void load_f64(const double *restrict from, size_t n, double *restr
                 lanes_clear(lane[k], n);                                                                          \
             }                                                                                                     \
             for (size_t i = 0; i < n; i += STRIP) {                                                               \
-                load_##suffix(x + first + i, min_size(STRIP, n - i), a);                                          \
-                load_##suffix(y + first + i, min_size(STRIP, n - i), b);                                          \
-                diff_strip(a, b, min_size(STRIP, n - i), lane, sums);                                             \
+                size_t m = min_size(STRIP, n - i);                                                                \
+                                                                                                                  \
+                if (!DIFF_DONE_##suffix(x + first + i, y + first + i, m, lane, sums)) {                           \
+                    load_##suffix(x + first + i, m, a);                                                           \
+                    load_##suffix(y + first + i, m, b);                                                           \
+                    diff_strip(a, b, m, lane, sums);                                                              \
+                }                                                                                                 \
             }                                                                                                     \
             for (size_t k = 0; k < 4; k++) {                                                                      \
                 sums->chunk_sums[4 * c + k] = tree_value(lane[k], n);                                             \

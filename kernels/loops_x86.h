@@ -52,6 +52,112 @@ static void squares_f32(double *lane, const float *v, size_t n)
     }
 }
 
+/* Whether all of x and y is finite; *different: how many pairs are not equal, if so. */
+static bool diff_looks_f32(const float *x, const float *y, size_t n, uint64_t *different)
+{
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    __m256i most = _mm256_setzero_si256();
+    __m256i equal = _mm256_setzero_si256();
+    uint32_t all = 0;
+    uint32_t same;
+    uint32_t lane[8];
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        __m256 a = _mm256_loadu_ps(x + i);
+        __m256 b = _mm256_loadu_ps(y + i);
+
+        most = _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(a), magnitude));
+        most = _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(b), magnitude));
+        equal = _mm256_sub_epi32(equal, _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)));
+    }
+    _mm256_storeu_si256((__m256i *)lane, most);
+    for (size_t l = 0; l < 8; l++) {
+        all = lane[l] > all ? lane[l] : all;
+    }
+    _mm256_storeu_si256((__m256i *)lane, equal);
+    same = lane[0] + lane[1] + lane[2] + lane[3] + lane[4] + lane[5] + lane[6] + lane[7];
+    for (; i < n; i++) {
+        uint32_t a = vc_f32_magnitude(vc_get_f32(x, i));
+        uint32_t b = vc_f32_magnitude(vc_get_f32(y, i));
+
+        all = a > all ? a : all;
+        all = b > all ? b : all;
+        same += vc_get_f32(x, i) == vc_get_f32(y, i);
+    }
+    *different = n - same;
+    return all < VC_F32_INF_BITS;
+}
+
+/* The sums of four lanes of a chunk, for pairs that are finite. */
+struct diff_lanes {
+    __m256d xx, ee, yy, xy, most;
+};
+
+static inline void diff_lanes_add(struct diff_lanes *d, const float *x, const float *y)
+{
+    __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x));
+    __m256d b = _mm256_cvtps_pd(_mm_loadu_ps(y));
+    __m256d e = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(a, b));
+
+    d->xx = _mm256_fmadd_pd(a, a, d->xx);
+    d->ee = _mm256_add_pd(d->ee, _mm256_mul_pd(e, e)); /* this product is rounded */
+    d->yy = _mm256_fmadd_pd(b, b, d->yy);
+    d->xy = _mm256_fmadd_pd(a, b, d->xy);
+    d->most = _mm256_max_pd(d->most, e);
+}
+
+static inline void diff_lanes_load(struct diff_lanes *d, double lane[4][LANES], size_t l0)
+{
+    d->xx = _mm256_loadu_pd(lane[0] + l0);
+    d->ee = _mm256_loadu_pd(lane[1] + l0);
+    d->yy = _mm256_loadu_pd(lane[2] + l0);
+    d->xy = _mm256_loadu_pd(lane[3] + l0);
+    d->most = _mm256_setzero_pd();
+}
+
+static inline void diff_lanes_store(const struct diff_lanes *d, double lane[4][LANES], size_t l0, double *most)
+{
+    double e[4];
+
+    _mm256_storeu_pd(lane[0] + l0, d->xx);
+    _mm256_storeu_pd(lane[1] + l0, d->ee);
+    _mm256_storeu_pd(lane[2] + l0, d->yy);
+    _mm256_storeu_pd(lane[3] + l0, d->xy);
+    _mm256_storeu_pd(e, d->most);
+    for (size_t l = 0; l < 4; l++) {
+        *most = e[l] > *most ? e[l] : *most;
+    }
+}
+
+/* diff_strip in one walk, from the f32 themselves, eight lanes at a time, so that sums stay in registers. Does nothing,
+ * and returns false, where a value is not finite or n is no multiple of 64. */
+static bool diff_strip_x86(const float *x, const float *y, size_t n, double lane[4][LANES], struct vc_diff_sums *sums)
+{
+    uint64_t different;
+    double most = 0;
+
+    if (n % LANES != 0 || !diff_looks_f32(x, y, n, &different)) {
+        return false;
+    }
+    for (size_t l0 = 0; l0 < LANES; l0 += 8) {
+        struct diff_lanes low;
+        struct diff_lanes high;
+
+        diff_lanes_load(&low, lane, l0);
+        diff_lanes_load(&high, lane, l0 + 4);
+        for (size_t at = l0; at < n; at += LANES) {
+            diff_lanes_add(&low, x + at, y + at);
+            diff_lanes_add(&high, x + at + 4, y + at + 4);
+        }
+        diff_lanes_store(&low, lane, l0, &most);
+        diff_lanes_store(&high, lane, l0 + 4, &most);
+    }
+    sums->max_abs_error = most > sums->max_abs_error ? most : sums->max_abs_error;
+    sums->different += different;
+    return true;
+}
+
 /* Counters (8 lanes of 32 bits, or 4 of 64) and largest |error| (8 lanes, as bits) of a strip. */
 struct tally {
     __m256i most, before, after;
