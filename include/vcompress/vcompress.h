@@ -42,6 +42,7 @@
 #include <vcompress/couplings.h>
 #include <vcompress/depth.h>
 #include <vcompress/device.h>
+#include <vcompress/distill.h>
 #include <vcompress/dtype.h>
 #include <vcompress/fit.h>
 #include <vcompress/gpus.h>

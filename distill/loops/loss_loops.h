@@ -1,0 +1,164 @@
+/* loss_loops.h - losses of rows of logits and their gradients, for one type of numbers. Part of train_loops.h. No
+ * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. */
+
+/* log of the sum of exp(x / t), and the parts that it is made of. */
+struct NAME(soft) {
+    double max, log_sum; /* largest x / t; log of the sum of exp(x / t - max) */
+};
+
+static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
+{
+    struct NAME(soft) s = {.max = -INFINITY};
+    double sum = 0;
+
+    for (size_t c = 0; c < n; c++) {
+        double v = (double)x[c] / t;
+
+        s.max = v > s.max || isnan(v) ? v : s.max;
+    }
+    for (size_t c = 0; c < n; c++) {
+        sum += exp((double)x[c] / t - s.max);
+    }
+    s.log_sum = log(sum);
+    return s;
+}
+
+/* log of the probability of a class with logit x. */
+static double NAME(log_p)(const struct NAME(soft) * s, REAL x, double t)
+{
+    return (double)x / t - s->max - s->log_sum;
+}
+
+/* p (log p - log q); 0 where p is 0. */
+static double NAME(divergence)(double log_p, double log_q)
+{
+    double p = exp(log_p);
+
+    return p == 0 ? 0 : p * (log_p - log_q);
+}
+
+/* The divergence of one row times T^2, and T (q - p) times `by` added to the gradient. */
+static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z, const REAL *teacher, double by,
+                           double *gradient)
+{
+    double t = spec->temperature;
+    struct NAME(soft) q = NAME(soft_of)(z, n, t);
+    struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
+    double sum = 0;
+
+    for (size_t c = 0; c < n; c++) {
+        double log_p = NAME(log_p)(&p, teacher[c], t);
+        double log_q = NAME(log_p)(&q, z[c], t);
+
+        sum += NAME(divergence)(log_p, log_q);
+        gradient[c] += by * t * (exp(log_q) - exp(log_p));
+    }
+    return t * t * sum;
+}
+
+/* The same where k classes of the teacher are known. All others are one class, whose probability is what is left:
+ *
+ *     p = 1 - sum of p over the k,  q = 1 - sum of q over the k;   d / dz of the others: T (q_c - p q_c / q) */
+static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REAL *z,
+                            const struct vc_teacher_rows *teacher, size_t row, double by, double *gradient)
+{
+    const REAL *logits = (const REAL *)teacher->logits + row * teacher->k;
+    const int32_t *classes = teacher->classes + row * teacher->k;
+    double t = spec->temperature;
+    struct NAME(soft) q = NAME(soft_of)(z, n, t);
+    double p_rest = 1;
+    double q_rest = 1;
+    double sum = 0;
+
+    for (size_t i = 0; i < teacher->k; i++) {
+        double log_p = (double)logits[i] / t - teacher->rest[row];
+        double log_q = NAME(log_p)(&q, z[classes[i]], t);
+
+        sum += NAME(divergence)(log_p, log_q);
+        p_rest -= exp(log_p);
+        q_rest -= exp(log_q);
+    }
+    p_rest = p_rest > 0 && teacher->k < n ? p_rest : 0;
+    q_rest = q_rest > 0x1p-1000 ? q_rest : 0x1p-1000;
+    sum += p_rest > 0 ? p_rest * (log(p_rest) - log(q_rest)) : 0;
+    for (size_t c = 0; c < n; c++) {
+        gradient[c] += by * t * exp(NAME(log_p)(&q, z[c], t)) * (1 - p_rest / q_rest);
+    }
+    for (size_t i = 0; i < teacher->k; i++) {
+        double q_c = exp(NAME(log_p)(&q, z[classes[i]], t));
+
+        gradient[classes[i]] += by * t * (q_c * p_rest / q_rest - exp((double)logits[i] / t - teacher->rest[row]));
+    }
+    return t * t * sum;
+}
+
+/* The mean of (z - t)^2 over the classes of a row. */
+static double NAME(mse_row)(size_t n, const REAL *z, const REAL *teacher, double by, double *gradient)
+{
+    double sum = 0;
+
+    for (size_t c = 0; c < n; c++) {
+        double d = (double)z[c] - (double)teacher[c];
+
+        sum += d * d;
+        gradient[c] += by * 2 * d / (double)n;
+    }
+    return sum / (double)n;
+}
+
+static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
+{
+    struct NAME(soft) q = NAME(soft_of)(z, n, 1);
+
+    for (size_t c = 0; c < n; c++) {
+        gradient[c] += by * exp(NAME(log_p)(&q, z[c], 1));
+    }
+    gradient[label] -= by;
+    return -NAME(log_p)(&q, z[label], 1);
+}
+
+struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const REAL *logits,
+                                  const struct vc_teacher_rows *teacher, const int64_t *labels, const uint8_t *mask,
+                                  double *row, REAL *gradient)
+{
+    struct vc_loss_sums sums = {0, 0};
+    double kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0;
+    double ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0;
+
+    for (size_t r = 0; r < n_rows; r++) {
+        const REAL *z = logits + r * n_classes;
+        bool counts = mask == NULL || mask[r] != 0;
+
+        for (size_t c = 0; c < n_classes; c++) {
+            row[c] = 0;
+        }
+        if (counts && teacher->logits != NULL) {
+            const REAL *t = (const REAL *)teacher->logits + r * n_classes;
+            double by = spec->alpha * kd_by;
+
+            sums.kd += kd_by * (spec->mse                  ? NAME(mse_row)(n_classes, z, t, by, row)
+                                : teacher->classes == NULL ? NAME(kd_row)(spec, n_classes, z, t, by, row)
+                                                           : NAME(top_row)(spec, n_classes, z, teacher, r, by, row));
+        }
+        if (counts && labels != NULL && labels[r] != VC_NO_LABEL) {
+            sums.ce += ce_by * NAME(ce_row)(n_classes, z, labels[r], (1 - spec->alpha) * ce_by, row);
+        }
+        for (size_t c = 0; gradient != NULL && c < n_classes; c++) {
+            gradient[r * n_classes + c] = (REAL)row[c];
+        }
+    }
+    return sums;
+}
+
+size_t NAME(vc_answer)(const REAL *logits, size_t n_classes)
+{
+    size_t best = 0;
+
+    for (size_t c = 0; c < n_classes; c++) {
+        if (isnan(logits[c])) {
+            return n_classes;
+        }
+        best = logits[c] > logits[best] ? c : best;
+    }
+    return best;
+}

@@ -1,0 +1,103 @@
+/* update_loops.h - sums over gradients and steps of optimizers, for one type of numbers. Part of train_loops.h. */
+
+#define LANES 8 /* of a sum: partial sums that a compiler may keep in one register, added in one order */
+
+double NAME(vc_square_sum)(const REAL *x, size_t n)
+{
+    double lane[LANES] = {0};
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            lane[k] += (double)x[i + k] * (double)x[i + k];
+        }
+    }
+    for (size_t k = 0; i < n; i++, k++) {
+        lane[k] += (double)x[i] * (double)x[i];
+    }
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+void NAME(vc_scale)(REAL *x, size_t n, double by)
+{
+    REAL s = (REAL)by;
+
+    for (size_t i = 0; i < n; i++) {
+        x[i] *= s;
+    }
+}
+
+size_t NAME(vc_first_nonfinite)(const REAL *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) {
+            return i;
+        }
+    }
+    return n;
+}
+
+static void NAME(sgd)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m)
+{
+    REAL lr = (REAL)u->lr;
+    REAL momentum = (REAL)u->momentum;
+    REAL decay = (REAL)u->decay;
+
+    for (size_t i = 0; i < n; i++) {
+        REAL d = g[i] + decay * w[i];
+
+        if (m != NULL) {
+            m[i] = momentum * m[i] + d;
+            d = u->nesterov ? d + momentum * m[i] : m[i];
+        }
+        w[i] -= lr * d;
+    }
+}
+
+/* Powers of the betas, whose t grows, are computed in double. */
+static void NAME(adam)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m, REAL *v)
+{
+    REAL b1 = (REAL)u->beta1;
+    REAL b2 = (REAL)u->beta2;
+    REAL not_b1 = (REAL)(1 - u->beta1);
+    REAL not_b2 = (REAL)(1 - u->beta2);
+    REAL step = (REAL)(u->lr / (1 - pow(u->beta1, (double)u->t)));
+    REAL root = (REAL)sqrt(1 - pow(u->beta2, (double)u->t));
+    REAL eps = (REAL)u->eps;
+    REAL decay = u->kind == VC_UPDATE_ADAM ? (REAL)u->decay : 0;
+    REAL shrink = u->kind == VC_UPDATE_ADAMW ? (REAL)(1 - u->lr * u->decay) : 1;
+
+    for (size_t i = 0; i < n; i++) {
+        REAL d = g[i] + decay * w[i];
+
+        m[i] = b1 * m[i] + not_b1 * d;
+        v[i] = b2 * v[i] + not_b2 * d * d;
+        w[i] = shrink * w[i] - step * m[i] / (MATH(sqrt)(v[i]) / root + eps);
+    }
+}
+
+/* Sets to 0 what is masked. */
+static void NAME(clear_masked)(const uint8_t *keep, size_t n, REAL *x)
+{
+    for (size_t i = 0; x != NULL && i < n; i++) {
+        x[i] = keep[i] != 0 ? x[i] : 0;
+    }
+}
+
+void NAME(vc_update)(const struct vc_update *update, size_t n, REAL *w, REAL *g, REAL *m, REAL *v, const uint8_t *keep)
+{
+    if (keep != NULL) {
+        NAME(clear_masked)(keep, n, g);
+        NAME(clear_masked)(keep, n, w);
+    }
+    if (update->kind == VC_UPDATE_SGD) {
+        NAME(sgd)(update, n, w, g, m);
+    } else {
+        NAME(adam)(update, n, w, g, m, v);
+    }
+    if (keep != NULL) {
+        NAME(clear_masked)(keep, n, w);
+        NAME(clear_masked)(keep, n, m);
+        NAME(clear_masked)(keep, n, v);
+    }
+}
