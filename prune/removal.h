@@ -4,6 +4,7 @@
  *     structured_groups.c   which groups are cut, and by how much
  *     structured_options.c  checks and copies the options; words for the report
  *     structured_select.c   scores, and which units go
+ *     structured_experts.c  units that are tensors of their own: their scores, and the numbers in names
  *     structured_edits.c    what the model's configuration says afterwards
  *     structured_report.c   what the report says of each group
  *     removal_step.c        the step: looks at what is scored, copies what stays */
@@ -22,8 +23,11 @@
  * group has its own share. */
 struct vc_removal_group {
     const struct vc_coupling *coupling;
-    const char *reason; /* why all of it stays; NULL: it is cut */
-    bool unsaid;        /* ... only because the configuration cannot say it */
+    enum vc_edit_key key; /* of the size in the configuration */
+    const char *reason;   /* why all of it stays; NULL: it is cut */
+    bool unsaid;          /* ... only because the configuration cannot say it */
+    size_t n_prefix;    /* units that are tensors of their own: their numbers stand behind so many bytes of the names */
+    const char *prefix; /* ... and these are the bytes; NULL: none is */
     struct vc_fraction share;
     bool own;                                      /* by a rule of its own: no part of a common order */
     uint64_t n_go;                                 /* units that go */
@@ -108,20 +112,32 @@ uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, u
 bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims);
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
 
+/* structured_experts.c: where the names of tensors that are units have their numbers: group->prefix. *reason: they have
+ * none, so that nothing could be renumbered. */
+enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_plan *plan,
+                                          struct vc_removal_group *group, const char **reason);
+/* Adds their scores to the group's. */
+enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_structured *s,
+                                           struct vc_removal_group *group, const struct vc_plan *plan);
+/* Tensors of units that go leave the output, and those behind them get their numbers. */
+enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+
 /* structured_edits.c: tells the plan which sizes change. */
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 /* Once it is known how many units go: what an ONNX file states beside its tensors. */
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+/* For every group, what its size is called in the configuration: group->key. */
+enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured *s);
 /* Why the configuration cannot say that the group has another size, in the arena; *reason NULL: it can, or there is
  * none. */
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
-                                    const struct vc_coupling *coupling, const char **reason);
+                                    const struct vc_removal_group *group, const char **reason);
 
 /* structured_report.c */
 enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 
-/* removal_step.c: adds the step for the members of the item; scores where `scored`. Shapes and runs follow with
- * vc_removal_settle, once it is known how many go (then `final` is false), and which. */
+/* removal_step.c: adds the step for the members of the item; none where it neither loses anything nor is scored. Shapes
+ * and runs follow with vc_removal_settle, once it is known how many go (then `final` is false), and which. */
 enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item);
 enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item, bool final);
 /* The cut of that axis; NULL: the step has none. */

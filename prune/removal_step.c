@@ -267,6 +267,7 @@ static bool is_scored(const struct vc_structured *s, const struct vc_removal_mem
            !vc_dtype_is_quantized(desc->dtype) && vc_structured_counts(s, place->member, desc->n_dims);
 }
 
+/* A tensor that is a unit by itself is scored along axis 0, of which it loses nothing. */
 static void list_axes(const struct vc_structured *s, const struct vc_item *item, size_t first, size_t n,
                       struct vc_removal_state *state)
 {
@@ -279,8 +280,10 @@ static void list_axes(const struct vc_structured *s, const struct vc_item *item,
         bool found = false;
 
         for (i = first; i < first + n; i++) {
-            if (s->members[i].member->axis == axis) {
-                cut->scored = (found && cut->scored) || is_scored(s, &s->members[i], desc);
+            bool scored = is_scored(s, &s->members[i], desc);
+
+            if (s->members[i].member->axis == axis && (!s->members[i].member->whole || scored)) {
+                cut->scored = (found && cut->scored) || scored;
                 found = true;
             }
         }
@@ -313,6 +316,9 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     memset(state, 0, sizeof *state + (n + 1) * sizeof state->axes[0]);
     state->power = s->options.score == VC_STRUCTURED_L2 ? 2 : 1;
     list_axes(s, item, first, n, state);
+    if (state->n_axes == 0) {
+        return vc_item_keep(ctx, item, "copied bit for bit");
+    }
     step = vc_item_add_step(ctx, item, &removal_ops);
     VC_TRY_ALLOC(step);
     step->state = state;
@@ -353,7 +359,7 @@ static void mark(const struct vc_structured *s, const struct vc_item *item, cons
         uint64_t u;
         uint64_t r;
 
-        for (u = 0; m->axis == cut->axis && u < group->coupling->n_units; u++) {
+        for (u = 0; !m->whole && m->axis == cut->axis && u < group->coupling->n_units; u++) {
             for (r = 0; group->goes[u] && r < m->repeat; r++) {
                 memset(gone + vc_removal_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
             }
@@ -409,7 +415,7 @@ static uint64_t count_kept(const struct vc_structured *s, const struct vc_item *
     for (i = first; i < first + n; i++) {
         const struct vc_coupling_member *m = s->members[i].member;
 
-        kept -= m->axis == cut->axis ? s->groups[s->members[i].group].n_go * m->block * m->repeat : 0;
+        kept -= !m->whole && m->axis == cut->axis ? s->groups[s->members[i].group].n_go * m->block * m->repeat : 0;
     }
     return kept;
 }

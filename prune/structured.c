@@ -62,6 +62,17 @@ static bool same_shape(const struct vc_desc *a, const struct vc_desc *b)
     return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
 }
 
+/* The item loses rows or columns, or is scored; else it only goes as a whole, or stays. */
+static bool is_touched(const struct vc_structured *s, size_t first, size_t n)
+{
+    size_t i = first;
+
+    while (i < first + n && s->members[i].member->whole && s->groups[s->members[i].group].scores == NULL) {
+        i++;
+    }
+    return i < first + n;
+}
+
 static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_structured *s = pass->self;
@@ -69,14 +80,18 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
     enum vc_status status = VC_OK;
     size_t first;
+    size_t n = vc_structured_find(s, item, &first);
 
-    if (vc_structured_find(s, item, &first) == 0) {
+    if (n == 0) {
         return keep(ctx, s, item);
     }
     if (!same_shape(desc, item->first)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "an earlier pass has changed its shape, and the couplings are those of the source; remove "
                        "everything at once, or write a file in between");
+    }
+    if (quantized && !is_touched(s, first, n)) {
+        return vc_item_keep(ctx, item, "copied bit for bit");
     }
     if (quantized && !s->options.dequantize) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -105,7 +120,7 @@ static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structur
     for (i = 0; i < s->n_members; i++) {
         const struct vc_item *item = &plan->items[s->members[i].tensor];
 
-        if (vc_removal_step(s, item) == NULL) {
+        if (vc_removal_step(s, item) == NULL && !s->members[i].member->whole) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: belongs to the group %s, and is %s",
                            plan->model->tensors[item->source].name, s->groups[s->members[i].group].coupling->name,
                            item->dropped ? "left out" : "no weight by itself");
@@ -167,6 +182,7 @@ static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct
 
     VC_TRY(vc_structured_select(ctx, s, plan));
     VC_TRY(settle(ctx, s, plan, true));
+    VC_TRY(vc_structured_renumber(ctx, s, plan));
     VC_TRY(vc_structured_edit_graph(ctx, s, plan));
     VC_TRY(vc_structured_report(ctx, s, plan));
 out:

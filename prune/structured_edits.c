@@ -10,14 +10,91 @@ static bool asks_configuration(const struct vc_structured *s)
     return s->program.kind == VC_PROGRAM_CONFIG || s->program.kind == VC_PROGRAM_KEYS;
 }
 
-static enum vc_edit_key key_of(enum vc_unit unit)
+/* ---- keys ---- */
+
+/* A word of a tensor's name that says which part of the model it is of: a part between dots, or the end of one. */
+static bool has_word(const char *name, const char *word)
+{
+    size_t n = strlen(word);
+    const char *at;
+
+    for (at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
+        bool begins = word[0] == '_' || at == name || at[-1] == '.' || at[-1] == '/';
+
+        if (begins && (at[n] == '.' || at[n] == '/' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Widths of feed-forward parts that a configuration may state by themselves, by words of names. */
+static const struct {
+    const char *word;
+    enum vc_edit_key key;
+} widths[] = {{"shared_expert", VC_EDIT_SHARED}, {"shared_experts", VC_EDIT_SHARED}, {"shared_mlp", VC_EDIT_SHARED},
+              {"_shexp", VC_EDIT_SHARED},        {"experts", VC_EDIT_EXPERT},        {"_exps", VC_EDIT_EXPERT},
+              {"encoder", VC_EDIT_ENCODER},      {"decoder", VC_EDIT_DECODER}};
+
+/* A key for widths by the names of those that make them; VC_EDIT_INTERMEDIATE: no word is there. */
+static enum vc_edit_key width_of(const struct vc_coupling *c)
+{
+    size_t i;
+    size_t k;
+
+    for (k = 0; k < sizeof widths / sizeof widths[0]; k++) {
+        for (i = 0; i < c->n_members; i++) {
+            if (c->members[i].makes && has_word(c->members[i].tensor, widths[k].word)) {
+                return widths[k].key;
+            }
+        }
+    }
+    return VC_EDIT_INTERMEDIATE;
+}
+
+/* What the size of the group is called: a width has a key of its own where the configuration states it by that. */
+static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
+                             enum vc_edit_key own, enum vc_edit_key *key)
 {
     static const enum vc_edit_key keys[] = {[VC_UNIT_NEURONS] = VC_EDIT_INTERMEDIATE,
                                             [VC_UNIT_HEADS] = VC_EDIT_KV_HEADS,
                                             [VC_UNIT_EXPERTS] = VC_EDIT_EXPERTS,
                                             [VC_UNIT_HIDDEN] = VC_EDIT_HIDDEN};
+    enum vc_status status = VC_OK;
+    bool says = false;
 
-    return keys[unit];
+    *key = keys[c->unit];
+    if (c->unit == VC_UNIT_NEURONS && own != VC_EDIT_INTERMEDIATE) {
+        VC_TRY(vc_program_says(ctx, &s->program, own, c->n_units, &says));
+        *key = says ? own : *key;
+    }
+out:
+    return status;
+}
+
+/* Groups of one size and one part of the model are many: the configuration is asked once. */
+enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured *s)
+{
+    enum vc_edit_key own_before = VC_EDIT_INTERMEDIATE;
+    const struct vc_removal_group *before = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < s->n_groups; i++) {
+        const struct vc_coupling *c = s->groups[i].coupling;
+        enum vc_edit_key own = width_of(c);
+
+        if (before != NULL && own == own_before && before->coupling->unit == c->unit &&
+            before->coupling->n_units == c->n_units) {
+            s->groups[i].key = before->key;
+        } else {
+            VC_TRY(key_of(ctx, s, c, own, &s->groups[i].key));
+        }
+        own_before = own;
+        before = &s->groups[i];
+    }
+out:
+    return status;
 }
 
 /* Heads of queries that share one of keys and values: their rows are so many times as many. A table with one number for
@@ -40,8 +117,9 @@ static uint64_t queries_of(const struct vc_coupling *c)
 }
 
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
-                                    const struct vc_coupling *c, const char **reason)
+                                    const struct vc_removal_group *group, const char **reason)
 {
+    const struct vc_coupling *c = group->coupling;
     static const char *const units[] = {"neurons", "heads", "experts", "numbers of the hidden size"};
     enum vc_status status = VC_OK;
     bool says = true;
@@ -50,7 +128,7 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structur
     if (!asks_configuration(s) || s->plain) {
         return VC_OK;
     }
-    VC_TRY(vc_program_says(ctx, &s->program, key_of(c->unit), c->n_units, &says));
+    VC_TRY(vc_program_says(ctx, &s->program, group->key, c->n_units, &says));
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
         VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), &says));
     }
@@ -73,7 +151,8 @@ static const struct vc_removal_group *find_other(const struct vc_structured *s, 
     for (i = 0; i < s->n_groups; i++) {
         const struct vc_removal_group *other = &s->groups[i];
 
-        if (other->coupling->unit == group->coupling->unit && other->coupling->n_units == group->coupling->n_units &&
+        if (other->coupling->unit == group->coupling->unit && other->key == group->key &&
+            other->coupling->n_units == group->coupling->n_units &&
             (other->reason != NULL || other->n_go != group->n_go)) {
             return other;
         }
@@ -88,11 +167,10 @@ static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structur
         ctx, VC_E_UNSUPPORTED,
         "%s states one %s for all layers, and of %s %llu of %llu would go, of %s %llu%s%s%s; %s plain writes such "
         "shapes all the same, and leaves the configuration as it is",
-        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
-        vc_edit_name(key_of(group->coupling->unit)), group->coupling->name, (unsigned long long)group->n_go,
-        (unsigned long long)group->coupling->n_units, other->coupling->name, (unsigned long long)other->n_go,
-        other->reason != NULL ? " (" : "", other->reason != NULL ? other->reason : "", other->reason != NULL ? ")" : "",
-        vc_option(ctx, "layout"));
+        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata", vc_edit_name(group->key),
+        group->coupling->name, (unsigned long long)group->n_go, (unsigned long long)group->coupling->n_units,
+        other->coupling->name, (unsigned long long)other->n_go, other->reason != NULL ? " (" : "",
+        other->reason != NULL ? other->reason : "", other->reason != NULL ? ")" : "", vc_option(ctx, "layout"));
 }
 
 static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structured *s,
@@ -102,8 +180,8 @@ static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structur
         ctx, VC_E_UNSUPPORTED,
         "%s states one %s for all layers, and %s removes more from some than from others; %s plain writes such "
         "shapes all the same, and leaves the configuration as it is",
-        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
-        vc_edit_name(key_of(group->coupling->unit)), vc_option(ctx, "scope"), vc_option(ctx, "layout"));
+        s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata", vc_edit_name(group->key),
+        vc_option(ctx, "scope"), vc_option(ctx, "layout"));
 }
 
 static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc_edit_key key, uint64_t before,
@@ -140,7 +218,7 @@ static enum vc_status edit_group(struct vc_ctx *ctx, const struct vc_structured 
     if (c->unit == VC_UNIT_HEADS) {
         VC_TRY(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
     }
-    VC_TRY(add_edit(ctx, plan, key_of(c->unit), c->n_units, after));
+    VC_TRY(add_edit(ctx, plan, group->key, c->n_units, after));
 out:
     return status;
 }

@@ -202,13 +202,13 @@ static enum vc_status judge(struct vc_ctx *ctx, const struct vc_structured *s, c
         VC_TRY_ALLOC(group->reason);
     }
     if (group->reason == NULL && has_whole(c)) {
-        group->reason = "its units are tensors of their own, which would need other names";
+        VC_TRY(vc_structured_find_numbers(ctx, plan, group, &group->reason));
     }
     if (group->reason == NULL && s->options.n_remove == 0 && !share_of(s, group)) {
         group->reason = "no share is asked for";
     }
     if (group->reason == NULL) {
-        VC_TRY(vc_structured_unsaid(ctx, s, plan, c, &group->reason));
+        VC_TRY(vc_structured_unsaid(ctx, s, plan, group, &group->reason));
         group->unsaid = group->reason != NULL;
     }
     if (group->reason != NULL || s->options.n_remove != 0) {
@@ -250,8 +250,8 @@ static int by_tensor(const void *a, const void *b)
 /* The same place under a second name of the tensor. */
 static bool same_place(const struct vc_removal_member *a, const struct vc_removal_member *b)
 {
-    return a->tensor == b->tensor && a->group == b->group && a->member->axis == b->member->axis &&
-           a->member->offset == b->member->offset;
+    return a->tensor == b->tensor && a->group == b->group && a->member->whole == b->member->whole &&
+           a->member->axis == b->member->axis && a->member->offset == b->member->offset;
 }
 
 static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
@@ -441,10 +441,13 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
     VC_TRY_ALLOC(s->groups);
     for (i = 0; i < s->n_groups; i++) {
+        s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
+    }
+    VC_TRY(vc_structured_find_keys(ctx, s));
+    for (i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
         size_t n;
 
-        *group = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
         n = (size_t)group->coupling->n_units;
         VC_TRY(check_members(ctx, group->coupling, plan));
         VC_TRY(judge(ctx, s, plan, group));

@@ -12,7 +12,8 @@ static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const
     for (i = 0; i < c->n_members; i++) {
         const struct vc_coupling_member *m = &c->members[i];
 
-        names[i] = m->whole ? m->tensor : vc_arena_printf(ctx, plan->arena, "%s:%u", m->tensor, m->axis);
+        names[i] = m->whole ? vc_arena_printf(ctx, plan->arena, "%s@%llu", m->tensor, (unsigned long long)m->unit)
+                            : vc_arena_printf(ctx, plan->arena, "%s:%u", m->tensor, m->axis);
         VC_TRY_ALLOC(names[i]);
     }
     out->members = names;

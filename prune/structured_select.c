@@ -72,12 +72,15 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
         const struct vc_step *step = vc_removal_step(s, &plan->items[s->members[i].tensor]);
         const struct vc_axis_cut *cut = step == NULL ? NULL : vc_removal_axis(step, s->members[i].member->axis);
 
-        if (cut != NULL && cut->sums.ready && group->scores != NULL &&
+        if (cut != NULL && cut->sums.ready && group->scores != NULL && !s->members[i].member->whole &&
             vc_structured_counts(s, s->members[i].member, step->in.n_dims)) {
             VC_TRY(add_member(ctx, s, group, &s->members[i], cut->sums.sum));
         }
     }
     for (i = 0; i < s->n_groups; i++) {
+        VC_TRY(s->groups[i].prefix != NULL && s->groups[i].scores != NULL
+                   ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan)
+                   : VC_OK);
         for (u = 0; s->groups[i].n_scored > 1 && u < s->groups[i].coupling->n_units; u++) {
             s->groups[i].scores[u] /= (double)s->groups[i].n_scored;
         }

@@ -5,6 +5,10 @@ const char *vc_edit_name(enum vc_edit_key key)
 {
     static const char *const names[VC_EDIT_KEYS] = {[VC_EDIT_HIDDEN] = "hidden size",
                                                     [VC_EDIT_INTERMEDIATE] = "intermediate size",
+                                                    [VC_EDIT_EXPERT] = "intermediate size of experts",
+                                                    [VC_EDIT_SHARED] = "intermediate size of the shared expert",
+                                                    [VC_EDIT_ENCODER] = "intermediate size of the encoder",
+                                                    [VC_EDIT_DECODER] = "intermediate size of the decoder",
                                                     [VC_EDIT_LAYERS] = "number of layers",
                                                     [VC_EDIT_HEADS] = "number of attention heads",
                                                     [VC_EDIT_KV_HEADS] = "number of key/value heads",

@@ -16,6 +16,10 @@
 enum vc_edit_key {
     VC_EDIT_HIDDEN = 0,   /* width of the stream from layer to layer: 4096 */
     VC_EDIT_INTERMEDIATE, /* width inside the feed-forward part: 11008 */
+    VC_EDIT_EXPERT,       /* ... of an expert, and of one that every token goes through, where they have their own */
+    VC_EDIT_SHARED,
+    VC_EDIT_ENCODER, /* ... of an encoder and of a decoder, where each has its own */
+    VC_EDIT_DECODER,
     VC_EDIT_LAYERS,
     VC_EDIT_HEADS,    /* of attention */
     VC_EDIT_KV_HEADS, /* those of keys and values */

@@ -18,7 +18,11 @@
 /* Behind "<architecture>.". */
 static const char *const key_names[VC_EDIT_KEYS][2] = {
     [VC_EDIT_HIDDEN] = {"embedding_length"},
-    [VC_EDIT_INTERMEDIATE] = {"feed_forward_length", "expert_feed_forward_length"},
+    [VC_EDIT_INTERMEDIATE] = {"feed_forward_length"},
+    [VC_EDIT_EXPERT] = {"expert_feed_forward_length"},
+    [VC_EDIT_SHARED] = {"expert_shared_feed_forward_length"},
+    [VC_EDIT_ENCODER] = {"encoder.feed_forward_length"},
+    [VC_EDIT_DECODER] = {"decoder.feed_forward_length"},
     [VC_EDIT_LAYERS] = {"block_count"},
     [VC_EDIT_HEADS] = {"attention.head_count"},
     [VC_EDIT_KV_HEADS] = {"attention.head_count_kv"},
@@ -243,6 +247,25 @@ static enum vc_status edit_layers(struct editing *e, const char *name, unsigned 
     return VC_OK;
 }
 
+/* What a number says of experts, of which fewer are left. */
+static enum vc_status check_experts(const struct editing *e, const char *name, uint64_t number)
+{
+    const struct vc_edit *experts = vc_edit_find(e->edits, e->n, VC_EDIT_EXPERTS);
+
+    if (experts != NULL && strcmp(name, "expert_used_count") == 0 && number > experts->after) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       "'%s.%s' is %" PRIu64 ", and %" PRIu64 " of %" PRIu64 " experts would be left to choose from",
+                       e->architecture, name, number, experts->after, experts->before);
+    }
+    if (experts != NULL && strcmp(name, "expert_group_count") == 0 && number > 1) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       "'%s.%s' divides the experts into %" PRIu64
+                       " parts by their numbers, so that those which stay would come into others",
+                       e->architecture, name, number);
+    }
+    return VC_OK;
+}
+
 static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, const char *name)
 {
     size_t size = vc_gguf_kind_bytes(pair->kind);
@@ -254,6 +277,7 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
     if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
         e->hidden = number_of(bytes, size);
     }
+    VC_TRY(check_experts(e, name, number_of(bytes, size)));
     changed = edit_number(e, name, bytes, size);
     VC_TRY(edit_layers(e, name, bytes, size, &changed));
     VC_TRY(changed ? add_patch(e, pair, bytes, size) : VC_OK);

@@ -19,8 +19,11 @@
 
 static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_HIDDEN] = {"hidden_size", "n_embd", "d_model", "dim", "model_dim", "word_embed_proj_dim"},
-    [VC_EDIT_INTERMEDIATE] = {"intermediate_size", "moe_intermediate_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim",
-                              "ffn_hidden_size", "encoder_ffn_dim", "decoder_ffn_dim"},
+    [VC_EDIT_INTERMEDIATE] = {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim", "ffn_hidden_size"},
+    [VC_EDIT_EXPERT] = {"moe_intermediate_size", "expert_intermediate_size"},
+    [VC_EDIT_SHARED] = {"shared_expert_intermediate_size", "shared_intermediate_size"},
+    [VC_EDIT_ENCODER] = {"encoder_ffn_dim"},
+    [VC_EDIT_DECODER] = {"decoder_ffn_dim"},
     [VC_EDIT_LAYERS] = {"num_hidden_layers", "n_layer", "num_layers", "n_layers"},
     [VC_EDIT_HEADS] = {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
                        "decoder_attention_heads"},
@@ -28,6 +31,18 @@ static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_HEAD_SIZE] = {"head_dim", "d_kv", "kv_channels"},
     [VC_EDIT_EXPERTS] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},
     [VC_EDIT_VOCABULARY] = {"vocab_size", "padded_vocab_size"}};
+
+/* How many experts work on a token, which cannot be more than there are. */
+static const char *const of_choice[] = {"num_experts_per_tok",
+                                        "num_experts_per_token",
+                                        "experts_per_token",
+                                        "top_k_experts",
+                                        "moe_top_k",
+                                        "moe_topk",
+                                        "moe_k"};
+
+/* Experts of these are divided into so many parts of one size, by their numbers. */
+static const char *const of_parts[] = {"n_group", "num_expert_group"};
 
 /* The number of layers where a model has an encoder and a decoder: that of the list whose layers go. */
 static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", NULL};
@@ -131,6 +146,26 @@ static bool states(const struct editing *e, const json_t *object)
     return i < e->n_names && e->names[i] != NULL;
 }
 
+/* What the member says of experts, of which fewer are left. */
+static enum vc_status check_experts(const struct editing *e, const char *name, const json_t *value)
+{
+    uint64_t number = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+
+    if (number > e->edit->after && IS_ONE_OF(name, of_choice)) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64 ", and %" PRIu64 " of %" PRIu64
+                                         " experts would be left to choose from",
+                       name, number, e->edit->after, e->edit->before);
+    }
+    if (number > 1 && IS_ONE_OF(name, of_parts)) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": \"%s\" divides the experts into %" PRIu64
+                                         " parts by their numbers, so that those which stay would come into others",
+                       name, number);
+    }
+    return VC_OK;
+}
+
 /* Makes the edit in one member of an object. */
 static enum vc_status edit_member(struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)
@@ -147,6 +182,7 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
             return replace(e, now, index, number);
         }
     }
+    VC_TRY(edit->key == VC_EDIT_EXPERTS && states(e, object) ? check_experts(e, name, value) : VC_OK);
     VC_TRY(edit->n_dropped != 0 && states(e, object) ? edit_layers(e, object, name, value, index, now) : VC_OK);
 out:
     return status;

@@ -110,14 +110,30 @@ static void test_config_keys(void **state)
     expect_config("{\"d_model\": 64, \"d_ff\": 256}", ONE(INTERMEDIATE, 256, 200), "{\"d_model\": 64, \"d_ff\": 200}");
     /* The name means something else here: its number says so. */
     expect_config("{\"dim\": 64, \"hidden_dim\": 256}", ONE(HIDDEN, 64, 48), "{\"dim\": 48, \"hidden_dim\": 256}");
-    expect_config("{\"intermediate_size\": 512, \"moe_intermediate_size\": 256}", ONE(INTERMEDIATE, 256, 200),
+    expect_config("{\"intermediate_size\": 512, \"moe_intermediate_size\": 256}", ONE(EXPERT, 256, 200),
                   "{\"intermediate_size\": 512, \"moe_intermediate_size\": 200}");
+    /* Equal numbers of other parts stay. */
+    expect_config("{\"intermediate_size\": 256, \"moe_intermediate_size\": 256}", ONE(INTERMEDIATE, 256, 200),
+                  "{\"intermediate_size\": 200, \"moe_intermediate_size\": 256}");
+    expect_config("{\"shared_expert_intermediate_size\": 256, \"moe_intermediate_size\": 64}",
+                  TWO(SHARED, 256, 200, EXPERT, 64, 48),
+                  "{\"shared_expert_intermediate_size\": 200, \"moe_intermediate_size\": 48}");
+    expect_config("{\"encoder_ffn_dim\": 256, \"decoder_ffn_dim\": 256}", TWO(ENCODER, 256, 200, DECODER, 256, 128),
+                  "{\"encoder_ffn_dim\": 200, \"decoder_ffn_dim\": 128}");
     expect_config("{\"n_layer\": 4}", ONE(LAYERS, 4, 2), "{\"n_layer\": 2}");
     expect_config("{\"num_attention_heads\": 8, \"head_dim\": 8}", ONE(HEADS, 8, 6),
                   "{\"num_attention_heads\": 6, \"head_dim\": 8}");
     expect_config("{\"num_key_value_heads\": 4}", ONE(KV_HEADS, 4, 2), "{\"num_key_value_heads\": 2}");
     expect_config("{\"head_dim\": 128}", ONE(HEAD_SIZE, 128, 64), "{\"head_dim\": 64}");
     expect_config("{\"num_local_experts\": 8}", ONE(EXPERTS, 8, 6), "{\"num_local_experts\": 6}");
+    expect_config("{\"num_experts\": 8, \"num_experts_per_tok\": 6}", ONE(EXPERTS, 8, 6),
+                  "{\"num_experts\": 6, \"num_experts_per_tok\": 6}");
+    refuse_config("{\"num_experts\": 8, \"num_experts_per_tok\": 6}", ONE(EXPERTS, 8, 5),
+                  "config.json: \"num_experts_per_tok\" is 6, and 5 of 8 experts would be left to choose from");
+    refuse_config(
+        "{\"n_routed_experts\": 8, \"n_group\": 4}", ONE(EXPERTS, 8, 4),
+        "config.json: \"n_group\" divides the experts into 4 parts by their numbers, so that those which stay "
+        "would come into others");
     expect_config("{\"vocab_size\": 1000}", ONE(VOCABULARY, 1000, 900), "{\"vocab_size\": 900}");
     expect_config("{\"hidden_size\": 64, \"intermediate_size\": 256}", TWO(HIDDEN, 64, 48, INTERMEDIATE, 256, 200),
                   "{\"hidden_size\": 48, \"intermediate_size\": 200}");
@@ -532,6 +548,20 @@ static void test_gguf_refused(void **state)
     gguf_tensor(&g, "w", 0, 2, dims, 32);
     refuse_gguf(gguf_finish(&g), ONE(VOCABULARY, 2, 1),
                 "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
+    gguf_pair_string(&g, "general.architecture", "a");
+    gguf_pair_u32(&g, "a.expert_count", 8);
+    gguf_pair_u32(&g, "a.expert_used_count", 6);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    refuse_gguf(gguf_finish(&g), ONE(EXPERTS, 8, 5),
+                "'a.expert_used_count' is 6, and 5 of 8 experts would be left to choose from");
+    gguf_pair_string(&g, "general.architecture", "a");
+    gguf_pair_u32(&g, "a.expert_count", 8);
+    gguf_pair_u32(&g, "a.expert_group_count", 4);
+    gguf_tensor(&g, "w", 0, 2, dims, 32);
+    refuse_gguf(
+        gguf_finish(&g), ONE(EXPERTS, 8, 4),
+        "'a.expert_group_count' divides the experts into 4 parts by their numbers, so that those which stay would "
+        "come into others");
 }
 
 /* ---- ONNX ---- */

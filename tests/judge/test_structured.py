@@ -6,7 +6,7 @@ import re
 import unittest
 from fractions import Fraction
 
-from judge_support import SOURCE_DIR, Judge, main, np
+from judge_support import SMALL, SOURCE_DIR, Judge, main, np
 
 
 def parse_member(text, shapes):
@@ -204,6 +204,92 @@ class Structured(Judge):
                               "d.weight": self.normal(3, 16, 1, 1)})
         report = self.prune(["c.weight:0 = bn.weight:0 = bn.bias:0 = d.weight:1"], "--structured", "0.25", "--score", "norm")
         self.assertEqual(report["removal"]["groups"][0]["removed"], lowest(np.abs(arrays["bn.weight"]), 4))
+
+    def layer_of_experts(self, n=12):
+        arrays = {"router.weight": self.normal(n, 30), "router.bias": self.normal(n)}
+        for u in range(n):
+            arrays["experts.%d.up.weight" % u] = self.normal(20, 30)
+            arrays["experts.%d.down.weight" % u] = self.normal(30, 20, dtype="f2")
+            arrays["experts.%d.down.bias" % u] = self.normal(30)  # in no line: known by its name
+        line = "experts: router.weight:0 = router.bias:0 = " + " = ".join(
+            "experts.%d.%s.weight@%d" % (u, part, u) for u in range(n) for part in ("up", "down"))
+        return arrays, line
+
+    def without_experts(self, arrays, gone, n=12):
+        stay = [u for u in range(n) if u not in gone]
+        out = {"router.weight": arrays["router.weight"][stay], "router.bias": arrays["router.bias"][stay]}
+        for k, a in arrays.items():
+            m = re.fullmatch(r"experts\.(\d+)(\..*)", k)
+            if m and int(m.group(1)) in stay:
+                out["experts.%d%s" % (stay.index(int(m.group(1))), m.group(2))] = a
+        return out
+
+    def test_units_that_are_tensors(self):
+        """Their score is that of all their elements, part by part; numbers follow, of ten and more, too."""
+        arrays, line = self.layer_of_experts()
+        self.save(**arrays)
+        for score, power in (("l2", 2), ("l1", 1)):
+            total = np.zeros(12)
+            for part in ("up", "down"):
+                s = np.array([(np.abs(arrays["experts.%d.%s.weight" % (u, part)].astype("f8")) ** power).sum() for u in range(12)])
+                s = np.sqrt(s) if power == 2 else s
+                total += s / s.mean()
+            gone = lowest(total / 2, 4)
+            report = self.prune([line], "--structured", "0.35", "--dims", "experts", "--score", score)
+            self.expect(self.without_experts(arrays, gone))
+            self.assertEqual(report["removal"]["groups"][0]["removed"], gone)
+            self.assertIn("experts.11.up.weight@11", report["removal"]["groups"][0]["members"])
+            rows = {r["name"]: r for r in report["tensors"]}
+            self.assertEqual(rows["experts.%d.up.weight" % gone[0]]["action"], "dropped")
+            last = max(u for u in range(12) if u not in gone)
+            self.assertEqual(rows["experts.%d.down.bias" % last]["name_after"], "experts.7.down.bias")
+
+    def test_units_that_are_tensors_by_name(self):
+        """Given units; quantized ones go and stay without being decoded, with their scales."""
+        arrays, line = self.layer_of_experts()
+        self.save(**arrays)
+        with open(self.path("r.txt"), "w") as f:
+            f.write("router.weight:0 0,9-11\n")
+        self.prune([line], "--remove", self.path("r.txt"))
+        self.expect(self.without_experts(arrays, [0, 9, 10, 11]))
+        self.vc("quantize", "--int8", *SMALL, "--exclude", "router*", self.path("out.npz"), "-o",
+                self.path("then.npz"), "-f")
+        self.vc("quantize", "--int8", *SMALL, "--exclude", "router*", self.path("in.npz"), "-o",
+                self.path("codes.npz"), "-f")
+        os.replace(self.path("codes.npz"), self.path("in.npz"))
+        self.prune([line], "--remove", self.path("r.txt"))
+        with np.load(self.path("out.npz")) as a, np.load(self.path("then.npz")) as b:
+            self.assertEqual(sorted(a.files), sorted(b.files))
+            for k in a.files:
+                if k != "vcompress.json":
+                    self.assertEqual(a[k].tobytes(), b[k].tobytes(), k)
+        said = self.refuse(3, "prune", "--structured", "0.35", "--dims", "experts", "--couplings", self.path("c.txt"),
+                           self.path("in.npz"), "-o", self.path("x.npz"))
+        self.assertIn("is quantized", said)
+
+    def test_neurons_and_experts_at_once(self):
+        arrays, line = self.layer_of_experts(4)
+        self.save(**arrays)
+        lines = [line] + ["experts.%d.up.weight:0 = experts.%d.down.weight:1" % (u, u) for u in range(4)]
+        report = self.prune(lines, "--structured", "0.25", "--dims", "neurons,experts")
+        groups = {g["name"]: g["removed"] for g in report["removal"]["groups"]}
+        gone = next(r for r in groups.values() if len(r) == 1)
+        part = dict(arrays)
+        for u in range(4):
+            stay = [i for i in range(20) if i not in groups["experts.%d.up.weight:0" % u]]
+            self.assertEqual(len(stay), 15)
+            part["experts.%d.up.weight" % u] = arrays["experts.%d.up.weight" % u][stay]
+            part["experts.%d.down.weight" % u] = arrays["experts.%d.down.weight" % u][:, stay]
+        self.expect(self.without_experts(part, gone, 4))
+
+    def test_units_without_numbers(self):
+        arrays = {"router.weight": self.normal(3, 4), "a.w": self.normal(4, 4), "b.w": self.normal(4, 4), "c.w": self.normal(4, 4)}
+        self.save(**arrays)
+        with open(self.path("c.txt"), "w") as f:
+            f.write("experts: router.weight:0 = a.w@0 = b.w@1 = c.w@2\n")
+        said = self.refuse(3, "prune", "--structured", "0.4", "--dims", "experts", "--couplings", self.path("c.txt"),
+                           self.path("in.npz"), "-o", self.path("x.npz"))
+        self.assertIn("the number of unit 0 is not where others have it in a.w", said)
 
     def test_digits(self):
         """The network of examples/digits, as README has it: right answers from the written files."""

@@ -72,6 +72,26 @@ def silence(arrays, members, n, units):
         a[tuple(index)] = 0
 
 
+FEATURE = 0  # of the hidden size: the same for every token, once it is `keep_apart`
+
+
+def keep_apart(arrays, routers):
+    """Feature 0 of the stream becomes the same positive number for all tokens, and those rows of the routers turn it into a
+    score that is never among the highest, and nothing in a sum of exponentials."""
+    for name, a in arrays.items():
+        if "embed_tokens" in name or "token_embd" in name:
+            a[:, FEATURE] = 3
+        elif re.search(r"(o_proj|down_proj|w2|attn_output|ffn_down|ffn_down_shexp)\.weight$", name):
+            a[FEATURE] = 0
+        elif re.search(r"experts\.down_proj$|ffn_down_exps\.weight$", name):
+            a[:, FEATURE] = 0
+        elif re.search(r"norm\.weight$", name):
+            a[FEATURE] = 1
+        elif name in routers:
+            a[routers[name]] = 0
+            a[routers[name], FEATURE] = -1000
+
+
 class Models(Judge):
     def compute(self, folder, data, out):
         self.vc("graph", folder, "--data", data, "--outputs", self.path(out), "--precision", "f64", "--force", "-q")
@@ -130,6 +150,82 @@ class Models(Judge):
                           "%s, %s by transformers" % (name, dims))
         shutil.rmtree(small, ignore_errors=True)
         return "cut"
+
+    def experts(self, source, folder, name, arrays, put, data):
+        """Removes what --structured chooses, once no token is given to it. `put` stores the arrays in `folder`."""
+        dry = run("prune", "--structured", "0.4", "--dims", "experts", source, "-o", self.path("dry" + name), "--dry-run",
+                  "--json")
+        self.assertEqual(dry.code, 0, dry.err)
+        routers = {}
+        for g in dry.json()["removal"]["groups"]:
+            if g["removed"]:
+                router = [m for m in g["members"] if re.search(r"(gate|ffn_gate_inp)\.weight:0$", m)]
+                self.assertEqual(len(router), 1, g)
+                routers[router[0][:-2]] = g["removed"]
+        self.assertTrue(routers)
+        n = len(next(iter(routers.values())))
+        with open(self.path("r.txt"), "w") as f:
+            f.writelines("%s:0 %s\n" % (k, ",".join(map(str, v))) for k, v in routers.items())
+        keep_apart(arrays, routers)
+        put(arrays)
+        small = self.path("small" + name)
+        self.vc("prune", "--remove", self.path("r.txt"), folder, "-o", small, "-q", "--force")
+        self.near(self.compute(folder, data, "before.safetensors"), self.compute(small, data, "after.safetensors"), name)
+        return small, n
+
+    def test_experts(self):
+        """Tensors of their own (which are renumbered) and one tensor for all of them."""
+        cut = []
+        for name in self.all_goldens():
+            folder = self.path("model")
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(os.path.join(GOLDENS, name), folder)
+            weights = os.path.join(folder, "model.safetensors")
+            arrays = {k: v.copy() for k, v in read(weights).items()}
+            if not any("experts" in k for k in arrays):
+                continue
+            with open(os.path.join(folder, "config.json")) as f:
+                before = json.load(f)
+            data = read(os.path.join(GOLDENS, name + ".safetensors"))
+            inputs = {k[6:]: v for k, v in data.items() if k.startswith("input.")}
+            write(self.path("data.safetensors"), inputs)
+            small, n = self.experts(os.path.join(GOLDENS, name), folder, "", arrays, lambda a: write(weights, a),
+                                 self.path("data.safetensors"))
+            with open(os.path.join(small, "config.json")) as f:
+                after = json.load(f)
+            key = "num_local_experts" if "num_local_experts" in before else "num_experts"
+            self.assertEqual(after, dict(before, **{key: before[key] - n}))
+            names = list(read(os.path.join(small, "model.safetensors")))
+            numbers = {int(m.group(1)) for m in (re.search(r"experts\.(\d+)\.", k) for k in names) if m}
+            self.assertIn(numbers, (set(), set(range(before[key] - n))))
+            if LOADS:
+                self.near(self.load(folder, before, inputs), self.load(small, after, inputs), name + " by transformers")
+            cut.append(name)
+            shutil.rmtree(small)
+        self.assertGreaterEqual(len(cut), 6)
+        print("experts: %s%s" % (", ".join(cut), "" if LOADS else "; without transformers"))
+
+    def test_experts_gguf(self):
+        """The same with GGUF, where all experts of a layer are one tensor."""
+        for name in ("mixtral-gguf", "qwen2-moe-gguf", "qwen3-moe-gguf"):
+            source, file = os.path.join(GOLDENS, name, "model.gguf"), self.path("model.gguf")
+            self.vc("dequantize", source, "-o", self.path("plain.safetensors"), "-q", "--force")
+            old = read(self.path("plain.safetensors"))
+            with open(source, "rb") as f:
+                content = f.read()
+
+            def put(arrays):
+                out = content
+                for k, a in old.items():
+                    if not np.array_equal(a, arrays[k]):
+                        self.assertEqual(content.count(a.tobytes()), 1, k)
+                        out = out.replace(a.tobytes(), arrays[k].tobytes())
+                with open(file, "wb") as f:
+                    f.write(out)
+            data = read(os.path.join(GOLDENS, name + ".safetensors"))
+            write(self.path("data.safetensors"), {k[6:]: v for k, v in data.items() if k.startswith("input.")})
+            put(old)
+            self.experts(source, file, ".gguf", {k: v.copy() for k, v in old.items()}, put, self.path("data.safetensors"))
 
     def all_goldens(self):
         return sorted(n for n in os.listdir(GOLDENS) if os.path.exists(os.path.join(GOLDENS, n, "config.json")))
