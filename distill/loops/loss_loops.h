@@ -1,4 +1,4 @@
-/* loss_loops.h - losses of rows of logits and their gradients, for one type of numbers. Part of train_loops.h. No
+/* loss_loops.h - losses of rows of logits and their gradients, for one type of numbers. Part of step_loops.h. No
  * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. */
 
 /* log of the sum of exp(x / t), and the parts that it is made of. */

@@ -1,4 +1,4 @@
-/* update_loops.h - sums over gradients and steps of optimizers, for one type of numbers. Part of train_loops.h. */
+/* update_loops.h - sums over gradients and steps of optimizers, for one type of numbers. Part of step_loops.h. */
 
 #define LANES 8 /* of a sum: partial sums that a compiler may keep in one register, added in one order */
 

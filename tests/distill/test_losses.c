@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "distill/random.h"
-#include "distill/train_math.h"
+#include "distill/step_math.h"
 
 #define ROWS    5
 #define CLASSES 7

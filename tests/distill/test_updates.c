@@ -6,7 +6,7 @@
 
 #include "distill/random.h"
 #include "distill/schedule.h"
-#include "distill/train_math.h"
+#include "distill/step_math.h"
 
 /* Gradients of five steps for three weights that begin at 1, -2, 0.5:
  *

@@ -1,8 +1,8 @@
-/* train_loops.h - the functions of train_math.h for one type of numbers, REAL. Included by train_f32.c and
- * train_f64.c, once each. */
+/* step_loops.h - the functions of step_math.h for one type of numbers, REAL. Included by step_f32.c and
+ * step_f64.c, once each. */
 #include <math.h>
 
-#include "distill/train_math.h"
+#include "distill/step_math.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)

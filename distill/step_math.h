@@ -1,10 +1,10 @@
-/* train_math.h - what a training step computes beside the network: losses with their gradients, sums over gradients,
+/* step_math.h - what a training step computes beside the network: losses with their gradients, sums over gradients,
  * updates of weights. Arrays in, arrays out; every function exists for float and for double, from one source
  * (loops/). All sums are doubles in one fixed order, so the same arrays give the same bits.
  *
  * Definitions: docs/distillation.md. */
-#ifndef VC_DISTILL_TRAIN_MATH_H
-#define VC_DISTILL_TRAIN_MATH_H
+#ifndef VC_DISTILL_STEP_MATH_H
+#define VC_DISTILL_STEP_MATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
