@@ -78,6 +78,7 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
         status = refuse_unknown(ctx, plan);
     }
     VC_TRY(status);
+    VC_TRY(vc_graph_bind_usual(ctx, graph));
     VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
     *out = s->built;
 out:

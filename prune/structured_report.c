@@ -1,4 +1,5 @@
 /* structured_report.c - what the report says about each group: its members, what goes of it, and by which scores. */
+#include "graph/couple/couple.h"
 #include "prune/removal.h"
 
 static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_coupling *c,
@@ -40,12 +41,48 @@ out:
     return status;
 }
 
+static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
+                                 struct vc_report_removal *removal)
+{
+    uint64_t *kept = vc_alloc_array(ctx, VC_TAG_SCRATCH, s->n_groups + 1, sizeof *kept);
+    const char *at;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(kept);
+    for (i = 0; i < s->n_groups; i++) {
+        kept[i] = s->groups[i].coupling->n_units - s->groups[i].n_go;
+    }
+    VC_TRY(vc_couplings_work(ctx, s->couplings, kept, &removal->macs_before, &removal->macs_after, &at));
+    if (at != NULL) {
+        removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at);
+        VC_TRY_ALLOC(removal->macs_at);
+    }
+out:
+    vc_free(ctx, kept);
+    return status;
+}
+
+/* Sides of kernels: nobody would remove one. */
+static bool is_side(const struct vc_structured *s, const struct vc_coupling *c)
+{
+    size_t i;
+
+    for (i = 0; c->fixed != NULL && s->options.n_remove == 0 && i < c->n_members; i++) {
+        if (c->members[i].whole || c->members[i].axis < 2) {
+            return false;
+        }
+    }
+    return c->fixed != NULL && s->options.n_remove == 0;
+}
+
 enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     static const char *const kinds[] = {"neurons", "heads", "experts", "hidden"};
     struct vc_report_removal *removal = vc_arena_alloc(ctx, plan->arena, sizeof *removal);
     struct vc_report_group *groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *groups);
     enum vc_status status = VC_OK;
+    size_t n = 0;
     size_t i;
 
     VC_TRY_ALLOC(removal);
@@ -54,7 +91,10 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structur
         const struct vc_removal_group *group = &s->groups[i];
         const struct vc_coupling *c = group->coupling;
 
-        groups[i] = (struct vc_report_group){.name = vc_arena_printf(ctx, plan->arena, "%s", c->name),
+        if (is_side(s, c)) {
+            continue;
+        }
+        groups[n] = (struct vc_report_group){.name = vc_arena_printf(ctx, plan->arena, "%s", c->name),
                                              .kind = kinds[c->unit],
                                              .n_before = c->n_units,
                                              .n_after = c->n_units - group->n_go,
@@ -64,15 +104,17 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structur
                                              .removed_max = group->gone_max,
                                              .kept_min = group->kept_min,
                                              .kept_max = group->kept_max};
-        VC_TRY_ALLOC(groups[i].name);
+        VC_TRY_ALLOC(groups[n].name);
         if (group->reason != NULL) {
-            groups[i].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
-            VC_TRY_ALLOC(groups[i].reason);
+            groups[n].reason = vc_arena_printf(ctx, plan->arena, "%s", group->reason);
+            VC_TRY_ALLOC(groups[n].reason);
         }
-        VC_TRY(list_names(ctx, plan, c, &groups[i]));
-        VC_TRY(list_removed(ctx, plan, group, &groups[i]));
+        VC_TRY(list_names(ctx, plan, c, &groups[n]));
+        VC_TRY(list_removed(ctx, plan, group, &groups[n]));
+        n++;
     }
-    *removal = (struct vc_report_removal){.n_groups = s->n_groups, .groups = groups};
+    *removal = (struct vc_report_removal){.n_groups = n, .groups = groups};
+    VC_TRY(count_work(ctx, s, plan, removal));
     plan->removal = removal;
 out:
     return status;

@@ -299,7 +299,7 @@ static void write_group(struct vc_json *json, const struct vc_report_group *grou
     vc_json_end(json, '}');
 }
 
-/* "removal": {"groups": [...]}, or null. */
+/* "removal": {"groups": [...], "multiply_adds": {...}}, or null. */
 static void write_removal(struct vc_json *json, const struct vc_report_removal *removal)
 {
     if (removal == NULL) {
@@ -312,6 +312,15 @@ static void write_removal(struct vc_json *json, const struct vc_report_removal *
         write_group(json, &removal->groups[i]);
     }
     vc_json_end(json, ']');
+    if (removal->macs_at != NULL) {
+        vc_json_begin(json, "multiply_adds", '{', true);
+        vc_json_string(json, "inputs", removal->macs_at);
+        vc_json_uint(json, "before", removal->macs_before);
+        vc_json_uint(json, "after", removal->macs_after);
+        vc_json_end(json, '}');
+    } else {
+        vc_json_null(json, "multiply_adds");
+    }
     vc_json_end(json, '}');
 }
 

@@ -84,21 +84,10 @@ static int bind_one(struct app *app, struct graph_source *source, const char *te
 
 int graph_source_bind(struct app *app, struct graph_source *source)
 {
-    static const struct {
-        const char *name;
-        int64_t size;
-    } usual[] = {{"batch", 1}, {"batch_size", 1}, {"sequence", 128}, {"sequence_length", 128}};
     int rc = GO_ON;
 
-    for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
-        const char *name;
-
-        for (uint32_t i = 0; (name = vc_graph_symbol(source->graph, i)) != NULL; i++) {
-            if (strcmp(name, usual[k].name) == 0 &&
-                vc_graph_bind(app->ctx, source->graph, name, usual[k].size) != VC_OK) {
-                return app_fail(app, VC_E_INTERNAL);
-            }
-        }
+    if (vc_graph_bind_usual(app->ctx, source->graph) != VC_OK) {
+        return app_fail(app, VC_E_INTERNAL);
     }
     for (size_t k = 0; k < source->n_sizes && rc == GO_ON; k++) {
         rc = bind_one(app, source, source->sizes[k]);

@@ -91,6 +91,24 @@ const char *out_ink(const struct out *out, enum ink ink)
 
 /* ---- figures ---- */
 
+char *fmt_figure(char *buf, uint64_t n)
+{
+    static const char units[] = " kMGTP";
+    double x = (double)n;
+    unsigned unit = 0;
+
+    while (x >= 999.95 && unit < sizeof(units) - 2) {
+        x /= 1000;
+        unit++;
+    }
+    if (unit == 0) {
+        (void)snprintf(buf, CELL_BYTES, "%" PRIu64, n);
+    } else {
+        (void)snprintf(buf, CELL_BYTES, "%.*f %c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, units[unit]);
+    }
+    return buf;
+}
+
 char *fmt_count(char *buf, uint64_t n)
 {
     char digits[24];

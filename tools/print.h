@@ -49,6 +49,7 @@ const char *out_ink(const struct out *out, enum ink ink); /* INK_NONE ends the c
 /* Figures, into a buffer of CELL_BYTES; they return it. */
 char *fmt_size(char *buf, const struct out *out, uint64_t bytes);                          /* "1.15 MiB", "512 B" */
 char *fmt_count(char *buf, uint64_t n);                                                    /* "301,066" */
+char *fmt_figure(char *buf, uint64_t n);                                                   /* "302 M", "1.75 G" */
 char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after);        /* "3.88×" */
 char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t after);       /* "3.88× smaller" */
 char *fmt_percent(char *buf, double part, double whole);                                   /* "1.3 %" */

@@ -49,29 +49,16 @@ static char *fmt_value_shape(char *buf, size_t n, const struct out *out, const s
     return buf;
 }
 
-/* "302.0 M", "1.75 G": multiply-adds; "" for none, an expression where a size is open. */
+/* Multiply-adds; "" for none, an expression where a size is open. */
 static char *fmt_macs(char *buf, size_t n, const struct vc_graph *graph, struct vc_dim macs)
 {
-    static const char units[] = " kMGTP";
     int64_t value = vc_graph_dim_value(graph, macs);
-    double x = (double)value;
-    unsigned unit = 0;
 
     if (value < 0) {
         return strcpy(buf, vc_graph_dim_text(graph, macs, buf, n));
     }
-    while (x >= 999.95 && unit < sizeof units - 2) {
-        x /= 1000;
-        unit++;
-    }
-    if (value == 0) {
-        buf[0] = '\0';
-    } else if (unit == 0) {
-        snprintf(buf, n, "%" PRId64, value);
-    } else {
-        snprintf(buf, n, "%.*f %c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, units[unit]);
-    }
-    return buf;
+    buf[0] = '\0';
+    return value == 0 ? buf : fmt_figure(buf, (uint64_t)value);
 }
 
 /* "MatMul 3, Add 2, Softmax" of the block's own nodes, the most frequent first. */

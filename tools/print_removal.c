@@ -166,6 +166,24 @@ static bool print_lines(const struct out *out, const struct groups *groups, cons
     return table_print(&table, out, true);
 }
 
+/* "multiply-adds 1.89 M -> 1.2 M, batch 1, sequence 128" */
+static void print_work(const struct out *out, const struct vc_report_removal *removal)
+{
+    char before[CELL_BYTES];
+    char after[CELL_BYTES];
+
+    if (removal->macs_at == NULL) {
+        return;
+    }
+    fprintf(out->to, "  multiply-adds %s %s %s", fmt_figure(before, removal->macs_before), out_arrow(out),
+            fmt_figure(after, removal->macs_after));
+    if (removal->macs_at[0] != '\0') {
+        fputs(", ", out->to);
+        print_clean(out->to, removal->macs_at);
+    }
+    fputc('\n', out->to);
+}
+
 bool print_removal(struct app *app, const struct vc_report *report)
 {
     const struct vc_report_removal *removal = report->removal;
@@ -207,6 +225,7 @@ bool print_removal(struct app *app, const struct vc_report *report)
     ok = ok && print_kept(out, removal, each);
     fprintf(out->to, "\n  parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
             fmt_count(after, report->n_params_after));
+    print_work(out, removal);
     groups_release(&groups);
     free(lines);
     return ok;

@@ -219,6 +219,9 @@ static enum vc_status couplings_of(struct vc_ctx *ctx, const struct vc_model *mo
         }
     }
     if (status == VC_OK) {
+        status = vc_graph_bind_usual(ctx, graph);
+    }
+    if (status == VC_OK) {
         status = vc_couplings_of_graph(ctx, graph, &cli->read);
     }
     vc_graph_close(graph);

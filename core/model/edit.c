@@ -37,17 +37,19 @@ bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_e
            heads->after == edit->after;
 }
 
-bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
+bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t heads, uint64_t *before,
                                uint64_t *after)
 {
-    const struct vc_edit *heads = vc_edit_find(edits, n, VC_EDIT_HEADS);
+    const struct vc_edit *fewer = vc_edit_find(edits, n, VC_EDIT_HEADS);
     const struct vc_edit *width = vc_edit_find(edits, n, VC_EDIT_HIDDEN);
+    uint64_t left = fewer != NULL ? fewer->after : heads;
 
-    if (heads == NULL || heads->before == 0 || heads->after == 0) {
+    heads = fewer != NULL ? fewer->before : heads;
+    if (heads == 0 || left == 0) {
         return false;
     }
-    *before = hidden / heads->before;
-    *after = (width != NULL ? width->after : hidden) / heads->after;
+    *before = hidden / heads;
+    *after = (width != NULL ? width->after : hidden) / left;
     return *before != *after;
 }
 

@@ -49,8 +49,9 @@ const struct vc_edit *vc_edit_find(const struct vc_edit *edits, size_t n, enum v
 bool vc_edit_is_implied(const struct vc_edit *edits, size_t n, const struct vc_edit *edit);
 
 /* Models that state no size of a head divide the hidden size by the number of heads. True when the edits change the
- * result of that: *before and *after are the sizes a loader would take. hidden: what the source says. */
-bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t *before,
+ * result of that: *before and *after are the sizes a loader would take. hidden and heads: what the source says; 0 where
+ * it does not. */
+bool vc_edits_change_head_size(const struct vc_edit *edits, size_t n, uint64_t hidden, uint64_t heads, uint64_t *before,
                                uint64_t *after);
 
 /* ---- layers that are left out: an edit of VC_EDIT_LAYERS with a list ---- */

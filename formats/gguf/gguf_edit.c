@@ -64,7 +64,7 @@ struct editing {
     bool made[VC_EDIT_KEYS];
     bool has_tokens;
     bool says_kinds; /* of its layers, one by one */
-    uint64_t hidden;
+    uint64_t hidden, heads;
 };
 
 /* A pair up to its value; the cursor is at the value. */
@@ -277,6 +277,9 @@ static enum vc_status edit_scalar(struct editing *e, const struct pair *pair, co
     if (strcmp(name, key_names[VC_EDIT_HIDDEN][0]) == 0) {
         e->hidden = number_of(bytes, size);
     }
+    if (strcmp(name, key_names[VC_EDIT_HEADS][0]) == 0) {
+        e->heads = number_of(bytes, size);
+    }
     VC_TRY(check_experts(e, name, number_of(bytes, size)));
     changed = edit_number(e, name, bytes, size);
     VC_TRY(edit_layers(e, name, bytes, size, &changed));
@@ -404,7 +407,8 @@ static enum vc_status check_made(const struct editing *e)
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        "the metadata lists the vocabulary ('tokenizer.ggml.tokens'), whose size changes");
     }
-    if (!e->named[VC_EDIT_HEAD_SIZE] && vc_edits_change_head_size(e->edits, e->n, e->hidden, &before, &after)) {
+    if (!e->named[VC_EDIT_HEAD_SIZE] &&
+        vc_edits_change_head_size(e->edits, e->n, e->hidden, e->heads, &before, &after)) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        "the metadata has no '%s.%s', so that a head would be taken for one of size %" PRIu64
                        " in place of %" PRIu64,

@@ -309,20 +309,31 @@ static uint64_t number_of(const json_t *root, enum vc_edit_key key)
     return 0;
 }
 
+/* Heads whose size the hidden size tells, and, in any case, that divide it: loaders look at that first. */
 static enum vc_status check_head_size(const struct editing *e, const json_t *root)
 {
+    const struct vc_edit *width = vc_edit_find(e->edits, e->n, VC_EDIT_HIDDEN);
+    const struct vc_edit *fewer = vc_edit_find(e->edits, e->n, VC_EDIT_HEADS);
     uint64_t hidden = number_of(root, VC_EDIT_HIDDEN);
+    uint64_t heads = number_of(root, VC_EDIT_HEADS);
+    uint64_t left = fewer != NULL ? fewer->after : heads;
     uint64_t before;
     uint64_t after;
 
-    if (hidden == 0 || number_of(root, VC_EDIT_HEAD_SIZE) != 0 ||
-        !vc_edits_change_head_size(e->edits, e->n, hidden, &before, &after)) {
-        return VC_OK;
+    if (hidden != 0 && number_of(root, VC_EDIT_HEAD_SIZE) == 0 &&
+        vc_edits_change_head_size(e->edits, e->n, hidden, heads, &before, &after)) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": has no \"head_dim\", so that a head would be taken for one of size %" PRIu64
+                                         " in place of %" PRIu64,
+                       after, before);
     }
-    return vc_fail(e->ctx, VC_E_UNSUPPORTED,
-                   VC_HF_CONFIG_NAME ": has no \"head_dim\", so that a head would be taken for one of size %" PRIu64
-                                     " in place of %" PRIu64,
-                   after, before);
+    if (width != NULL && left != 0 && width->before % heads == 0 && width->after % left != 0) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": %" PRIu64 " heads would not divide a hidden size of %" PRIu64
+                                         ", which loaders refuse",
+                       left, width->after);
+    }
+    return VC_OK;
 }
 
 enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_edit *edits, size_t n_edits,

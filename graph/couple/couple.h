@@ -45,6 +45,12 @@ struct vc_couplings {
 enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
                                   struct vc_arena *arena, const struct vc_graph_edit **edits, size_t *n);
 
+/* The multiply-adds of all nodes, those of experts for the share of the tokens that they get, before and once of group
+ * number k kept[k] units stay. *at: the sizes of inputs that this is for, which were bound when the couplings were
+ * made: "batch 1, sequence 128"; NULL: it is not known. */
+enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
+                                 uint64_t *before, uint64_t *after, const char **at);
+
 enum vc_status vc_couplings_create(struct vc_ctx *ctx, struct vc_couplings **out);
 /* A new group at the end; valid until the next one is added. NULL: no memory. */
 struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit unit, uint64_t n_units);

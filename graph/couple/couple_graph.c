@@ -146,6 +146,7 @@ enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph,
     VC_TRY(vc_couple_take_params(&c, &tensors));
     VC_TRY(apply_rules(&c));
     VC_TRY(say_shapes(&c));
+    VC_TRY(vc_couple_take_work(&c));
     vc_couple_collect_makes(&c, &tensors);
     VC_TRY(vc_couple_collect(&c, &tensors, couplings));
     if (!c.of_file) { /* nodes of a file would name tensors that are gone */

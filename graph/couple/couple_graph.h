@@ -21,6 +21,9 @@ enum vc_status vc_couple_take_params(struct vc_couple *c, struct vc_couple_tenso
 void vc_couple_collect_makes(const struct vc_couple *c, struct vc_couple_tensors *tensors);
 void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *tensors);
 
+/* couple_work.c: after the rules: the multiply-adds of all nodes, where the sizes that are bound tell them. */
+enum vc_status vc_couple_take_work(struct vc_couple *c);
+
 /* couple_groups.c: a group for each atom that lies in a tensor. */
 enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_tensors *tensors,
                                  struct vc_couplings *couplings);

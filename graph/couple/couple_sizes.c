@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "graph/couple/couple.h"
 
 void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
@@ -143,10 +144,24 @@ static bool edit_of(struct sizing *s, const struct vc_said *said, int64_t *numbe
     return changed || said->kind == VC_GRAPH_EDIT_SHAPE;
 }
 
+static enum vc_status begin_sizing(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
+                                   struct sizing *s)
+{
+    *s = (struct sizing){.sizes = couplings->sizes, .kept = kept};
+    s->after = vc_alloc_array(ctx, VC_TAG_MISC, s->sizes->axes.n, sizeof *s->after);
+    if (s->after == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint32_t k = 0; k < s->sizes->axes.n; k++) {
+        s->after[k] = UNVISITED;
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
                                   struct vc_arena *arena, const struct vc_graph_edit **edits, size_t *n)
 {
-    struct sizing s = {.sizes = couplings->sizes, .kept = kept};
+    struct sizing s = {.sizes = couplings->sizes};
     struct vc_graph_edit *list;
     enum vc_status status = VC_OK;
 
@@ -155,11 +170,7 @@ enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings 
     if (s.sizes == NULL) {
         return VC_OK;
     }
-    s.after = vc_alloc_array(ctx, VC_TAG_MISC, s.sizes->axes.n, sizeof *s.after);
-    VC_TRY_ALLOC(s.after);
-    for (uint32_t k = 0; k < s.sizes->axes.n; k++) {
-        s.after[k] = UNVISITED;
-    }
+    VC_TRY(begin_sizing(ctx, couplings, kept, &s));
     list = vc_arena_alloc(ctx, arena, (s.sizes->n + 1) * sizeof *list);
     VC_TRY_ALLOC(list);
     for (size_t k = 0; k < s.sizes->n; k++) {
@@ -169,6 +180,71 @@ enum vc_status vc_couplings_edits(struct vc_ctx *ctx, const struct vc_couplings 
         *n += edit_of(&s, &s.sizes->said[k], numbers, &list[*n]) ? 1 : 0;
     }
     *edits = list;
+out:
+    vc_free(ctx, s.after);
+    return status;
+}
+
+/* ---- multiply-adds ---- */
+
+/* What is left of the node's; false: they are no multiple of what goes. */
+static bool work_after(struct sizing *s, const struct vc_work *work, uint64_t *macs)
+{
+    *macs = work->macs;
+    for (size_t k = 0; k < work->n; k++) {
+        uint64_t before, after, common;
+
+        if (work->terms[k] == VC_AXIS_ONE || is_same(s, work->terms[k])) {
+            continue;
+        }
+        if (size_after(s, work->terms[k]) < 0 || size_before(s, work->terms[k]) <= 0) {
+            return false;
+        }
+        before = (uint64_t)size_before(s, work->terms[k]);
+        after = (uint64_t)size_after(s, work->terms[k]);
+        common = vc_couple_divisor(before, after);
+        if (*macs % (before / common) != 0) {
+            return false;
+        }
+        *macs = *macs / (before / common) * (after / common);
+    }
+    return true;
+}
+
+enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *couplings, const uint64_t *kept,
+                                 uint64_t *before, uint64_t *after, const char **at)
+{
+    const struct vc_couple_sizes *sizes = couplings->sizes;
+    struct sizing s = {.sizes = sizes};
+    uint64_t shared[2] = {0, 0}; /* of experts */
+    enum vc_status status = VC_OK;
+
+    *at = NULL;
+    *before = *after = 0;
+    if (sizes == NULL || sizes->work == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(begin_sizing(ctx, couplings, kept, &s));
+    for (size_t k = 0; k < sizes->n_work; k++) {
+        bool expert = sizes->work[k].expert && sizes->n_experts != 0;
+        uint64_t macs;
+
+        if (!work_after(&s, &sizes->work[k], &macs) ||
+            !vc_add_u64(expert ? shared[0] : *before, sizes->work[k].macs, expert ? &shared[0] : before)) {
+            goto out;
+        }
+        *(expert ? &shared[1] : after) += macs; /* no more than before */
+    }
+    for (size_t k = 0; k < 2; k++) {
+        uint64_t used;
+
+        if (!vc_mul_u64(shared[k], sizes->experts_per_token, &used) ||
+            !vc_add_u64(k == 0 ? *before : *after, sizes->n_experts == 0 ? 0 : used / sizes->n_experts,
+                        k == 0 ? before : after)) {
+            goto out;
+        }
+    }
+    *at = sizes->work_at;
 out:
     vc_free(ctx, s.after);
     return status;

@@ -25,12 +25,24 @@ struct vc_said {
     const struct vc_size *sizes;
 };
 
+/* The multiply-adds of a node, of all tokens: a product in which the sizes of these terms are factors. */
+struct vc_work {
+    uint64_t macs;
+    bool expert; /* of an expert, which gets its share of the tokens */
+    size_t n;
+    const uint32_t *terms;
+};
+
 struct vc_couple_sizes {
     struct vc_arena *arena; /* of the couplings */
     struct vc_axes axes;    /* after the rules: those that the terms are of */
     uint32_t *group_of;     /* of each term: the number of its group + 1; 0: none */
     struct vc_said *said;
     size_t n, capacity;
+    size_t n_work;
+    const struct vc_work *work; /* NULL: they are not known */
+    const char *work_at;        /* sizes of inputs that they are for: "batch 1, sequence 128" */
+    uint32_t n_experts, experts_per_token;
 };
 
 /* Everything is copied. No memory is remembered by axes->status. */

@@ -178,6 +178,9 @@ VC_API const char *vc_graph_symbol(const struct vc_graph *graph, uint32_t index)
 VC_API int64_t vc_graph_symbol_size(const struct vc_graph *graph, uint32_t index);
 /* Gives a symbol its size, for vc_graph_dim_value. VC_E_ARGUMENT for an unknown symbol or a size below 1. */
 VC_API enum vc_status vc_graph_bind(struct vc_ctx *ctx, struct vc_graph *graph, const char *symbol, int64_t size);
+/* Gives symbols that have no size yet the usual one: batch and batch_size 1, sequence, sequence_length and
+ * decoder_sequence 128, height and width 224. */
+VC_API enum vc_status vc_graph_bind_usual(struct vc_ctx *ctx, struct vc_graph *graph);
 /* The number that a dimension is with the sizes that are bound; -1 where one is not, or where it is beyond 2^63 - 1. */
 VC_API int64_t vc_graph_dim_value(const struct vc_graph *graph, struct vc_dim dim);
 /* "batch", "2*sequence + 1", "12"; cut off at n bytes. Returns buffer. */

@@ -186,6 +186,10 @@ struct vc_report_group {
 struct vc_report_removal {
     size_t n_groups;
     const struct vc_report_group *groups;
+    /* Multiply-adds of all tokens, for inputs of these sizes: "batch 1, sequence 128"; NULL: nothing tells them. Of
+     * experts those that a token is given to. */
+    const char *macs_at;
+    uint64_t macs_before, macs_after;
 };
 
 struct vc_job;

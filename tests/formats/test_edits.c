@@ -322,6 +322,12 @@ static void test_config_refused(void **state)
     /* Without a size of heads it is calculated. */
     refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", ONE(HEADS, 8, 4),
                   "config.json: has no \"head_dim\", so that a head would be taken for one of size 16 in place of 8");
+    refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", ONE(HIDDEN, 64, 48),
+                  "config.json: has no \"head_dim\", so that a head would be taken for one of size 6 in place of 8");
+    refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8, \"head_dim\": 16}", ONE(HIDDEN, 64, 50),
+                  "config.json: 8 heads would not divide a hidden size of 50, which loaders refuse");
+    expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 8, \"head_dim\": 16}", ONE(HIDDEN, 64, 48),
+                  "{\"hidden_size\": 48, \"num_attention_heads\": 8, \"head_dim\": 16}");
     expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", TWO(HEADS, 8, 4, HIDDEN, 64, 32),
                   "{\"hidden_size\": 32, \"num_attention_heads\": 4}");
 }

@@ -72,6 +72,24 @@ def silence(arrays, members, n, units):
         a[tuple(index)] = 0
 
 
+# Which axis of a weight has the hidden size, by its name in transformers.
+HIDDEN = [(r"(embed_tokens|lm_head|score|qa_outputs)\.weight$", 1), (r"(q|k|v|gate|up)_proj\.weight$", 1),
+          (r"(o|down)_proj\.(weight|bias)$", 0), (r"mlp\.gate\.weight$", 1), (r"experts\.gate_up_proj$", 2),
+          (r"experts\.down_proj$", 1), (r"(layernorm|(^|\.)norm)\.weight$", 0)]
+
+
+def without_hidden(state, stay):
+    """The same weights in torch or NumPy, with these numbers of the hidden size alone."""
+    out = {}
+    for k, a in state.items():
+        axes = [axis for pattern, axis in HIDDEN if re.search(pattern, k)]
+        index = [slice(None)] * a.ndim
+        for axis in axes[:1]:
+            index[axis] = stay
+        out[k] = a[tuple(index)]
+    return out
+
+
 FEATURE = 0  # of the hidden size: the same for every token, once it is `keep_apart`
 
 
@@ -226,6 +244,84 @@ class Models(Judge):
             write(self.path("data.safetensors"), {k[6:]: v for k, v in data.items() if k.startswith("input.")})
             put(old)
             self.experts(source, file, ".gguf", {k: v.copy() for k, v in old.items()}, put, self.path("data.safetensors"))
+
+    def slice_in_torch(self, folder, stay, inputs):
+        with open(os.path.join(folder, "config.json")) as f:
+            class_ = getattr(transformers, json.load(f)["architectures"][0])
+        settings = class_.config_class.from_pretrained(folder)
+        settings._attn_implementation = settings._experts_implementation = "eager"
+        whole = class_.from_pretrained(folder, config=settings, dtype=torch.float32)
+        settings.hidden_size = len(stay)
+        part = class_(settings).eval()
+        part.load_state_dict(without_hidden(whole.state_dict(), stay))
+        with torch.no_grad():
+            out = part(**{k: torch.from_numpy(v.copy()) for k, v in inputs.items()})
+        return {k: v.double().numpy() for k, v in out.items() if torch.is_tensor(v)}
+
+    def test_hidden(self):
+        """What is left of the hidden size computes something else, so the judge is the same slicing by hand."""
+        cut, tied = [], 0
+        for name in self.all_goldens():
+            folder, small = os.path.join(GOLDENS, name), self.path("small")
+            done = run("prune", "--structured", "0.3", "--dims", "hidden", "--round-to", "4", folder, "-o", small, "--json")
+            if done.code != 0:
+                self.assertEqual(done.code, 3, done.err)
+                self.assertRegex(done.err, "head_dim|is an output|not asked for|no key for its|states one hidden size", name)
+                continue
+            groups = [g for g in done.json()["removal"]["groups"] if g["removed"]]
+            self.assertEqual([g["kind"] for g in groups], ["hidden"])
+            n, gone = groups[0]["before"], groups[0]["removed"]
+            stay = [i for i in range(n) if i not in gone]
+            self.assertEqual(len(stay) % 4, 0)
+            old, new = read(os.path.join(folder, "model.safetensors")), read(os.path.join(small, "model.safetensors"))
+            expected = without_hidden(old, stay)
+            self.assertEqual(sorted(expected), sorted(new))
+            for k in new:
+                self.assertEqual((new[k].shape, new[k].tobytes()), (expected[k].shape, np.ascontiguousarray(expected[k]).tobytes()), k)
+            with open(os.path.join(folder, "config.json")) as f:
+                config = json.load(f)
+            with open(os.path.join(small, "config.json")) as f:
+                self.assertEqual(json.load(f), dict(config, hidden_size=len(stay)))
+            tied += "lm_head.weight" not in new and config["architectures"][0].endswith("ForCausalLM")
+            data = read(os.path.join(GOLDENS, name + ".safetensors"))
+            inputs = {k[6:]: v for k, v in data.items() if k.startswith("input.")}
+            write(self.path("data.safetensors"), inputs)
+            own = self.compute(small, self.path("data.safetensors"), "own.safetensors")
+            if LOADS:
+                sliced = self.slice_in_torch(folder, stay, inputs)
+                self.near(sliced, self.load(small, config, inputs), name + ", sliced in torch")
+                for k in own:
+                    self.assertLessEqual(np.abs(own[k] - sliced[k]).max(), 1e-5 * np.abs(sliced[k]).max(), name)
+            cut.append(name)
+            shutil.rmtree(small)
+        self.assertGreater(len(cut), 10)
+        self.assertGreater(tied, 1)  # embeddings that are the head, too
+        print("hidden: %s%s" % (", ".join(cut), "" if LOADS else "; without transformers"))
+
+    def multiply_adds(self, path):
+        """Of a graph, with the sizes that a report states."""
+        text = self.vc("graph", path, "--json").json()["blocks"][0]["macs"]
+        if not isinstance(text, str):
+            return text
+        sizes = dict(batch=1, sequence=128, decoder_sequence=128, height=224, width=224, floor=int)
+        return eval(text.replace("/", "//"), sizes)
+
+    def test_multiply_adds(self):
+        """Before and after, as the graphs of the two models have them."""
+        n = 0
+        for name in self.all_goldens() + [g for g in os.listdir(GOLDENS) if os.path.exists(os.path.join(GOLDENS, g, "model.gguf"))]:
+            source, out = os.path.join(GOLDENS, name), self.path("out")
+            if os.path.exists(os.path.join(source, "model.gguf")):
+                source, out = os.path.join(source, "model.gguf"), self.path("out.gguf")
+            for dims in ("neurons", "heads", "experts", "hidden"):
+                done = run("prune", "--structured", "0.4", "--dims", dims, "--round-to", "4", source, "-o", out, "--json", "--force")
+                if done.code != 0:
+                    continue
+                found = done.json()["removal"]["multiply_adds"]
+                self.assertEqual((found["before"], found["after"]), (self.multiply_adds(source), self.multiply_adds(out)),
+                                 "%s, %s" % (name, dims))
+                n += 1
+        self.assertGreater(n, 80)
 
     def all_goldens(self):
         return sorted(n for n in os.listdir(GOLDENS) if os.path.exists(os.path.join(GOLDENS, n, "config.json")))

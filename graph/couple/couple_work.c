@@ -1,0 +1,146 @@
+/* couple_work.c - the multiply-adds of a graph, and how they follow the sizes of axes:
+ *
+ *     MatMul [batch, 784] x [784, 128]     batch * 784 * 128: axes of the output, and the one that is summed over
+ *
+ * Rules have given every axis its term; a node's multiply-adds are a product that has the sizes of its axes as factors,
+ * so that they change as these do. */
+#include <string.h>
+
+#include "graph/couple/couple_graph.h"
+#include "graph/ops/einsum.h"
+
+#define MOST_AXES 64
+
+/* The axes of one node. */
+struct work_axes {
+    size_t n;
+    uint32_t terms[MOST_AXES];
+};
+
+static void add_axis(const struct vc_couple *c, struct work_axes *axes, uint32_t value, unsigned axis)
+{
+    if (axes->n < MOST_AXES) {
+        axes->terms[axes->n++] = c->axis[c->first[value] + axis];
+    }
+}
+
+/* All axes of the value from `first` on. */
+static void add_axes(const struct vc_couple *c, struct work_axes *axes, uint32_t value, unsigned first)
+{
+    for (unsigned k = first; k < c->graph->values[value].n_dims; k++) {
+        add_axis(c, axes, value, k);
+    }
+}
+
+/* The letters that the output does not have. */
+static bool add_summed(const struct vc_couple *c, struct work_axes *axes, const struct vc_graph_node *node)
+{
+    const struct vc_graph_attr *equation = vc_couple_attr(c, "equation");
+    unsigned n_dims[VC_EINSUM_INPUTS];
+    struct vc_einsum e;
+
+    for (unsigned k = 0; k < node->n_inputs && k < VC_EINSUM_INPUTS; k++) {
+        n_dims[k] = vc_couple_in(c, k)->n_dims;
+    }
+    if (equation == NULL || equation->kind != VC_ATTR_STRING || node->n_inputs > VC_EINSUM_INPUTS ||
+        vc_einsum_parse(equation->s, node->n_inputs, n_dims, &e) != NULL) {
+        return false;
+    }
+    for (unsigned i = e.n_out; i < e.n_labels; i++) {
+        bool found = false;
+
+        for (unsigned k = 0; k < e.n_inputs && !found; k++) {
+            for (unsigned d = 0; d < e.n_dims[k] && !found; d++) {
+                found = e.labels[k][d] == e.order[i];
+                if (found) {
+                    add_axis(c, axes, node->inputs[k], d);
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* The axes whose sizes are factors of the node's multiply-adds; false: they are not known. */
+static bool list_axes(const struct vc_couple *c, const struct vc_graph_node *node, struct work_axes *axes)
+{
+    const char *op = node->op;
+
+    axes->n = 0;
+    if (node->outputs[0] == VC_NO_VALUE) {
+        return false;
+    }
+    if (strcmp(op, "ConvTranspose") == 0) { /* for each element of the input what its channel gives to the output */
+        add_axes(c, axes, node->inputs[0], 0);
+        add_axes(c, axes, node->inputs[1], 1);
+        return true;
+    }
+    add_axes(c, axes, node->outputs[0], 0);
+    if (strncmp(op, "Conv", 4) == 0) { /* for each element of the output a row of the weights */
+        add_axes(c, axes, node->inputs[1], 1);
+    } else if (strncmp(op, "MatMul", 6) == 0) {
+        add_axis(c, axes, node->inputs[0], vc_couple_in(c, 0)->n_dims - 1);
+    } else if (strcmp(op, "Gemm") == 0) {
+        add_axis(c, axes, node->inputs[0], vc_couple_int(c, "transA", 0) != 0 ? 0 : 1);
+    } else if (strcmp(op, "Einsum") == 0) {
+        return add_summed(c, axes, node);
+    } else if (strcmp(op, "Attention") != 0) { /* of which heads go; their sizes stay */
+        return false;
+    }
+    return true;
+}
+
+/* "batch 1, sequence 128". */
+static enum vc_status name_sizes(struct vc_couple *c)
+{
+    const char *name;
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, c->ctx);
+    for (uint32_t k = 0; (name = vc_graph_symbol(c->graph, k)) != NULL; k++) {
+        if (vc_graph_symbol_size(c->graph, k) >= 0) {
+            vc_text_add(&text, "%s%s %lld", text.n != 0 ? ", " : "", name,
+                        (long long)vc_graph_symbol_size(c->graph, k));
+        }
+    }
+    VC_TRY(text.status);
+    c->sizes->work_at = vc_arena_copy(c->ctx, c->arena, text.n != 0 ? text.data : "", text.n);
+    VC_TRY_ALLOC(c->sizes->work_at);
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+enum vc_status vc_couple_take_work(struct vc_couple *c)
+{
+    const struct vc_graph *graph = c->graph;
+    struct vc_work *list = vc_arena_alloc(c->ctx, c->arena, (graph->n_nodes + (size_t)1) * sizeof *list);
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    VC_TRY_ALLOC(list);
+    for (c->node = 0; c->node < graph->n_nodes; c->node++) {
+        const struct vc_graph_node *node = &graph->nodes[c->node];
+        int64_t macs = vc_graph_dim_value(graph, node->macs);
+        struct work_axes axes;
+        uint32_t *terms;
+
+        if (macs == 0) {
+            continue;
+        }
+        if (macs < 0 || !list_axes(c, node, &axes)) {
+            return VC_OK; /* not known */
+        }
+        terms = vc_arena_alloc(c->ctx, c->arena, (axes.n + 1) * sizeof *terms);
+        VC_TRY_ALLOC(terms);
+        memcpy(terms, axes.terms, axes.n * sizeof *terms);
+        list[n++] = (struct vc_work){.macs = (uint64_t)macs, .expert = node->expert, .n = axes.n, .terms = terms};
+    }
+    c->sizes->n_experts = vc_graph_experts(graph, &c->sizes->experts_per_token);
+    c->sizes->work = list;
+    c->sizes->n_work = n;
+    VC_TRY(name_sizes(c));
+out:
+    return status;
+}
