@@ -486,10 +486,44 @@ static bool is_one_of_several(const char *path)
     return vc_numbered_name_parse(slash != NULL ? slash + 1 : path, NULL, &name) && name.count > 1;
 }
 
+/* Standard input while it is copied. */
+struct stream {
+    struct vc_stream stream;
+    const struct vc_format *format; /* what it begins like; NULL: it is too short to tell, or a zip */
+};
+
 /* Before a stream is copied: how it begins has to be something that can be read, whatever its length. */
-static enum vc_status look_at_stream(struct vc_ctx *ctx, const unsigned char *head, size_t n)
+static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *stream, const unsigned char *head, size_t n)
 {
-    return vc_zip_probe(head, n) || find_format(head, n, INT64_MAX) != NULL ? VC_OK : refuse(ctx, head, n);
+    struct stream *own = (struct stream *)(void *)stream;
+
+    if (vc_zip_probe(head, n)) {
+        stream->find_end = vc_zip_stream_end;
+        return VC_OK;
+    }
+    own->format = find_format(head, n, INT64_MAX);
+    if (own->format == NULL) {
+        return refuse(ctx, head, n);
+    }
+    stream->find_end = own->format->stream_end;
+    return VC_OK;
+}
+
+/* Standard input. One that is refused before all of it is there is a finding, where they are collected, and *file stays
+ * NULL: a model without a reader. */
+static enum vc_status open_stream(struct vc_ctx *ctx, struct vc_model *model, struct vc_infile **file)
+{
+    struct stream own = {.stream = {.look = look_at_stream}};
+    enum vc_status status;
+
+    vc_findings_mute(ctx, true); /* its reader finds the same again */
+    status = vc_infile_open_stdin(ctx, &own.stream, file);
+    vc_findings_mute(ctx, false);
+    if (status == VC_E_FORMAT && vc_collecting(ctx) && own.stream.find_end != NULL) {
+        vc_model_set_format(model, own.format != NULL ? own.format : &vc_format_npz);
+        status = vc_collect(ctx, status, "header", NULL);
+    }
+    return status;
 }
 
 /* The file belongs to the model once the format's reader has it. */
@@ -500,8 +534,10 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     bool zip = false;
     enum vc_status status;
 
-    VC_TRY(strcmp(model->path, "-") == 0 ? vc_infile_open_stdin(ctx, look_at_stream, &file)
-                                         : vc_infile_open(ctx, model->path, &file));
+    VC_TRY(strcmp(model->path, "-") == 0 ? open_stream(ctx, model, &file) : vc_infile_open(ctx, model->path, &file));
+    if (file == NULL) {
+        return VC_OK;
+    }
     VC_TRY(look(ctx, file, model->path, &format, &zip));
     model->file_bytes = file->size_bytes;
     model->input = file;

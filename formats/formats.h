@@ -32,6 +32,8 @@ struct vc_format {
     /* The same for an archive that probe_zip knows; takes over file and zip. */
     enum vc_status (*open_zip)(struct vc_ctx *ctx, struct vc_infile *file, struct vc_zip *zip,
                                const struct vc_open_options *options, struct vc_model *model);
+    /* Of a stream that `probe` knows: where it ends. NULL: it does not tell. */
+    vc_end_fn *stream_end;
     /* The writer; the model may be of another format. Called by vc_sink_create alone. options->path NULL or dry_run:
      * sizes only, no file is looked at or made. Otherwise everything that can be wrong with the output's name is
      * refused here. */

@@ -154,6 +154,8 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
         const char *path = job->report.outputs[i].path;
 
         VC_TRY(strcmp(path, "-") == 0 ? VC_OK : list_files(&list, path, 0));
+        path = job->beside[i];
+        VC_TRY(path != NULL ? list_files(&list, path, 0) : VC_OK);
     }
     for (i = 0; i < list.n; i++) {
         VC_TRY(hash_file(&list, &list.files[i]));

@@ -205,6 +205,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     if (size_only) {
         return VC_OK;
     }
+    VC_TRY(vc_job_list_beside(ctx, job));
     VC_TRY(vc_job_list_gates(ctx, job));
     VC_TRY(vc_job_report_plan(ctx, job));
     exec = job_exec(job);

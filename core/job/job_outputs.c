@@ -169,6 +169,26 @@ void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes)
     job->report.totals.file_after = first_bytes;
 }
 
+enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job)
+{
+    size_t n = job->report.n_outputs;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    job->beside = vc_arena_alloc(ctx, &job->arena, (n + 1) * sizeof *job->beside);
+    VC_TRY_ALLOC(job->beside);
+    for (i = 0; i < n; i++) {
+        const char *path = vc_sink_of_output(job->sink, i)->beside;
+
+        job->beside[i] = path != NULL ? vc_arena_printf(ctx, &job->arena, "%s", path) : NULL;
+        if (path != NULL && job->beside[i] == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+out:
+    return status;
+}
+
 void vc_job_written(struct vc_job *job)
 {
     job->report.written = job->options.path != NULL;

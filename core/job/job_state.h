@@ -25,6 +25,7 @@ struct vc_job {
     struct vc_sink *sink;             /* of all outputs */
     const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
     struct vc_report_output *outputs; /* in the arena; report.outputs */
+    const char **beside;              /* by output, in the arena: another file of it beside it, or NULL */
     struct vc_out_list outs;
     uint32_t *out_item;                /* per output: its item. vc_job_out makes the rest of it */
     uint32_t *first_out;               /* per item: its main output; its parts follow */
@@ -99,6 +100,8 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job);
 /* The first output has that many bytes (0: not known yet); the others said so themselves. */
 void vc_job_output_sizes(struct vc_job *job, uint64_t first_bytes);
 void vc_job_written(struct vc_job *job);
+/* The layout is known: notes the files that lie beside outputs. */
+enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_gates.c ---- */
 

@@ -119,6 +119,7 @@ struct vc_sink {
     size_t memory_bytes;   /* what it takes beside packets, for the plan */
     const char *note;      /* for the report; NULL: none. Known once the layout is; the sink's own */
     const char *late_note; /* the same, known after commit: what of an older output could not be removed */
+    const char *beside; /* another file of the same output, beside it; NULL: there is none. Known once the layout is */
     /* What loads the output's quantized weights; known once the layout is. vc_sink_create takes that of the format or
      * of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
     struct vc_loader loader;

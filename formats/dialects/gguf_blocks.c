@@ -64,4 +64,4 @@ const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .reason = gguf_reason,
                                            .part_type = gguf_part_type,
                                            .keeps_type = gguf_keeps_type,
-                                           .loader = {.program = "llama.cpp"}};
+                                           .loader = {.program = "llama.cpp", .tried = "gguf 0.19.0"}};

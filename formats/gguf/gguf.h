@@ -113,6 +113,7 @@ struct gguf_cursor {
     char where[160]; /* what is being read: "metadata key 'general.name'"; or, said only when it is asked for: */
     uint64_t entry, n_entries; /* tensor entry number `entry`; 0: none */
     const char *tensor;        /* ... of that name; NULL: it is not known yet */
+    bool cut;                  /* the file has ended too early */
 };
 
 /* What is being read. */

@@ -88,18 +88,64 @@ static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
     return n;
 }
 
-/* Decides the file of each tensor; tells the number of files. */
-static size_t assign(const struct gguf_plan *plan, struct gguf_files *to)
+/* Tensors of each file of the source, before and now; those of other workers count. */
+struct shard_count {
+    size_t before, now;
+    uint32_t file; /* of the output */
+};
+
+static void count_tensors(const struct gguf_plan *plan, struct shard_count *counts)
 {
+    const struct vc_tensor_io *io = plan->model->io;
     size_t i;
 
-    if (!keeps_division(plan)) {
-        return plan->in_folder && plan->max_shard_bytes != 0 ? divide(plan, to) : 1;
+    for (i = 0; i < plan->model->n_tensors; i++) {
+        counts[io[i].shard].before++;
     }
     for (i = 0; i < plan->outs->n; i++) {
-        to->file_of[i] = plan->model->io[vc_out_at(plan->outs, i).source].shard;
+        counts[io[vc_out_at(plan->outs, i).source].shard].now++;
     }
-    return plan->source->n_shards;
+    for (i = 0; i < plan->outs->n_elsewhere; i++) {
+        counts[io[plan->outs->elsewhere[i].source].shard].now++;
+    }
+}
+
+/* The files of the source one by one; but the first, which has the metadata, each that passes have left without a
+ * tensor goes. */
+static enum vc_status keep_division(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t *n)
+{
+    size_t n_shards = plan->source->n_shards;
+    struct shard_count *counts = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *counts);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(counts);
+    to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of);
+    VC_TRY_ALLOC(to->shard_of);
+    count_tensors(plan, counts);
+    *n = 0;
+    for (i = 0; i < n_shards; i++) {
+        if (i == 0 || counts[i].now != 0 || counts[i].before == 0) {
+            to->shard_of[*n] = i;
+            counts[i].file = (uint32_t)(*n)++;
+        }
+    }
+    for (i = 0; i < plan->outs->n; i++) {
+        to->file_of[i] = counts[plan->model->io[vc_out_at(plan->outs, i).source].shard].file;
+    }
+out:
+    vc_free(ctx, counts);
+    return status;
+}
+
+/* Decides the file of each tensor, and the number of files. */
+static enum vc_status assign(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to, size_t *n)
+{
+    if (keeps_division(plan)) {
+        return keep_division(ctx, plan, to, n);
+    }
+    *n = plan->in_folder && plan->max_shard_bytes != 0 ? divide(plan, to) : 1;
+    return VC_OK;
 }
 
 /* "<prefix>-00001-of-00003.gguf", or "<prefix>.gguf" where there is one; only files in a folder need a name. */
@@ -123,11 +169,11 @@ out:
  * write. */
 static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *to)
 {
-    bool kept = keeps_division(plan);
-    size_t n = assign(plan, to);
-    enum vc_status status = VC_OK;
+    enum vc_status status;
+    size_t n = 0;
     size_t i;
 
+    VC_TRY(assign(ctx, plan, to, &n));
     if (n > VC_GGUF_MAX_FILES) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the output would have %zu files; GGUF allows %d", n, VC_GGUF_MAX_FILES);
     }
@@ -136,14 +182,15 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
     to->n = n;
     for (i = 0; i < n; i++) {
         struct gguf_file *file = &to->files[i];
+        size_t shard = to->shard_of != NULL ? to->shard_of[i] : i;
 
         vc_text_init(&file->fresh, ctx);
         vc_text_init(&file->entries, ctx);
         file->entries.counting = plan->sizes_only;
         atomic_init(&file->got, 0);
-        file->from = plan->source != NULL && (kept || i == 0) ? &plan->source->shards[i] : NULL;
+        file->from = plan->source != NULL && (to->shard_of != NULL || i == 0) ? &plan->source->shards[shard] : NULL;
         file->alignment = file->from != NULL ? file->from->metadata.alignment : VC_GGUF_ALIGN;
-        file->elsewhere = plan->n_shards != 0 && i % plan->n_shards != plan->shard - 1;
+        file->elsewhere = plan->n_shards != 0 && shard % plan->n_shards != plan->shard - 1;
     }
     for (i = 0; i < n; i++) {
         VC_TRY(name_file(ctx, plan, to, i));

@@ -55,6 +55,7 @@ struct gguf_files {
     size_t n;
     struct gguf_file *files;
     uint32_t *file_of; /* by output */
+    size_t *shard_of;  /* by file, where they are those of the source: which one; NULL: they are not */
     uint64_t *offsets; /* by output, from the start of its file */
     const char *note;  /* what cannot be kept, for the report; NULL: nothing */
 };

@@ -52,6 +52,7 @@ static enum vc_status need(struct gguf_cursor *cursor, uint64_t n)
 {
     uint64_t left = cursor->file->size_bytes - cursor->at;
 
+    cursor->cut = n > left;
     return n <= left ? VC_OK
                      : vc_fail(cursor->ctx, VC_E_FORMAT,
                                "ends inside %s: that needs %" PRIu64 " bytes more, the file has %" PRIu64,

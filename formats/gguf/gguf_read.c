@@ -394,6 +394,33 @@ out:
     return status;
 }
 
+/* vc_format.stream_end: the first walk over what has come, once there is twice as much as the last time. Where entries
+ * are broken (findings leave them out) nothing tells where the data ends. */
+static enum vc_status gguf_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
+{
+    struct gguf_metadata metadata = {.n_pairs = 0};
+    struct sums sums = {0};
+    struct gguf_cursor cursor = {.ctx = ctx};
+    uint64_t data = 0;
+    enum vc_status status;
+
+    end->need = 2 * so_far->size_bytes;
+    VC_TRY(vc_gguf_cursor_init(ctx, so_far, &cursor));
+    VC_TRY(vc_gguf_read_head(&cursor, NULL, &sums.n_tensors, &metadata));
+    VC_TRY(walk_entries(&cursor, metadata.alignment, NULL, NULL, &sums));
+    end->need = UINT64_MAX;
+    if (!sums.incomplete && vc_round_up_u64(cursor.at, metadata.alignment, &data)) {
+        end->end = data + sums.data_bytes;
+    }
+out:
+    vc_gguf_cursor_release(&cursor);
+    if (status == VC_E_FORMAT && cursor.cut) {
+        vc_clear_error(ctx);
+        status = VC_OK;
+    }
+    return status;
+}
+
 /* The first walk over all files. A file that cannot be read is left out where findings are collected; then the numbers
  * of split.tensors.count are not compared. */
 static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct vc_model *model, struct walk *walks,
@@ -539,6 +566,7 @@ const struct vc_format vc_format_gguf = {.name = "gguf",
                                          .extensions = extensions,
                                          .probe = gguf_probe,
                                          .open = gguf_open,
+                                         .stream_end = gguf_stream_end,
                                          .create_sink = vc_gguf_sink_create,
                                          .divides = true,
                                          .dialect = &vc_dialect_gguf};

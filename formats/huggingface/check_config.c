@@ -16,6 +16,7 @@
 #include "core/base/glob.h"
 #include "core/model/names.h"
 #include "formats/dialects/packing.h"
+#include "formats/huggingface/check_listed.h"
 #include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/joined_layers.h"
@@ -28,8 +29,9 @@ struct names {
     size_t n_exact, n_globs;
     const char **exact; /* sorted */
     const char *globs[MAX_GLOBS];
-    bool linear; /* the class of all linear layers */
-    bool unsure; /* something else is in it */
+    bool linear;  /* the class of all linear layers */
+    bool classes; /* other classes, or modules with names like them */
+    bool unsure;  /* these, or something else that is not decided */
 };
 
 struct group {
@@ -150,7 +152,10 @@ static enum vc_status read_names(struct check *c, const json_t *list, struct nam
         } else if (strcmp(name, "Linear") == 0) {
             names->linear = true;
         } else {
-            names->unsure |= name[0] >= 'A' && name[0] <= 'Z' && strchr(name, '.') == NULL; /* another class */
+            if (name[0] >= 'A' && name[0] <= 'Z' && strchr(name, '.') == NULL) {
+                names->classes = true;
+                names->unsure = true;
+            }
             names->exact[names->n_exact++] = name;
         }
     }
@@ -377,21 +382,6 @@ static bool ends_in(const char *name, const char *tail)
     return n >= k && strcmp(name + n - k, tail) == 0;
 }
 
-/* Whether a word of the list means the module: as its end, as its beginning up to a dot, or as "^all of it$", where
- * dots have a backslash before them. */
-static bool means(const char *word, const char *path)
-{
-    size_t n = strlen(word);
-
-    if (n > 2 && word[0] == '^' && word[n - 1] == '$') {
-        for (word++; *path != '\0' && *path == word[word[0] == '\\']; path++) {
-            word += 1 + (word[0] == '\\');
-        }
-        return *path == '\0' && strcmp(word, "$") == 0;
-    }
-    return ends_in(path, word) || (strncmp(path, word, n) == 0 && path[n] == '.');
-}
-
 /* One module against the list of those that bitsandbytes leaves alone. */
 static enum vc_status check_bnb(const struct check *c, const struct module *m)
 {
@@ -402,7 +392,7 @@ static enum vc_status check_bnb(const struct check *c, const struct module *m)
 
     json_array_foreach(skip, i, value)
     {
-        skipped = skipped || (json_is_string(value) && means(json_string_value(value), m->path));
+        skipped = skipped || (json_is_string(value) && vc_listed_means(json_string_value(value), m->path));
     }
     if (m->quantized && skipped) {
         return vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
@@ -414,6 +404,31 @@ static enum vc_status check_bnb(const struct check *c, const struct module *m)
                        vc_dtype_name(m->t->dtype));
     }
     return VC_OK;
+}
+
+/* What is in the list but is no module. Words that are part of a name, as this loader allows, are taken for one. */
+static enum vc_status check_bnb_list(struct check *c)
+{
+    const json_t *skip = json_object_get(c->config, "llm_int8_skip_modules");
+    const char **words = vc_arena_alloc(c->ctx, &c->arena, json_array_size(skip) * sizeof *words);
+    enum vc_status status = VC_OK;
+    const json_t *value;
+    size_t n = 0;
+    size_t i;
+
+    VC_TRY_ALLOC(words);
+    json_array_foreach(skip, i, value)
+    {
+        if (json_is_string(value)) {
+            words[n++] = json_string_value(value);
+        }
+    }
+    if (n > 1) {
+        qsort(words, n, sizeof *words, compare_names);
+    }
+    VC_TRY(vc_check_listed(c->ctx, c->model, "llm_int8_skip_modules", VC_NAMES_ENDS, n, words));
+out:
+    return status;
 }
 
 /* ---- all modules ---- */
@@ -478,6 +493,26 @@ static enum vc_status check_unsaid(const struct check *c, const struct module *m
                          "has no quantization_config, but modules are quantized: %s is the first", m->path);
 }
 
+/* Names in the lists of compressed-tensors that are no modules. Where classes are among them, nothing is known. */
+static enum vc_status check_lists(const struct check *c)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(c->ignored.classes
+               ? VC_OK
+               : vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
+    for (i = 0; i < c->n_groups; i++) {
+        const struct names *targets = &c->groups[i].targets;
+
+        VC_TRY(targets->classes
+                   ? VC_OK
+                   : vc_check_listed(c->ctx, c->model, "targets", VC_NAMES_EXACT, targets->n_exact, targets->exact));
+    }
+out:
+    return status;
+}
+
 static bool says(const json_t *object, const char *key, const char *text)
 {
     const char *found = json_string_value(json_object_get(object, key));
@@ -494,7 +529,8 @@ static enum vc_status check_modules(struct check *c)
         return each_module(c, check_unsaid);
     }
     if (says(c->config, "quant_method", "bitsandbytes") && json_is_true(json_object_get(c->config, "load_in_8bit"))) {
-        return each_module(c, check_bnb);
+        VC_TRY(each_module(c, check_bnb));
+        return check_bnb_list(c);
     }
     if (!says(c->config, "quant_method", "compressed-tensors") || says(c->config, "format", "dense") ||
         (stage != NULL && !says(c->config, "quantization_status", "compressed"))) {
@@ -503,6 +539,7 @@ static enum vc_status check_modules(struct check *c)
     VC_TRY(read_config(c));
     VC_TRY(each_module(c, check_compressed));
     VC_TRY(each_module(c, check_joined));
+    VC_TRY(check_lists(c));
 out:
     return status;
 }

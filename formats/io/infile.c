@@ -123,19 +123,39 @@ out:
     return status;
 }
 
-/* A pipe cannot be read by range, so all of it goes to a temporary file first; but not what nobody can read, which may
- * have no end (/dev/zero). */
-static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, vc_head_fn *look)
+/* More has come of the stream. Once its end is known, nothing may follow. */
+static enum vc_status check_end(struct vc_ctx *ctx, const struct vc_infile *so_far, const struct vc_stream *stream,
+                                struct vc_stream_end *end)
+{
+    enum vc_status status = VC_OK;
+
+    if (stream->find_end != NULL && end->end == 0 && so_far->size_bytes >= end->need) {
+        VC_TRY(stream->find_end(ctx, so_far, end));
+    }
+    if (end->end != 0 && so_far->size_bytes > end->end) {
+        status = vc_fail(ctx, VC_E_FORMAT, "goes on after the %" PRIu64 " bytes that its headers tell of", end->end);
+    }
+out:
+    return status;
+}
+
+/* A pipe cannot be read by range, so all of it goes to a temporary file first; but not what nobody can read, or what
+ * goes on where it should end: that may have no end (/dev/zero). */
+static enum vc_status copy_stdin(struct vc_ctx *ctx, int to, struct vc_stream *stream)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_COPY_BYTES);
+    struct vc_infile so_far = {.fd = to, .path = "-"};
+    struct vc_stream_end end = {.need = 0};
     size_t n = 0;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(buffer);
     VC_TRY(read_stdin(ctx, buffer, VC_HEAD_BYTES, &n));
-    VC_TRY(n == VC_HEAD_BYTES ? look(ctx, buffer, n) : VC_OK);
+    VC_TRY(n == VC_HEAD_BYTES ? stream->look(ctx, stream, buffer, n) : VC_OK);
     while (n != 0) {
         VC_TRY(write_all(ctx, to, buffer, n));
+        so_far.size_bytes += n;
+        VC_TRY(check_end(ctx, &so_far, stream, &end));
         VC_TRY(read_stdin(ctx, buffer, VC_COPY_BYTES, &n));
     }
 out:
@@ -144,7 +164,7 @@ out:
 }
 
 /* Standard input that is a file, from its start, needs no copy. */
-static enum vc_status open_stdin(struct vc_ctx *ctx, vc_head_fn *look, int *fd)
+static enum vc_status open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, int *fd)
 {
     struct stat st;
     enum vc_status status;
@@ -163,7 +183,7 @@ static enum vc_status open_stdin(struct vc_ctx *ctx, vc_head_fn *look, int *fd)
     if (*fd < 0) {
         return VC_E_IO;
     }
-    status = copy_stdin(ctx, *fd, look);
+    status = copy_stdin(ctx, *fd, stream);
     if (status != VC_OK) {
         close(*fd);
         *fd = -1;
@@ -237,13 +257,13 @@ enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_in
     return fd < 0 ? vc_fail_errno(ctx, errno, "cannot open") : adopt(ctx, fd, path, out);
 }
 
-enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, vc_head_fn *look, struct vc_infile **out)
+enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, struct vc_infile **out)
 {
     int fd = -1;
     enum vc_status status;
 
     *out = NULL;
-    VC_TRY(open_stdin(ctx, look, &fd));
+    VC_TRY(open_stdin(ctx, stream, &fd));
     VC_TRY(adopt(ctx, fd, "-", out));
 out:
     return status;

@@ -20,13 +20,29 @@ struct vc_infile {
 
 #define VC_HEAD_BYTES 512 /* of a file tell what it is */
 
-/* Looks at the first VC_HEAD_BYTES of a stream that has more. What it refuses is not read any further. */
-typedef enum vc_status vc_head_fn(struct vc_ctx *ctx, const unsigned char *head, size_t n);
+/* Where a stream ends, as far as what has come of it tells. Zeros before the first call. */
+struct vc_stream_end {
+    uint64_t need; /* so many bytes have to be there before more can be said; UINT64_MAX: it does not tell */
+    uint64_t at;   /* for whoever looks: where it goes on */
+    uint64_t end;  /* the stream has so many bytes; 0: not known yet */
+};
+
+/* Looks at what has come so far, at least end->need bytes, and sets `need` or `end`. What it refuses is not read any
+ * further. */
+typedef enum vc_status vc_end_fn(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end);
+
+/* How a stream is looked at while it is copied. */
+struct vc_stream {
+    /* Sees the first VC_HEAD_BYTES of a stream that has more, and sets find_end where it knows one. */
+    enum vc_status (*look)(struct vc_ctx *ctx, struct vc_stream *stream, const unsigned char *head, size_t n);
+    vc_end_fn *find_end; /* NULL: nobody can tell */
+};
 
 /* Refuses folders, devices and empty files. */
 enum vc_status vc_infile_open(struct vc_ctx *ctx, const char *path, struct vc_infile **out);
-/* Standard input. What is no file is copied into an unnamed one in $TMPDIR, after `look` has seen how it begins. */
-enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, vc_head_fn *look, struct vc_infile **out);
+/* Standard input. What is no file is copied into an unnamed one in $TMPDIR, after `look` has seen how it begins, and
+ * refused when it is longer than it says itself. */
+enum vc_status vc_infile_open_stdin(struct vc_ctx *ctx, struct vc_stream *stream, struct vc_infile **out);
 /* Opens a file that another one, `by`, speaks of (a shard of an index): VC_E_FORMAT when it is not there. */
 enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const char *by, struct vc_infile **out);
 /* An open descriptor of a regular file becomes an input; it is closed after a failure, too. */

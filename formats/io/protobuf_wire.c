@@ -6,9 +6,8 @@
 
 #include "core/base/checked.h"
 
-#define MAX_VARINT_BYTES 10
-#define MAX_FIELD        (((uint32_t)1 << 29) - 1)
-#define END_GROUP        4
+#define MAX_FIELD (((uint32_t)1 << 29) - 1)
+#define END_GROUP 4
 
 /* ---- varints ---- */
 
@@ -18,8 +17,8 @@ size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value)
     uint64_t v = 0;
     size_t i;
 
-    for (i = 0; i < n && i < MAX_VARINT_BYTES; i++) {
-        if (i == MAX_VARINT_BYTES - 1 && p[i] > 1) {
+    for (i = 0; i < n && i < VC_WIRE_VARINT_BYTES; i++) {
+        if (i == VC_WIRE_VARINT_BYTES - 1 && p[i] > 1) {
             return 0; /* more than 64 bits */
         }
         v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
@@ -107,7 +106,7 @@ enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64
     size_t n;
     enum vc_status status;
 
-    VC_TRY(look(wire, rest->at, (size_t)vc_min_u64(MAX_VARINT_BYTES, rest->n), &p, &n));
+    VC_TRY(look(wire, rest->at, (size_t)vc_min_u64(VC_WIRE_VARINT_BYTES, rest->n), &p, &n));
     n = vc_wire_decode(p, n, value);
     if (n == 0) {
         return vc_fail(wire->ctx, VC_E_FORMAT, "at offset %" PRIu64 " stands no number that ends in time", rest->at);
@@ -266,7 +265,7 @@ enum vc_status vc_wire_expect(const struct vc_wire *wire, const struct vc_field 
 /* 150 becomes 96 01. */
 void vc_wire_put_varint(struct vc_text *text, uint64_t value)
 {
-    char bytes[MAX_VARINT_BYTES];
+    char bytes[VC_WIRE_VARINT_BYTES];
     size_t n = 0;
 
     while (value >= 0x80) {

@@ -17,6 +17,7 @@
 #include "formats/io/infile.h"
 
 #define VC_WIRE_WINDOW_BYTES ((size_t)16 << 10)
+#define VC_WIRE_VARINT_BYTES 10 /* at most */
 #define VC_WIRE_MAX_GROUPS   32 /* groups within groups */
 
 /* The lowest three bits of a tag. */

@@ -73,32 +73,68 @@ static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return memcmp(head, magic, n < sizeof magic ? n : sizeof magic) == 0 ? 100 : 0;
 }
 
-/* Reads and parses the header; the file has to end where the data does. */
-static enum vc_status read_header(struct vc_ctx *ctx, struct vc_infile *file, struct vc_npy_header *header)
+/* Bytes of the header, as the first of them say. */
+static enum vc_status header_bytes(struct vc_ctx *ctx, const struct vc_infile *file, size_t *n)
 {
     unsigned char prefix[VC_NPY_PREFIX_BYTES];
-    unsigned char *text = NULL;
-    size_t n = (size_t)vc_min_u64(sizeof prefix, file->size_bytes);
+    size_t part = (size_t)vc_min_u64(sizeof prefix, file->size_bytes);
     enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, file, 0, prefix, n));
-    VC_TRY(vc_npy_header_bytes(ctx, prefix, n, &n));
-    if (n > file->size_bytes) {
-        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", file->size_bytes, n);
-    }
-    text = vc_alloc(ctx, VC_TAG_NAMES, n);
+    VC_TRY(vc_infile_read(ctx, file, 0, prefix, part));
+    VC_TRY(vc_npy_header_bytes(ctx, prefix, part, n));
+out:
+    return status;
+}
+
+/* Reads and parses the header of n bytes. */
+static enum vc_status parse_header(struct vc_ctx *ctx, const struct vc_infile *file, size_t n,
+                                   struct vc_npy_header *header)
+{
+    unsigned char *text = vc_alloc(ctx, VC_TAG_NAMES, n);
+    enum vc_status status;
+
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, n));
     VC_TRY(vc_npy_parse(ctx, text, n, header));
-    if (header->other != NULL) {
-        VC_TRY(vc_npy_refuse_other(ctx, header));
-    }
-    if (file->size_bytes - n != header->data_bytes) {
-        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
-                       file->size_bytes - n, header->data_bytes));
-    }
+    VC_TRY(header->other != NULL ? vc_npy_refuse_other(ctx, header) : VC_OK);
 out:
     vc_free(ctx, text);
+    return status;
+}
+
+/* The file has to end where the data does. */
+static enum vc_status read_header(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_npy_header *header)
+{
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(header_bytes(ctx, file, &n));
+    if (n > file->size_bytes) {
+        return vc_fail(ctx, VC_E_FORMAT, "ends inside the npy header: %" PRIu64 " bytes of %zu", file->size_bytes, n);
+    }
+    VC_TRY(parse_header(ctx, file, n, header));
+    if (file->size_bytes - n != header->data_bytes) {
+        status = vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and dtype need %" PRIu64,
+                         file->size_bytes - n, header->data_bytes);
+    }
+out:
+    return status;
+}
+
+/* vc_format.stream_end: the header and what its shape needs. */
+static enum vc_status npy_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
+{
+    struct vc_npy_header header;
+    size_t n = 0;
+    enum vc_status status;
+
+    VC_TRY(header_bytes(ctx, so_far, &n));
+    end->need = n;
+    if (so_far->size_bytes >= n) {
+        VC_TRY(parse_header(ctx, so_far, n, &header));
+        end->end = vc_add_u64(n, header.data_bytes, &end->end) ? end->end : UINT64_MAX;
+    }
+out:
     return status;
 }
 
@@ -162,5 +198,6 @@ const struct vc_format vc_format_npy = {.name = "npy",
                                         .extensions = extensions,
                                         .probe = npy_probe,
                                         .open = npy_open,
+                                        .stream_end = npy_stream_end,
                                         .create_sink = vc_npy_sink_create,
                                         .dialect = &vc_dialect_plain};

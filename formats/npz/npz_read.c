@@ -470,7 +470,8 @@ out:
 
 static const char *const extensions[] = {".npz", NULL};
 
-const struct vc_loader vc_npz_loader = {.program = "NumPy", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
+const struct vc_loader vc_npz_loader = {
+    .program = "NumPy", .tried = "NumPy 2.4.6", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
 
 const struct vc_format vc_format_npz = {.name = "npz",
                                         .title = "npz",

@@ -374,6 +374,55 @@ static int onnx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return graph ? (version ? 60 : 40) : (version && n < file_bytes ? 40 : 0);
 }
 
+/* Bytes of the field at the start of n bytes, of which there are as many as a tag and a length can have; 0: it is no
+ * field of a model; UINT64_MAX: it does not tell (a group). */
+static uint64_t field_bytes(const unsigned char *p, size_t n)
+{
+    uint64_t value = 0;
+    uint64_t tag = 0;
+    size_t k = vc_wire_decode(p, n, &tag);
+    size_t m;
+
+    if (k == 0 || !is_model_field(tag >> 3, (unsigned)(tag & 7), true)) {
+        return 0;
+    }
+    switch (tag & 7) {
+    case VC_WIRE_FIXED64:
+        return k + 8;
+    case VC_WIRE_FIXED32:
+        return k + 4;
+    case VC_WIRE_GROUP:
+        return UINT64_MAX;
+    case VC_WIRE_VARINT:
+    case VC_WIRE_BYTES:
+        m = vc_wire_decode(p + k, n - k, &value);
+        value = (tag & 7) == VC_WIRE_BYTES ? value : 0;
+        return m == 0 ? 0 : value > INT64_MAX ? UINT64_MAX : k + m + value;
+    default:
+        return 0;
+    }
+}
+
+/* vc_format.stream_end: goes from field to field of the model; what is no field lies behind its end. */
+static enum vc_status onnx_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
+{
+    unsigned char head[2 * VC_WIRE_VARINT_BYTES];
+    enum vc_status status = VC_OK;
+
+    end->need = end->at + sizeof head;
+    while (end->end == 0 && so_far->size_bytes >= end->need) {
+        uint64_t n;
+
+        VC_TRY(vc_infile_read(ctx, so_far, end->at, head, sizeof head));
+        n = field_bytes(head, sizeof head);
+        end->end = n == 0 ? end->at : 0;
+        end->need =
+            vc_add_u64(end->at, n, &end->at) && vc_add_u64(end->at, sizeof head, &end->need) ? end->need : UINT64_MAX;
+    }
+out:
+    return status;
+}
+
 static const char *const extensions[] = {".onnx", NULL};
 
 const struct vc_format vc_format_onnx = {.name = "onnx",
@@ -381,6 +430,7 @@ const struct vc_format vc_format_onnx = {.name = "onnx",
                                          .extensions = extensions,
                                          .probe = onnx_probe,
                                          .open = onnx_open,
+                                         .stream_end = onnx_stream_end,
                                          .create_sink = vc_onnx_sink_create,
                                          .tells_axes = true,
                                          .dialect = &vc_dialect_onnx};

@@ -63,10 +63,8 @@ static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
 }
 
 /* The second file, once it is known that there is one. */
-static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
+static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self, const char **path)
 {
-    char *path;
-
     if (!vc_utf8_valid(self->location, strlen(self->location))) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the model would name its data file '%s', which is no UTF-8",
                        self->location);
@@ -79,8 +77,8 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self)
                        "the output has its weights in a second file, which cannot go to standard output; use %s FILE",
                        vc_option(ctx, "path"));
     }
-    path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
-    return path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, path, self->force, self->model, &self->data);
+    *path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
+    return *path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, *path, self->force, self->model, &self->data);
 }
 
 /* For the report: what somebody who looks at the new graph should know. */
@@ -132,7 +130,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     VC_TRY(vc_onnx_lay_out(ctx, self));
     *file_bytes = self->model_bytes + self->data_bytes;
     if (self->data_bytes != 0) {
-        VC_TRY(create_data(ctx, self));
+        VC_TRY(create_data(ctx, self, &sink->beside));
     }
     VC_TRY(make_note(ctx, self, &sink->note));
     VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));

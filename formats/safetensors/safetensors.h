@@ -75,6 +75,12 @@ struct safetensors {
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self,
                                           struct safetensors_shard *shard);
 
+/* Frees what that has made beside the entries. */
+void vc_safetensors_release_header(struct vc_ctx *ctx, struct safetensors_shard *shard);
+
+/* vc_format.stream_end: the header, and the last byte that it gives to a tensor. */
+enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end);
+
 /* What the header says of a tensor, whatever the model shows it as. */
 struct safetensors_entry vc_safetensors_entry(const struct safetensors *self, size_t tensor);
 

@@ -469,35 +469,96 @@ static void drop_broken(struct parsing *p)
     p->shard->n = n;
 }
 
+/* The first 8 bytes: how long the header is. */
+static enum vc_status read_length(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t *n)
+{
+    unsigned char prefix[VC_SAFETENSORS_PREFIX_BYTES];
+    enum vc_status status;
+
+    VC_TRY(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
+    *n = vc_le64(prefix);
+    if (*n > VC_SAFETENSORS_MAX_HEADER) {
+        status =
+            vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
+                    *n, VC_SAFETENSORS_MAX_HEADER);
+    }
+out:
+    return status;
+}
+
+/* The members of the header of n bytes. */
+static enum vc_status read_text(struct parsing *p, size_t n)
+{
+    char *text = vc_alloc(p->ctx, VC_TAG_NAMES, n);
+    enum vc_status status;
+
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(p->ctx, p->shard->file, VC_SAFETENSORS_PREFIX_BYTES, text, n));
+    VC_TRY(read_members(p, text, n));
+out:
+    vc_free(p->ctx, text);
+    return status;
+}
+
 enum vc_status vc_safetensors_read_header(struct vc_ctx *ctx, struct safetensors *self, struct safetensors_shard *shard)
 {
     struct parsing p = {.ctx = ctx, .self = self, .shard = shard};
     const struct vc_infile *file = shard->file;
-    unsigned char prefix[VC_SAFETENSORS_PREFIX_BYTES];
-    char *text = NULL;
-    uint64_t n;
+    uint64_t n = 0;
     enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, file, 0, prefix, sizeof prefix));
-    n = vc_le64(prefix);
-    if (n > VC_SAFETENSORS_MAX_HEADER) {
-        return vc_fail(ctx, VC_E_FORMAT, "its safetensors header would have %" PRIu64 " bytes; %" PRIu64 " are allowed",
-                       n, VC_SAFETENSORS_MAX_HEADER);
-    }
-    if (n > file->size_bytes - sizeof prefix) {
+    VC_TRY(read_length(ctx, file, &n));
+    if (n > file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES) {
         return vc_fail(ctx, VC_E_FORMAT,
                        "ends inside the safetensors header: that has %" PRIu64 " bytes, the file has %" PRIu64 " more",
-                       n, file->size_bytes - sizeof prefix);
+                       n, file->size_bytes - VC_SAFETENSORS_PREFIX_BYTES);
     }
-    shard->data_offset = sizeof prefix + n;
+    shard->data_offset = VC_SAFETENSORS_PREFIX_BYTES + n;
     p.data_bytes = file->size_bytes - shard->data_offset;
-    text = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(ctx, file, sizeof prefix, text, (size_t)n));
-    VC_TRY(read_members(&p, text, (size_t)n));
+    VC_TRY(read_text(&p, (size_t)n));
     VC_TRY(check_order(&p));
     drop_broken(&p);
 out:
-    vc_free(ctx, text);
+    return status;
+}
+
+void vc_safetensors_release_header(struct vc_ctx *ctx, struct safetensors_shard *shard)
+{
+    vc_safetensors_notes_release(ctx, &shard->notes);
+    vc_arena_release(ctx, &shard->arena);
+    vc_free(ctx, shard->manifest);
+    vc_free(ctx, shard->names);
+    vc_free(ctx, shard->job);
+}
+
+/* Where an entry is broken (findings leave it out) nothing tells where the data ends. */
+enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
+{
+    struct vc_infile file = *so_far;
+    struct safetensors self = {.n_shards = 1};
+    struct safetensors_shard shard = {.file = &file};
+    struct parsing p = {.ctx = ctx, .self = &self, .shard = &shard, .data_bytes = INT64_MAX};
+    uint64_t n = 0;
+    uint64_t last;
+    bool broken;
+    enum vc_status status;
+    size_t i;
+
+    VC_TRY(read_length(ctx, so_far, &n));
+    last = end->need = VC_SAFETENSORS_PREFIX_BYTES + n;
+    if (so_far->size_bytes < end->need) {
+        return VC_OK;
+    }
+    end->need = UINT64_MAX;
+    VC_TRY(read_text(&p, (size_t)n));
+    broken = shard.lost;
+    for (i = 0; i < p.n; i++) {
+        broken = broken || self.entries[i].broken;
+        last = vc_max_u64(last, VC_SAFETENSORS_PREFIX_BYTES + n + self.entries[i].offset + self.entries[i].n_bytes);
+    }
+    end->end = broken ? 0 : last;
+out:
+    vc_safetensors_release_header(ctx, &shard);
+    vc_free(ctx, self.entries);
     return status;
 }

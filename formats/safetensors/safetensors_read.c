@@ -295,11 +295,7 @@ static void safetensors_close(struct vc_model *model)
         struct safetensors_shard *shard = &self->shards[i];
 
         vc_infile_close(ctx, shard->file);
-        vc_safetensors_notes_release(ctx, &shard->notes);
-        vc_arena_release(ctx, &shard->arena);
-        vc_free(ctx, shard->manifest);
-        vc_free(ctx, shard->names);
-        vc_free(ctx, shard->job);
+        vc_safetensors_release_header(ctx, shard);
         vc_free(ctx, shard->name);
     }
     vc_free(ctx, self->shards);
@@ -448,6 +444,7 @@ const struct vc_format vc_format_safetensors = {.name = "safetensors",
                                                 .extensions = extensions,
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,
+                                                .stream_end = vc_safetensors_stream_end,
                                                 .create_sink = vc_safetensors_sink_create,
                                                 .divides = true,
                                                 .dialect = &vc_dialect_plain};

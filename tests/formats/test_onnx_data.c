@@ -265,12 +265,52 @@ static void test_faults(void **state)
     vc_ctx_free(ctx);
 }
 
+/* --digest tells of both files of an output, and of those of other outputs. */
+static void test_digest(void **state)
+{
+    static const char *const names[] = {"out.onnx", "out.onnx.data", "b.npz"};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_write_options write = support_write(in_folder("out.onnx"));
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    const char *emit = in_folder("b.npz");
+    const struct vc_report *report;
+
+    (void)state;
+    if (!vc_digest_built_in()) {
+        skip();
+    }
+    save_external();
+    write.emit = &emit;
+    write.n_emit = 1;
+    model = must_open(ctx, "in.onnx");
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_run(ctx, job), VC_OK);
+    assert_int_equal(vc_job_digest(ctx, job), VC_OK);
+    report = vc_job_report(job);
+    assert_int_equal(report->n_files, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct bytes b = load(names[i]);
+
+        assert_string_equal(report->files[i].path, in_folder(names[i]));
+        assert_int_equal(report->files[i].size_bytes, b.n);
+        assert_int_equal(strlen(report->files[i].sha256), 64);
+        bytes_release(&b);
+    }
+    assert_int_equal(report->outputs[0].file_bytes, report->files[0].size_bytes + report->files[1].size_bytes);
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_external),     cmocka_unit_test(test_limit),    cmocka_unit_test(test_beside),
         cmocka_unit_test(test_beside_limit), cmocka_unit_test(test_confined), cmocka_unit_test(test_not_replaced),
-        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_digest),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -129,6 +129,28 @@ class Depth(Judge):
         said = self.refuse(3, "prune", "--drop-layers", "1", self.path("n.gguf"), "-o", self.path("x.gguf"))
         self.assertIn("no key of the metadata says that the number of layers is 12, which becomes 11", said)
 
+    def test_gguf_in_files(self):
+        """A file whose layers are all left out goes, and the others are numbered anew; the first has the metadata."""
+        tensors = arrays(name="blk")
+        size = max(sum(a.nbytes for n, a in tensors.items() if n.startswith("blk.%d." % k)) for k in range(12))
+        gguf_arrays(self.path("in.gguf"), tensors, pairs=(ARCHITECTURE, pair_u32("llama.block_count", 12)))
+        self.vc("convert", "--max-shard-size", str(size), self.path("in.gguf"), "-o", self.path("parts"))
+        gone = [2, 3, 4, 9]
+        self.vc("prune", "--drop-layers", "2-4,9", self.path("parts"), "-o", self.path("left"))
+        before, after = (sorted(os.listdir(self.path(d))) for d in ("parts", "left"))
+        self.assertLess(len(after), len(before))
+        prefix = after[0][:after[0].index("-00001-of-")]
+        self.assertEqual(after, ["%s-%05d-of-%05d.gguf" % (prefix, k + 1, len(after)) for k in range(len(after))])
+        got = {}
+        for k, name in enumerate(after):
+            own, said = gguf_read(self.path(os.path.join("left", name)))
+            self.assertTrue(own or k == 0, name)
+            self.assertEqual((said["split.no"][1], said["split.count"][1]),
+                             (struct.pack("<H", k), struct.pack("<H", len(after))))
+            got.update(own)
+        self.same({t: np.frombuffer(v[2], "f4").reshape(v[1]) for t, v in got.items()}, without(tensors, gone, "blk"))
+        self.vc("verify", "--data", self.path("left"))
+
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch(self):
         flat = {t: torch.from_numpy(a) for t, a in arrays().items()}

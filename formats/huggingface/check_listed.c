@@ -1,0 +1,127 @@
+/* check_listed.c - see check_listed.h. A module is what tensors have in front of a dot: "model.layers.0.mlp.up.weight"
+ * lies in "model", "model.layers", "model.layers.0", "model.layers.0.mlp" and "model.layers.0.mlp.up". */
+#include "formats/huggingface/check_listed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/findings.h"
+#include "formats/huggingface/hf_config.h"
+
+struct listed {
+    const struct vc_family *family;
+    enum vc_names_form form;
+    size_t n;
+    const char *const *names;
+    bool *seen; /* by name: it stands for something */
+};
+
+static bool ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+
+    return n >= k && strcmp(name + n - k, tail) == 0;
+}
+
+bool vc_listed_means(const char *word, const char *path)
+{
+    size_t n = strlen(word);
+
+    if (n > 2 && word[0] == '^' && word[n - 1] == '$') {
+        for (word++; *path != '\0' && *path == word[word[0] == '\\']; path++) {
+            word += 1 + (word[0] == '\\');
+        }
+        return *path == '\0' && strcmp(word, "$") == 0;
+    }
+    return ends_in(path, word) || (strncmp(path, word, n) == 0 && path[n] == '.');
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A model that is made of others may have more or fewer names in front: the end counts there. */
+static bool stands_for(const struct listed *l, const char *name, const char *module)
+{
+    if (l->form == VC_NAMES_ENDS) {
+        return vc_listed_means(name, module);
+    }
+    return l->family != NULL && l->family->nested && (ends_in(module, name) || ends_in(name, module));
+}
+
+static void see_module(const struct listed *l, const char *module)
+{
+    const char *const *same = bsearch(&module, l->names, l->n, sizeof *l->names, compare_names);
+    size_t i;
+
+    if (same != NULL) {
+        l->seen[same - l->names] = true;
+    }
+    for (i = 0; (l->form == VC_NAMES_ENDS || (l->family != NULL && l->family->nested)) && i < l->n; i++) {
+        l->seen[i] = l->seen[i] || stands_for(l, l->names[i], module);
+    }
+}
+
+/* All modules that the tensor lies in; changes `name`. */
+static void see_path(const struct listed *l, char *name)
+{
+    char *dot;
+
+    while ((dot = strrchr(name, '.')) != NULL) {
+        *dot = '\0';
+        see_module(l, name);
+    }
+}
+
+static enum vc_status see_tensor(struct vc_ctx *ctx, struct vc_arena *arena, const struct listed *l, const char *name)
+{
+    char *copy = vc_arena_copy(ctx, arena, name, strlen(name));
+    const char *renamed;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    if (vc_family_changes_names(l->family)) {
+        renamed = vc_family_rename(ctx, arena, l->family, copy);
+        VC_TRY_ALLOC(renamed);
+        if (renamed != copy) {
+            char *other = vc_arena_copy(ctx, arena, renamed, strlen(renamed));
+
+            VC_TRY_ALLOC(other);
+            see_path(l, other);
+        }
+    }
+    see_path(l, copy);
+out:
+    vc_arena_release(ctx, arena);
+    return status;
+}
+
+enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model, const char *key,
+                               enum vc_names_form form, size_t n, const char *const *names)
+{
+    struct listed l = {.family = model->family, .form = form, .n = n, .names = names};
+    struct vc_arena arena = {NULL};
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (n == 0) {
+        return VC_OK;
+    }
+    l.seen = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *l.seen);
+    VC_TRY_ALLOC(l.seen);
+    for (i = 0; i < model->n_tensors; i++) {
+        VC_TRY(see_tensor(ctx, &arena, &l, model->tensors[i].name));
+    }
+    for (i = 0; i < n; i++) {
+        if (!l.seen[i] && strcmp(names[i], "lm_head") != 0 &&
+            !vc_family_has_head(model->family, names[i], strlen(names[i]))) {
+            VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "config", VC_HF_CONFIG_NAME,
+                           "\"%s\" names '%.200s', which is no module of the model", key, names[i]));
+        }
+    }
+out:
+    vc_free(ctx, l.seen);
+    return status;
+}

@@ -1,0 +1,154 @@
+/* zip_stream.c - see vc_zip_stream_end: goes from record to record, each of which tells where the next one begins.
+ *
+ *     50 4b 03 04 | ... | packed size | ... | name | extra | data      30 bytes and what they tell of
+ *     50 4b 01 02 | ...                                                46
+ *     50 4b 06 06 | bytes that follow (8)                              12
+ *     50 4b 06 07                                                      20
+ *     50 4b 05 06 | ... | bytes of the comment                         22: the last one */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/io/zip_internal.h"
+
+#define CENTRAL         0x02014b50
+#define END64           0x06064b50
+#define LOCATOR         0x07064b50
+#define END             0x06054b50
+#define RECORD_BYTES    46 /* of the longest fixed part */
+#define FLAG_DESCRIPTOR 0x0008
+#define MARK            UINT32_MAX
+
+/* The packed size in the zip64 field of a local header; UINT64_MAX: it has none. */
+static enum vc_status size_in_extra(struct vc_ctx *ctx, const unsigned char *extra, size_t n, uint64_t *packed)
+{
+    struct vc_zip_extra field;
+    size_t at = 0;
+    enum vc_status status = VC_OK;
+
+    *packed = UINT64_MAX;
+    while (at < n && *packed == UINT64_MAX) {
+        VC_TRY(vc_zip_extra_next(ctx, extra, n, &at, &field));
+        if (field.data != NULL && field.id == VC_ZIP_EXTRA_64 && field.n >= 16) {
+            *packed = vc_le64(field.data + 8);
+        }
+    }
+out:
+    return status;
+}
+
+/* Bytes of the member whose local header begins at `at`, of which the file has all; UINT64_MAX: not told. */
+static enum vc_status member_bytes(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t at,
+                                   const unsigned char *header, uint64_t *n_bytes)
+{
+    size_t n_name = vc_le16(header + 26);
+    size_t n_extra = vc_le16(header + 28);
+    uint64_t packed = vc_le32(header + 18);
+    unsigned char *extra = NULL;
+    enum vc_status status = VC_OK;
+
+    if (packed == MARK && n_extra != 0) {
+        extra = vc_alloc(ctx, VC_TAG_IO, n_extra);
+        VC_TRY_ALLOC(extra);
+        VC_TRY(vc_infile_read(ctx, file, at + VC_ZIP_LOCAL_BYTES + n_name, extra, n_extra));
+        VC_TRY(size_in_extra(ctx, extra, n_extra, &packed));
+    }
+    if ((vc_le16(header + 6) & FLAG_DESCRIPTOR) != 0 ||
+        !vc_add_u64(packed, VC_ZIP_LOCAL_BYTES + n_name + n_extra, n_bytes)) {
+        *n_bytes = UINT64_MAX;
+    }
+out:
+    vc_free(ctx, extra);
+    return status;
+}
+
+/* Bytes of a record's fixed part; 0: there is no such record. */
+static size_t fixed_bytes(uint32_t magic)
+{
+    switch (magic) {
+    case VC_ZIP_LOCAL_MAGIC:
+        return VC_ZIP_LOCAL_BYTES;
+    case CENTRAL:
+        return 46;
+    case END64:
+        return 12;
+    case LOCATOR:
+        return 20;
+    case END:
+        return 22;
+    default:
+        return 0;
+    }
+}
+
+/* Bytes of the record at `at` whose fixed part is p. */
+static enum vc_status record_bytes(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t at,
+                                   const unsigned char *p, uint64_t *n_bytes)
+{
+    uint32_t magic = vc_le32(p);
+
+    *n_bytes = fixed_bytes(magic);
+    switch (magic) {
+    case VC_ZIP_LOCAL_MAGIC:
+        return member_bytes(ctx, file, at, p, n_bytes);
+    case CENTRAL:
+        *n_bytes += (uint64_t)vc_le16(p + 28) + vc_le16(p + 30) + vc_le16(p + 32);
+        return VC_OK;
+    case END64:
+        *n_bytes = vc_add_u64(*n_bytes, vc_le64(p + 4), n_bytes) ? *n_bytes : UINT64_MAX;
+        return VC_OK;
+    case END:
+        *n_bytes += vc_le16(p + 20);
+        return VC_OK;
+    default:
+        return VC_OK;
+    }
+}
+
+/* The part of the record at end->at that is needed to know its length is there; otherwise sets end->need. */
+static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_stream_end *end,
+                                  unsigned char *p, bool *whole)
+{
+    uint64_t left = file->size_bytes - end->at;
+    enum vc_status status = VC_OK;
+    size_t n;
+
+    *whole = false;
+    end->need = end->at + 4;
+    if (left < 4) {
+        return VC_OK;
+    }
+    VC_TRY(vc_infile_read(ctx, file, end->at, p, (size_t)vc_min_u64(left, RECORD_BYTES)));
+    n = fixed_bytes(vc_le32(p));
+    end->need = n == 0 ? UINT64_MAX : end->at + n;
+    if (n == VC_ZIP_LOCAL_BYTES && left >= n) {
+        end->need += (uint64_t)vc_le16(p + 26) + vc_le16(p + 28); /* its name and extra field */
+    }
+    *whole = file->size_bytes >= end->need;
+out:
+    return status;
+}
+
+enum vc_status vc_zip_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
+{
+    unsigned char p[RECORD_BYTES];
+    uint64_t n_bytes = 0;
+    enum vc_status status = VC_OK;
+    bool whole = true;
+
+    end->need = end->at;
+    while (end->end == 0 && so_far->size_bytes >= end->need) {
+        VC_TRY(take_record(ctx, so_far, end, p, &whole));
+        if (!whole) {
+            continue;
+        }
+        VC_TRY(record_bytes(ctx, so_far, end->at, p, &n_bytes));
+        if (!vc_add_u64(end->at, n_bytes, &end->at)) {
+            end->need = UINT64_MAX;
+            break;
+        }
+        end->need = end->at;
+        end->end = vc_le32(p) == END ? end->at : 0;
+    }
+out:
+    return status;
+}
