@@ -195,12 +195,27 @@ uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherw
     return vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
 }
 
+/* [batch, decoder_sequence] */
+static void decoder_shape(struct vc_net *net, struct vc_dim *shape)
+{
+    shape[0] = vc_dim_symbol(&net->graph->dims, "batch");
+    shape[1] = vc_dim_symbol(&net->graph->dims, "decoder_sequence");
+}
+
 uint32_t vc_net_decoder_input(struct vc_net *net)
 {
-    const struct vc_dim shape[2] = {vc_dim_symbol(&net->graph->dims, "batch"),
-                                    vc_dim_symbol(&net->graph->dims, "decoder_sequence")};
+    struct vc_dim shape[2];
 
+    decoder_shape(net, shape);
     return vc_graph_add_input(net->graph, "decoder_input_ids", VC_DTYPE_I64, shape, 2);
+}
+
+uint32_t vc_net_decoder_option(struct vc_net *net, const char *name, int64_t otherwise)
+{
+    struct vc_dim shape[2];
+
+    decoder_shape(net, shape);
+    return vc_graph_add_option(net->graph, name, VC_DTYPE_I64, shape, 2, otherwise);
 }
 
 uint32_t vc_net_positions(struct vc_net *net)

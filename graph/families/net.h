@@ -167,8 +167,10 @@ void vc_net_text_input(struct vc_net *net);
 uint32_t vc_net_text_option(struct vc_net *net, const char *name, int64_t otherwise);
 /* Declares attention_mask, 1 where it is not given. True where a token is no padding: [batch, 1, 1, sequence] */
 uint32_t vc_net_padding_mask(struct vc_net *net);
-/* Declares decoder_input_ids [batch, decoder_sequence]. */
+/* Declares decoder_input_ids [batch, decoder_sequence], and what goes with it, as for input_ids. */
 uint32_t vc_net_decoder_input(struct vc_net *net);
+uint32_t vc_net_decoder_option(struct vc_net *net, const char *name, int64_t otherwise);
+uint32_t vc_net_decoder_padding_mask(struct vc_net *net);
 /* 0 ... sequence - 1, [sequence]. */
 uint32_t vc_net_positions(struct vc_net *net);
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);

@@ -36,14 +36,24 @@ uint32_t vc_net_window(struct vc_net *net, int64_t window)
                      vc_graph_add_int(net->graph, window));
 }
 
-uint32_t vc_net_padding_mask(struct vc_net *net)
+/* [batch, tokens], not 0 where a token is no padding, as truth values [batch, 1, 1, tokens]. */
+static uint32_t keys_that_count(struct vc_net *net, uint32_t mask)
 {
     struct vc_graph_attr to = vc_attr_int("to", 9); /* ONNX's number of truth values */
-    uint32_t mask = vc_net_text_option(net, "attention_mask", 1);
 
     vc_graph_set_block(net->graph, NULL);
     mask = vc_net_node(net, "Cast", NULL, &mask, 1, &to, 1);
     return vc_net_reshape(net, mask, (int64_t[]){0, 1, 1, -1}, 4);
+}
+
+uint32_t vc_net_padding_mask(struct vc_net *net)
+{
+    return keys_that_count(net, vc_net_text_option(net, "attention_mask", 1));
+}
+
+uint32_t vc_net_decoder_padding_mask(struct vc_net *net)
+{
+    return keys_that_count(net, vc_net_decoder_option(net, "decoder_attention_mask", 1));
 }
 
 /* ---- relative positions ---- */

@@ -239,7 +239,7 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .causal = true,
                                    .scale = d->scale,
                                    .softcap = d->score_cap,
-                                   .mask = window ? d->mask : VC_NO_VALUE};
+                                   .mask = window ? d->mask : d->padding};
     uint32_t q;
     uint32_t k;
     uint32_t v;
@@ -323,7 +323,9 @@ static void make_constants(struct vc_decoder *d)
     struct vc_net *net = d->net;
 
     for (int64_t k = 0; k < d->layers && d->mask == VC_NO_VALUE; k++) {
-        d->mask = has_window(d, k) ? vc_net_window(net, d->window) : VC_NO_VALUE;
+        if (has_window(d, k)) {
+            d->mask = vc_net_op(net, "And", NULL, vc_net_window(net, d->window), d->padding);
+        }
     }
     if (d->traits->norm == VC_NORM_PLAIN) { /* one number, which broadcasts */
         d->ones = vc_graph_add_constant(net->graph, NULL, VC_DTYPE_F32, (int64_t[]){1}, 1, (double[]){1});
@@ -367,6 +369,7 @@ void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits
     if (net->failed) {
         return;
     }
+    d.padding = vc_net_padding_mask(net);
     make_constants(&d);
     x = embeddings(&d);
     for (int64_t k = 0; k < d.layers && net->graph->status == VC_OK; k++) {

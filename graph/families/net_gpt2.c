@@ -10,6 +10,7 @@ struct gpt2 {
     double epsilon;
     bool scaled, scaled_by_layer, tied;
     const char *act;
+    uint32_t padding; /* true where a token is none: [batch, 1, 1, sequence] */
 };
 
 static bool read_config(struct gpt2 *g)
@@ -49,7 +50,7 @@ static uint32_t attention(struct gpt2 *g, uint32_t x, int64_t layer, const char 
                                    .kv_heads = g->heads,
                                    .causal = true,
                                    .scale = g->scaled ? 1 / sqrt((double)(g->hidden / g->heads)) : 1,
-                                   .mask = VC_NO_VALUE};
+                                   .mask = g->padding};
     uint32_t qkv[3];
 
     how.scale /= g->scaled_by_layer ? (double)(layer + 1) : 1;
@@ -99,6 +100,7 @@ static void build_gpt2(struct vc_net *net)
         return;
     }
     vc_net_text_input(net);
+    g.padding = vc_net_padding_mask(net);
     vc_net_block(net, "wte");
     x = vc_net_embed(net, net->input_ids, "wte", g.vocabulary, g.hidden);
     x = vc_net_add(net, NULL, x, vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden));

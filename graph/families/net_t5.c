@@ -24,6 +24,7 @@ struct stack {
     uint32_t mask;    /* of its own tokens: bias by position */
     uint32_t memory;  /* what the encoder made; VC_NO_VALUE in the encoder */
     uint32_t padding; /* of the encoder's tokens */
+    uint32_t own_padding;
 };
 
 /* "relu", "gated-gelu", "gated-silu" */
@@ -156,7 +157,7 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
         how.table = vc_net_print(net, "%s.block.0.layer.0.SelfAttention.relative_attention_bias", s->name);
         vc_net_block(net, "%s", how.table);
         s->mask = vc_net_relative_bias(net, &how, s->ids, s->memory == VC_NO_VALUE);
-        s->mask = s->memory == VC_NO_VALUE ? vc_net_masked_bias(net, s->padding, s->mask) : s->mask;
+        s->mask = vc_net_masked_bias(net, s->own_padding, s->mask);
     }
     for (int64_t k = 0; k < layers && net->graph->status == VC_OK; k++) {
         x = block(s, x, k);
@@ -177,12 +178,13 @@ static void build_any(struct vc_net *net, const char *function, bool scales)
     }
     vc_net_text_input(net);
     encoder.ids = net->input_ids;
-    encoder.padding = vc_net_padding_mask(net);
+    encoder.padding = encoder.own_padding = vc_net_padding_mask(net);
     if (net->head == VC_NET_ENCODER) {
         vc_net_output(net, run_stack(&encoder, t.layers), "last_hidden_state");
         return;
     }
     decoder.ids = vc_net_decoder_input(net);
+    decoder.own_padding = vc_net_decoder_padding_mask(net);
     decoder.padding = encoder.padding;
     decoder.memory = run_stack(&encoder, t.layers);
     x = run_stack(&decoder, t.decoder_layers);

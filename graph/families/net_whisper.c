@@ -17,6 +17,7 @@ struct stack {
     const char *name; /* "encoder" */
     int64_t layers, heads, inner;
     uint32_t memory; /* what the encoder made; VC_NO_VALUE in the encoder */
+    uint32_t mask;   /* of its own tokens, or VC_NO_VALUE */
 };
 
 static bool read_config(struct whisper *w, struct stack *encoder, struct stack *decoder)
@@ -59,7 +60,7 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .kv_heads = s->heads,
                                    .causal = x == from && s->memory != VC_NO_VALUE,
                                    .scale = 1 / sqrt((double)(n / s->heads)),
-                                   .mask = VC_NO_VALUE};
+                                   .mask = x == from ? s->mask : VC_NO_VALUE};
     uint32_t q;
     uint32_t k;
     uint32_t v;
@@ -156,15 +157,18 @@ static uint32_t text(struct whisper *w, uint32_t ids)
 static void build_whisper(struct vc_net *net)
 {
     struct whisper w = {.net = net};
-    struct stack encoder = {.w = &w, .name = "encoder", .memory = VC_NO_VALUE};
+    struct stack encoder = {.w = &w, .name = "encoder", .memory = VC_NO_VALUE, .mask = VC_NO_VALUE};
     struct stack decoder = {.w = &w, .name = "decoder"};
+    uint32_t ids;
     uint32_t x;
 
     if (!read_config(&w, &encoder, &decoder)) {
         return;
     }
     decoder.memory = run_stack(&encoder, sound(&w));
-    x = run_stack(&decoder, text(&w, vc_net_decoder_input(net)));
+    ids = vc_net_decoder_input(net);
+    decoder.mask = vc_net_decoder_padding_mask(net);
+    x = run_stack(&decoder, text(&w, ids));
     if (net->head == VC_NET_BASE) {
         vc_net_output(net, x, "last_hidden_state");
     } else {

@@ -165,6 +165,7 @@ GOLDENS = {
         ),
         8,
     ),
+    "gpt2-mask": ("GPT2LMHeadModel", dict(GPT2), 8),
     "gpt2-sequence": ("GPT2ForSequenceClassification", dict(GPT2, num_labels=3, pad_token_id=1), 8),
     "gpt2-token": ("GPT2ForTokenClassification", dict(GPT2, num_labels=3), 8),
     "gpt2-question": ("GPT2ForQuestionAnswering", dict(GPT2), 8),
@@ -199,6 +200,18 @@ GOLDENS = {
             ),
         ),
         20,
+    ),
+    "llama-mask": ("LlamaForCausalLM", dict(DECODER, num_hidden_layers=1), 9),
+    "llama-left-mask": ("LlamaForCausalLM", dict(DECODER, num_hidden_layers=1), 9),
+    "gemma2-mask": (
+        "Gemma2ForCausalLM",
+        dict(DECODER, head_dim=4, sliding_window=4, query_pre_attn_scalar=10),
+        9,
+    ),
+    "qwen3-moe-mask": (
+        "Qwen3MoeForCausalLM",
+        dict(DECODER, num_hidden_layers=1, head_dim=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=6),
+        9,
     ),
     "llama-sequence": ("LlamaForSequenceClassification", dict(DECODER, num_labels=3, pad_token_id=1), 8),
     "llama-token": ("LlamaForTokenClassification", dict(DECODER, num_labels=3), 8),
@@ -366,10 +379,12 @@ GOLDENS.update(
             dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=1),
             (26, 24),
         ),
+        "t5-decoder-mask": ("T5ForConditionalGeneration", dict(T5, num_layers=1), (7, 6)),
         "t5-base": ("T5Model", dict(T5, relative_attention_num_buckets=8, relative_attention_max_distance=12), (15, 14)),
         "t5-encoder-mask": ("T5EncoderModel", dict(T5, feed_forward_proj="gated-silu"), 9),
         "mt5": ("MT5ForConditionalGeneration", dict(T5, num_layers=1), (7, 5)),
         "whisper": ("WhisperForConditionalGeneration", dict(WHISPER), (6, 20, 5)),
+        "whisper-mask": ("WhisperForConditionalGeneration", dict(WHISPER, decoder_layers=1), (6, 20, 7)),
         "whisper-base": ("WhisperModel", dict(WHISPER, activation_function="relu", decoder_layers=1), (6, 20, 4)),
     }
 )
@@ -448,6 +463,10 @@ SPELLED = {
 # Experts in tensors of three dimensions, as transformers has them in memory.
 FUSED = ("mixtral-fused", "qwen3-moe-fused")
 OUTPUTS = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits", "encoder_last_hidden_state")
+# With padding in front of a text, of which the first tokens see nothing: nothing is what sdpa makes of them, and a mean of
+# all tokens what "eager" does.
+LEFT_MASKED = ("llama-left-mask",)
+DECODER_MASKED = ("t5-decoder-mask", "whisper-mask")
 ENCODERS = ("bert", "roberta", "distilbert", "electra", "mpnet")
 
 
@@ -465,11 +484,15 @@ def all_in_double():
         torch.set_default_dtype(torch.float32)
 
 
+def set_ways(name, config):
+    config._attn_implementation = "sdpa" if name in LEFT_MASKED else "eager"
+    config._experts_implementation = "eager"
+
+
 def config_of(name):
     class_name, values, _ = GOLDENS[name]
     config = getattr(transformers, class_name).config_class(**values)
-    config._attn_implementation = "eager"
-    config._experts_implementation = "eager"
+    set_ways(name, config)
     return config
 
 
@@ -500,6 +523,9 @@ def make_input(name):
     decoder = {}
     if isinstance(size, tuple):
         decoder = {"decoder_input_ids": torch.randint(2, values["vocab_size"], (2, size[-1]))}
+        if name in DECODER_MASKED:
+            mask = decoder["decoder_attention_mask"] = torch.ones_like(decoder["decoder_input_ids"])
+            mask[1, -2:] = 0
         if len(size) == 3:
             return {"input_features": torch.randn((2, *size[:2])), **decoder}
         size = size[0]
@@ -510,7 +536,8 @@ def make_input(name):
     if name.endswith("-mask"):
         inputs["attention_mask"] = torch.ones_like(ids)
         inputs["attention_mask"][0, -3:] = 0
-        inputs["attention_mask"][1, :1] = 0
+        if name.startswith((*ENCODERS, "t5")) or name in LEFT_MASKED:
+            inputs["attention_mask"][1, :1] = 0
         if name.startswith(("bert", "electra")):
             inputs["token_type_ids"] = torch.randint(0, 2, ids.shape)
     return inputs
@@ -644,8 +671,7 @@ def check(name):
     class_ = getattr(transformers, GOLDENS[name][0])
     model = class_.from_pretrained(os.path.join(HERE, name), dtype=torch.float32)
     config = class_.config_class.from_pretrained(os.path.join(HERE, name))  # as the file has it
-    config._attn_implementation = "eager"
-    config._experts_implementation = "eager"
+    set_ways(name, config)
     inputs = {k[6:]: v for k, v in tensors.items() if k.startswith("input.")}
     outputs = compute(name, config, model.state_dict(), inputs)
     assert set(outputs) == {k[7:] for k in tensors if k.startswith("output.")}, name
