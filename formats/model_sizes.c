@@ -1,4 +1,5 @@
-/* model_sizes.c - what a configuration states about sizes, asked by passes before they change one. */
+/* model_sizes.c - what a configuration states about sizes: asked by passes before they change one, and as it will be
+ * once earlier passes of a chain have. */
 #include "core/model/program.h"
 #include "formats/gguf/gguf.h"
 #include "formats/huggingface/hf_edit.h"
@@ -12,4 +13,24 @@ enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *prog
     }
     *says = program->kind == VC_PROGRAM_KEYS && vc_gguf_says(program, key, number);
     return VC_OK;
+}
+
+enum vc_status vc_program_edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                               struct vc_program *program)
+{
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, ctx);
+    if (program->kind == VC_PROGRAM_KEYS) {
+        VC_TRY(vc_gguf_edit_keys(ctx, edits, n, arena, program));
+    } else if (program->kind == VC_PROGRAM_CONFIG) {
+        VC_TRY(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
+        program->config = vc_arena_copy(ctx, arena, text.data, text.n);
+        VC_TRY_ALLOC(program->config);
+        program->config_bytes = text.n;
+    }
+out:
+    vc_text_release(&text);
+    return status;
 }

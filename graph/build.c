@@ -83,6 +83,20 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
+enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
+                                      const struct vc_program *program, struct vc_graph **out)
+{
+    struct vc_arena arena = {0};
+    enum vc_status status;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(build(ctx, model, program, &graph_defaults, &arena, out));
+out:
+    vc_arena_release(ctx, &arena);
+    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}
+
 enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
                                    const struct vc_graph_options *options, struct vc_graph **out)
 {

@@ -23,6 +23,10 @@ typedef enum vc_status vc_graph_builder(const struct vc_graph_source *source, st
 enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_options *given,
                                      struct vc_graph_options *own);
 
+/* vc_graph_build for a program that is not what the model's file says, but what it would say. */
+enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
+                                      const struct vc_program *program, struct vc_graph **out);
+
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);
 

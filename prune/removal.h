@@ -5,6 +5,7 @@
  *     structured_options.c  checks and copies the options; words for the report
  *     structured_select.c   scores, and which units go
  *     structured_experts.c  units that are tensors of their own: their scores, and the numbers in names
+ *     structured_graph.c    which groups of the file's own graph they are
  *     structured_edits.c    what the model's configuration says afterwards
  *     structured_report.c   what the report says of each group
  *     removal_step.c        the step: looks at what is scored, copies what stays */
@@ -84,10 +85,12 @@ struct vc_structured {
     struct vc_recipe_entry recipe[VC_STRUCTURED_RECIPE];
 
     /* Of this plan; in the job's arena. */
-    struct vc_couplings *built; /* from the model; NULL: they were given */
+    struct vc_couplings *built; /* from the model; NULL: they were given, and no others are needed */
     const struct vc_couplings *couplings;
-    struct vc_program program; /* what the model says about its sizes */
-    bool plain;                /* shapes are written whatever that says */
+    const struct vc_couplings *stating; /* those that know what the file states beside its tensors */
+    size_t *stated;                     /* of each group that is cut: its number there */
+    struct vc_program program;          /* what the model says about its sizes */
+    bool plain;                         /* shapes are written whatever that says */
     size_t n_groups;
     struct vc_removal_group *groups;
     size_t n_members;
@@ -121,6 +124,12 @@ enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_s
                                            struct vc_removal_group *group, const struct vc_plan *plan);
 /* Tensors of units that go leave the output, and those behind them get their numbers. */
 enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+
+/* structured_graph.c: once it is known which groups are cut. VC_E_UNSUPPORTED: given couplings are not those of the
+ * file's own graph. */
+enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
+/* Of each group of s->stating how many units stay; freed by the caller. */
+enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured *s, uint64_t **kept);
 
 /* structured_edits.c: tells the plan which sizes change. */
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);

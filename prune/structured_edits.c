@@ -270,18 +270,15 @@ out:
 
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
-    uint64_t *kept = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *kept);
     const struct vc_graph_edit *edits;
+    uint64_t *kept = NULL;
     enum vc_status status = VC_OK;
     size_t n;
-    size_t i;
 
-    VC_TRY_ALLOC(kept);
-    for (i = 0; i < s->n_groups; i++) {
-        kept[i] = s->groups[i].coupling->n_units - s->groups[i].n_go;
-    }
-    VC_TRY(vc_couplings_edits(ctx, s->couplings, kept, plan->arena, &edits, &n));
+    VC_TRY(vc_structured_kept(ctx, s, &kept));
+    VC_TRY(vc_couplings_edits(ctx, s->stating, kept, plan->arena, &edits, &n));
     VC_TRY(n != 0 ? vc_plan_edit_graph(ctx, plan, edits, n) : VC_OK);
 out:
+    vc_free(ctx, kept);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/glob.h"
 #include "core/base/text.h"
+#include "graph/build.h"
 #include "passes/select.h"
 #include "prune/removal.h"
 
@@ -70,10 +71,19 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s
     enum vc_status status = VC_OK;
 
     *out = s->options.couplings;
+    if (*out != NULL && plan->names != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "an earlier pass gives tensors other names, and the couplings are those of the source; write a "
+                       "file in between");
+    }
     if (*out != NULL) {
         return VC_OK;
     }
-    status = vc_graph_build(ctx, plan->model, NULL, &graph);
+    if (plan->names != NULL && s->program.kind == VC_PROGRAM_NODES) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "an earlier pass leaves out tensors that the graph of the file uses; write a file in between");
+    }
+    status = vc_graph_build_program(ctx, plan->model, &s->program, &graph);
     if (status == VC_E_UNSUPPORTED) {
         status = refuse_unknown(ctx, plan);
     }
@@ -437,6 +447,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
 
     s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
     VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &s->program));
+    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, plan->arena, &s->program) : VC_OK);
     VC_TRY(find_couplings(ctx, s, plan, &s->couplings));
     s->n_groups = vc_couplings_count(s->couplings);
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
@@ -466,6 +477,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     }
     VC_TRY(take_removals(ctx, s));
     VC_TRY(any ? VC_OK : refuse_nothing(ctx, s));
+    VC_TRY(vc_structured_match_graph(ctx, s, plan));
     VC_TRY(list_members(ctx, s, plan));
 out:
     return status;

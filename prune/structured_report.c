@@ -44,16 +44,12 @@ out:
 static enum vc_status count_work(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
                                  struct vc_report_removal *removal)
 {
-    uint64_t *kept = vc_alloc_array(ctx, VC_TAG_SCRATCH, s->n_groups + 1, sizeof *kept);
+    uint64_t *kept = NULL;
     const char *at;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    VC_TRY_ALLOC(kept);
-    for (i = 0; i < s->n_groups; i++) {
-        kept[i] = s->groups[i].coupling->n_units - s->groups[i].n_go;
-    }
-    VC_TRY(vc_couplings_work(ctx, s->couplings, kept, &removal->macs_before, &removal->macs_after, &at));
+    VC_TRY(vc_structured_kept(ctx, s, &kept));
+    VC_TRY(vc_couplings_work(ctx, s->stating, kept, &removal->macs_before, &removal->macs_after, &at));
     if (at != NULL) {
         removal->macs_at = vc_arena_printf(ctx, plan->arena, "%s", at);
         VC_TRY_ALLOC(removal->macs_at);

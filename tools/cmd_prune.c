@@ -184,9 +184,6 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     if (score < 0) {
         return app_usage(app, "--score %s: --structured takes l2, l1 or norm", own->score);
     }
-    if (has_depth(own)) {
-        return app_usage(app, "layers and units are left out one after the other: two passes of run, or two files");
-    }
     o->score = (enum vc_structured_score)score;
     o->scope = own->prune.scope;
     o->dequantize = own->prune.dequantize;
@@ -216,6 +213,9 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     struct prune_cli *own = cli;
     int rc;
 
+    if (own->depth.layers != NULL && !has_depth(own)) {
+        return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
+    }
     if (structured_asked(&own->structured)) {
         return ready_structured(app, own, what);
     }
@@ -233,9 +233,6 @@ static int ready(struct app *app, void *cli, struct conversion *what)
         own->prune.scope = VC_PRUNE_GLOBAL;
     }
     what->tag = "pruned";
-    if (own->depth.layers != NULL && !has_depth(own)) {
-        return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
-    }
     own->alone = is_depth_alone(app, own);
     if (own->alone) {
         return GO_ON;
@@ -271,14 +268,14 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     struct prune_cli *own = cli;
     enum vc_status status = VC_OK;
 
-    if (structured_asked(&own->structured)) {
-        return structured_add(ctx, job, model, &own->structured);
-    }
     if (has_depth(own)) {
         status = vc_job_add_depth(ctx, job, &own->depth);
         if (status != VC_OK || own->alone) {
             return status;
         }
+    }
+    if (structured_asked(&own->structured)) {
+        return structured_add(ctx, job, model, &own->structured);
     }
     if (own->mask != NULL && own->masks == NULL) {
         status = vc_model_open(ctx, own->mask, NULL, &own->masks);

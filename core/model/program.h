@@ -147,6 +147,11 @@ enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, stru
 enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key,
                                uint64_t number, bool *says);
 
+/* The program as its format would write it once the edits are made, in the arena: of a VC_PROGRAM_CONFIG or
+ * VC_PROGRAM_KEYS; any other stays as it is. Fails as the writer would. Defined in formats/model_sizes.c. */
+enum vc_status vc_program_edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                               struct vc_program *program);
+
 /* Asks the model's format; where that says nothing, the config.json beside the model is the program. VC_OK with
  * VC_PROGRAM_NONE where the file says nothing. */
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

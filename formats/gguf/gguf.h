@@ -164,5 +164,8 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
 
 /* gguf_edit.c: whether a key of that meaning states that number. */
 bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number);
+/* The keys as the edits will make them, in the arena. */
+enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                                 struct vc_program *program);
 
 #endif

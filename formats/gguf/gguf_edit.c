@@ -464,3 +464,76 @@ bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64
     }
     return false;
 }
+
+/* ---- the keys as a program ---- */
+
+/* The integers of a list with the edits made, without those of dropped layers. */
+static enum vc_status edit_integers(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                                    const char *name, struct vc_program_key *pair)
+{
+    const struct vc_edit *layers = vc_edit_find(edits, n, VC_EDIT_LAYERS);
+    bool drops =
+        layers != NULL && layers->n_dropped != 0 && pair->n == layers->before && strncmp(name, "rope.", 5) != 0;
+    int64_t *numbers = vc_arena_alloc(ctx, arena, (pair->n + 1) * sizeof *numbers);
+    size_t n_kept = 0;
+    size_t i;
+    size_t e;
+    size_t k;
+
+    if (numbers == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (i = 0; i < pair->n; i++) {
+        numbers[n_kept] = pair->integers[i];
+        for (e = 0; e < n; e++) {
+            for (k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
+                if (strcmp(name_of(&edits[e], k), name) == 0 && pair->integers[i] == (int64_t)edits[e].before) {
+                    numbers[n_kept] = (int64_t)edits[e].after;
+                }
+            }
+        }
+        n_kept += !drops || !vc_edit_drops_layer(layers, i);
+    }
+    pair->integers = numbers;
+    pair->n = n_kept;
+    return VC_OK;
+}
+
+enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                                 struct vc_program *program)
+{
+    struct vc_program_key *keys = vc_arena_alloc(ctx, arena, (program->n_keys + 1) * sizeof *keys);
+    const struct vc_edit *layers = vc_edit_find(edits, n, VC_EDIT_LAYERS);
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t e;
+    size_t k;
+
+    VC_TRY_ALLOC(keys);
+    for (i = 0; i < program->n_keys; i++) {
+        const char *name = strchr(program->keys[i].key, '.');
+        struct vc_program_key *pair = &keys[i];
+
+        *pair = program->keys[i];
+        if (name == NULL) {
+            continue;
+        }
+        for (e = 0; pair->is_integer && e < n; e++) {
+            for (k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
+                if (strcmp(name_of(&edits[e], k), name + 1) == 0 &&
+                    program->keys[i].integer == (int64_t)edits[e].before) {
+                    pair->integer = (int64_t)edits[e].after;
+                    pair->number = (double)pair->integer;
+                }
+            }
+        }
+        if (pair->is_integer && layers != NULL && strcmp(name + 1, first_of) == 0 && pair->integer >= 0) {
+            pair->integer = (int64_t)vc_edit_layers_below(layers, (uint64_t)pair->integer);
+            pair->number = (double)pair->integer;
+        }
+        VC_TRY(pair->integers != NULL ? edit_integers(ctx, edits, n, arena, name + 1, pair) : VC_OK);
+    }
+    program->keys = keys;
+out:
+    return status;
+}

@@ -187,7 +187,7 @@ struct vc_report_removal {
     size_t n_groups;
     const struct vc_report_group *groups;
     /* Multiply-adds of all tokens, for inputs of these sizes: "batch 1, sequence 128"; NULL: nothing tells them. Of
-     * experts those that a token is given to. */
+     * experts those that a token is given to. Before: what earlier passes leave. */
     const char *macs_at;
     uint64_t macs_before, macs_after;
 };

@@ -323,6 +323,37 @@ class Models(Judge):
                 n += 1
         self.assertGreater(n, 80)
 
+    def same_files(self, a, b, what):
+        """Two files, or two folders of files."""
+        names = sorted(os.listdir(a)) if os.path.isdir(a) else [""]
+        self.assertEqual(names, sorted(os.listdir(b)) if os.path.isdir(b) else [""])
+        for name in names:
+            with open(os.path.join(a, name) if name else a, "rb") as x, open(os.path.join(b, name) if name else b, "rb") as y:
+                self.assertEqual(x.read(), y.read(), "%s: %s" % (what, name))
+
+    def test_layers_and_units(self):
+        """In one run, in either order, and one after the other through files: the same bytes."""
+        for name, dims, layers in [("llama", "neurons,heads", ""), ("gemma3", "neurons", ""), ("t5", "neurons,heads", "decoder.block"),
+                                   ("whisper", "neurons", "model.decoder.layers"), ("qwen3-moe", "neurons,experts", ""),
+                                   ("mixtral", "experts", ""), ("mistral", "hidden", ""), ("llama-gguf/model.gguf", "neurons,heads", ""),
+                                   ("qwen3-moe-gguf/model.gguf", "experts", "")]:
+            source, end = os.path.join(GOLDENS, name), ".gguf" if name.endswith("gguf") else ""
+            a, b, c = (self.path(x + end) for x in "abc")
+            depth = ["--drop-layers", "1" if name in ("gemma3", "t5") else "0"] + (["--layers", layers] if layers else [])
+            units = ["--structured", "0.4", "--dims", dims, "--round-to", "4"]
+            self.vc("prune", *depth, source, "-o", a, "-q", "--force")
+            self.vc("prune", *units, a, "-o", b, "-q", "--force")
+            self.vc("prune", *depth, *units, source, "-o", c, "-q", "--force")
+            self.same_files(b, c, name)
+            passes = ["--pass", "prune " + " ".join(units), "--pass", "prune " + " ".join(depth)]
+            self.vc("prune", *units, source, "-o", a, "-q", "--force")
+            self.vc("prune", *depth, a, "-o", b, "-q", "--force")
+            self.vc("run", *passes, source, "-o", c, "-q", "--force")
+            self.same_files(b, c, name + ", units first")
+            self.vc("quantize", "--fp16", b, "-o", a + ".npz", "-q", "--force")
+            self.vc("run", *passes, "--pass", "quantize --fp16", source, "-o", c + ".npz", "-q", "--force")
+            self.same_files(a + ".npz", c + ".npz", name + ", and quantized")
+
     def all_goldens(self):
         return sorted(n for n in os.listdir(GOLDENS) if os.path.exists(os.path.join(GOLDENS, n, "config.json")))
 

@@ -1,5 +1,6 @@
 """test_structured_onnx.py - channels removed from an ONNX file: onnxruntime computes the same as before, where the weights
 that read them were zero; tensors, value shapes, Conv's group and Reshape's sizes follow. Needs onnx and onnxruntime."""
+import re
 import sys
 import unittest
 
@@ -64,6 +65,48 @@ class Onnx(Judge):
         x = self.rng.standard_normal((2, 3, 5, 5)).astype("f4")
         before, after = self.compute(model, x), self.compute(small, x)
         self.assertLessEqual(np.abs(before - after).max(), 1e-5 * np.abs(before).max())
+
+    def test_couplings_of_a_file(self):
+        """What the graph states follows groups of a file, too, where they are its own; others are refused."""
+        onnx.save(self.network(), self.path("in.onnx"))
+        self.vc("prune", "--structured", "0.4", self.path("in.onnx"), "-o", self.path("graph.onnx"), "-q")
+        text = self.vc("graph", "--couplings", self.path("in.onnx")).out.decode()
+        lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+        swapped = []
+        for line in lines:  # members in another order are the same group
+            head, colon, members = line.rpartition(": ") if re.match(r"(\w+ )?\d+: ", line) else ("", "", line)
+            swapped.append(head + colon + " = ".join(reversed(members.split(" = "))))
+        for written in (text, "\n".join(reversed(lines)) + "\n", "\n".join(swapped) + "\n"):
+            with open(self.path("c.txt"), "w") as f:
+                f.write(written)
+            self.vc("prune", "--structured", "0.4", "--couplings", self.path("c.txt"), self.path("in.onnx"), "-o",
+                    self.path("file.onnx"), "-q", "--force")
+            with open(self.path("graph.onnx"), "rb") as a, open(self.path("file.onnx"), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+        with open(self.path("c.txt"), "w") as f:  # the depthwise convolution is missing
+            f.write("c1.weight:0 = c1.bias:0 = fc.weight:1*25\n")
+        said = self.refuse(3, "prune", "--structured", "0.4", "--couplings", self.path("c.txt"), self.path("in.onnx"), "-o",
+                           self.path("x.onnx"))
+        self.assertIn("c1.weight:0: the graph of the file has no such group", said)
+
+    def test_graphs_inside(self):
+        """The bodies of If are no part of the graph that is read, so nothing is removed from such a file."""
+        node, value = helper.make_node, helper.make_tensor_value_info
+        bodies = [helper.make_graph([node("MatMul", ["h", w], [w + ".y"])], w, [], [value(w + ".y", TensorProto.FLOAT, ["b", 3])])
+                  for w in ("w1", "w2")]
+        nodes = [node("MatMul", ["x", "w0"], ["h"]), node("If", ["c"], ["y"], then_branch=bodies[0], else_branch=bodies[1])]
+        graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, ["b", 4]), value("c", TensorProto.BOOL, [])],
+                                  [value("y", TensorProto.FLOAT, ["b", 3])],
+                                  [self.weight("w0", 4, 8), self.weight("w1", 8, 3), self.weight("w2", 8, 3)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.checker.check_model(model, full_check=True)
+        onnx.save(model, self.path("if.onnx"))
+        self.assertIn("If", self.refuse(3, "prune", "--structured", "0.5", self.path("if.onnx"), "-o", self.path("x.onnx")))
+        with open(self.path("c.txt"), "w") as f:
+            f.write("w0:1! = w1:0 = w2:0\n")
+        said = self.refuse(3, "prune", "--structured", "0.5", "--couplings", self.path("c.txt"), self.path("if.onnx"), "-o",
+                           self.path("x.onnx"))
+        self.assertIn("If", said)
 
 
 if __name__ == "__main__":
