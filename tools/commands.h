@@ -20,6 +20,7 @@ extern const struct command command_devices;
 extern const struct command command_gpus;
 extern const struct command command_estimate;
 extern const struct command command_fit;
+extern const struct command command_plan;
 extern const struct command command_completion;
 extern const struct command command_help;
 

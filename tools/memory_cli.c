@@ -51,7 +51,7 @@ static const struct opt model_opts[] = {
     {.name = "runtime", .value = "native|dequantize|layerwise", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.runtime),
      .help = "codes of quantized weights are loaded as they are, as floats, or as they are with one tensor at a time as "
-             "floats (default native)"},
+             "floats (default: what the program does that usually loads the file)"},
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
@@ -147,6 +147,9 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
         return rc;
     }
     cli->memory.recompute_every = (unsigned)cli->every;
+    if (!options_seen(&app->parsed, "runtime") && graph_source_model(&cli->source) != NULL) {
+        cli->memory.runtime = vc_memory_runtime(vc_model_layout(graph_source_model(&cli->source)));
+    }
     status =
         vc_memory_estimate(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory, &cli->report);
     return status == VC_OK ? GO_ON : app_fail(app, status);

@@ -13,6 +13,38 @@ struct memory_cli {
 
 extern const struct opt_group group_model, group_memory;
 
+/* What there is of a device beside its memory: rows of a command's table, for a structure with a member `fit`. */
+#define DEVICE_OPTIONS(type)                                                                                         \
+    {.name = "gpus-file",                                                                                            \
+     .value = "FILE",                                                                                                \
+     .kind = OPT_TEXT,                                                                                               \
+     .field = offsetof(type, gpus_file),                                                                             \
+     .help = "more GPUs (see vcompress gpus --csv)"},                                                                \
+        {.name = "weights-only",                                                                                     \
+         .kind = OPT_BOOL,                                                                                           \
+         .set = 1,                                                                                                   \
+         OPT_FIELD(type, fit.weights_only),                                                                          \
+         .help = "ask about the weights alone"},                                                                     \
+        {.name = "activations",                                                                                      \
+         .value = "SIZE",                                                                                            \
+         .kind = OPT_SIZE,                                                                                           \
+         OPT_FIELD(type, fit.activation_bytes),                                                                      \
+         .help = "where the file does not say what its model computes: take this for what it needs beside weights"}, \
+        {.name = "margin",                                                                                           \
+         .value = "SIZE",                                                                                            \
+         .kind = OPT_SIZE,                                                                                           \
+         OPT_FIELD(type, fit.margin_bytes),                                                                          \
+         .help = "what has to stay free (default 256MiB)"},                                                          \
+        {.name = "used",                                                                                             \
+         .value = "SIZE",                                                                                            \
+         .kind = OPT_SIZE,                                                                                           \
+         OPT_FIELD(type, fit.used_bytes),                                                                            \
+         .help = "what others have taken already"},                                                                  \
+    {                                                                                                                \
+        .name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(type, fit.context_bytes),           \
+        .help = "what the runtime of the device takes (default 300MiB)"                                              \
+    }
+
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
 /* What is assumed, a table of components, one of moments. False: no memory. */

@@ -323,8 +323,12 @@ static enum parse_result bad_value(struct line *line, const struct opt *opt, con
 }
 
 /* For options_seen: the option was given. */
-static void remember(struct parsed *parsed, const struct opt *opt)
+static void remember(struct parsed *parsed, const struct opt *opt, const char *value)
 {
+    if (parsed->n_given < PARSE_MAX_GIVEN) {
+        parsed->given[parsed->n_given] = (struct given){opt, value};
+    }
+    parsed->n_given++;
     if (!options_seen(parsed, opt->name) && parsed->n_seen < PARSE_MAX_SEEN) {
         parsed->seen[parsed->n_seen++] = opt;
     }
@@ -363,7 +367,7 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     if (!store(opt, line->target + group->offset, value)) {
         return bad_value(line, opt, value != NULL ? value : "");
     }
-    remember(line->parsed, opt);
+    remember(line->parsed, opt, value);
     return PARSE_OK;
 }
 

@@ -77,7 +77,8 @@ extern const size_t n_commands;
 
 enum parse_result { PARSE_OK, PARSE_HELP, PARSE_ERROR };
 
-#define PARSE_MAX_SEEN 64
+#define PARSE_MAX_SEEN  64
+#define PARSE_MAX_GIVEN 128
 
 struct parsed {
     int n_args;    /* operands, moved to the front of argv */
@@ -85,6 +86,13 @@ struct parsed {
     size_t n_seen; /* options in the order given; a repeated one once */
     const struct opt *seen[PARSE_MAX_SEEN];
     char error[512]; /* names option, value and what is allowed */
+    /* The same with their values, each as often as it was given: for a command that writes command lines. Those beyond
+     * PARSE_MAX_GIVEN are counted only. */
+    size_t n_given;
+    struct given {
+        const struct opt *opt;
+        const char *value; /* borrowed from argv; NULL: none */
+    } given[PARSE_MAX_GIVEN];
 };
 
 /* argv holds what follows the command's name. `target` is the command's structure. */

@@ -146,6 +146,10 @@ VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_
                                      const struct vc_memory_options *options, const struct vc_graph *graph,
                                      const char *path, char **text);
 
+/* How the program that usually reads files of that layout (vc_model_layout) loads codes: llama.cpp and bitsandbytes as
+ * they are, onnxruntime a tensor at a time as floats, all others as floats. NULL, no codes: native. */
+VC_API enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);
+
 /* "kv_cache", "forward", "exact". */
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);
 VC_API const char *vc_moment_name(enum vc_moment moment);

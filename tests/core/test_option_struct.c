@@ -323,6 +323,20 @@ static enum vc_status use_fit(void *options)
     return vc_fit_decide(ctx, &report, &memory, 1 << 20, options, &fit);
 }
 
+static enum vc_status use_recipe(void *options)
+{
+    struct vc_memory_options whole;
+    struct vc_recipes *recipes = NULL;
+    enum vc_status status;
+
+    vc_memory_defaults(&whole);
+    ((struct vc_recipe_options *)options)->visible_bytes = 1 << 30;
+    status = vc_recipes_make(ctx, NULL, model, &whole, NULL, options, &recipes);
+    assert_int_equal(recipes != NULL, status == VC_OK);
+    vc_recipes_free(recipes);
+    return status;
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -346,6 +360,7 @@ MAKER(graph_run)
 MAKER(graph)
 MAKER(memory)
 MAKER(fit)
+MAKER(recipe)
 
 static const struct public_options {
     const char *name, *maker;
@@ -386,6 +401,8 @@ static const struct public_options {
      offsetof(struct vc_memory_options, context_tokens), make_memory, use_memory},
     {"vc_fit_options", "vc_fit_defaults", sizeof(struct vc_fit_options), offsetof(struct vc_fit_options, used_bytes),
      make_fit, use_fit},
+    {"vc_recipe_options", "vc_recipe_defaults", sizeof(struct vc_recipe_options),
+     offsetof(struct vc_recipe_options, without), make_recipe, use_recipe},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -628,6 +645,11 @@ static const struct {
     AT(vc_fit_options, slack, 40),
     AT(vc_fit_options, weights_only, 48),
     AT(vc_fit_options, activation_bytes, 56),
+    AT(vc_recipe_options, struct_size, 0),
+    AT(vc_recipe_options, visible_bytes, 8),
+    AT(vc_recipe_options, without, 16),
+    AT(vc_recipe_options, runtime_given, 20),
+    AT(vc_recipe_options, scan, 21),
 };
 #endif
 

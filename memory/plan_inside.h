@@ -1,0 +1,74 @@
+/* plan_inside.h - the inside of vc_recipes_make: forms that the weights can have (plan_forms.c), what is tried with
+ * each of them (plan_search.c), and the words for it (plan_words.c). */
+#ifndef VC_MEMORY_PLAN_INSIDE_H
+#define VC_MEMORY_PLAN_INSIDE_H
+
+#include <vcompress/couplings.h>
+#include <vcompress/plan.h>
+#include <vcompress/sensitivity.h>
+
+#include "core/base/arena.h"
+
+#define VC_MAX_FORMS 24
+
+/* Weights after passes, or as they are. */
+struct vc_form {
+    enum vc_dtype type;    /* they are loaded as that where they are floats: vc_memory_options.weights */
+    bool int8;             /* with codes */
+    const char *share;     /* of neurons that go, "0.2"; NULL: none */
+    const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
+    const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
+    bool counted;          /* parameter_bytes and what follows hold; else they are those of the model as it is */
+    enum vc_runtime runtime;
+    uint64_t parameter_bytes, largest_bytes, n_params;
+    double error;
+    bool measured;
+};
+
+/* What is being planned. */
+struct vc_planning {
+    struct vc_ctx *ctx;
+    struct vc_graph *graph;
+    const struct vc_model *model;
+    struct vc_memory_options memory;
+    const struct vc_fit_options *fit;
+    struct vc_recipe_options options;
+    struct vc_recipes *out;
+    const char *batch_symbol; /* of the graph; NULL: it has none */
+    uint64_t batch, align;
+    struct vc_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
+    size_t n_forms;
+    struct vc_couplings *couplings; /* NULL: none that can be cut */
+    struct vc_sensitivity *scan;
+};
+
+struct vc_recipes {
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+    size_t n, best;
+    struct vc_recipe *recipes;
+};
+
+/* A recipe before it has words. */
+struct vc_choice {
+    const struct vc_form *form;
+    struct vc_memory_options memory;
+    struct vc_memory_report report;
+    struct vc_fit fit;
+    uint64_t batch, accumulate;
+    double error, time;
+    unsigned rank, less; /* the most harmful levers; how often batch or context were halved */
+    size_t number;       /* in the order of trying */
+};
+
+/* Usual relative errors, of normally distributed weights (docs/memory-model.md). */
+#define VC_ERROR_F16  0.0002
+#define VC_ERROR_BF16 0.0017
+#define VC_ERROR_INT8 0.0087
+
+/* Fills p->forms; the first is the model as it is. */
+enum vc_status vc_plan_forms(struct vc_planning *p);
+/* Fills the texts of the recipe, in the arena of p->out. */
+enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe);
+
+#endif

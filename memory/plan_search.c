@@ -1,0 +1,470 @@
+/* plan_search.c - tries what can be changed, in every combination that makes sense, and keeps those that need less than
+ * all that do less harm. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "memory/plan_inside.h"
+
+#define LEAST_CONTEXT 256
+#define MAX_CHOICES   4096
+#define MAX_PARTS     64
+
+static const struct vc_recipe_options recipe_defaults = {.without = 0};
+static const struct vc_options_kind recipe_kind = {"vc_recipe_options", "vc_recipe_defaults", &recipe_defaults,
+                                                   sizeof recipe_defaults};
+
+void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_size)
+{
+    vc_options_fill(&recipe_kind, options, struct_size);
+}
+
+const char *vc_lever_name(enum vc_lever lever)
+{
+    static const char *const names[VC_LEVERS] = {"weights",      "prune",     "cache", "batch",    "context",
+                                                 "accumulation", "recompute", "amp",   "optimizer"};
+
+    for (unsigned k = 0; k < VC_LEVERS; k++) {
+        if (1u << k == (unsigned)lever) {
+            return names[k];
+        }
+    }
+    return NULL;
+}
+
+struct search {
+    struct vc_planning *p;
+    struct vc_choice *choices;
+    size_t n;
+};
+
+static bool may(const struct vc_planning *p, enum vc_lever lever)
+{
+    return (p->options.without & (unsigned)lever) == 0;
+}
+
+/* ---- one choice ---- */
+
+static void replace(struct vc_memory_report *r, uint64_t before, uint64_t after)
+{
+    for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
+        if (r->moments[m].known != VC_KNOWN_NOT) {
+            r->moments[m].bytes = r->moments[m].bytes - vc_min_u64(before, r->moments[m].bytes) + after;
+        }
+    }
+}
+
+/* What passes leave of the weights, in place of what is there. */
+static void put_form(const struct vc_form *form, struct vc_memory_report *r)
+{
+    replace(r, r->components[VC_MEMORY_PARAMETERS].bytes, form->parameter_bytes);
+    r->components[VC_MEMORY_PARAMETERS].bytes = form->parameter_bytes;
+    r->n_params = form->n_params;
+    if (form->runtime == VC_RUNTIME_LAYERWISE && r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
+        r->components[VC_MEMORY_TRANSIENT].bytes += form->largest_bytes;
+        r->moments[VC_MOMENT_PEAK].bytes += form->largest_bytes;
+    } else if (form->runtime == VC_RUNTIME_LAYERWISE) {
+        r->components[VC_MEMORY_TRANSIENT].bytes += form->largest_bytes;
+    }
+}
+
+static enum vc_status bind(const struct vc_planning *p, uint64_t batch)
+{
+    return p->batch_symbol == NULL || batch == 0 ? VC_OK
+                                                 : vc_graph_bind(p->ctx, p->graph, p->batch_symbol, (int64_t)batch);
+}
+
+/* Counts it and adds it to the list. One whose sizes overflow is none. */
+static enum vc_status try_choice(struct search *s, struct vc_choice choice)
+{
+    struct vc_planning *p = s->p;
+    struct vc_memory_options memory = choice.memory;
+    enum vc_status status;
+
+    if (s->n == MAX_CHOICES) {
+        return VC_OK;
+    }
+    if (choice.form->counted) {
+        memory.runtime = VC_RUNTIME_NATIVE;
+    }
+    VC_TRY(bind(p, choice.batch));
+    status = vc_memory_estimate(p->ctx, p->graph, p->model, &memory, &choice.report);
+    if (status == VC_E_ARGUMENT && s->n != 0) {
+        vc_clear_error(p->ctx);
+        return VC_OK;
+    }
+    VC_TRY(status);
+    if (choice.form->counted) {
+        put_form(choice.form, &choice.report);
+    }
+    VC_TRY(vc_fit_decide(p->ctx, &choice.report, &choice.memory, p->options.visible_bytes, p->fit, &choice.fit));
+    choice.number = s->n;
+    s->choices[s->n++] = choice;
+out:
+    return status;
+}
+
+/* ---- inference ---- */
+
+static unsigned width_of(enum vc_dtype dtype, unsigned otherwise)
+{
+    return dtype == VC_DTYPE_NONE ? otherwise : (unsigned)vc_dtype_size(dtype);
+}
+
+/* Types of keys and values: as they are, then narrower ones. Returns how many. */
+static size_t list_caches(const struct vc_planning *p, const struct vc_form *form, enum vc_dtype *types, double *errors)
+{
+    unsigned values = form->type == VC_DTYPE_NONE || form->type == VC_DTYPE_F32 ? 4 : 2;
+    unsigned width = width_of(p->memory.cache, width_of(p->memory.activations, values));
+    size_t n = 0;
+
+    types[n] = p->memory.cache;
+    errors[n++] = 0;
+    if (p->memory.context_tokens == 0 || !may(p, VC_LEVER_CACHE)) {
+        return n;
+    }
+    if (width > 2) {
+        types[n] = VC_DTYPE_F16;
+        errors[n++] = VC_ERROR_F16;
+    }
+    if (width > 1) {
+        types[n] = VC_DTYPE_I8;
+        errors[n++] = VC_ERROR_INT8;
+    }
+    return n;
+}
+
+/* All forms with all types of keys and values, for one batch and context. */
+static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t context, unsigned less)
+{
+    const struct vc_planning *p = s->p;
+    enum vc_status status = VC_OK;
+
+    for (size_t f = 0; f < p->n_forms; f++) {
+        const struct vc_form *form = &p->forms[f];
+        enum vc_dtype types[3];
+        double errors[3];
+        size_t n = list_caches(p, form, types, errors);
+
+        for (size_t k = 0; k < n; k++) {
+            struct vc_choice choice = {.form = form,
+                                       .memory = p->memory,
+                                       .batch = batch,
+                                       .accumulate = 1,
+                                       .time = 1,
+                                       .less = less,
+                                       .rank = errors[k] > 0 ? 1 : 0,
+                                       .error = sqrt(form->error * form->error + errors[k] * errors[k])};
+
+            choice.memory.weights = form->type;
+            choice.memory.runtime = form->runtime;
+            choice.memory.cache = types[k];
+            choice.memory.context_tokens = context;
+            VC_TRY(try_choice(s, choice));
+        }
+    }
+out:
+    return status;
+}
+
+static bool one_fits(const struct search *s)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        if (s->choices[k].fit.verdict == VC_FITS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* First with the batch and the context that were asked for; then half the batch, and so on, then half the context. */
+static enum vc_status search_inference(struct search *s)
+{
+    const struct vc_planning *p = s->p;
+    uint64_t batch = p->batch;
+    uint64_t context = p->memory.context_tokens;
+    enum vc_status status;
+
+    VC_TRY(try_forms(s, batch, context, 0));
+    for (unsigned less = 1; !one_fits(s) && s->choices[0].report.unknown == NULL; less++) {
+        if (may(p, VC_LEVER_BATCH) && batch > 1) {
+            batch /= 2;
+        } else if (may(p, VC_LEVER_CONTEXT) && context / 2 >= LEAST_CONTEXT) {
+            context /= 2;
+        } else {
+            break;
+        }
+        VC_TRY(try_forms(s, batch, context, less));
+    }
+out:
+    return status;
+}
+
+/* ---- training ---- */
+
+/* Divisors of the batch, from 1 to MAX_PARTS: in so many parts it can be computed. Returns how many. */
+static size_t list_parts(const struct vc_planning *p, uint64_t *parts)
+{
+    size_t n = 0;
+
+    for (uint64_t k = 1; k <= vc_min_u64(p->batch, MAX_PARTS); k++) {
+        if (p->batch % k == 0) {
+            parts[n++] = k;
+        }
+        if (!may(p, VC_LEVER_ACCUMULATE)) {
+            break;
+        }
+    }
+    if (n == 0) {
+        parts[n++] = 1;
+    }
+    return n;
+}
+
+/* Each with harm of its own: no change of the result, but of the time; other roundings; states of fewer bits. */
+enum { RANK_PARTS = 1, RANK_RECOMPUTE = 2, RANK_AMP = 4, RANK_OPTIMIZER = 8 };
+
+/* Bits of RANK: what this one changes. False: it is not possible. */
+static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice *choice)
+{
+    struct vc_memory_options *m = &choice->memory;
+
+    choice->rank = bits;
+    if ((bits & RANK_RECOMPUTE) != 0) {
+        if (!may(p, VC_LEVER_RECOMPUTE) || m->recompute != VC_RECOMPUTE_NONE) {
+            return false;
+        }
+        choice->time = 4.0 / 3;
+    }
+    if ((bits & RANK_AMP) != 0) {
+        if (!may(p, VC_LEVER_AMP) || m->amp != VC_AMP_NONE ||
+            (m->weights != VC_DTYPE_NONE && m->weights != VC_DTYPE_F32)) {
+            return false;
+        }
+        m->amp = VC_AMP_AUTOCAST;
+    }
+    if ((bits & RANK_OPTIMIZER) != 0) {
+        if (!may(p, VC_LEVER_OPTIMIZER) || (m->optimizer != VC_OPTIMIZER_ADAM && m->optimizer != VC_OPTIMIZER_ADAMW)) {
+            return false;
+        }
+        m->optimizer = VC_OPTIMIZER_ADAM8BIT;
+    }
+    return true;
+}
+
+static enum vc_status try_training(struct search *s, unsigned bits, uint64_t parts)
+{
+    static const enum vc_recompute kinds[] = {VC_RECOMPUTE_LAYER, VC_RECOMPUTE_SQRT};
+    const struct vc_planning *p = s->p;
+    struct vc_choice choice = {
+        .form = &p->forms[0], .memory = p->memory, .batch = p->batch / parts, .accumulate = parts, .time = 1};
+    enum vc_status status = VC_OK;
+
+    choice.memory.weights = choice.form->type;
+    if (!change(p, bits, &choice)) {
+        return VC_OK;
+    }
+    choice.rank |= parts > 1 ? RANK_PARTS : 0;
+    if ((bits & RANK_RECOMPUTE) == 0) {
+        return try_choice(s, choice);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        choice.memory.recompute = kinds[k];
+        VC_TRY(try_choice(s, choice));
+    }
+out:
+    return status;
+}
+
+static enum vc_status search_training(struct search *s)
+{
+    uint64_t parts[MAX_PARTS];
+    size_t n = list_parts(s->p, parts);
+    enum vc_status status = VC_OK;
+
+    for (unsigned bits = 0; bits < 16; bits += 2) {
+        for (size_t k = 0; k < n; k++) {
+            VC_TRY(try_training(s, bits, parts[k]));
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- choosing ---- */
+
+static int order(double a, double b)
+{
+    return a < b ? -1 : a > b;
+}
+
+/* The least harm first; docs/memory-model.md says what comes before what. */
+static int by_harm(const void *a, const void *b)
+{
+    const struct vc_choice *x = a;
+    const struct vc_choice *y = b;
+    int first = x->less != y->less               ? order(x->less, y->less)
+                : x->error != y->error           ? order(x->error, y->error)
+                : x->rank != y->rank             ? order(x->rank, y->rank)
+                : x->time != y->time             ? order(x->time, y->time)
+                : x->accumulate != y->accumulate ? order((double)x->accumulate, (double)y->accumulate)
+                                                 : 0;
+
+    return first != 0                               ? first
+           : x->fit.need_bytes != y->fit.need_bytes ? (x->fit.need_bytes < y->fit.need_bytes ? -1 : 1)
+                                                    : order((double)x->number, (double)y->number);
+}
+
+static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice)
+{
+    struct vc_recipes *out = p->out;
+    struct vc_recipe *recipe = &out->recipes[out->n];
+    struct vc_memory_options *memory = vc_arena_alloc(p->ctx, &out->arena, sizeof *memory);
+    struct vc_memory_report *report = vc_arena_alloc(p->ctx, &out->arena, sizeof *report);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(memory);
+    VC_TRY_ALLOC(report);
+    *memory = choice->memory;
+    *report = choice->report;
+    *recipe = (struct vc_recipe){.memory = memory,
+                                 .report = report,
+                                 .fit = choice->fit,
+                                 .batch = p->batch_symbol == NULL ? 0 : choice->batch,
+                                 .accumulate = choice->accumulate,
+                                 .pruned = choice->form->share == NULL ? 0 : strtod(choice->form->share, NULL),
+                                 .error = choice->error,
+                                 .measured = choice->form->measured && choice->error == choice->form->error,
+                                 .time = choice->time,
+                                 .does_less = choice->less != 0};
+    VC_TRY(vc_plan_words(p, choice, recipe));
+    if (out->best == VC_NO_RECIPE && choice->fit.verdict == VC_FITS) {
+        out->best = out->n;
+    }
+    out->n++;
+out:
+    return status;
+}
+
+/* Those that need less than all before them. */
+static enum vc_status choose(struct search *s)
+{
+    struct vc_recipes *out = s->p->out;
+    uint64_t least = UINT64_MAX;
+    enum vc_status status = VC_OK;
+
+    qsort(s->choices, s->n, sizeof *s->choices, by_harm);
+    out->recipes = vc_arena_alloc(s->p->ctx, &out->arena, (s->n + 1) * sizeof *out->recipes);
+    VC_TRY_ALLOC(out->recipes);
+    for (size_t k = 0; k < s->n; k++) {
+        if (s->choices[k].fit.need_bytes < least) {
+            least = s->choices[k].fit.need_bytes;
+            VC_TRY(keep(s->p, &s->choices[k]));
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- the call ---- */
+
+/* "batch", or what exporters call it. */
+static void find_batch(struct vc_planning *p)
+{
+    const char *name;
+
+    for (uint32_t k = 0; p->graph != NULL && (name = vc_graph_symbol(p->graph, k)) != NULL; k++) {
+        int64_t size = vc_graph_symbol_size(p->graph, k);
+
+        if (strncmp(name, "batch", 5) == 0 && size > 0 && p->batch_symbol == NULL) {
+            p->batch_symbol = name;
+            p->batch = (uint64_t)size;
+        }
+    }
+}
+
+static enum vc_status make(struct vc_planning *p)
+{
+    static const uint64_t aligns[] = {1, 256, 512};
+    struct search s = {.p = p};
+    enum vc_status status = VC_OK;
+
+    p->align = (unsigned)p->memory.allocator < 3 ? aligns[p->memory.allocator] : 1;
+    find_batch(p);
+    if (p->options.scan && p->model != NULL) {
+        VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));
+    }
+    VC_TRY(vc_plan_forms(p));
+    s.choices = vc_alloc_array(p->ctx, VC_TAG_MISC, MAX_CHOICES, sizeof *s.choices);
+    VC_TRY_ALLOC(s.choices);
+    VC_TRY(p->memory.mode == VC_MEMORY_TRAIN ? search_training(&s) : search_inference(&s));
+    VC_TRY(choose(&s));
+out:
+    (void)bind(p, p->batch);
+    vc_free(p->ctx, s.choices);
+    return status;
+}
+
+enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                               const struct vc_memory_options *memory, const struct vc_fit_options *fit,
+                               const struct vc_recipe_options *options, struct vc_recipes **out)
+{
+    struct vc_planning *p = NULL;
+    enum vc_status status;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    p = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *p);
+    VC_TRY_ALLOC(p);
+    VC_TRY(vc_options_read(ctx, &recipe_kind, options, &p->options));
+    if (p->options.visible_bytes == 0) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "a recipe is for a device: vc_recipe_options.visible_bytes");
+        goto out;
+    }
+    p->ctx = ctx;
+    p->graph = graph;
+    p->model = model;
+    p->memory = *memory;
+    p->fit = fit;
+    p->out = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *p->out);
+    VC_TRY_ALLOC(p->out);
+    p->out->ctx = ctx;
+    p->out->best = VC_NO_RECIPE;
+    p->forms = vc_arena_alloc(ctx, &p->out->arena, VC_MAX_FORMS * sizeof *p->forms);
+    VC_TRY_ALLOC(p->forms);
+    VC_TRY(make(p));
+    *out = p->out;
+    p->out = NULL;
+out:
+    if (p != NULL) {
+        vc_recipes_free(p->out);
+        vc_couplings_free(p->couplings);
+        vc_sensitivity_free(p->scan);
+        vc_free(ctx, p);
+    }
+    return status;
+}
+
+void vc_recipes_free(struct vc_recipes *recipes)
+{
+    struct vc_ctx *ctx;
+
+    if (recipes == NULL) {
+        return;
+    }
+    ctx = recipes->ctx;
+    vc_arena_release(ctx, &recipes->arena);
+    vc_free(ctx, recipes);
+}
+
+const struct vc_recipe *vc_recipe(const struct vc_recipes *recipes, size_t index)
+{
+    return index < recipes->n ? &recipes->recipes[index] : NULL;
+}
+
+size_t vc_recipes_best(const struct vc_recipes *recipes)
+{
+    return recipes->best;
+}

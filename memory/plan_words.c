@@ -1,0 +1,85 @@
+/* plan_words.c - what a recipe is called, and its command lines: the passes that make the model smaller, and the
+ * question that is answered with yes then. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "memory/plan_inside.h"
+
+static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)
+{
+    enum vc_status status = text->status;
+
+    *out = status == VC_OK ? vc_arena_copy(p->ctx, &p->out->arena, text->n == 0 ? "" : text->data, text->n) : NULL;
+    vc_text_release(text);
+    return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
+}
+
+static const char *type_word(enum vc_dtype type)
+{
+    return type == VC_DTYPE_F16 ? "fp16" : type == VC_DTYPE_I8 ? "int8" : vc_dtype_name(type);
+}
+
+static void add_part(struct vc_text *text, const char *word, const char *what)
+{
+    vc_text_add(text, "%s%s%s", text->n != 0 ? ", " : "", word, what);
+}
+
+static void add_number(struct vc_text *text, const char *what, uint64_t n)
+{
+    vc_text_add(text, "%s%s %llu", text->n != 0 ? ", " : "", what, (unsigned long long)n);
+}
+
+static void describe(const struct vc_planning *p, const struct vc_choice *choice, struct vc_text *text)
+{
+    const struct vc_form *form = choice->form;
+    const struct vc_memory_options *m = &choice->memory;
+
+    if (form->int8) {
+        add_part(text, "int8", " weights");
+    } else if (form->passes[form->share != NULL] != NULL) {
+        add_part(text, type_word(form->type), " weights");
+    }
+    if (form->share != NULL) {
+        vc_text_add(text, "%s%.0f %% of the neurons removed", text->n != 0 ? ", " : "",
+                    strtod(form->share, NULL) * 100);
+    }
+    if (m->cache != p->memory.cache) {
+        add_part(text, "keys and values ", type_word(m->cache));
+    }
+    if (choice->accumulate > 1) {
+        vc_text_add(text, "%sbatch in %llu parts of %llu", text->n != 0 ? ", " : "",
+                    (unsigned long long)choice->accumulate, (unsigned long long)choice->batch);
+    } else if (choice->batch != p->batch) {
+        add_number(text, "batch", choice->batch);
+    }
+    if (m->context_tokens != p->memory.context_tokens) {
+        add_number(text, "context of", m->context_tokens);
+    }
+    if (m->recompute != p->memory.recompute) {
+        add_part(text, "recomputation of ", m->recompute == VC_RECOMPUTE_LAYER ? "every layer" : "parts");
+    }
+    if (m->amp != p->memory.amp) {
+        add_part(text, "autocast", "");
+    }
+    if (m->optimizer != p->memory.optimizer) {
+        add_part(text, "8-bit Adam", "");
+    }
+    if (text->n == 0) {
+        vc_text_add(text, "as it is");
+    }
+}
+
+enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe)
+{
+    const struct vc_form *form = choice->form;
+    struct vc_text text;
+
+    vc_text_init(&text, p->ctx);
+    describe(p, choice, &text);
+    recipe->passes = form->passes;
+    recipe->n_passes = form->passes[0] == NULL ? 0 : form->passes[1] == NULL ? 1 : 2;
+    recipe->tag = form->tag;
+    recipe->more_tensors = form->int8;
+    return take(p, &text, &recipe->what);
+}

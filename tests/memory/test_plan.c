@@ -1,0 +1,360 @@
+/* test_plan.c - recipes: what they change, their order, and that none is said to fit which does not. */
+#include <stdlib.h>
+
+#include "core/base/ctx.h"
+#include "core/base/pool.h"
+#include "scratch.h"
+#include "support.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define NET "input x [batch, 256]\nlinear a 1024\nrelu\nlinear b 1024\nrelu\nlinear c 64\n"
+
+struct asked {
+    struct vc_memory_options memory;
+    struct vc_fit_options fit;
+    struct vc_recipe_options options;
+};
+
+static struct asked ask(uint64_t visible)
+{
+    struct asked a;
+
+    vc_memory_defaults(&a.memory);
+    vc_fit_defaults(&a.fit);
+    vc_recipe_defaults(&a.options);
+    a.fit.context_bytes = a.fit.workspace_bytes = a.fit.margin_bytes = 0;
+    a.options.visible_bytes = visible;
+    return a;
+}
+
+static struct vc_recipes *make(struct vc_ctx *ctx, struct vc_graph *graph, const struct asked *a)
+{
+    struct vc_recipes *recipes = NULL;
+
+    if (vc_recipes_make(ctx, graph, NULL, &a->memory, &a->fit, &a->options, &recipes) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    return recipes;
+}
+
+static struct vc_graph *read_net(struct vc_ctx *ctx, const char *text, int64_t batch)
+{
+    struct vc_graph *graph = NULL;
+
+    assert_int_equal(vc_graph_read_text(ctx, save_text("net.txt", text), NULL, &graph), VC_OK);
+    assert_int_equal(vc_graph_bind(ctx, graph, "batch", batch), VC_OK);
+    return graph;
+}
+
+static int64_t batch_of(const struct vc_graph *graph)
+{
+    return vc_graph_symbol_size(graph, 0);
+}
+
+/* Each needs less than all before it, and the harm only grows. */
+static size_t check_order(const struct vc_recipes *recipes)
+{
+    const struct vc_recipe *r;
+    size_t n = 1;
+
+    assert_non_null(vc_recipe(recipes, 0));
+    assert_string_equal(vc_recipe(recipes, 0)->what, "as it is");
+    for (; (r = vc_recipe(recipes, n)) != NULL; n++) {
+        const struct vc_recipe *before = vc_recipe(recipes, n - 1);
+
+        assert_true(r->fit.need_bytes < before->fit.need_bytes);
+        assert_true(r->does_less > before->does_less ||
+                    (r->does_less == before->does_less && r->error >= before->error) || r->does_less);
+        assert_true((vc_recipes_best(recipes) <= n) >= (r->fit.verdict == VC_FITS));
+    }
+    return n;
+}
+
+/* ---- inference ---- */
+
+/* For every size of a device: the first recipe that fits, whose need, counted again, is what was said. */
+static void test_inference(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, NET, 64);
+    bool seen_none = false;
+    bool seen[4] = {false};
+
+    (void)unused;
+    for (uint64_t visible = MIB / 4; visible < 8 * MIB; visible += MIB / 16) {
+        struct asked a = ask(visible);
+        struct vc_recipes *recipes = make(ctx, graph, &a);
+        const struct vc_recipe *best = vc_recipe(recipes, vc_recipes_best(recipes));
+        struct vc_memory_report again;
+
+        (void)check_order(recipes);
+        assert_int_equal(batch_of(graph), 64);
+        if (best == NULL) {
+            seen_none = true;
+            vc_recipes_free(recipes);
+            continue;
+        }
+        assert_true(best->fit.need_bytes <= visible);
+        seen[best->does_less ? 3 : best->more_tensors ? 2 : best->n_passes != 0 ? 1 : 0] = true;
+        assert_int_equal(vc_graph_bind(ctx, graph, "batch", (int64_t)best->batch), VC_OK);
+        assert_int_equal(vc_memory_estimate(ctx, graph, NULL, best->memory, &again), VC_OK);
+        if (!best->more_tensors) {
+            assert_int_equal(again.moments[VC_MOMENT_PEAK].bytes, best->fit.need_bytes);
+        }
+        assert_int_equal(vc_graph_bind(ctx, graph, "batch", 64), VC_OK);
+        vc_recipes_free(recipes);
+    }
+    assert_true(seen_none && seen[0] && seen[1] && seen[2] && seen[3]);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* Embeddings, the head and what is small stay in half precision: the bytes of int8, counted by hand. */
+static void test_int8(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, NET, 1);
+    struct asked a = ask(64 * MIB);
+    struct vc_recipes *recipes = make(ctx, graph, &a);
+    const uint64_t codes = 1024 * 256 + 1024 * 1024;
+    const uint64_t scales = 4 * (1024 + 1024);
+    const uint64_t halves = 2 * (64 * 1024 + 1024 + 1024 + 64);
+
+    (void)unused;
+    assert_int_equal(check_order(recipes), 3);
+    assert_string_equal(vc_recipe(recipes, 1)->what, "fp16 weights");
+    assert_string_equal(vc_recipe(recipes, 1)->passes[0], "quantize --fp16 --rest fp16");
+    assert_string_equal(vc_recipe(recipes, 2)->what, "int8 weights");
+    assert_int_equal(vc_recipe(recipes, 2)->report->components[VC_MEMORY_PARAMETERS].bytes, codes + scales + halves);
+    assert_int_equal(vc_recipes_best(recipes), 0);
+    vc_recipes_free(recipes);
+    /* nothing may change: one recipe */
+    a.options.without = VC_LEVER_WEIGHTS | VC_LEVER_BATCH | VC_LEVER_CONTEXT | VC_LEVER_CACHE;
+    a.options.visible_bytes = MIB;
+    recipes = make(ctx, graph, &a);
+    assert_int_equal(check_order(recipes), 1);
+    assert_int_equal(vc_recipes_best(recipes), VC_NO_RECIPE);
+    assert_true(vc_recipe(recipes, 0)->fit.headroom_bytes < 0);
+    vc_recipes_free(recipes);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* What is not known is in no recipe that fits, however large the device. */
+static void test_unknown(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = NULL;
+    struct asked a = ask((uint64_t)1 << 50);
+    struct vc_recipes *recipes;
+
+    (void)unused;
+    assert_int_equal(vc_graph_read_text(ctx, save_text("net.txt", NET), NULL, &graph), VC_OK);
+    recipes = make(ctx, graph, &a);
+    assert_int_equal(vc_recipes_best(recipes), VC_NO_RECIPE);
+    assert_int_equal(vc_recipe(recipes, 0)->fit.verdict, VC_FITS_UNKNOWN);
+    assert_int_equal(vc_recipe(recipes, 0)->batch, 0);
+    vc_recipes_free(recipes);
+    a.fit.weights_only = true;
+    recipes = make(ctx, graph, &a);
+    assert_int_equal(vc_recipes_best(recipes), 0);
+    vc_recipes_free(recipes);
+    a.options.visible_bytes = 0;
+    assert_int_equal(vc_recipes_make(ctx, graph, NULL, &a.memory, &a.fit, &a.options, &recipes), VC_E_ARGUMENT);
+    assert_null(recipes);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* ---- training ---- */
+
+/* Parts whose product is the batch; recomputation and 8-bit states only where parts do not do. */
+static void test_training(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, NET, 96);
+    struct asked a = ask(64 * MIB);
+    const struct vc_recipe *r;
+    struct vc_recipes *recipes;
+    bool adam8 = false;
+
+    (void)unused;
+    a.memory.mode = VC_MEMORY_TRAIN;
+    a.memory.optimizer = VC_OPTIMIZER_ADAMW;
+    recipes = make(ctx, graph, &a);
+    (void)check_order(recipes);
+    for (size_t k = 0; (r = vc_recipe(recipes, k)) != NULL; k++) {
+        assert_int_equal(r->batch * r->accumulate, 96);
+        assert_true(r->n_passes == 0 && r->error == 0 && !r->does_less);
+        assert_true((r->time > 1) == (r->memory->recompute != VC_RECOMPUTE_NONE));
+        adam8 = adam8 || r->memory->optimizer == VC_OPTIMIZER_ADAM8BIT;
+        assert_true(adam8 == (r->memory->optimizer == VC_OPTIMIZER_ADAM8BIT)); /* the most harmful comes last */
+    }
+    assert_true(adam8);
+    vc_recipes_free(recipes);
+    a.options.without = VC_LEVER_OPTIMIZER | VC_LEVER_RECOMPUTE | VC_LEVER_AMP;
+    recipes = make(ctx, graph, &a);
+    for (size_t k = 0; (r = vc_recipe(recipes, k)) != NULL; k++) {
+        assert_true(r->memory->optimizer == VC_OPTIMIZER_ADAMW && r->memory->amp == VC_AMP_NONE && r->time == 1);
+    }
+    assert_true(vc_recipe(recipes, 1) != NULL);
+    vc_recipes_free(recipes);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* ---- keys and values ---- */
+
+static void test_context(void **unused)
+{
+    static const char config[] =
+        "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64, "
+        "\"intermediate_size\": 128, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"vocab_size\": 100}";
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = NULL;
+    struct asked a;
+    struct vc_recipes *recipes;
+    const struct vc_recipe *r;
+
+    (void)unused;
+    assert_int_equal(vc_graph_build_config(ctx, save_text("config.json", config), &graph), VC_OK);
+    assert_int_equal(vc_graph_bind(ctx, graph, "batch", 1), VC_OK);
+    assert_int_equal(vc_graph_bind(ctx, graph, "sequence", 16), VC_OK);
+    a = ask(3 * MIB);
+    a.memory.context_tokens = 4096; /* 2 layers * 2 * 64 * 4 bytes: 4 MiB */
+    recipes = make(ctx, graph, &a);
+    r = vc_recipe(recipes, vc_recipes_best(recipes));
+    assert_non_null(r);
+    assert_true(!r->does_less && r->memory->context_tokens == 4096);
+    assert_int_equal(r->report->components[VC_MEMORY_KV_CACHE].bytes, 2 * MIB);
+    vc_recipes_free(recipes);
+    a.options.visible_bytes = MIB;
+    recipes = make(ctx, graph, &a);
+    r = vc_recipe(recipes, vc_recipes_best(recipes));
+    assert_non_null(r);
+    assert_true(r->does_less && r->memory->context_tokens < 4096);
+    vc_recipes_free(recipes);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* ---- a file ---- */
+
+/* Two f32 matrices of 128 x 256, of different magnitudes, in a safetensors file. */
+static struct vc_model *open_file(struct vc_ctx *ctx)
+{
+    static const char head[] = "{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[128,256],\"data_offsets\":[0,131072]},"
+                               "\"b.weight\":{\"dtype\":\"F32\",\"shape\":[128,256],\"data_offsets\":[131072,262144]}}";
+    unsigned char size[8] = {sizeof head - 1};
+    struct bytes b = {NULL, 0, 0};
+    struct vc_model *model = NULL;
+
+    bytes_add(&b, size, 8);
+    bytes_add(&b, head, sizeof head - 1);
+    for (unsigned k = 0; k < 2 * 128 * 256; k++) {
+        float f = (float)((double)(k * 2654435761u % 1000003) / 1e6 - 0.5) * (k < 128 * 256 ? 1.0F : 100.0F);
+
+        bytes_add(&b, &f, 4);
+    }
+    (void)save_own("m.safetensors", b);
+    if (vc_model_open(ctx, in_folder("m.safetensors"), NULL, &model) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    return model;
+}
+
+/* The sizes are those of the file that quantize would write, and int8, which it refuses for a file that no program
+ * loads then, is in no recipe. The measured error is that of both tensors together. */
+static void test_file(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = open_file(ctx);
+    struct asked a = ask(MIB);
+    struct vc_recipes *recipes = NULL;
+    const uint64_t n = (uint64_t)2 * 128 * 256;
+
+    (void)unused;
+    a.fit.weights_only = true;
+    assert_int_equal(vc_recipes_make(ctx, NULL, model, &a.memory, &a.fit, &a.options, &recipes), VC_OK);
+    assert_int_equal(check_order(recipes), 2);
+    assert_int_equal(vc_recipe(recipes, 0)->fit.need_bytes, 4 * n);
+    assert_int_equal(vc_recipe(recipes, 1)->fit.need_bytes, 2 * n);
+    assert_int_equal(vc_recipe(recipes, 1)->report->n_params, n);
+    assert_false(vc_recipe(recipes, 1)->measured);
+    vc_recipes_free(recipes);
+    a.options.scan = true;
+    assert_int_equal(vc_recipes_make(ctx, NULL, model, &a.memory, &a.fit, &a.options, &recipes), VC_OK);
+    assert_int_equal(check_order(recipes), 2);
+    assert_true(vc_recipe(recipes, 1)->measured);
+    assert_true(vc_recipe(recipes, 1)->error > 1e-4 && vc_recipe(recipes, 1)->error < 3e-4);
+    vc_recipes_free(recipes);
+    vc_model_close(model);
+    vc_ctx_free(ctx); /* its kernels stay in its pool */
+}
+
+/* Every allocation fails once: no memory, nothing is left, and the graph is bound as it was. */
+static void test_memory_faults(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, NET, 8);
+    struct vc_model *model = open_file(ctx);
+    struct vc_pool *pool = ctx->shared->pool;
+    struct asked a = ask(MIB);
+
+    (void)unused;
+    for (int with_file = 0; with_file < 2; with_file++) {
+        enum vc_status status = VC_E_NOMEM;
+        struct vc_recipes *first = NULL;
+        uint64_t before;
+        uint64_t n;
+
+        a.fit.weights_only = with_file == 1;
+        assert_int_equal(vc_recipes_make(ctx, with_file ? NULL : graph, with_file ? model : NULL, &a.memory, &a.fit,
+                                         &a.options, &first),
+                         VC_OK);
+        vc_recipes_free(first);
+        before = vc_pool_in_use(pool);
+        for (n = 1; status != VC_OK && n < 20000; n++) {
+            struct vc_recipes *recipes = NULL;
+
+            vc_pool_fail_at(pool, n, 0);
+            status = vc_recipes_make(ctx, with_file ? NULL : graph, with_file ? model : NULL, &a.memory, &a.fit,
+                                     &a.options, &recipes);
+            vc_pool_fail_at(pool, 0, 0);
+            assert_true(status == VC_E_NOMEM || (status == VC_OK && recipes != NULL));
+            vc_recipes_free(recipes);
+            assert_int_equal(vc_pool_in_use(pool), before);
+            assert_int_equal(batch_of(graph), 8);
+        }
+        assert_int_equal(status, VC_OK);
+        assert_true(n > 10);
+    }
+    vc_model_close(model);
+    vc_graph_close(graph);
+    vc_ctx_free(ctx);
+}
+
+static void test_names(void **unused)
+{
+    (void)unused;
+    for (unsigned k = 0; k < VC_LEVERS; k++) {
+        assert_non_null(vc_lever_name((enum vc_lever)(1u << k)));
+    }
+    assert_string_equal(vc_lever_name(VC_LEVER_OPTIMIZER), "optimizer");
+    assert_null(vc_lever_name((enum vc_lever)(1u << VC_LEVERS)));
+    assert_int_equal(vc_memory_runtime(NULL), VC_RUNTIME_NATIVE);
+    assert_int_equal(vc_memory_runtime(&(struct vc_layout){.name = "gguf"}), VC_RUNTIME_NATIVE);
+    assert_int_equal(vc_memory_runtime(&(struct vc_layout){.name = "onnx"}), VC_RUNTIME_LAYERWISE);
+    assert_int_equal(vc_memory_runtime(&(struct vc_layout){.name = "plain"}), VC_RUNTIME_DEQUANTIZE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inference), cmocka_unit_test(test_int8),          cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_training),  cmocka_unit_test(test_context),       cmocka_unit_test(test_names),
+        cmocka_unit_test(test_file),      cmocka_unit_test(test_memory_faults),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
+}
