@@ -69,6 +69,10 @@ uint64_t vc_engine_least_bytes(const struct vc_engine *engine);
 /* The same without any reuse: each value with memory of its own. */
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);
 
+/* Whether backward adds to the gradient of this entry of the weights: one that is trained and not reached would never
+ * change. */
+bool vc_engine_reaches(const struct vc_engine *engine, size_t weight);
+
 /* memory: vc_engine_bytes or more, aligned to VC_POOL_ALIGN, the caller's. It holds nothing between passes, so engines
  * that take turns may share it. */
 void vc_engine_attach(struct vc_engine *engine, void *memory);

@@ -1,0 +1,168 @@
+/* engine_run.c - see engine.h: memory, access, passes. */
+#include "distill/engine/program.h"
+
+const char *vc_engine_problem(const struct vc_engine *engine, size_t k)
+{
+    return k < engine->n_problems ? engine->problems[k] : NULL;
+}
+
+uint64_t vc_engine_bytes(const struct vc_engine *engine)
+{
+    return engine->plan.arena_bytes;
+}
+
+uint64_t vc_engine_least_bytes(const struct vc_engine *engine)
+{
+    return engine->plan.live_bytes;
+}
+
+uint64_t vc_engine_naive_bytes(const struct vc_engine *engine)
+{
+    return engine->naive_bytes;
+}
+
+bool vc_engine_reaches(const struct vc_engine *engine, size_t weight)
+{
+    return engine->reached[weight];
+}
+
+static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
+{
+    switch (ref.kind) {
+    case VC_REF_ARENA:
+        return memory + e->buffers[ref.index].offset + ref.offset;
+    case VC_REF_WEIGHT:
+        return (char *)e->weights->items[ref.index].data + ref.offset;
+    case VC_REF_GRAD:
+        return (char *)e->weights->items[ref.index].grad + ref.offset;
+    case VC_REF_CONSTANT:
+        return (char *)e->constants + ref.offset;
+    default:
+        return NULL;
+    }
+}
+
+void vc_engine_attach(struct vc_engine *e, void *memory)
+{
+    for (size_t k = 0; k < e->n; k++) {
+        for (unsigned r = 0; r < e->instructions[k].n_refs; r++) {
+            e->instructions[k].call.p[r] = resolve(e, e->instructions[k].refs[r], memory);
+        }
+    }
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        e->inputs[k].data = resolve(e, e->input_refs[2 * k], memory);
+        e->inputs[k].grad = resolve(e, e->input_refs[2 * k + 1], memory);
+    }
+    for (size_t k = 0; k < e->n_outputs; k++) {
+        e->outputs[k].data = resolve(e, e->output_refs[2 * k], memory);
+        e->outputs[k].grad = resolve(e, e->output_refs[2 * k + 1], memory);
+    }
+}
+
+size_t vc_engine_input_count(const struct vc_engine *engine)
+{
+    return engine->n_inputs;
+}
+
+const struct vc_engine_value *vc_engine_input(const struct vc_engine *engine, size_t k)
+{
+    return &engine->inputs[k];
+}
+
+size_t vc_engine_output_count(const struct vc_engine *engine)
+{
+    return engine->n_outputs;
+}
+
+const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, size_t k)
+{
+    return &engine->outputs[k];
+}
+
+/* ---- passes ---- */
+
+struct pass {
+    struct vc_engine *e;
+    size_t first, end; /* instructions */
+};
+
+/* Blocks are taken, not given: which worker runs one does not matter to what it computes. */
+static void run_pass(void *user, unsigned worker)
+{
+    const struct pass *pass = user;
+    struct vc_engine *e = pass->e;
+
+    for (size_t k = pass->first; k < pass->end; k++) {
+        const struct vc_instruction *in = &e->instructions[k];
+
+        for (;;) {
+            size_t block = atomic_fetch_add_explicit(&e->next[k], 1, memory_order_relaxed);
+
+            if (block >= in->n_blocks) {
+                break;
+            }
+            in->run(&in->call, &e->pass, worker, block);
+        }
+        vc_crew_meet(e->crew);
+    }
+}
+
+static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
+{
+    struct pass pass = {e, first, end};
+    enum vc_status status = vc_check_cancelled(e->ctx);
+
+    if (status == VC_OK) {
+        for (size_t k = first; k < end; k++) {
+            atomic_store_explicit(&e->next[k], 0, memory_order_relaxed);
+        }
+        vc_crew_run(e->crew, run_pass, &pass);
+    }
+    return status;
+}
+
+enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pass *pass)
+{
+    e->pass = *pass;
+    return run(e, 0, e->n_forward);
+}
+
+enum vc_status vc_engine_backward(struct vc_engine *e)
+{
+    return run(e, e->n_forward, e->n);
+}
+
+unsigned vc_engine_workers(const struct vc_engine *engine)
+{
+    return engine->n_workers;
+}
+
+struct each {
+    void (*fn)(void *user, unsigned worker, size_t block);
+    void *user;
+    size_t n;
+    atomic_size_t next;
+};
+
+static void run_each(void *user, unsigned worker)
+{
+    struct each *each = user;
+
+    for (;;) {
+        size_t block = atomic_fetch_add_explicit(&each->next, 1, memory_order_relaxed);
+
+        if (block >= each->n) {
+            return;
+        }
+        each->fn(each->user, worker, block);
+    }
+}
+
+void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, unsigned worker, size_t block),
+                    void *user)
+{
+    struct each each = {.fn = fn, .user = user, .n = n};
+
+    atomic_init(&each.next, 0);
+    vc_crew_run(engine->crew, run_each, &each);
+}

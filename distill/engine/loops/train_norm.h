@@ -1,0 +1,151 @@
+/* train_norm.h - part of train_all.h: BatchNormalization. A block is a channel. */
+
+/* Sums of n numbers in a row: in LANES parts, which are added in a fixed order. */
+static REAL norm_sum(const REAL *x, size_t n)
+{
+    REAL lanes[LANES] = {0};
+    REAL sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            lanes[l] += x[i + l];
+        }
+    }
+    for (size_t l = 0; l < LANES; l++) {
+        sum += lanes[l];
+    }
+    for (; i < n; i++) {
+        sum += x[i];
+    }
+    return sum;
+}
+
+/* Sum of (x - mean) * (y - shift). */
+static REAL norm_dot(const REAL *x, REAL mean, const REAL *y, REAL shift, size_t n)
+{
+    REAL lanes[LANES] = {0};
+    REAL sum = 0;
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            lanes[l] += (x[i + l] - mean) * (y[i + l] - shift);
+        }
+    }
+    for (size_t l = 0; l < LANES; l++) {
+        sum += lanes[l];
+    }
+    for (; i < n; i++) {
+        sum += (x[i] - mean) * (y[i] - shift);
+    }
+    return sum;
+}
+
+static bool norm_by_batch(const struct vc_args_norm *args, const struct vc_engine_pass *pass)
+{
+    return pass->training && !args->frozen;
+}
+
+/* Mean and variance of the batch; what they leave in the running ones, where the variance is that of a sample. */
+static void norm_statistics(const struct vc_train_call *call, const struct vc_engine_pass *pass, size_t channel,
+                            REAL *mean, REAL *variance)
+{
+    const struct vc_args_norm *args = call->args;
+    size_t inner = (size_t)args->inner;
+    size_t step = (size_t)args->channels * inner;
+    const REAL *x = (const REAL *)call->p[0] + channel * inner;
+    REAL *running[2] = {(REAL *)call->p[4] + channel, (REAL *)call->p[5] + channel};
+    REAL n = (REAL)(args->batch * args->inner);
+    REAL share = (REAL)(pass->norm_share >= 0 ? pass->norm_share : 1 - args->momentum);
+    REAL sum = 0;
+
+    if (!norm_by_batch(args, pass)) {
+        *mean = *running[0];
+        *variance = *running[1];
+        return;
+    }
+    for (size_t i = 0; i < (size_t)args->batch; i++) {
+        sum += norm_sum(x + i * step, inner);
+    }
+    *mean = sum / n;
+    sum = 0;
+    for (size_t i = 0; i < (size_t)args->batch; i++) {
+        sum += norm_dot(x + i * step, *mean, x + i * step, *mean, inner);
+    }
+    *variance = sum / n;
+    if (!args->fixed) {
+        *running[0] = *running[0] * (1 - share) + *mean * share;
+        *running[1] = *running[1] * (1 - share) + (n > 1 ? sum / (n - 1) : *variance) * share;
+    }
+}
+
+LOOP_FN(batch_norm)
+{
+    const struct vc_args_norm *args = call->args;
+    size_t inner = (size_t)args->inner;
+    REAL mean;
+    REAL variance;
+    REAL inverse;
+    REAL scale = ((const REAL *)call->p[2])[block];
+    REAL bias = ((const REAL *)call->p[3])[block];
+
+    (void)worker;
+    norm_statistics(call, pass, block, &mean, &variance);
+    inverse = 1 / (REAL)sqrt((double)(variance + (REAL)args->epsilon));
+    if (call->p[6] != NULL) {
+        ((REAL *)call->p[6])[2 * block] = mean;
+        ((REAL *)call->p[6])[2 * block + 1] = inverse;
+    }
+    for (size_t i = 0; i < (size_t)args->batch; i++) {
+        size_t at = (i * (size_t)args->channels + block) * inner;
+        const REAL *x = (const REAL *)call->p[0] + at;
+        REAL *y = (REAL *)call->p[1] + at;
+
+        for (size_t k = 0; k < inner; k++) {
+            y[k] = (x[k] - mean) * inverse * scale + bias;
+        }
+    }
+}
+
+/* With u = (x - mean) * inverse: dscale = sum of dy u, dbias = sum of dy, dx = scale * inverse * (dy - mean of dy - u *
+ * mean of dy u); with statistics that do not depend on x, dx = scale * inverse * dy. */
+LOOP_FN(batch_norm_backward)
+{
+    const struct vc_args_norm *args = call->args;
+    size_t inner = (size_t)args->inner;
+    size_t step = (size_t)args->channels * inner;
+    const REAL *x = (const REAL *)call->p[0] + block * inner;
+    const REAL *dy = (const REAL *)call->p[1] + block * inner;
+    REAL scale = ((const REAL *)call->p[3])[block];
+    REAL mean = ((const REAL *)call->p[4])[2 * block];
+    REAL inverse = ((const REAL *)call->p[4])[2 * block + 1];
+    REAL n = (REAL)(args->batch * args->inner);
+    REAL dbias = 0;
+    REAL dscale = 0;
+    REAL shift;
+    REAL slope;
+
+    (void)worker;
+    for (size_t i = 0; i < (size_t)args->batch; i++) {
+        dbias += norm_sum(dy + i * step, inner);
+        dscale += norm_dot(x + i * step, mean, dy + i * step, 0, inner) * inverse;
+    }
+    if (call->p[5] != NULL) {
+        ((REAL *)call->p[5])[block] += dscale;
+    }
+    if (call->p[6] != NULL) {
+        ((REAL *)call->p[6])[block] += dbias;
+    }
+    shift = norm_by_batch(args, pass) ? dbias / n : 0;
+    slope = norm_by_batch(args, pass) ? dscale / n * inverse : 0;
+    for (size_t i = 0; call->p[2] != NULL && i < (size_t)args->batch; i++) {
+        REAL *dx = (REAL *)call->p[2] + block * inner + i * step;
+
+        for (size_t k = 0; k < inner; k++) {
+            REAL d = scale * inverse * (dy[i * step + k] - shift - (x[i * step + k] - mean) * slope);
+
+            dx[k] = call->add ? dx[k] + d : d;
+        }
+    }
+}

@@ -1,0 +1,271 @@
+/* train_strided.h - part of train_all.h: sums over arrays with strides, and elements that go elsewhere. */
+
+#define LANES 16
+
+/* a, b and c are the operands of one place. */
+static inline REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
+{
+    switch (kind) {
+    case VC_SUM_A_PLUS_B:
+        return *a + *b;
+    case VC_SUM_A_MINUS_B:
+        return *a - *b;
+    case VC_SUM_A_TIMES_B:
+        return *a * *b;
+    case VC_SUM_A_OVER_B:
+        return *a / *b;
+    case VC_SUM_QUOTIENT_D2:
+        return -*a * *b / (*c * *c);
+    default:
+        return *a;
+    }
+}
+
+/* The places of the operands at number `index` of the first n dimensions. */
+static void strided_place(uint64_t index, unsigned n, const int64_t *size, const int64_t step[4][VC_GRAPH_MAX_DIMS],
+                          int64_t *place)
+{
+    for (unsigned k = n; k-- > 0;) {
+        int64_t at = (int64_t)(index % (uint64_t)size[k]);
+
+        index /= (uint64_t)size[k];
+        for (unsigned v = 0; v < 4; v++) {
+            place[v] += at * step[v][k];
+        }
+    }
+}
+
+/* `n` results in a row, each of one term. */
+static inline void strided_each(enum vc_sum_kind kind, const struct vc_train_call *call, const int64_t *place,
+                                const int64_t *step, size_t n, REAL scale)
+{
+    REAL *out = (REAL *)call->p[0] + place[0];
+    const REAL *a = (const REAL *)call->p[1] + place[1];
+    const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + place[2] : a;
+    const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + place[3] : a;
+
+    if (step[0] == 1 && step[1] == 1 && step[2] == 1 && call->p[3] == NULL) {
+        for (size_t i = 0; i < n; i++) {
+            REAL v = scale * sum_term(kind, a + i, b + i, a);
+
+            out[i] = call->add ? out[i] + v : v;
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t at = (int64_t)i;
+        REAL v = scale * sum_term(kind, a + at * step[1], b + at * step[2], c + at * step[3]);
+        REAL *to = out + at * step[0];
+
+        *to = call->add ? *to + v : v;
+    }
+}
+
+/* `n` results in a row (at most VC_SUM_ROW) whose operands lie side by side: one term of each at a time. */
+#define VC_SUM_ROW 256
+
+static inline void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *call,
+                                   const struct vc_args_strided *args, const int64_t *place, const int64_t *step,
+                                   size_t n, REAL *sums)
+{
+    uint64_t terms = 1;
+
+    for (unsigned k = 0; k < args->n_reduced; k++) {
+        terms *= (uint64_t)args->reduced[k];
+    }
+    for (size_t i = 0; i < n; i++) {
+        sums[i] = 0;
+    }
+    for (uint64_t j = 0; j < terms; j++) {
+        int64_t at[4] = {place[0], place[1], place[2], place[3]};
+        const REAL *a;
+        const REAL *b;
+        const REAL *c;
+
+        strided_place(j, args->n_reduced, args->reduced, args->reduced_step, at);
+        a = (const REAL *)call->p[1] + at[1];
+        b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
+        c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
+        for (size_t i = 0; i < n; i++) {
+            sums[i] += sum_term(kind, a + i, b + (int64_t)i * step[2], c + (int64_t)i * step[3]);
+        }
+    }
+}
+
+/* One result whose terms lie side by side, or nearly: LANES partial sums, added in a fixed order. */
+static inline REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
+                               const struct vc_args_strided *args, const int64_t *place)
+{
+    unsigned last = args->n_reduced - 1;
+    int64_t n = args->reduced[last];
+    uint64_t rows = 1;
+    REAL lanes[LANES] = {0};
+    REAL sum = 0;
+
+    for (unsigned k = 0; k < last; k++) {
+        rows *= (uint64_t)args->reduced[k];
+    }
+    for (uint64_t j = 0; j < rows; j++) {
+        int64_t at[4] = {place[0], place[1], place[2], place[3]};
+        int64_t step[4];
+        const REAL *a;
+        const REAL *b;
+        const REAL *c;
+        int64_t i = 0;
+
+        strided_place(j, last, args->reduced, args->reduced_step, at);
+        for (unsigned v = 0; v < 4; v++) {
+            step[v] = args->reduced_step[v][last];
+        }
+        a = (const REAL *)call->p[1] + at[1];
+        b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
+        c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
+        if (step[1] == 1 && step[2] == 1) {
+            for (; i + LANES <= n; i += LANES) {
+                for (int64_t l = 0; l < LANES; l++) {
+                    lanes[l] += sum_term(kind, a + i + l, b + i + l, c + (i + l) * step[3]);
+                }
+            }
+        }
+        for (; i < n; i++) {
+            lanes[i % LANES] += sum_term(kind, a + i * step[1], b + i * step[2], c + i * step[3]);
+        }
+    }
+    for (unsigned l = 0; l < LANES; l++) {
+        sum += lanes[l];
+    }
+    return sum;
+}
+
+/* Results `first` to before `end`, in runs along the last kept dimension. */
+static inline void strided_block(enum vc_sum_kind kind, const struct vc_train_call *call, uint64_t first, uint64_t end)
+{
+    const struct vc_args_strided *args = call->args;
+    unsigned last = args->n_kept - 1;
+    REAL scale = (REAL)args->scale;
+    int64_t step[4];
+    REAL sums[VC_SUM_ROW];
+
+    for (unsigned v = 0; v < 4; v++) {
+        step[v] = args->kept_step[v][last];
+    }
+    while (first < end) {
+        int64_t place[4] = {args->base[0], args->base[1], args->base[2], args->base[3]};
+        uint64_t room = (uint64_t)args->kept[last] - first % (uint64_t)args->kept[last];
+        size_t n = (size_t)VC_AT_MOST(room, end - first);
+
+        strided_place(first, args->n_kept, args->kept, args->kept_step, place);
+        if (args->n_reduced == 0) {
+            strided_each(kind, call, place, step, n, scale);
+        } else if (step[1] == 1) {
+            n = VC_AT_MOST(n, VC_SUM_ROW);
+            strided_columns(kind, call, args, place, step, n, sums);
+        } else {
+            n = 1;
+            sums[0] = strided_row(kind, call, args, place);
+        }
+        for (size_t i = 0; args->n_reduced != 0 && i < n; i++) {
+            REAL *to = (REAL *)call->p[0] + place[0] + (int64_t)i * step[0];
+
+            *to = call->add ? *to + scale * sums[i] : scale * sums[i];
+        }
+        first += n;
+    }
+}
+
+LOOP_FN(strided_sum)
+{
+    const struct vc_args_strided *args = call->args;
+    uint64_t first = block * args->per_block;
+    uint64_t end = VC_AT_MOST(first + args->per_block, args->n);
+
+    (void)pass;
+    (void)worker;
+    switch (args->kind) { /* a loop for each kind */
+    case VC_SUM_A_PLUS_B:
+        strided_block(VC_SUM_A_PLUS_B, call, first, end);
+        break;
+    case VC_SUM_A_MINUS_B:
+        strided_block(VC_SUM_A_MINUS_B, call, first, end);
+        break;
+    case VC_SUM_A_TIMES_B:
+        strided_block(VC_SUM_A_TIMES_B, call, first, end);
+        break;
+    case VC_SUM_A_OVER_B:
+        strided_block(VC_SUM_A_OVER_B, call, first, end);
+        break;
+    case VC_SUM_QUOTIENT_D2:
+        strided_block(VC_SUM_QUOTIENT_D2, call, first, end);
+        break;
+    default:
+        strided_block(VC_SUM_A, call, first, end);
+        break;
+    }
+}
+
+/* ---- elements that go elsewhere ---- */
+
+LOOP_FN(mapped)
+{
+    const struct vc_args_mapped *args = call->args;
+    uint64_t first = block * (uint64_t)VC_ELEMENTS_PER_BLOCK;
+    uint64_t end = VC_AT_MOST(first + VC_ELEMENTS_PER_BLOCK, args->n_out);
+    const REAL *x = call->p[0];
+    REAL *y = call->p[1];
+
+    (void)pass;
+    (void)worker;
+    for (uint64_t i = first; i < end; i++) {
+        uint64_t rest = i;
+        int64_t place = 0;
+        int64_t step = 1;
+        bool inside = true;
+
+        for (unsigned k = args->n_dims; k-- > 0;) {
+            int64_t from = args->map[k][rest % (uint64_t)args->out[k]];
+
+            rest /= (uint64_t)args->out[k];
+            inside = inside && from >= 0;
+            place += from * step;
+            step *= args->in[k];
+        }
+        y[i] = inside ? x[place] : (REAL)args->otherwise;
+    }
+}
+
+/* The sum over all places of y that show the element of x at at[0], at[1], ... */
+static REAL mapped_sum(const struct vc_args_mapped *args, const REAL *dy, unsigned k, const int64_t *at, int64_t place)
+{
+    REAL sum = 0;
+
+    if (k == args->n_dims) {
+        return dy[place];
+    }
+    for (int64_t i = args->back[k][at[k]]; i < args->back[k][at[k] + 1]; i++) {
+        sum += mapped_sum(args, dy, k + 1, at, place * args->out[k] + args->back_list[k][i]);
+    }
+    return sum;
+}
+
+LOOP_FN(mapped_backward)
+{
+    const struct vc_args_mapped *args = call->args;
+    uint64_t first = block * (uint64_t)VC_ELEMENTS_PER_BLOCK;
+    uint64_t end = VC_AT_MOST(first + VC_ELEMENTS_PER_BLOCK, args->n_in);
+    REAL *dx = call->p[1];
+
+    (void)pass;
+    (void)worker;
+    for (uint64_t i = first; i < end; i++) {
+        int64_t at[VC_GRAPH_MAX_DIMS];
+        uint64_t rest = i;
+        REAL sum;
+
+        for (unsigned k = args->n_dims; k-- > 0;) {
+            at[k] = (int64_t)(rest % (uint64_t)args->in[k]);
+            rest /= (uint64_t)args->in[k];
+        }
+        sum = mapped_sum(args, call->p[0], 0, at, 0);
+        dx[i] = call->add ? dx[i] + sum : sum;
+    }
+}

@@ -1,0 +1,212 @@
+/* train_loops.h - the loops that instructions run, and what each is told.
+ *
+ * A loop is called once for each of its blocks. p[...] are arrays of reals (float or double: loops are compiled for
+ * both, and for several levels of the processor), unless it says otherwise. `add`: results are added to what is there.
+ * Every size here is of one block's work or of arrays that exist, so nothing overflows. */
+#ifndef VC_DISTILL_TRAIN_LOOPS_H
+#define VC_DISTILL_TRAIN_LOOPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "distill/engine/engine.h"
+
+#define VC_LOOP_PTRS     8
+#define VC_AT_MOST(a, b) ((a) < (b) ? (a) : (b))
+
+struct vc_train_call {
+    void *p[VC_LOOP_PTRS];
+    const void *args;
+    bool add;
+};
+
+typedef void (*vc_train_loop)(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
+                              size_t block);
+
+enum vc_train_loop_id {
+#define LOOP(id) VC_LOOP_##id,
+#include "distill/engine/train_loops.inc"
+#undef LOOP
+    VC_TRAIN_LOOPS
+};
+
+/* The tables, by enum vc_train_loop_id. NULL: the build, or the processor's architecture, has no such level. */
+const vc_train_loop *vc_train_table_f32(void);
+const vc_train_loop *vc_train_table_f64(void);
+const vc_train_loop *vc_train_table_f32_avx2(void);
+const vc_train_loop *vc_train_table_f64_avx2(void);
+const vc_train_loop *vc_train_table_f32_avx512(void);
+const vc_train_loop *vc_train_table_f64_avx512(void);
+/* The one for the context's processor. */
+const vc_train_loop *vc_train_loops(const struct vc_ctx *ctx, enum vc_graph_precision precision);
+
+#define VC_ELEMENTS_PER_BLOCK 16384 /* of loops that go element by element */
+
+/* ---- one element at a time ---- */
+
+enum vc_unary {
+    VC_UNARY_COPY = 0, /* a * x */
+    VC_UNARY_RELU,
+    VC_UNARY_LEAKY_RELU, /* a */
+    VC_UNARY_CLIP,       /* from a to b */
+    VC_UNARY_SIGMOID,
+    VC_UNARY_TANH,
+    VC_UNARY_HARD_SIGMOID, /* a x + b, from 0 to 1 */
+    VC_UNARY_HARD_SWISH,
+    VC_UNARY_EXP,
+    VC_UNARY_LOG,
+    VC_UNARY_SQRT,
+    VC_UNARY_RECIPROCAL,
+    VC_UNARY_ABS
+};
+
+/* unary           p: x, y                  y = f(x); may be the same array
+ * unary_backward  p: x or y, dy, dx        dx = f'(x) dy; dx may be dy. Which of both it wants: vc_unary_wants_x
+ * fill            p: y                     y = a */
+struct vc_args_unary {
+    enum vc_unary kind;
+    uint64_t n;
+    double a, b;
+};
+
+/* dropout  p: x, y    y = x / (1 - ratio) where the element stays, else 0; the gradient goes the same way */
+struct vc_args_dropout {
+    uint64_t n, per_row; /* elements of a row of the batch */
+    uint64_t seed;
+    uint32_t node;
+    double ratio;
+};
+
+/* ---- arrays that are walked with strides ---- */
+
+enum vc_sum_kind {
+    VC_SUM_A = 0,       /* a */
+    VC_SUM_A_PLUS_B,    /* a + b */
+    VC_SUM_A_MINUS_B,   /* a - b */
+    VC_SUM_A_TIMES_B,   /* a b */
+    VC_SUM_A_OVER_B,    /* a / b */
+    VC_SUM_QUOTIENT_D2, /* -a b / (c c): the derivative of b / c by c, times a */
+    VC_SUM_KINDS
+};
+
+/* strided_sum  p: out, a, b, c    out[i] = scale * sum over j of f(a, b, c)
+ *
+ * i runs over the `kept` dimensions, j over the `reduced` ones, of which there may be none; step[k] are the steps of
+ * out, a, b, c (those of out only in kept dimensions), and base[k] where they begin. Blocks are of
+ * VC_ELEMENTS_PER_BLOCK results, or fewer (`per_block`) where each is a sum of many. */
+struct vc_args_strided {
+    enum vc_sum_kind kind;
+    double scale;
+    unsigned n_kept, n_reduced;
+    int64_t kept[VC_GRAPH_MAX_DIMS], reduced[VC_GRAPH_MAX_DIMS];
+    int64_t kept_step[4][VC_GRAPH_MAX_DIMS], reduced_step[4][VC_GRAPH_MAX_DIMS];
+    int64_t base[4];
+    uint64_t n; /* results */
+    uint64_t per_block;
+};
+
+/* mapped           p: x, y      y[at] = x[map of each dimension], or `otherwise` where a map says -1
+ * mapped_backward  p: dy, dx    dx[at] = sum of dy at all places that map there, in their order
+ *
+ * map[k][i]: where index i of dimension k of y is in x. back[k]: for each index of x the first of its places in
+ * back_list[k], and one more for the end. Blocks are of VC_ELEMENTS_PER_BLOCK results. */
+struct vc_args_mapped {
+    unsigned n_dims;
+    int64_t in[VC_GRAPH_MAX_DIMS], out[VC_GRAPH_MAX_DIMS];
+    const int64_t *map[VC_GRAPH_MAX_DIMS], *back[VC_GRAPH_MAX_DIMS], *back_list[VC_GRAPH_MAX_DIMS];
+    uint64_t n_in, n_out;
+    double otherwise;
+};
+
+/* softmax           p: x, y         rows of `size` elements, `inner` apart
+ * softmax_backward  p: y, dy, dx    dx may be dy */
+struct vc_args_softmax {
+    uint64_t rows, size, inner, rows_per_block;
+    bool logarithm;
+};
+
+/* ---- products ---- */
+
+/* A matrix: element (i, j) of matrix s of a stack is at places[s] + i * row + j * column; places NULL: there is one. */
+struct vc_matrix {
+    int64_t row, column;
+};
+
+/* product  p: a, b, c, scratch    c = alpha * sum of a b: c is m x n with columns side by side
+ *
+ * For each of n_stack results the pairs from first[s] to before first[s + 1]: matrices a_at[...] and b_at[...], added
+ * in this order. Blocks are the tiles of a result, of tile_m x tile_n. */
+struct vc_args_product {
+    uint64_t m, n, k;
+    struct vc_matrix a, b;
+    int64_t c_row;
+    uint64_t n_stack;
+    const uint64_t *first, *a_at, *b_at, *c_at; /* places in elements; c_at[s] */
+    uint64_t tile_m, tile_n;
+    double alpha;
+    uint64_t scratch; /* reals for each worker */
+};
+
+/* Products are computed in parts of at most so many rows of a, columns of b, and inner elements, which are packed in
+ * the scratch of the worker; rows and columns are rounded up to whole panels, of at most 12 and 32. */
+#define VC_PRODUCT_ROWS    96
+#define VC_PRODUCT_COLUMNS 512
+#define VC_PRODUCT_DEPTH   256
+
+/* Elements of scratch that a worker needs for an m x n product with k inner elements. */
+static inline uint64_t vc_product_scratch(uint64_t m, uint64_t n, uint64_t k)
+{
+    uint64_t rows = VC_AT_MOST((m + 11) / 12 * 12, VC_PRODUCT_ROWS);
+    uint64_t columns = VC_AT_MOST((n + 31) / 32 * 32, VC_PRODUCT_COLUMNS);
+
+    return (rows + columns) * VC_AT_MOST(k, VC_PRODUCT_DEPTH);
+}
+
+/* ---- windows ---- */
+
+struct vc_args_window {
+    uint64_t planes; /* batch * channels of what goes in and comes out of a pool */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], behind[3];
+    bool with_pads; /* averages count the padding */
+};
+
+/* max_pool              p: x, y, places     which element of the window it was: u8 where there are at most 255
+ * max_pool_backward     p: dy, dx, places   else u32; blocks are planes
+ * average_pool          p: x, y
+ * average_pool_backward p: dy, dx */
+
+struct vc_args_conv {
+    uint64_t batch, groups, channels, filters; /* channels and filters of one group */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3];
+    uint64_t rows_per_part; /* output rows (of the last dimension) that are unrolled at a time */
+    bool has_bias;
+    uint64_t chunk;              /* images whose gradients of weights are added in one array: */
+    uint64_t n_chunks;           /* how many arrays there are */
+    uint64_t channels_per_block; /* of conv_weights */
+    uint64_t scratch;            /* reals for each worker: for products ... */
+    uint64_t unrolled;           /* ... and, from here on, for unrolled windows */
+};
+
+/* conv_forward  p: x, weights, bias, y, scratch      blocks: image, group
+ * conv_input    p: dy, weights, dx, scratch          blocks: image, group
+ * conv_weights  p: x, dy, dw of each chunk, scratch  blocks: chunk, group, channels
+ * add_chunks    p: dw of each chunk, dw              dw += the chunks, in their order */
+struct vc_args_chunks {
+    uint64_t n, n_chunks;
+};
+
+/* ---- BatchNormalization ---- */
+
+/* batch_norm           p: x, y, scale, bias, running mean, running variance, saved
+ * batch_norm_backward  p: x, dy, dx, scale, saved, dscale, dbias     dx, dscale, dbias: NULL where not wanted
+ *
+ * saved: mean and 1 / sqrt(variance + epsilon) of each channel. Blocks are channels. */
+struct vc_args_norm {
+    uint64_t batch, channels, inner;
+    double epsilon, momentum;
+    bool frozen; /* by its running statistics even in training */
+    bool fixed;  /* they are no weights, and stay as they are */
+};
+
+#endif
