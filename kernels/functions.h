@@ -12,14 +12,14 @@
 
 /* The power of two n times x, |n| <= 2100 (f64) or 280 (f32), in two factors, so that subnormal results are rounded
  * once, or nearly so. */
-VC_HD float vc_scale_f32(float x, int32_t n)
+VC_HD float vc_times_power_f32(float x, int32_t n)
 {
     int32_t half = n / 2;
 
     return x * vc_bits_f32((uint32_t)(half + 127) << 23) * vc_bits_f32((uint32_t)(n - half + 127) << 23);
 }
 
-VC_HD double vc_scale_f64(double x, int64_t n)
+VC_HD double vc_times_power_f64(double x, int64_t n)
 {
     int64_t half = n / 2;
 
@@ -67,8 +67,8 @@ VC_HD float vc_exp_f32(float x)
     float n = t - 12582912.0f;
     float r = c - n * 0.693359375f + n * 2.12194440e-4f;
 
-    return vc_scale_f32(1.0f + vc_expm1_near_0_f32(r),
-                        (int32_t)(vc_f32_bits(t) & 0x1ff) - ((vc_f32_bits(t) & 0x100) != 0 ? 512 : 0));
+    return vc_times_power_f32(1.0f + vc_expm1_near_0_f32(r),
+                              (int32_t)(vc_f32_bits(t) & 0x1ff) - ((vc_f32_bits(t) & 0x100) != 0 ? 512 : 0));
 }
 
 VC_HD double vc_exp_f64(double x)
@@ -78,8 +78,8 @@ VC_HD double vc_exp_f64(double x)
     double n = t - 6755399441055744.0;
     double r = c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10;
 
-    return vc_scale_f64(1.0 + vc_expm1_near_0_f64(r),
-                        (int64_t)(vc_f64_bits(t) & 0xfff) - ((vc_f64_bits(t) & 0x800) != 0 ? 4096 : 0));
+    return vc_times_power_f64(1.0 + vc_expm1_near_0_f64(r),
+                              (int64_t)(vc_f64_bits(t) & 0xfff) - ((vc_f64_bits(t) & 0x800) != 0 ? 4096 : 0));
 }
 
 /* x = 2^n m with m from sqrt(1/2) to sqrt(2); log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/engine/program.h"
+#include "distill/engine/train_program.h"
 
 /* ---- what is needed ---- */
 

@@ -1,5 +1,5 @@
 /* engine_run.c - see engine.h: memory, access, passes. */
-#include "distill/engine/program.h"
+#include "distill/engine/train_program.h"
 
 const char *vc_engine_problem(const struct vc_engine *engine, size_t k)
 {

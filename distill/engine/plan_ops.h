@@ -3,7 +3,7 @@
 #ifndef VC_DISTILL_PLAN_OPS_H
 #define VC_DISTILL_PLAN_OPS_H
 
-#include "distill/engine/program.h"
+#include "distill/engine/train_program.h"
 
 #define OP(id, name, data_inputs, view)                                                        \
     unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node); \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/engine/program.h"
+#include "distill/engine/train_program.h"
 
 void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "distill/engine/train_loops.h"
+#include "distill/random.h"
 #include "kernels/functions.h"
 
 #define JOIN2(a, b) a##b

@@ -1,4 +1,4 @@
-/* program.h - inside of an engine: buffers, instructions, and what makes them of a graph.
+/* train_program.h - inside of an engine: buffers, instructions, and what makes them of a graph.
  *
  * An instruction is a loop over blocks that may run in any order and at the same time; the next one begins when all
  * have ended. What it reads and writes are refs, which become pointers when memory is attached:
@@ -10,8 +10,8 @@
  *     3  max_pool_backward ...
  *
  * A buffer of the arena lives from the first to the last instruction that refers to it. */
-#ifndef VC_DISTILL_PROGRAM_H
-#define VC_DISTILL_PROGRAM_H
+#ifndef VC_DISTILL_TRAIN_PROGRAM_H
+#define VC_DISTILL_TRAIN_PROGRAM_H
 
 #include <vcompress/memory.h>
 

@@ -1,0 +1,234 @@
+/* test_engine_ops.c - every operator of the engine: gradients against differences of the forward pass in double, and
+ * the forward pass against the definitions of graph/. */
+#include "engine_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define H 1e-4
+
+static const struct vc_engine_pass training = {.training = true, .step = 3, .norm_share = -1};
+
+/* The derivative of the objective by *x, from four points around it. */
+static double difference(struct net *net, const struct vc_engine_pass *pass, double *x)
+{
+    static const double weights[4] = {1.0 / 12, -8.0 / 12, 8.0 / 12, -1.0 / 12};
+    static const double places[4] = {-2, -1, 1, 2};
+    double was = *x;
+    double sum = 0;
+
+    for (unsigned k = 0; k < 4; k++) {
+        *x = was + places[k] * H;
+        net_forward(net, pass);
+        sum += weights[k] * net_objective(net);
+    }
+    *x = was;
+    return sum / H;
+}
+
+static void compare(const char *body, const char *what, size_t i, double is, double should)
+{
+    if (!(fabs(is - should) <= 1e-6 * (fabs(is) + fabs(should) + 1e-3))) {
+        fail_msg("%s: the gradient of element %zu of %s is %.12g; differences say %.12g", body, i, what, is, should);
+    }
+}
+
+static void check_gradients(const char *body, const struct vc_engine_options *options,
+                            const struct vc_engine_pass *pass)
+{
+    struct net net = net_begin(body, VC_GRAPH_F64, options);
+    double *grads[2] = {calloc(net.n_inputs + 1, sizeof(double)), NULL};
+    size_t n = 0;
+
+    net_forward(&net, pass);
+    net_backward(&net);
+    for (size_t k = 0; k < vc_engine_input_count(net.engine); k++) {
+        const struct vc_engine_value *in = vc_engine_input(net.engine, k);
+
+        for (size_t i = 0; i < in->n; i++, n++) {
+            grads[0][n] = in->grad != NULL ? ((const double *)in->grad)[i] : NAN;
+        }
+    }
+    n = 0;
+    for (size_t k = 0; k < vc_engine_input_count(net.engine); k++) {
+        const struct vc_engine_value *in = vc_engine_input(net.engine, k);
+        bool real = !in->integers && in->grad != NULL;
+
+        for (size_t i = 0; i < in->n; i++, n++) {
+            if (real) {
+                compare(body, vc_graph_value(net.graph, in->value)->name, i, grads[0][n],
+                        difference(&net, pass, &net.inputs[n]));
+            }
+        }
+    }
+    for (size_t k = 0; k < net.weights->n; k++) {
+        struct vc_weight *w = &net.weights->items[k];
+
+        for (size_t i = 0; w->grad != NULL && i < w->n; i++) {
+            compare(body, w->name, i, ((double *)w->grad)[i], difference(&net, pass, (double *)w->data + i));
+        }
+        assert_true(w->grad == NULL || vc_engine_reaches(net.engine, k));
+    }
+    free(grads[0]);
+    net_end(&net);
+}
+
+/* ---- the forward pass against the definition ---- */
+
+struct wanted {
+    const struct net *net;
+    double *out;
+    size_t n;
+};
+
+static enum vc_status take(void *user, const struct vc_graph_array *array)
+{
+    struct wanted *w = user;
+
+    for (size_t i = 0; i < array->n_elems; i++) {
+        w->out[w->n++] =
+            array->dtype == VC_DTYPE_F64 ? ((const double *)array->data)[i] : (double)((const float *)array->data)[i];
+    }
+    return VC_OK;
+}
+
+/* What vc_graph_run makes of the same numbers. */
+static void run_reference(struct net *net, double *out)
+{
+    struct vc_memory_tensor tensors[8];
+    struct vc_graph_array arrays[8];
+    struct vc_graph_run_options options;
+    struct wanted wanted = {.net = net, .out = out};
+    struct vc_model *model = NULL;
+    uint64_t shapes[8][VC_GRAPH_MAX_DIMS];
+    void *data[8] = {NULL};
+    size_t n = 0;
+    bool f64 = net->weights->precision == VC_GRAPH_F64;
+
+    for (size_t k = 0; k < net->weights->n; k++) {
+        struct vc_weight *w = &net->weights->items[k];
+
+        tensors[k] =
+            (struct vc_memory_tensor){w->name, f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, w->n_dims, w->shape, w->data};
+    }
+    assert_int_equal(vc_memory_model_create(net->ctx, tensors, net->weights->n, &model), VC_OK);
+    for (size_t k = 0; k < vc_engine_input_count(net->engine); k++) {
+        const struct vc_engine_value *in = vc_engine_input(net->engine, k);
+
+        data[k] = calloc(in->n, 8);
+        for (size_t i = 0; i < in->n; i++, n++) {
+            if (in->integers) {
+                ((int64_t *)data[k])[i] = (int64_t)net->inputs[n];
+            } else {
+                net_put(net->weights, data[k], i, net->inputs[n]);
+            }
+        }
+        for (unsigned d = 0; d < in->n_dims; d++) {
+            shapes[k][d] = (uint64_t)in->shape[d];
+        }
+        arrays[k] = (struct vc_graph_array){.name = vc_graph_value(net->graph, in->value)->name,
+                                            .dtype = in->integers ? VC_DTYPE_I64
+                                                     : f64        ? VC_DTYPE_F64
+                                                                  : VC_DTYPE_F32,
+                                            .n_dims = in->n_dims,
+                                            .shape = shapes[k],
+                                            .n_elems = in->n,
+                                            .data = data[k]};
+    }
+    vc_graph_run_defaults(&options);
+    options.precision = f64 ? VC_GRAPH_F64 : VC_GRAPH_F32;
+    options.take = take;
+    options.user = &wanted;
+    if (vc_graph_run(net->ctx, net->graph, model, arrays, vc_engine_input_count(net->engine), &options) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(net->ctx));
+    }
+    assert_int_equal(wanted.n, net->n_outputs);
+    for (size_t k = 0; k < 8; k++) {
+        free(data[k]);
+    }
+    vc_model_close(model);
+}
+
+static void check_forward(const char *body, enum vc_graph_precision precision, bool train)
+{
+    struct vc_engine_options options = {.train = train, .threads = 2, .frozen_norm = true};
+    struct vc_engine_pass pass = {.norm_share = -1};
+    struct net net = net_begin(body, precision, &options);
+    double *should = calloc(net.n_outputs + 1, sizeof *should);
+    double bound = precision == VC_GRAPH_F64 ? 1e-13 : 2e-6;
+    size_t n = 0;
+
+    run_reference(&net, should);
+    net_forward(&net, &pass);
+    for (size_t k = 0; k < vc_engine_output_count(net.engine); k++) {
+        const struct vc_engine_value *out = vc_engine_output(net.engine, k);
+
+        for (size_t i = 0; i < out->n; i++, n++) {
+            double is = net_get(net.weights, out->data, i);
+
+            if (!(fabs(is - should[n]) <= bound * (1 + fabs(should[n])))) {
+                fail_msg("%s (%s): element %zu is %.17g; the definition gives %.17g", body, train ? "train" : "infer",
+                         n, is, should[n]);
+            }
+        }
+    }
+    free(should);
+    net_drop(&net);
+    vc_ctx_free(net.ctx); /* it ran a graph, and keeps its kernels */
+}
+
+/* ---- the cases ---- */
+
+static const char *const cases[] = {
+#include "engine_cases.inc"
+};
+
+#define N_CASES (sizeof cases / sizeof *cases)
+
+static void gradients(void **state)
+{
+    struct vc_engine_options options = {.train = true, .threads = 1, .input_grads = true};
+
+    (void)state;
+    for (size_t k = 0; k < N_CASES; k++) {
+        check_gradients(cases[k], &options, &training);
+    }
+}
+
+/* With statistics that stay as they are: because the pass is no training, or the norms are frozen. */
+static void gradients_frozen(void **state)
+{
+    struct vc_engine_options options = {.train = true, .threads = 1, .input_grads = true};
+    struct vc_engine_pass pass = {.norm_share = -1};
+
+    (void)state;
+    for (size_t k = 0; k < N_CASES; k++) {
+        if (strstr(cases[k], "BatchNormalization") != NULL) {
+            check_gradients(cases[k], &options, &pass);
+            options.frozen_norm = true;
+            check_gradients(cases[k], &options, &training);
+            options.frozen_norm = false;
+        }
+    }
+}
+
+static void forward(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_CASES; k++) {
+        check_forward(cases[k], VC_GRAPH_F64, true);
+        check_forward(cases[k], VC_GRAPH_F64, false);
+        check_forward(cases[k], VC_GRAPH_F32, true);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients),
+        cmocka_unit_test(gradients_frozen),
+        cmocka_unit_test(forward),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
