@@ -1,13 +1,22 @@
 /* estimate.c - the memory of a model by component and by moment: states from the list of its tensors, activations from
- * the timeline of its graph. */
+ * the timeline of its graph; of each stage of a pipeline, and beside a teacher. */
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
-#include "memory/timeline.h"
+#include "memory/estimate.h"
 
-static const struct vc_memory_options memory_defaults = {
-    .weights = VC_DTYPE_NONE, .activations = VC_DTYPE_NONE, .cache = VC_DTYPE_NONE, .reuse = true};
+#define MIB ((uint64_t)1 << 20)
+
+static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NONE,
+                                                         .activations = VC_DTYPE_NONE,
+                                                         .cache = VC_DTYPE_NONE,
+                                                         .reuse = true,
+                                                         .gradients = VC_DTYPE_NONE,
+                                                         .bucket_elems = 500000000,
+                                                         .teacher_weights = VC_DTYPE_NONE,
+                                                         .context_bytes = 300 * MIB,
+                                                         .workspace_bytes = 32 * MIB,
+                                                         .slack = -1};
 static const struct vc_options_kind memory_kind = {"vc_memory_options", "vc_memory_defaults", &memory_defaults,
                                                    sizeof memory_defaults};
 
@@ -18,8 +27,9 @@ void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_s
 
 const char *vc_memory_kind_name(enum vc_memory_kind component)
 {
-    static const char *const names[VC_MEMORY_COMPONENTS] = {"parameters",  "gradients", "optimizer", "master",
-                                                            "activations", "inputs",    "kv_cache",  "transient"};
+    static const char *const names[VC_MEMORY_COMPONENTS] = {
+        "parameters", "gradients", "optimizer", "master", "activations",   "inputs", "kv_cache",
+        "transient",  "workspace", "context",   "slack",  "communication", "teacher"};
 
     return (unsigned)component < VC_MEMORY_COMPONENTS ? names[component] : "";
 }
@@ -38,273 +48,23 @@ const char *vc_known_name(enum vc_known known)
     return (unsigned)known < 4 ? names[known] : "";
 }
 
-struct estimate {
-    struct vc_ctx *ctx;
-    const struct vc_graph *graph; /* NULL: only weights are known */
-    const struct vc_model *model;
-    struct vc_memory_options options;
-    uint64_t align; /* of every block of memory */
-    struct vc_storages storages;
-    struct vc_timeline timeline;
-    struct vc_memory_report *out;
-    uint64_t largest; /* tensor as floats, of those that are decoded one at a time */
-    bool overflow;
-};
-
-static uint64_t sum(struct estimate *e, uint64_t a, uint64_t b)
+static uint64_t bytes_of(const struct vc_estimate *e, enum vc_memory_kind component)
 {
-    uint64_t c;
-
-    e->overflow = !vc_add_u64(a, b, &c) || e->overflow;
-    return c;
-}
-
-static uint64_t product(struct estimate *e, uint64_t a, uint64_t b)
-{
-    uint64_t c;
-
-    e->overflow = !vc_mul_u64(a, b, &c) || e->overflow;
-    return c;
-}
-
-/* A block of n elements, as the allocator gives it. */
-static uint64_t block(struct estimate *e, uint64_t n, unsigned bytes)
-{
-    uint64_t rounded = 0;
-
-    e->overflow = !vc_round_up_u64(product(e, n, bytes), e->align, &rounded) || e->overflow;
-    return rounded;
-}
-
-static void add(struct estimate *e, enum vc_memory_kind component, uint64_t bytes)
-{
-    e->out->components[component].bytes = sum(e, e->out->components[component].bytes, bytes);
-}
-
-static unsigned width_of(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_NONE ? 4 : (unsigned)vc_dtype_size(dtype);
-}
-
-/* ---- weights ---- */
-
-/* Elements of a parameter: of the slice, where it is one. */
-static uint64_t elems_of(struct estimate *e, const struct vc_graph_param *param)
-{
-    uint64_t n = 1;
-
-    for (unsigned k = 0; k < param->n_dims; k++) {
-        n = product(e, n, param->sliced && k == param->axis ? param->count : param->shape[k]);
-    }
-    return n;
-}
-
-/* Floats as they are loaded. As int8: codes with an f32 for each row; what has one dimension as f16. */
-static uint64_t loaded_bytes(struct estimate *e, uint64_t n, unsigned n_dims, const uint64_t *shape)
-{
-    if (e->options.weights != VC_DTYPE_I8) {
-        return block(e, n, width_of(e->options.weights));
-    }
-    return n_dims < 2 ? block(e, n, 2) : sum(e, block(e, n, 1), block(e, shape[0], 4));
-}
-
-static bool is_plain_float(const struct vc_tensor *tensor)
-{
-    return tensor->quant == NULL && (tensor->dtype == VC_DTYPE_F32 || tensor->dtype == VC_DTYPE_F16 ||
-                                     tensor->dtype == VC_DTYPE_BF16 || tensor->dtype == VC_DTYPE_F64);
-}
-
-static bool is_coded(const struct vc_tensor *tensor)
-{
-    return tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
-}
-
-/* What codes become: floats of the type that they were made from, of f16 where the file does not tell. */
-static uint64_t decoded_bytes(struct estimate *e, const struct vc_tensor *tensor)
-{
-    enum vc_dtype dtype = e->options.weights != VC_DTYPE_NONE && e->options.weights != VC_DTYPE_I8 ? e->options.weights
-                          : tensor->quant != NULL ? tensor->quant->source_dtype
-                                                  : VC_DTYPE_F16;
-
-    return block(e, tensor->n_elems, width_of(dtype));
-}
-
-static void add_tensor(struct estimate *e, const struct vc_tensor *tensor)
-{
-    bool part = tensor->companion_of != VC_NO_TENSOR;
-
-    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
-        e->largest = vc_max_u64(e->largest, decoded_bytes(e, tensor));
-    }
-    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
-        add(e, VC_MEMORY_PARAMETERS, decoded_bytes(e, tensor));
-    } else if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
-        return; /* of no use any more */
-    } else if (e->options.weights != VC_DTYPE_NONE && is_plain_float(tensor) && !part) {
-        add(e, VC_MEMORY_PARAMETERS, loaded_bytes(e, tensor->n_elems, tensor->n_dims, tensor->shape));
-    } else {
-        add(e, VC_MEMORY_PARAMETERS, block(e, tensor->size_bytes, 1));
-    }
-}
-
-/* All tensors of the file that are weights, whether the graph uses them or not: a loader reads them all. */
-static void add_file(struct estimate *e)
-{
-    for (size_t i = 0; i < vc_model_tensor_count(e->model); i++) {
-        const struct vc_tensor *tensor = vc_model_tensor(e->model, i);
-
-        if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
-            continue;
-        }
-        if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL) {
-            e->out->n_params = sum(e, e->out->n_params, tensor->n_elems);
-        }
-        add_tensor(e, tensor);
-    }
-    if (e->options.runtime == VC_RUNTIME_LAYERWISE) {
-        add(e, VC_MEMORY_TRANSIENT, e->largest);
-    }
-}
-
-static void add_params(struct estimate *e)
-{
-    for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
-        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
-
-        if (param->tied_to == VC_NO_PARAM) {
-            add(e, VC_MEMORY_PARAMETERS, loaded_bytes(e, elems_of(e, param), param->n_dims, param->shape));
-        }
-    }
-}
-
-/* ---- training ---- */
-
-static uint64_t adafactor_bytes(struct estimate *e, const struct vc_graph_param *param, uint64_t n)
-{
-    uint64_t rows;
-    uint64_t columns;
-
-    if (param->n_dims < 2) {
-        return block(e, n, 4);
-    }
-    columns = param->shape[param->n_dims - 1];
-    rows = columns == 0 ? 0 : n / columns;
-    return sum(e, block(e, rows, 4),
-               block(e,
-                     param->shape[param->n_dims - 2] == 0
-                         ? 0
-                         : product(e, n / columns / param->shape[param->n_dims - 2], columns),
-                     4));
-}
-
-/* 8-bit moments have an f32 for each 256 of them; small tensors keep f32 moments (bitsandbytes). */
-static uint64_t adam8bit_bytes(struct estimate *e, uint64_t n)
-{
-    return n < 4096 ? 2 * block(e, n, 4) : sum(e, 2 * block(e, n, 1), 2 * block(e, vc_ceil_div_u64(n, 256), 4));
-}
-
-static uint64_t optimizer_bytes(struct estimate *e, const struct vc_graph_param *param, uint64_t n)
-{
-    unsigned width = e->options.amp == VC_AMP_PURE ? 4 : width_of(e->options.weights);
-
-    switch (e->options.optimizer) {
-    case VC_OPTIMIZER_SGD:
-        return 0;
-    case VC_OPTIMIZER_MOMENTUM:
-        return block(e, n, width);
-    case VC_OPTIMIZER_ADAFACTOR:
-        return adafactor_bytes(e, param, n);
-    case VC_OPTIMIZER_ADAM8BIT:
-        return adam8bit_bytes(e, n);
-    default:
-        return 2 * block(e, n, width);
-    }
-}
-
-/* Whether a product reads it: autocast keeps a copy of it in half precision. */
-static bool has_half_copy(const struct estimate *e, uint32_t value)
-{
-    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
-
-        for (unsigned k = 0; e->storages.ops[n]->cast == VC_CAST_HALF && k < node->n_inputs; k++) {
-            if (node->inputs[k] == value) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static void add_states(struct estimate *e)
-{
-    unsigned width = e->options.amp == VC_AMP_PURE ? 2 : width_of(e->options.weights);
-
-    for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
-        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
-        uint64_t n = elems_of(e, param);
-
-        if (param->tied_to != VC_NO_PARAM) {
-            continue;
-        }
-        e->out->n_params = sum(e, e->out->n_params, n);
-        if (e->options.mode != VC_MEMORY_TRAIN || !e->storages.trained[param->value]) {
-            continue;
-        }
-        e->out->n_trained = sum(e, e->out->n_trained, n);
-        add(e, VC_MEMORY_GRADIENTS, block(e, n, width));
-        add(e, VC_MEMORY_OPTIMIZER, optimizer_bytes(e, param, n));
-        if (e->options.amp == VC_AMP_PURE) {
-            add(e, VC_MEMORY_MASTER, block(e, n, 4));
-        } else if (e->options.amp == VC_AMP_AUTOCAST && has_half_copy(e, param->value)) {
-            add(e, VC_MEMORY_MASTER, block(e, n, 2));
-        }
-    }
+    return e->out->components[component].bytes;
 }
 
 /* ---- what the graph computes with ---- */
 
-static void add_inputs(struct estimate *e)
+static void add_inputs(struct vc_estimate *e)
 {
     for (uint32_t k = 0; k < vc_graph_input_count(e->graph); k++) {
         uint32_t v = vc_graph_input(e->graph, k);
 
-        add(e, VC_MEMORY_INPUTS, block(e, e->storages.bytes[v], 1));
+        vc_estimate_add(e, VC_MEMORY_INPUTS, vc_estimate_block(e, e->storages.bytes[v], 1));
     }
 }
 
-/* Keys and values of one position of all sequences. */
-static uint64_t cache_width(struct estimate *e, uint32_t v)
-{
-    const struct vc_graph_value *value = vc_graph_value(e->graph, v);
-    uint64_t n = 1;
-
-    for (unsigned k = 0; k < value->n_dims; k++) {
-        if (k + 2 != value->n_dims) { /* the axis before the last is that of positions */
-            int64_t size = vc_graph_dim_value(e->graph, value->shape[k]);
-
-            n = product(e, n, size < 0 ? 0 : (uint64_t)size);
-        }
-    }
-    return n;
-}
-
-static void add_cache(struct estimate *e)
-{
-    unsigned width = e->options.cache != VC_DTYPE_NONE ? width_of(e->options.cache) : e->storages.float_bytes;
-
-    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
-
-        if (strcmp(node->op, "Attention") == 0) {
-            uint64_t elems = sum(e, cache_width(e, node->inputs[1]), cache_width(e, node->inputs[2]));
-
-            add(e, VC_MEMORY_KV_CACHE, block(e, product(e, elems, e->options.context_tokens), width));
-        }
-    }
-}
-
-static const char *name_of_step(const struct estimate *e, uint64_t step)
+static const char *name_of_step(const struct vc_estimate *e, uint64_t step)
 {
     uint32_t n = step < e->timeline.n_steps ? e->timeline.node_of[step] : VC_NO_NODE;
     const struct vc_graph_node *node = n != VC_NO_NODE ? vc_graph_node(e->graph, n) : NULL;
@@ -312,18 +72,155 @@ static const char *name_of_step(const struct estimate *e, uint64_t step)
     return node == NULL ? "" : *node->name != '\0' ? node->name : *node->block != '\0' ? node->block : node->op;
 }
 
-static void set_moment(struct estimate *e, enum vc_moment moment, uint64_t states, uint64_t more, enum vc_known known)
+/* ---- one device of several ---- */
+
+/* Parts of a batch whose activations a stage (from 0 on) keeps: in / of. */
+static void count_in_flight(const struct vc_memory_options *o, unsigned stage, uint64_t *in, uint64_t *of)
 {
-    e->out->moments[moment] = (struct vc_memory_part){sum(e, states, more), known};
+    uint64_t parts = o->micro_batches;
+    uint64_t behind = o->pp - 1U - stage;
+
+    *of = 1;
+    if (o->pp < 2) {
+        *in = 1;
+    } else if (o->schedule == VC_SCHEDULE_GPIPE) {
+        *in = parts;
+    } else if (o->schedule == VC_SCHEDULE_1F1B || o->chunks < 2) {
+        *in = vc_min_u64(parts, behind + 1);
+    } else {
+        *of = o->chunks;
+        *in = vc_min_u64(parts * o->chunks, 2 * behind + (uint64_t)o->pp * (o->chunks - 1U) + 1);
+    }
 }
 
-static enum vc_status add_activations(struct estimate *e)
+/* What comes from the stage before, and the gradient of what goes to it; with activations that are divided along the
+ * sequence, the whole of what a product reads. */
+static void add_exchange(struct vc_estimate *e)
+{
+    const struct vc_storages *s = &e->storages;
+    uint64_t largest = 0;
+
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        const struct vc_graph_value *value = vc_graph_value(e->graph, v);
+
+        if (value->kind == VC_VALUE_RESULT && s->used[v] && s->idle[value->node]) {
+            vc_estimate_add(e, VC_MEMORY_COMMUNICATION,
+                            vc_estimate_block(e, s->bytes[v], vc_estimate_trains(e) ? 2 : 1));
+        }
+    }
+    for (uint32_t n = 0; s->options->sequence_parallel && n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
+        uint32_t weight = vc_product_weight(e->graph, node);
+
+        if (weight != VC_NO_VALUE && s->shard[weight] > 1 && !s->idle[n] && s->shard[node->inputs[0]] > 1) {
+            largest = vc_max_u64(largest, vc_estimate_product(e, s->bytes[node->inputs[0]], s->options->tp));
+        }
+    }
+    vc_estimate_add(e, VC_MEMORY_COMMUNICATION, vc_estimate_block(e, largest, 1));
+}
+
+/* ---- workspace ---- */
+
+/* The windows of images side by side, which convolutions multiply with. Kernels of one element need none. */
+static uint64_t im2col_bytes(struct vc_estimate *e)
+{
+    uint64_t most = 0;
+
+    for (uint32_t n = 0; n < e->storages.n_nodes && e->storages.unknown == NULL; n++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
+        const struct vc_graph_value *w;
+        const struct vc_graph_value *out;
+        uint64_t kernel = 1;
+        uint64_t bytes;
+
+        if (strcmp(node->op, "Conv") != 0 || e->storages.idle[n]) {
+            continue;
+        }
+        w = vc_graph_value(e->graph, node->inputs[1]);
+        out = vc_graph_value(e->graph, node->outputs[0]);
+        bytes = vc_estimate_product(
+            e, e->storages.width[node->outputs[0]],
+            vc_min_u64(e->options.im2col_images, (uint64_t)vc_graph_dim_value(e->graph, out->shape[0])));
+        for (unsigned k = 1; k < w->n_dims; k++) {
+            bytes = vc_estimate_product(e, bytes, (uint64_t)vc_graph_dim_value(e->graph, w->shape[k]));
+            kernel *= k < 2 ? 1 : (uint64_t)vc_graph_dim_value(e->graph, w->shape[k]);
+        }
+        for (unsigned k = 2; k < out->n_dims; k++) {
+            bytes = vc_estimate_product(e, bytes, (uint64_t)vc_graph_dim_value(e->graph, out->shape[k]));
+        }
+        most = kernel == 1 ? most : vc_max_u64(most, bytes);
+    }
+    return most;
+}
+
+static void add_device(struct vc_estimate *e)
+{
+    const struct vc_memory_options *o = &e->options;
+    struct vc_memory_part *c = e->out->components;
+    double share = o->slack >= 0 ? o->slack : vc_estimate_trains(e) && o->allocator == VC_ALLOCATOR_PYTORCH ? 0.3 : 0;
+    uint64_t moving = vc_estimate_sum(e, c[VC_MEMORY_ACTIVATIONS].bytes, c[VC_MEMORY_TRANSIENT].bytes);
+
+    c[VC_MEMORY_WORKSPACE] = (struct vc_memory_part){o->workspace_bytes, VC_KNOWN_ASSUMED};
+    if (o->im2col_images != 0 && e->graph != NULL) {
+        vc_estimate_add(e, VC_MEMORY_WORKSPACE, im2col_bytes(e));
+    }
+    c[VC_MEMORY_CONTEXT] = (struct vc_memory_part){o->context_bytes, VC_KNOWN_ASSUMED};
+    c[VC_MEMORY_SLACK] = (struct vc_memory_part){(uint64_t)((double)moving * share), VC_KNOWN_ASSUMED};
+}
+
+/* ---- a teacher ---- */
+
+/* Its weights, what its forward pass takes, and its outputs, as f32. Without one the outputs come from a file: as many
+ * as those of the student. */
+static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report *teacher)
+{
+    const struct vc_memory_options *o = &e->options;
+    const struct vc_graph *graph = o->teacher != NULL ? o->teacher : e->graph;
+    struct vc_memory_options options = memory_defaults;
+    struct vc_memory_part *part = &e->out->components[VC_MEMORY_TEACHER];
+    uint32_t v = vc_graph_output_count(graph) != 0 ? vc_graph_output(graph, 0) : VC_NO_VALUE;
+    uint64_t n = 1;
+    enum vc_status status = VC_OK;
+
+    *teacher = (struct vc_memory_report){.peak_at = ""};
+    for (unsigned k = 0; v != VC_NO_VALUE && k < vc_graph_value(graph, v)->n_dims; k++) {
+        int64_t size = vc_graph_dim_value(graph, vc_graph_value(graph, v)->shape[k]);
+
+        n = vc_estimate_product(e, n, size < 0 ? 0 : (uint64_t)size);
+    }
+    e->logits = vc_estimate_block(e, n, 4);
+    if (o->teacher != NULL) {
+        options.struct_size = sizeof options;
+        options.weights = o->teacher_weights;
+        options.activations = o->activations;
+        options.amp = o->amp;
+        options.attention = o->attention;
+        options.allocator = o->allocator == VC_ALLOCATOR_CUDA ? VC_ALLOCATOR_CUDA : VC_ALLOCATOR_EXACT;
+        VC_TRY(vc_memory_estimate(e->ctx, o->teacher, o->teacher_model, &options, teacher));
+    }
+    *part = (struct vc_memory_part){vc_estimate_sum(e, teacher->components[VC_MEMORY_PARAMETERS].bytes,
+                                                    teacher->components[VC_MEMORY_ACTIVATIONS].bytes),
+                                    teacher->unknown != NULL ? VC_KNOWN_NOT : VC_KNOWN_MODELLED};
+    part->bytes = vc_estimate_sum(e, part->bytes, e->logits);
+out:
+    return status;
+}
+
+/* ---- moments ---- */
+
+static void set_moment(struct vc_estimate *e, enum vc_moment moment, uint64_t states, uint64_t more,
+                       enum vc_known known)
+{
+    e->out->moments[moment] = (struct vc_memory_part){vc_estimate_sum(e, states, more), known};
+}
+
+static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_part *c = e->out->components;
-    bool trains = e->options.mode == VC_MEMORY_TRAIN;
-    enum vc_known known = VC_KNOWN_MODELLED;
+    bool trains = vc_estimate_trains(e);
     struct vc_buffer_plan packing = {0};
-    uint64_t states;
+    uint64_t in_flight;
+    uint64_t of;
     uint64_t kept;
     enum vc_status status;
 
@@ -332,54 +229,97 @@ static enum vc_status add_activations(struct estimate *e)
     e->out->arena_bytes = packing.arena_bytes;
     e->out->arena_least = packing.live_bytes;
     e->out->peak_at = name_of_step(e, packing.peak_step);
+    e->out->recomputed = e->timeline.recomputed;
+    e->out->n_forward = e->timeline.n_forward;
     if (trains) {
         add_inputs(e);
         kept = vc_timeline_live(&e->timeline, e->timeline.loss_step, VC_MEMORY_ACTIVATIONS);
     } else {
-        add(e, VC_MEMORY_INPUTS, vc_timeline_live(&e->timeline, packing.peak_step, VC_MEMORY_INPUTS));
-        kept = packing.live_bytes - vc_min_u64(packing.live_bytes, c[VC_MEMORY_INPUTS].bytes);
+        vc_estimate_add(e, VC_MEMORY_INPUTS, vc_timeline_live(&e->timeline, packing.peak_step, VC_MEMORY_INPUTS));
+        kept = packing.live_bytes - vc_min_u64(packing.live_bytes, bytes_of(e, VC_MEMORY_INPUTS));
     }
-    add(e, VC_MEMORY_ACTIVATIONS, kept);
-    add(e, VC_MEMORY_TRANSIENT, trains ? packing.live_bytes - vc_min_u64(packing.live_bytes, kept) : 0);
-    states = sum(e, sum(e, c[VC_MEMORY_PARAMETERS].bytes, c[VC_MEMORY_GRADIENTS].bytes),
-                 sum(e, c[VC_MEMORY_OPTIMIZER].bytes, c[VC_MEMORY_KV_CACHE].bytes));
-    states = sum(e, states, e->options.amp == VC_AMP_PURE ? c[VC_MEMORY_MASTER].bytes : 0);
-    states = sum(e, states, c[VC_MEMORY_INPUTS].bytes);
-    set_moment(e, VC_MOMENT_STEP, states, 0, VC_KNOWN_EXACT);
-    states = sum(e, states, e->options.amp == VC_AMP_AUTOCAST ? c[VC_MEMORY_MASTER].bytes : 0);
-    set_moment(e, VC_MOMENT_FORWARD, states, kept, known);
-    set_moment(e, VC_MOMENT_PEAK, states, sum(e, kept, c[VC_MEMORY_TRANSIENT].bytes), known);
-    c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = known;
+    vc_estimate_add(e, VC_MEMORY_TRANSIENT, trains ? packing.live_bytes - vc_min_u64(packing.live_bytes, kept) : 0);
+    if (trains) {
+        count_in_flight(&e->options, stage, &in_flight, &of);
+        e->out->stages[stage].in_flight = (double)in_flight / (double)of;
+        kept = vc_ceil_div_u64(vc_estimate_product(e, kept, in_flight), of);
+        c[VC_MEMORY_INPUTS].bytes = vc_estimate_product(e, c[VC_MEMORY_INPUTS].bytes, vc_ceil_div_u64(in_flight, of));
+    }
+    vc_estimate_add(e, VC_MEMORY_ACTIVATIONS, kept);
+    c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_MODELLED;
+    add_exchange(e);
 out:
     return status;
 }
 
-static void set_unknown(struct estimate *e, const char *why, const char *name)
+/* From the components: the teacher computes while the student's activations are there, or before them, so that the
+ * peak is that of its forward pass or that of the backward pass beside its outputs. */
+static void set_moments(struct vc_estimate *e, const struct vc_memory_report *teacher)
+{
+    const enum vc_memory_kind standing[] = {VC_MEMORY_PARAMETERS, VC_MEMORY_GRADIENTS, VC_MEMORY_OPTIMIZER,
+                                            VC_MEMORY_KV_CACHE,   VC_MEMORY_INPUTS,    VC_MEMORY_COMMUNICATION};
+    bool distills = e->options.mode == VC_MEMORY_DISTILL;
+    enum vc_known known = distills && teacher->unknown != NULL ? VC_KNOWN_NOT : VC_KNOWN_MODELLED;
+    uint64_t weights = distills ? teacher->components[VC_MEMORY_PARAMETERS].bytes : 0;
+    uint64_t backward = bytes_of(e, VC_MEMORY_TRANSIENT);
+    uint64_t states = weights;
+
+    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), weights, VC_KNOWN_EXACT);
+    for (size_t k = 0; k < sizeof standing / sizeof standing[0]; k++) {
+        states = vc_estimate_sum(e, states, bytes_of(e, standing[k]));
+    }
+    states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_PURE ? bytes_of(e, VC_MEMORY_MASTER) : 0);
+    set_moment(e, VC_MOMENT_STEP, states, 0, VC_KNOWN_EXACT);
+    states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_AUTOCAST ? bytes_of(e, VC_MEMORY_MASTER) : 0);
+    states = vc_estimate_sum(e, states, bytes_of(e, VC_MEMORY_ACTIVATIONS));
+    set_moment(e, VC_MOMENT_FORWARD, states, distills ? e->logits : 0, known);
+    if (distills) {
+        backward = vc_max_u64(vc_estimate_sum(e, backward, e->logits),
+                              vc_estimate_sum(e, teacher->components[VC_MEMORY_ACTIVATIONS].bytes, e->logits));
+    }
+    set_moment(e, VC_MOMENT_PEAK, states, backward, known);
+    if (bytes_of(e, VC_MEMORY_COMMUNICATION) != 0) {
+        e->out->components[VC_MEMORY_COMMUNICATION].known = VC_KNOWN_MODELLED;
+        e->out->moments[VC_MOMENT_STEP].known = VC_KNOWN_MODELLED;
+    }
+}
+
+static void set_unknown(struct vc_estimate *e, const char *why, const char *name)
 {
     struct vc_memory_part *c = e->out->components;
 
     e->out->unknown = why;
     e->out->unknown_name = name;
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_INPUTS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_NOT;
+    if (e->options.mode == VC_MEMORY_DISTILL) {
+        c[VC_MEMORY_TEACHER].known = VC_KNOWN_NOT;
+    }
+    if (e->options.pp > 1) {
+        c[VC_MEMORY_COMMUNICATION].known = VC_KNOWN_NOT;
+    }
+    if (e->options.context_tokens != 0) {
+        c[VC_MEMORY_KV_CACHE].known = VC_KNOWN_NOT;
+    }
     for (enum vc_moment m = VC_MOMENT_FORWARD; m < VC_MOMENTS; m++) {
         e->out->moments[m].known = VC_KNOWN_NOT;
     }
 }
 
-static enum vc_status run(struct estimate *e)
+/* ---- all of it ---- */
+
+/* One stage of a pipeline, or the whole model. */
+static enum vc_status run(struct vc_estimate *e, unsigned stage)
 {
+    struct vc_memory_report teacher;
     enum vc_status status = VC_OK;
 
     if (e->graph != NULL) {
-        VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, &e->storages));
-        add_states(e);
+        VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, stage, &e->storages));
+        vc_estimate_states(e);
     }
-    if (e->model != NULL) {
-        add_file(e);
-    } else if (e->graph != NULL) {
-        add_params(e);
-    }
-    set_moment(e, VC_MOMENT_LOAD, e->out->components[VC_MEMORY_PARAMETERS].bytes, 0, VC_KNOWN_EXACT);
+    VC_TRY(vc_estimate_weights(e));
+    vc_estimate_divide(e);
+    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), 0, VC_KNOWN_EXACT);
     if (e->graph == NULL) {
         set_unknown(e, "the file does not say what its model computes", NULL);
     } else if (e->storages.unknown != NULL) {
@@ -388,41 +328,118 @@ static enum vc_status run(struct estimate *e)
         set_unknown(e, "what the backward step of an operator needs is not known", e->storages.unknown_op);
     } else {
         if (e->options.context_tokens != 0) {
-            add_cache(e);
+            vc_estimate_cache(e);
         }
-        VC_TRY(add_activations(e));
+        VC_TRY(add_activations(e, stage));
+        if (e->options.mode == VC_MEMORY_DISTILL) {
+            VC_TRY(add_teacher(e, &teacher));
+        }
+        set_moments(e, &teacher);
+        if (e->options.mode == VC_MEMORY_DISTILL && teacher.unknown != NULL) {
+            set_unknown(e, "what the teacher's forward pass takes is not known", NULL);
+        }
     }
+    add_device(e);
     if (e->overflow || e->storages.overflow) {
         status = vc_fail(e->ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
     }
 out:
+    if (e->storages.ctx != NULL) {
+        vc_storages_release(&e->storages);
+    }
+    vc_timeline_release(e->ctx, &e->timeline);
     return status;
+}
+
+/* Every stage; the report is that of the one that was asked for, or that needs most. */
+static enum vc_status run_stages(struct vc_estimate *e)
+{
+    struct vc_memory_report *out = e->out;
+    struct vc_memory_stage stages[VC_MEMORY_STAGES];
+    unsigned n = e->options.pp;
+    enum vc_status status = VC_OK;
+
+    for (unsigned k = 0; k < n; k++) {
+        struct vc_memory_report own = {.peak_at = ""};
+        struct vc_estimate one = *e;
+        bool best;
+
+        one.out = &own;
+        VC_TRY(run(&one, k));
+        stages[k] = (struct vc_memory_stage){own.moments[VC_MOMENT_PEAK].bytes, own.stages[k].in_flight};
+        best = e->options.stage == 0 ? k == 0 || own.moments[VC_MOMENT_PEAK].bytes > out->moments[VC_MOMENT_PEAK].bytes
+                                     : k + 1 == e->options.stage;
+        if (best) {
+            *out = own;
+            out->stage = k + 1;
+        }
+    }
+    out->n_stages = n;
+    memcpy(out->stages, stages, n * sizeof stages[0]);
+out:
+    return status;
+}
+
+/* Sizes of 0 mean 1; what has no meaning together is refused. */
+static enum vc_status check(struct vc_estimate *e)
+{
+    struct vc_memory_options *o = &e->options;
+    const char *scheme = o->scheme != NULL ? o->scheme : o->weights == VC_DTYPE_I8 ? "int8" : NULL;
+    bool trains = vc_estimate_trains(e);
+    bool several;
+
+    o->dp += o->dp == 0;
+    o->tp += o->tp == 0;
+    o->pp += o->pp == 0;
+    o->micro_batches += o->micro_batches == 0;
+    several = o->tp > 1 || o->pp > 1;
+    if ((unsigned)o->allocator > VC_ALLOCATOR_PYTORCH) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "allocator %d is none", (int)o->allocator);
+    }
+    if (o->pp > VC_MEMORY_STAGES || o->stage > o->pp) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: a pipeline has %d stages at most, and no stage behind its last one",
+                       vc_option(e->ctx, "pp"), VC_MEMORY_STAGES);
+    }
+    if (o->zero > 3) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: ZeRO has the stages 0 to 3", vc_option(e->ctx, "zero"));
+    }
+    if (scheme != NULL && !vc_scheme_find(scheme, &e->scheme)) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: no scheme is called '%s'", vc_option(e->ctx, "scheme"), scheme);
+    }
+    e->coded = scheme != NULL;
+    if (trains && o->amp == VC_AMP_PURE && o->weights == VC_DTYPE_NONE) {
+        o->weights = VC_DTYPE_F16;
+    }
+    if ((trains || several) && e->graph == NULL) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT,
+                       trains ? "training needs a graph: what the model computes"
+                              : "what a device of several holds needs a graph: what the model computes");
+    }
+    if (trains && e->coded && o->lora_rank == 0) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "training needs float weights");
+    }
+    return VC_OK;
 }
 
 enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_memory_options *options, struct vc_memory_report *out)
 {
     static const uint64_t aligns[] = {1, 256, 512};
-    struct estimate e = {.ctx = ctx, .graph = graph, .model = model, .out = out};
+    struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .out = out};
     enum vc_status status;
 
     vc_clear_error(ctx);
     *out = (struct vc_memory_report){.peak_at = ""};
     VC_TRY(vc_options_read(ctx, &memory_kind, options, &e.options));
-    if ((unsigned)e.options.allocator > VC_ALLOCATOR_PYTORCH) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "allocator %d is none", (int)e.options.allocator);
-    }
+    VC_TRY(check(&e));
     e.align = aligns[e.options.allocator];
-    if (e.options.mode == VC_MEMORY_TRAIN && (graph == NULL || e.options.weights == VC_DTYPE_I8)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       graph == NULL ? "training needs a graph: what the model computes"
-                                     : "training needs float weights");
+    if (e.options.pp > 1) {
+        VC_TRY(run_stages(&e));
+    } else {
+        VC_TRY(run(&e, 0));
+        out->n_stages = out->stage = 1;
+        out->stages[0].peak_bytes = out->moments[VC_MOMENT_PEAK].bytes;
     }
-    status = run(&e);
 out:
-    if (e.storages.ctx != NULL) {
-        vc_storages_release(&e.storages);
-    }
-    vc_timeline_release(ctx, &e.timeline);
     return status;
 }

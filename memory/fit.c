@@ -39,22 +39,21 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
     }
     *peak = o->activation_bytes;
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
-        if (r->components[k].known != VC_KNOWN_NOT) {
+        bool device = k == VC_MEMORY_WORKSPACE || k == VC_MEMORY_CONTEXT || k == VC_MEMORY_SLACK;
+
+        if (r->components[k].known != VC_KNOWN_NOT && !device) {
             *peak += r->components[k].bytes;
         }
     }
     return o->activation_bytes != 0;
 }
 
-/* What an allocator that rounds, divides and keeps blocks cannot use: measured on published runs (docs). */
-static uint64_t slack_of(const struct vc_memory_report *r, const struct vc_memory_options *memory, double share)
+/* What an allocator that rounds, divides and keeps blocks cannot use: as the estimate has it, or that share. */
+static uint64_t slack_of(const struct vc_memory_report *r, double share)
 {
     uint64_t moving = r->components[VC_MEMORY_ACTIVATIONS].bytes + r->components[VC_MEMORY_TRANSIENT].bytes;
 
-    if (share < 0) {
-        share = memory->mode == VC_MEMORY_TRAIN && memory->allocator == VC_ALLOCATOR_PYTORCH ? 0.3 : 0;
-    }
-    return (uint64_t)((double)moving * share);
+    return share < 0 ? r->components[VC_MEMORY_SLACK].bytes : (uint64_t)((double)moving * share);
 }
 
 static uint64_t minus(uint64_t a, uint64_t b)
@@ -71,11 +70,12 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     bool known;
     enum vc_status status;
 
+    (void)memory;
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &fit_kind, options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes};
     known = peak_of(report, &own, &out->peak_bytes);
-    out->slack_bytes = own.weights_only ? 0 : slack_of(report, memory, own.slack);
+    out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
     if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||
         !vc_add_u64(out->peak_bytes, out->context_bytes, &out->need_bytes) ||
         !vc_add_u64(out->need_bytes, out->slack_bytes, &out->need_bytes) || out->need_bytes > INT64_MAX) {

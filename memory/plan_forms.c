@@ -438,7 +438,7 @@ out:
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
     bool coded;
-    bool trains = p->memory.mode == VC_MEMORY_TRAIN;
+    bool trains = p->memory.mode != VC_MEMORY_INFER;
     enum vc_dtype half = half_of(p->model, &coded);
     size_t n_whole;
     enum vc_status status = VC_OK;
@@ -448,7 +448,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     }
     p->forms[p->n_forms++] = (struct vc_form){
         .type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights, .runtime = p->memory.runtime};
-    if (trains || coded || p->memory.weights == VC_DTYPE_I8) {
+    if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
         return VC_OK; /* what is trained is not compressed, and what is compressed stays as it is */
     }
     if ((p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {

@@ -399,7 +399,7 @@ static enum vc_status make(struct vc_planning *p)
     VC_TRY(vc_plan_forms(p));
     s.choices = vc_alloc_array(p->ctx, VC_TAG_MISC, MAX_CHOICES, sizeof *s.choices);
     VC_TRY_ALLOC(s.choices);
-    VC_TRY(p->memory.mode == VC_MEMORY_TRAIN ? search_training(&s) : search_inference(&s));
+    VC_TRY(p->memory.mode != VC_MEMORY_INFER ? search_training(&s) : search_inference(&s));
     VC_TRY(choose(&s));
 out:
     (void)bind(p, p->batch);

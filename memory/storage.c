@@ -4,7 +4,7 @@
 #include "core/base/checked.h"
 #include "memory/timeline.h"
 
-#define TRAINS(s) ((s)->options->mode == VC_MEMORY_TRAIN)
+#define TRAINS(s) ((s)->options->mode != VC_MEMORY_INFER)
 
 /* ---- sizes ---- */
 
@@ -96,7 +96,7 @@ static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
         n = 0;
     }
     s->overflow = s->overflow || n == TOO_MANY;
-    s->bytes[v] = n * width;
+    s->bytes[v] = s->used[v] ? vc_ceil_div_u64(n, s->shard[v]) * width : 0;
 }
 
 static void size_all(struct vc_storages *s)
@@ -138,10 +138,12 @@ static void find_trained(struct vc_storages *s)
             uint32_t v = node->inputs[k];
 
             if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
-                s->trained[v] = s->trained[v] || (!is_statistic(node, k) && is_float(vc_graph_value(s->graph, v)));
+                s->trained[v] = s->trained[v] || (s->options->lora_rank == 0 && !is_statistic(node, k) &&
+                                                  is_float(vc_graph_value(s->graph, v)));
             }
             trained = trained || (v != VC_NO_VALUE && s->trained[v]);
         }
+        trained = trained || s->adapted[n];
         for (unsigned k = 0; trained && k < node->n_outputs; k++) {
             uint32_t v = node->outputs[k];
 
@@ -195,7 +197,7 @@ static void find_gates(struct vc_storages *s)
     }
 }
 
-static int64_t int_attr(const struct vc_graph_node *node, const char *name, int64_t otherwise)
+int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise)
 {
     for (unsigned i = 0; i < node->n_attrs; i++) {
         if (strcmp(node->attrs[i].name, name) == 0) {
@@ -210,8 +212,8 @@ static bool repeats_keys(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-    return s->options->attention == VC_ATTENTION_EAGER && strcmp(node->op, "Attention") == 0 &&
-           int_attr(node, "q_num_heads", 1) > int_attr(node, "kv_num_heads", 1);
+    return s->options->attention != VC_ATTENTION_FUSED && strcmp(node->op, "Attention") == 0 &&
+           vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
 static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
@@ -232,7 +234,7 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     uint32_t v = k < node->n_inputs ? node->inputs[k] : out;
     unsigned x;
 
-    if (!TRAINS(s) || v == VC_NO_VALUE || out == VC_NO_VALUE || !s->trained[out] || s->gate[n] ||
+    if (!TRAINS(s) || v == VC_NO_VALUE || out == VC_NO_VALUE || !s->trained[out] || s->gate[n] || s->idle[n] ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
         return false;
@@ -246,6 +248,9 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if ((k == 1 || k == 2) && repeats_keys(s, n)) {
         return false;
     }
+    if (k == 0 && s->adapted[n] && s->width[v] == 4) {
+        return true; /* the adapter, of f32, needs it; of another width it keeps a copy (vc_storages_extra_bytes) */
+    }
     return (k == 0 && (saves & VC_SAVES_FIRST) != 0) ||
            ((saves & VC_SAVES_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
@@ -256,13 +261,19 @@ uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigne
     uint32_t v = node->inputs[k];
     unsigned want = s->ops[n]->cast == VC_CAST_HALF ? 2 : 4;
 
-    if (s->options->amp != VC_AMP_AUTOCAST || s->ops[n]->cast == VC_CAST_WIDEST || v == VC_NO_VALUE ||
+    if (s->options->amp != VC_AMP_AUTOCAST || s->idle[n] || s->ops[n]->cast == VC_CAST_WIDEST || v == VC_NO_VALUE ||
         !is_float(vc_graph_value(s->graph, v)) || s->width[v] == want ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
         return 0;
     }
     return elems_of(s, v) * want;
+}
+
+/* A device's part of what is counted from the shape of a value. */
+static uint64_t part_of(const struct vc_storages *s, uint32_t v, uint64_t n)
+{
+    return vc_ceil_div_u64(n, s->shard[v]);
 }
 
 /* Scores of attention: queries times keys, for every head. */
@@ -275,7 +286,7 @@ static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_
     if (q->n_dims == 4 && k->n_dims == 4) {
         return count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[2]);
     }
-    n = (uint64_t)int_attr(node, "q_num_heads", 1);
+    n = (uint64_t)vc_node_int(node, "q_num_heads", 1);
     return k->n_dims != 3 ? 0 : n * count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
 }
 
@@ -285,20 +296,39 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint64_t copies = 0;
-    uint64_t scores = s->unknown != NULL ? 0 : count_scores(s, node);
+    uint64_t scores = s->unknown != NULL ? 0 : part_of(s, node->inputs[0], count_scores(s, node));
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
     uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
     unsigned width = s->width[node->outputs[0]];
+    unsigned kept;
 
     if (s->options->attention == VC_ATTENTION_FUSED) {
         return scores == 0 ? 0 : scores / keys * 4;
     }
-    *transient = scores * 4;
+    *transient = scores * (s->options->attention == VC_ATTENTION_SOFTMAX ? width : 4);
     if (repeats_keys(s, n)) {
-        copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) * (uint64_t)int_attr(node, "q_num_heads", 1) /
-                 (uint64_t)int_attr(node, "kv_num_heads", 1);
+        copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) *
+                 (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1);
     }
-    return copies + scores * (4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U));
+    kept = s->options->attention == VC_ATTENTION_SOFTMAX
+               ? (s->options->dropout ? 2 * width + 1 : width)
+               : 4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U);
+    if (s->options->recompute == VC_RECOMPUTE_SELECTIVE) { /* computed again in the backward step, one at a time */
+        *transient = scores * kept;
+        return copies;
+    }
+    return copies + scores * kept;
+}
+
+/* Beside the frozen product: its input as f32, where it has another precision; what the first of the adapter's two
+ * products makes. For a while: what the second makes. */
+static uint64_t adapter_bytes(const struct vc_storages *s, const struct vc_graph_node *node, uint64_t *transient)
+{
+    uint32_t x = node->inputs[0];
+    const struct vc_graph_value *value = vc_graph_value(s->graph, x);
+
+    *transient = elems_of(s, node->outputs[0]) * 4;
+    return (s->width[x] == 4 ? 0 : elems_of(s, x) * 4) + count_rows(s->graph, value) * s->options->lora_rank * 4;
 }
 
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
@@ -310,8 +340,14 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     uint64_t bytes = 0;
 
     *transient = 0;
+    if (s->idle[n]) {
+        return 0;
+    }
     if (strcmp(node->op, "Attention") == 0) {
         return attention_bytes(s, n, transient);
+    }
+    if (s->adapted[n] && TRAINS(s)) {
+        return adapter_bytes(s, node, transient);
     }
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
         return 0;
@@ -322,8 +358,9 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     if ((saves & VC_SAVES_ROWS) != 0) {
         bool rms = strcmp(node->op, "RMSNormalization") == 0;
 
-        bytes += (rms ? 4 : 8) * count_rows(s->graph, x);
-        if (rms && s->options->attention == VC_ATTENTION_EAGER) { /* in operators of its own: before the weight, too */
+        bytes += (rms ? 4 : 8) * part_of(s, node->inputs[0], count_rows(s->graph, x));
+        if (rms && s->options->attention == VC_ATTENTION_EAGER && node->n_inputs > 1 &&
+            s->trained[node->inputs[1]]) { /* in operators of its own: before the weight, too */
             bytes += s->bytes[node->outputs[0]];
         }
     }
@@ -409,7 +446,7 @@ static void find_uses(struct vc_storages *s)
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-        for (unsigned k = 0; k < node->n_inputs; k++) {
+        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
             if (node->inputs[k] != VC_NO_VALUE) {
                 s->last_use[s->root[node->inputs[k]]] = n;
                 if (vc_storages_saves(s, n, k) && vc_storages_cast_bytes(s, n, k) == 0) {
@@ -476,8 +513,13 @@ static enum vc_status allocate(struct vc_storages *s)
     s->trained = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->trained);
     s->saved = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->saved);
     s->gate = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->gate);
+    s->shard = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->shard);
+    s->idle = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->idle);
+    s->adapted = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->adapted);
+    s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
     return s->ops == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
-                   s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL
+                   s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
+                   s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL
                ? VC_E_NOMEM
                : VC_OK;
 }
@@ -493,13 +535,37 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->trained);
     vc_free(s->ctx, s->saved);
     vc_free(s->ctx, s->gate);
+    vc_free(s->ctx, s->shard);
+    vc_free(s->ctx, s->idle);
+    vc_free(s->ctx, s->adapted);
+    vc_free(s->ctx, s->used);
+}
+
+static void find_used(struct vc_storages *s)
+{
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs + node->n_outputs; k++) {
+            uint32_t v = k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
+
+            if (v != VC_NO_VALUE) {
+                s->used[v] = true;
+            }
+        }
+    }
+    for (uint32_t v = 0; s->options->pp < 2 && v < s->n_values; v++) {
+        s->used[v] = true; /* inputs that nothing reads are there, too */
+    }
 }
 
 enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                const struct vc_memory_options *options, struct vc_storages *out)
+                                const struct vc_memory_options *options, unsigned stage, struct vc_storages *out)
 {
     enum vc_dtype type = options->activations != VC_DTYPE_NONE ? options->activations : options->weights;
-    bool half = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 || options->amp == VC_AMP_PURE;
+    bool half = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 || options->amp == VC_AMP_PURE ||
+                (options->scheme != NULL && options->activations == VC_DTYPE_NONE);
+    enum vc_status status;
 
     *out = (struct vc_storages){.ctx = ctx,
                                 .graph = graph,
@@ -510,11 +576,16 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
                                                                                : 4U,
                                 .n_nodes = vc_graph_node_count(graph),
                                 .n_values = vc_graph_value_count(graph)};
-    if (allocate(out) != VC_OK) {
-        return VC_E_NOMEM;
-    }
+    VC_TRY(allocate(out));
     for (uint32_t n = 0; n < out->n_nodes; n++) {
         out->ops[n] = vc_op_memory(vc_graph_node(graph, n)->op);
+    }
+    VC_TRY(vc_divide_tensors(out));
+    VC_TRY(vc_divide_stages(out, stage));
+    find_used(out);
+    if (options->lora_rank != 0 && TRAINS(out) && !vc_find_adapted(out)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph has no products that get adapters",
+                       vc_option(ctx, "lora_rank"));
     }
     size_all(out);
     find_gates(out);
@@ -523,5 +594,6 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     share_gradients(out);
     find_uses(out);
     share_in_place(out);
-    return VC_OK;
+out:
+    return status;
 }

@@ -60,7 +60,7 @@ static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, 
 /* ---- which nodes are computed again, together ---- */
 
 /* A matrix or more: a bias does not count. */
-static bool has_weights(const struct vc_graph *graph, const struct vc_graph_node *node)
+bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_node *node)
 {
     for (unsigned k = 0; k < node->n_inputs; k++) {
         const struct vc_graph_value *value =
@@ -78,25 +78,9 @@ static void part_by_weights(struct maker *m, uint32_t every)
     uint32_t seen = 0;
 
     for (uint32_t n = 0; n < m->s->n_nodes; n++) {
-        seen += has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
+        seen += vc_node_has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
         m->part[n] = 1 + (seen == 0 ? 0 : (seen - 1) / every);
     }
-}
-
-/* Up to the first number of the block's name: "encoder.layer.3"; 0: there is none. */
-static size_t layer_length(const char *block)
-{
-    size_t n = 0;
-
-    while (block[n] != '\0') {
-        size_t word = strcspn(block + n, ".");
-
-        if (word != 0 && strspn(block + n, "0123456789") == word) {
-            return n + word;
-        }
-        n += word + (block[n + word] == '.');
-    }
-    return 0;
 }
 
 static void part_by_layers(struct maker *m)
@@ -107,7 +91,7 @@ static void part_by_layers(struct maker *m)
 
     for (uint32_t n = 0; n < m->s->n_nodes; n++) {
         const char *block = vc_graph_node(m->s->graph, n)->block;
-        size_t own = layer_length(block);
+        size_t own = vc_block_layer(block);
 
         if (own != 0 && (own != length || strncmp(block, last, own) != 0)) {
             part++;
@@ -125,11 +109,11 @@ static void divide(struct maker *m)
 
     for (uint32_t n = 0; n < m->s->n_nodes; n++) {
         m->part[n] = 0;
-        weighted += has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
+        weighted += vc_node_has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
     }
     if (o->recompute == VC_RECOMPUTE_LAYER) {
         part_by_layers(m);
-    } else if (o->recompute != VC_RECOMPUTE_NONE) {
+    } else if (o->recompute == VC_RECOMPUTE_SQRT || o->recompute == VC_RECOMPUTE_EVERY) {
         uint32_t every = o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : (uint32_t)ceil(sqrt(weighted));
 
         part_by_weights(m, every == 0 ? 1 : every);
@@ -165,6 +149,12 @@ static void number_steps(struct maker *m)
         }
     }
     m->out->n_steps = step;
+    for (uint32_t i = 0; i < m->s->n_nodes; i++) {
+        int64_t macs = m->s->idle[i] ? 0 : vc_graph_dim_value(m->s->graph, vc_graph_node(m->s->graph, i)->macs);
+
+        m->out->n_forward += macs < 0 ? 0 : (uint64_t)macs;
+        m->out->recomputed += macs < 0 || m->redo[i] == NO_STEP ? 0 : (uint64_t)macs;
+    }
 }
 
 /* ---- values ---- */
@@ -189,7 +179,7 @@ static void need(struct maker *m, uint32_t node, uint32_t root, bool saves)
     if (until == NO_STEP) {
         return; /* neither */
     }
-    if (m->part[node] != 0 && m->part[from] == m->part[node]) {
+    if (m->part[node] != 0 && m->part[from] == m->part[node] && !m->s->idle[from]) {
         span->again = m->redo[from];
         span->until = vc_max_u64(span->until, until);
     } else {
@@ -204,7 +194,7 @@ static void need_values(struct maker *m)
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-        for (unsigned k = 0; k < node->n_inputs; k++) {
+        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
             uint32_t root = node->inputs[k] == VC_NO_VALUE ? VC_NO_VALUE : s->root[node->inputs[k]];
 
             if (root != VC_NO_VALUE && is_result(m, root)) {
@@ -252,7 +242,7 @@ static void add_extra(struct maker *m, uint32_t n, uint64_t bytes, bool saved)
 static void add_extras(struct maker *m)
 {
     const struct vc_storages *s = m->s;
-    bool trains = s->options->mode == VC_MEMORY_TRAIN;
+    bool trains = s->options->mode != VC_MEMORY_INFER;
 
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -261,6 +251,9 @@ static void add_extras(struct maker *m)
 
         add_extra(m, n, bytes, trains);
         add_extra(m, n, transient, false);
+        if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && strcmp(node->op, "Attention") == 0) {
+            add(m, transient, m->back[n], m->back[n], VC_MEMORY_TRANSIENT); /* its scores, once more */
+        }
         for (unsigned k = 0; k < node->n_inputs; k++) {
             add_extra(m, n, vc_storages_cast_bytes(s, n, k), trains && vc_storages_saves(s, n, k));
         }
@@ -286,7 +279,7 @@ static void add_gradients(struct maker *m)
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-        for (unsigned k = 0; k < node->n_inputs + node->n_outputs; k++) {
+        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs + node->n_outputs; k++) {
             uint32_t v = k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
 
             if (v == VC_NO_VALUE) {
@@ -377,7 +370,7 @@ enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s,
 
     *out = (struct vc_timeline){.n = 0};
     VC_TRY(allocate(&m));
-    if (s->options->mode == VC_MEMORY_TRAIN) {
+    if (s->options->mode != VC_MEMORY_INFER) {
         divide(&m);
         number_steps(&m);
         need_values(&m);

@@ -61,11 +61,33 @@ struct vc_storages {
     bool overflow;                   /* a value is too large for 64 bits */
     const char *unknown;             /* a value whose size is no number; NULL: all are known */
     const char *unknown_op;          /* an operator whose backward step is not modelled; NULL: none */
+    uint32_t *shard;                 /* by value: in how many parts it is divided, of which a device has one; >= 1 */
+    bool *idle;                      /* by node: another stage of the pipeline computes it */
+    bool *adapted;                   /* by node: a product with an adapter of low rank */
+    bool *used;                      /* by value: a node that is not idle reads or makes it */
+    uint32_t vocabulary;             /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
 };
 
+/* ---- divide.c: one device of several ---- */
+
+/* Sets shard and vocabulary; idle, for a stage from 0 on; adapted (false: there is nothing to adapt). */
+enum vc_status vc_divide_tensors(struct vc_storages *s);
+enum vc_status vc_divide_stages(struct vc_storages *s, unsigned stage);
+bool vc_find_adapted(struct vc_storages *s);
+
+/* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE: the node is none. */
+uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_node *node);
+/* The length of the block's name up to its first number, "encoder.layer.3"; 0: there is none. */
+size_t vc_block_layer(const char *block);
+
+/* stage: of the pipeline, from 0 on. */
 enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                const struct vc_memory_options *options, struct vc_storages *out);
+                                const struct vc_memory_options *options, unsigned stage, struct vc_storages *out);
 void vc_storages_release(struct vc_storages *s);
+
+/* An attribute of the node; a matrix or more among its inputs is a parameter. */
+int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
+bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_node *node);
 
 /* Whether the backward step of the node needs its input k, or (k == n_inputs) its first output. */
 bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);
@@ -83,7 +105,8 @@ struct vc_timeline {
     uint8_t *kinds;     /* enum vc_memory_kind of each */
     uint64_t loss_step; /* training: what lives here is what the backward pass needs */
     uint64_t n_steps;
-    uint32_t *node_of; /* by step; VC_NO_NODE: the loss */
+    uint32_t *node_of;              /* by step; VC_NO_NODE: the loss */
+    uint64_t recomputed, n_forward; /* multiply-adds that are computed again, and in the forward pass */
 };
 
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);

@@ -39,21 +39,48 @@ static const char *type_name(enum vc_dtype dtype)
     return dtype == VC_DTYPE_NONE ? NULL : vc_dtype_name(dtype);
 }
 
+/* What is divided between devices, and what is trained of the model. */
+static void write_division(struct vc_json *json, const struct vc_memory_options *o)
+{
+    static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
+    static const char *const targets[] = {"qv", "attention", "all"};
+    static const char *const offloads[] = {"none", "optimizer", "all"};
+
+    vc_json_line(json);
+    vc_json_uint(json, "dp", o->dp == 0 ? 1 : o->dp);
+    vc_json_uint(json, "zero", o->zero);
+    vc_json_uint(json, "tp", o->tp == 0 ? 1 : o->tp);
+    vc_json_bool(json, "sequence_parallel", o->sequence_parallel);
+    vc_json_uint(json, "pp", o->pp == 0 ? 1 : o->pp);
+    vc_json_string(json, "schedule", schedules[o->schedule]);
+    vc_json_uint(json, "chunks", o->chunks);
+    vc_json_uint(json, "micro_batches", o->micro_batches == 0 ? 1 : o->micro_batches);
+    vc_json_uint(json, "bucket_elems", o->bucket_elems);
+    vc_json_string(json, "offload", offloads[o->offload]);
+    vc_json_line(json);
+    vc_json_string(json, "gradients", type_name(o->gradients));
+    vc_json_uint(json, "lora_rank", o->lora_rank);
+    vc_json_string(json, "lora_targets", o->lora_rank != 0 ? targets[o->targets] : NULL);
+    vc_json_bool(json, "teacher", o->teacher != NULL);
+    vc_json_string(json, "teacher_dtype", type_name(o->teacher_weights));
+    vc_json_uint(json, "im2col_images", o->im2col_images);
+}
+
 static void write_options(struct vc_json *json, const struct vc_memory_options *o)
 {
-    static const char *const modes[] = {"infer", "train"};
+    static const char *const modes[] = {"infer", "train", "distill"};
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"none", "autocast", "pure"};
-    static const char *const recomputes[] = {"none", "sqrt", "every", "layer"};
-    static const char *const attentions[] = {"fused", "eager"};
+    static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective"};
+    static const char *const attentions[] = {"fused", "eager", "softmax"};
     static const char *const allocators[] = {"exact", "cuda", "pytorch"};
     static const char *const runtimes[] = {"native", "dequantize", "layerwise"};
 
     vc_json_begin(json, "options", '{', true);
     vc_json_string(json, "mode", modes[o->mode]);
-    vc_json_string(json, "dtype", type_name(o->weights));
+    vc_json_string(json, "dtype", o->scheme != NULL ? o->scheme : type_name(o->weights));
     vc_json_string(json, "activations", type_name(o->activations));
-    vc_json_string(json, "optimizer", o->mode == VC_MEMORY_TRAIN ? optimizers[o->optimizer] : NULL);
+    vc_json_string(json, "optimizer", o->mode != VC_MEMORY_INFER ? optimizers[o->optimizer] : NULL);
     vc_json_string(json, "amp", amps[o->amp]);
     vc_json_string(json, "recompute", recomputes[o->recompute]);
     vc_json_uint(json, "every", o->recompute_every);
@@ -66,6 +93,26 @@ static void write_options(struct vc_json *json, const struct vc_memory_options *
     vc_json_bool(json, "reuse", o->reuse);
     vc_json_uint(json, "context_tokens", o->context_tokens);
     vc_json_string(json, "kv_dtype", type_name(o->cache));
+    write_division(json, o);
+    vc_json_end(json, '}');
+}
+
+/* Of a pipeline; and what is not in the device's memory, or computed twice. */
+static void write_stages(struct vc_json *json, const struct vc_memory_report *r, const struct vc_memory_options *o)
+{
+    vc_json_begin(json, "stages", '[', false);
+    for (unsigned k = 0; k < r->n_stages && r->unknown == NULL; k++) {
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_uint(json, "peak", r->stages[k].peak_bytes);
+        vc_json_real(json, "in_flight", o->mode == VC_MEMORY_INFER ? 1 : r->stages[k].in_flight);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+    vc_json_uint(json, "stage", r->stage);
+    vc_json_uint(json, "host_bytes", r->host_bytes);
+    vc_json_begin(json, "multiply_adds", '{', true);
+    vc_json_uint(json, "forward", r->n_forward);
+    vc_json_uint(json, "recomputed", r->recomputed);
     vc_json_end(json, '}');
 }
 
@@ -90,6 +137,14 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
         write_part(json, vc_moment_name(k), &r->moments[k]);
     }
     vc_json_end(json, '}');
+    if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
+        vc_json_begin(json, "reserved", '{', false);
+        for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
+            write_part(json, vc_moment_name(k), &r->reserved[k]);
+        }
+        vc_json_end(json, '}');
+    }
+    write_stages(json, r, o);
     vc_json_begin(json, "arena", '{', true);
     vc_json_uint(json, "bytes", r->arena_bytes);
     vc_json_uint(json, "least", r->arena_least);

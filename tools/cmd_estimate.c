@@ -2,7 +2,7 @@
 #include "tools/commands.h"
 #include "tools/memory_cli.h"
 
-static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_run,
+static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
                                                  &group_json,  &group_report, &group_help};
 
 static int print_json(struct app *app, const struct memory_cli *cli)
@@ -31,7 +31,7 @@ static int tell(struct app *app, const struct memory_cli *cli)
 
 static int run_estimate(struct app *app, int n_args, char **args)
 {
-    struct memory_cli cli = {.batch = 0};
+    struct memory_cli cli = {.tell_device = true};
     int rc;
 
     vc_memory_defaults(&cli.memory);
@@ -48,7 +48,7 @@ static int run_estimate(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
-    graph_source_close(&cli.source);
+    memory_cli_close(&cli);
     return rc == GO_ON ? EXIT_YES : rc;
 }
 

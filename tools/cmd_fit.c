@@ -51,8 +51,8 @@ static const struct opt fit_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_fit,  &group_model,  &group_memory, &group_run,
-                                                 &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_fit, &group_model, &group_memory, &group_devices,
+                                                 &group_run, &group_json,  &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -357,16 +357,18 @@ static int run_fit(struct app *app, int n_args, char **args)
     if (!options_seen(&app->parsed, "allocator")) { /* the one that most programs have, and its slack */
         cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }
+    cli.fit.context_bytes = cli.memory.memory.context_bytes;
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
     rc = rc == GO_ON ? is_yes(&cli) ? EXIT_YES : EXIT_NO : rc;
     vc_gpus_close(cli.catalogue);
-    graph_source_close(&cli.memory.source);
+    memory_cli_close(&cli.memory);
     free(cli.rows);
     return rc;
 }

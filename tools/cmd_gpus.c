@@ -61,31 +61,31 @@ static void add_card(struct table *table, const struct out *out, const struct vc
     table_add(table, INK_NONE, types_text(types, sizeof types, gpu));
 }
 
-static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char *match, size_t *n)
+static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
     static const char *const titles[] = {"name", "sold as", "visible", "GB/s", "CUDA", "matrix units"};
     struct table table;
     const struct vc_gpu *gpu;
+    size_t n = 0;
 
     table_init(&table, "lrrrrl");
     for (size_t k = 0; k < 6; k++) {
         table_add(&table, INK_DIM, titles[k]);
     }
-    *n = 0;
     for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
         if (gpu->of == NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
             add_card(&table, &app->out, gpu);
-            (*n)++;
+            n++;
         }
     }
-    if (*n == 0) {
+    if (n == 0) {
         table_init(&table, "l");
     }
     return table_print(&table, &app->out, true);
 }
 
 /* The instances of clouds that match, or whose GPUs do: a line each. */
-static size_t print_instances(struct app *app, const struct vc_gpus *gpus, const char *match)
+static void print_instances(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
     const struct vc_gpu *gpu;
     size_t n = 0;
@@ -99,7 +99,6 @@ static size_t print_instances(struct app *app, const struct vc_gpus *gpus, const
             fputc('\n', app->out.to);
         }
     }
-    return n;
 }
 
 static void print_notes(struct app *app, const struct vc_gpus *gpus, const char *match)
@@ -124,14 +123,12 @@ static void print_notes(struct app *app, const struct vc_gpus *gpus, const char 
 
 static int print_catalogue(struct app *app, const struct vc_gpus *gpus, const char *match)
 {
-    size_t n;
-
-    if (!print_cards(app, gpus, match, &n)) {
+    if (!print_cards(app, gpus, match)) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory to print the list");
     }
-    n += print_instances(app, gpus, match);
+    print_instances(app, gpus, match);
     print_notes(app, gpus, match);
-    return n != 0 ? GO_ON : app_usage(app, "no GPU matches '%s'; vcompress gpus lists all of them", match);
+    return GO_ON;
 }
 
 static int print_document(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
@@ -153,10 +150,25 @@ static int print_document(struct app *app, const struct gpus_cli *cli, const str
     return rc;
 }
 
+static bool any_matches(const struct vc_gpus *gpus, const char *match)
+{
+    const struct vc_gpu *gpu;
+
+    for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        if (match == NULL || vc_gpu_matches(gpu, match)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int show(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
 {
     int rc = GO_ON;
 
+    if (!any_matches(gpus, match)) {
+        return app_usage(app, "no GPU matches '%s'; vcompress gpus lists all of them", match);
+    }
     if (cli->csv) {
         return print_document(app, cli, gpus, match);
     }

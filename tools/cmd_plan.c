@@ -61,8 +61,8 @@ static const struct opt plan_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_plan = {"Plan", plan_opts, sizeof(plan_opts) / sizeof(plan_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_plan, &group_model,  &group_memory, &group_run,
-                                                 &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices,
+                                                 &group_run,  &group_json,  &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -305,10 +305,12 @@ static int run_plan(struct app *app, int n_args, char **args)
     if (!options_seen(&app->parsed, "allocator")) { /* as fit */
         cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }
+    cli.fit.context_bytes = cli.memory.memory.context_bytes;
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
@@ -319,7 +321,7 @@ static int run_plan(struct app *app, int n_args, char **args)
     free(cli.lines);
     vc_recipes_free(cli.recipes);
     vc_gpus_close(cli.catalogue);
-    graph_source_close(&cli.memory.source);
+    memory_cli_close(&cli.memory);
     return rc;
 }
 

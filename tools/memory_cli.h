@@ -8,10 +8,15 @@ struct memory_cli {
     struct graph_source source; /* first */
     struct vc_memory_options memory;
     uint64_t batch, sequence, every;
+    uint64_t dp, tp, pp, accumulate, chunks, stage, lora, im2col; /* for fields that are narrower */
+    char scheme[32];                                              /* of --dtype; "": a type of floats */
+    bool tell_device; /* the table ends with what the device's programs take */
+    const char *teacher_path;
+    struct graph_source teacher;
     struct vc_memory_report report;
 };
 
-extern const struct opt_group group_model, group_memory;
+extern const struct opt_group group_model, group_memory, group_devices;
 
 /* What there is of a device beside its memory: rows of a command's table, for a structure with a member `fit`. */
 #define DEVICE_OPTIONS(type)                                                                                         \
@@ -35,18 +40,14 @@ extern const struct opt_group group_model, group_memory;
          .kind = OPT_SIZE,                                                                                           \
          OPT_FIELD(type, fit.margin_bytes),                                                                          \
          .help = "what has to stay free (default 256MiB)"},                                                          \
-        {.name = "used",                                                                                             \
-         .value = "SIZE",                                                                                            \
-         .kind = OPT_SIZE,                                                                                           \
-         OPT_FIELD(type, fit.used_bytes),                                                                            \
-         .help = "what others have taken already"},                                                                  \
     {                                                                                                                \
-        .name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(type, fit.context_bytes),           \
-        .help = "what the runtime of the device takes (default 300MiB)"                                              \
+        .name = "used", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(type, fit.used_bytes),                          \
+        .help = "what others have taken already"                                                                     \
     }
 
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
+void memory_cli_close(struct memory_cli *cli);
 /* What is assumed, a table of components, one of moments. False: no memory. */
 bool memory_cli_print(struct app *app, const struct memory_cli *cli);
 

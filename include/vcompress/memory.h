@@ -35,7 +35,11 @@ VC_API enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buff
 /* ---- what a model takes ---- */
 
 /* Numbers of all enums here are stable. */
-enum vc_memory_mode { VC_MEMORY_INFER = 0, VC_MEMORY_TRAIN = 1 };
+enum vc_memory_mode {
+    VC_MEMORY_INFER = 0,
+    VC_MEMORY_TRAIN = 1,
+    VC_MEMORY_DISTILL = 2 /* training beside a teacher, whose outputs are the target */
+};
 
 /* States per weight in training, in bytes for f32 weights: 0, 4, 8, 8, as few as rows and columns, 2. */
 enum vc_optimizer {
@@ -51,15 +55,32 @@ enum vc_optimizer {
  * precision with f32 masters. */
 enum vc_amp { VC_AMP_NONE = 0, VC_AMP_AUTOCAST = 1, VC_AMP_PURE = 2 };
 
-/* Attention as one kernel, or as products with a matrix of scores. */
-enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1 };
+/* Attention as one kernel, or as products with a matrix of scores; or so with one kernel for scale, mask and softmax,
+ * which keeps probabilities in the precision of the activations (Megatron). */
+enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION_SOFTMAX = 2 };
 
 /* What a block of memory is rounded up to: 1, 256, 512 bytes. */
 enum vc_allocator { VC_ALLOCATOR_EXACT = 0, VC_ALLOCATOR_CUDA = 1, VC_ALLOCATOR_PYTORCH = 2 };
 
 /* Which activations are computed again in the backward pass: none; all but the inputs of every k-th part; all but those
- * of every layer. */
-enum vc_recompute { VC_RECOMPUTE_NONE = 0, VC_RECOMPUTE_SQRT = 1, VC_RECOMPUTE_EVERY = 2, VC_RECOMPUTE_LAYER = 3 };
+ * of every layer; the scores of attention. */
+enum vc_recompute {
+    VC_RECOMPUTE_NONE = 0,
+    VC_RECOMPUTE_SQRT = 1,
+    VC_RECOMPUTE_EVERY = 2,
+    VC_RECOMPUTE_LAYER = 3,
+    VC_RECOMPUTE_SELECTIVE = 4
+};
+
+/* In which order a pipeline computes the parts of a batch: how many of them a stage keeps activations of. */
+enum vc_schedule { VC_SCHEDULE_1F1B = 0, VC_SCHEDULE_GPIPE = 1, VC_SCHEDULE_INTERLEAVED = 2 };
+
+/* Which weights get adapters of low rank: those of queries and values (as peft does), of all four products of
+ * attention, of all products of the layers. */
+enum vc_lora_targets { VC_LORA_QV = 0, VC_LORA_ATTENTION = 1, VC_LORA_ALL = 2 };
+
+/* What lies in the memory of the host: nothing; gradients, states and masters; weights, too. */
+enum vc_offload { VC_OFFLOAD_NONE = 0, VC_OFFLOAD_OPTIMIZER = 1, VC_OFFLOAD_ALL = 2 };
 
 /* How codes of quantized weights are loaded: as they are; as floats; as they are, and one tensor at a time as floats.
  */
@@ -84,6 +105,28 @@ struct vc_memory_options {
     uint64_t context_tokens; /* keys and values of so many positions are kept per sequence; 0: none */
     enum vc_dtype cache;     /* of them; VC_DTYPE_NONE: as the activations */
     enum vc_runtime runtime;
+    /* Several devices: figures are those of one. 0 and 1: no division. */
+    unsigned dp, tp, pp;    /* copies of the model; parts of each product; stages of layers */
+    unsigned zero;          /* stage of ZeRO over the copies: 1 divides states and masters, 2 gradients, 3 weights */
+    unsigned micro_batches; /* parts that the batch of a step comes in; inputs have the size of one; 0: 1 */
+    enum vc_schedule schedule;
+    unsigned chunks;              /* VC_SCHEDULE_INTERLEAVED: groups of layers on each stage */
+    unsigned stage;               /* the stage that figures are of, from 1 on; 0: the one with the highest peak */
+    bool sequence_parallel;       /* what tp does not divide is divided along the sequence */
+    enum vc_dtype gradients;      /* VC_DTYPE_NONE: as the weights that are trained */
+    uint64_t bucket_elems;        /* of the buffers that dp collects gradients and weights in: 500,000,000 */
+    unsigned lora_rank;           /* of adapters, which alone are trained; 0: none */
+    enum vc_lora_targets targets; /* of them */
+    enum vc_offload offload;
+    /* VC_MEMORY_DISTILL: what computes the targets; NULL: they are read from a file. Its symbols are bound. */
+    const struct vc_graph *teacher;
+    const struct vc_model *teacher_model; /* how its weights are stored; NULL: f32, or `teacher_weights` */
+    enum vc_dtype teacher_weights;
+    unsigned im2col_images;   /* convolutions copy the windows of so many images at once into the workspace; 0: none */
+    const char *scheme;       /* of weights, a name of vc_weight_scheme_name, "int4-g64"; NULL: see `weights` */
+    uint64_t context_bytes;   /* of the device's runtime: 300 MiB, see fit.h */
+    uint64_t workspace_bytes; /* of the library for products: 32 MiB, see fit.h */
+    double slack;             /* as in fit.h */
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
@@ -104,7 +147,13 @@ enum vc_memory_kind {
     VC_MEMORY_INPUTS = 5,
     VC_MEMORY_KV_CACHE = 6,
     VC_MEMORY_TRANSIENT = 7, /* training: what lives beside the activations at the peak: gradients of values, ... */
-    VC_MEMORY_COMPONENTS = 8
+    /* What the device's programs take beside the model's tensors: not in the moments. */
+    VC_MEMORY_WORKSPACE = 8,
+    VC_MEMORY_CONTEXT = 9,
+    VC_MEMORY_SLACK = 10,
+    VC_MEMORY_COMMUNICATION = 11, /* buffers between devices */
+    VC_MEMORY_TEACHER = 12,       /* its weights, its forward pass, its outputs */
+    VC_MEMORY_COMPONENTS = 13
 };
 
 /* How a figure is known: counted from sizes that are given; from a formula of how programs behave; from a guess. */
@@ -124,15 +173,27 @@ struct vc_memory_part {
     enum vc_known known;
 };
 
+/* Of a pipeline. */
+struct vc_memory_stage {
+    uint64_t peak_bytes;
+    double in_flight; /* parts of a batch whose activations are kept at once */
+};
+#define VC_MEMORY_STAGES 64 /* at most */
+
 struct vc_memory_report {
     struct vc_memory_part components[VC_MEMORY_COMPONENTS];
     struct vc_memory_part moments[VC_MOMENTS];
-    uint64_t n_params, n_trained; /* elements; the second without running statistics */
-    uint64_t arena_bytes;         /* what all activations take in one arena with offsets ... */
-    uint64_t arena_least;         /* ... and the least that any arrangement takes */
-    const char *peak_at;          /* the node whose step the peak is at, of the graph; "" */
-    const char *unknown;          /* why activations are not known, a sentence; NULL: they are ... */
-    const char *unknown_name;     /* ... and the value or operator that it is about; NULL: none */
+    struct vc_memory_part reserved[VC_MOMENTS]; /* VC_ALLOCATOR_PYTORCH: what the allocator has taken for them */
+    unsigned n_stages, stage;                   /* of the pipeline, and which one this is, from 1 on; 1 without one */
+    struct vc_memory_stage stages[VC_MEMORY_STAGES];
+    uint64_t host_bytes;            /* VC_OFFLOAD_...: in the memory of the host */
+    uint64_t recomputed, n_forward; /* multiply-adds that are computed again, of so many in the forward pass */
+    uint64_t n_params, n_trained;   /* elements; the second without running statistics */
+    uint64_t arena_bytes;           /* what all activations take in one arena with offsets ... */
+    uint64_t arena_least;           /* ... and the least that any arrangement takes */
+    const char *peak_at;            /* the node whose step the peak is at, of the graph; "" */
+    const char *unknown;            /* why activations are not known, a sentence; NULL: they are ... */
+    const char *unknown_name;       /* ... and the value or operator that it is about; NULL: none */
 };
 
 /* Symbols of the graph have to be bound (vc_graph_bind); activations are not known where one is not. `model` tells how
@@ -149,6 +210,31 @@ VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_
 /* How the program that usually reads files of that layout (vc_model_layout) loads codes: llama.cpp and bitsandbytes as
  * they are, onnxruntime a tensor at a time as floats, all others as floats. NULL, no codes: native. */
 VC_API enum vc_runtime vc_memory_runtime(const struct vc_layout *layout);
+
+/* Names of the schemes that weights have: "int8", "nf4", "q4_k", ... NULL behind the last. Those that take a size of
+ * groups are "int8-gN" and so on here; N is a number. docs/memory-model.md has a table of their bytes. */
+VC_API const char *vc_weight_scheme_name(size_t index);
+/* Bytes of a weight of that shape, the last axis being the one along which products add. UINT64_MAX: no such scheme, or
+ * too many. What has one dimension is of two bytes. */
+VC_API uint64_t vc_weight_scheme_bytes(const char *scheme, const uint64_t *shape, unsigned n_dims);
+
+/* A request to PyTorch's caching allocator: memory, or (free) the end of the memory of request number `id`. */
+struct vc_allocation {
+    uint64_t bytes;
+    uint64_t id;
+    bool free;
+};
+
+struct vc_allocated {
+    uint64_t allocated, reserved; /* at the end: blocks that are in use, and segments that were taken */
+    uint64_t most_allocated, most_reserved;
+};
+
+/* What the allocator of PyTorch (native, defaults) has taken from the device after these requests: sizes rounded to 512
+ * bytes; segments of 2 MiB for up to 1 MiB, of 20 MiB for less than 10 MiB, else of the size in steps of 2 MiB; blocks
+ * are split, joined and used again. VC_E_ARGUMENT: an id of a request that has no memory. */
+VC_API enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
+                                           struct vc_allocated *out);
 
 /* "kv_cache", "forward", "exact". */
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);

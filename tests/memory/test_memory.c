@@ -3,53 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "scratch.h"
-#include "support.h"
-
-#define MIB 1048576.0
-
-/* The worked example: two convolutions and a linear layer, without pooling. */
-#define SIMPLE                        \
-    "input x [batch, 3, 32, 32]\n"    \
-    "conv conv1 64 kernel=3\nrelu\n"  \
-    "conv conv2 128 kernel=3\nrelu\n" \
-    "flatten\nlinear fc 10\n"
-
-static struct vc_graph *read_net(struct vc_ctx *ctx, const char *text)
-{
-    struct vc_graph *graph = NULL;
-
-    if (vc_graph_read_text(ctx, save_text("net.txt", text), NULL, &graph) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    return graph;
-}
-
-static struct vc_memory_report count(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                     const struct vc_memory_options *options)
-{
-    struct vc_memory_report report;
-
-    if (vc_memory_estimate(ctx, graph, NULL, options, &report) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    return report;
-}
-
-static struct vc_memory_options training(enum vc_optimizer optimizer)
-{
-    struct vc_memory_options options;
-
-    vc_memory_defaults(&options);
-    options.mode = VC_MEMORY_TRAIN;
-    options.optimizer = optimizer;
-    return options;
-}
-
-static uint64_t bytes_of(const struct vc_memory_report *report, enum vc_memory_kind component)
-{
-    return report->components[component].bytes;
-}
+#include "nets.h"
 
 /* ---- the worked example ---- */
 
@@ -256,16 +210,6 @@ static void test_allocators(void **unused)
 }
 
 /* ---- transformers ---- */
-
-static struct vc_graph *read_config(struct vc_ctx *ctx, const char *text)
-{
-    struct vc_graph *graph = NULL;
-
-    if (vc_graph_build_config(ctx, save_text("config.json", text), &graph) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    return graph;
-}
 
 /* BERT-large with 512 positions, as its memory was read off nvidia-smi (1,343 MiB of it the context): in MiB. The model
  * has to be within 15 % everywhere, and within 8 % on the average. */

@@ -1,0 +1,88 @@
+/* cache.c - keys and values of attention that generation keeps. */
+#include <string.h>
+
+#include "memory/estimate.h"
+
+/* Keys or values of one position of all sequences: elements, and of one head of one of them. */
+static uint64_t elems_of(struct vc_estimate *e, uint32_t v)
+{
+    const struct vc_graph_value *value = vc_graph_value(e->graph, v);
+    uint64_t n = 1;
+
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        if (k + 2 != value->n_dims) { /* the axis before the last is that of positions */
+            int64_t size = vc_graph_dim_value(e->graph, value->shape[k]);
+
+            n = vc_estimate_product(e, n, size < 0 ? 0 : (uint64_t)size);
+        }
+    }
+    return vc_ceil_div_u64(n, e->storages.shard[v]);
+}
+
+/* A layer that looks back so far only: its mask is positions less positions below a number. 0: it has none. */
+static uint64_t window_of(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *mask =
+        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(graph, node->inputs[3]) : NULL;
+    const struct vc_graph_node *less =
+        mask != NULL && mask->node != VC_NO_NODE ? vc_graph_node(graph, mask->node) : NULL;
+    const struct vc_graph_value *from;
+    const struct vc_graph_value *most;
+
+    if (less == NULL || strcmp(less->op, "Less") != 0) {
+        return 0;
+    }
+    from = vc_graph_value(graph, less->inputs[0]);
+    most = vc_graph_value(graph, less->inputs[1]);
+    if (from->node == VC_NO_NODE || strcmp(vc_graph_node(graph, from->node)->op, "Sub") != 0 ||
+        most->kind != VC_VALUE_CONSTANT || most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
+        return 0;
+    }
+    return *(const int64_t *)most->data > 0 ? (uint64_t) * (const int64_t *)most->data : 0;
+}
+
+/* Positions that are kept: those of the window and those in work, at most all. */
+static uint64_t positions_of(const struct vc_estimate *e, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *q = vc_graph_value(e->graph, node->inputs[0]);
+    int64_t in_work = vc_graph_dim_value(e->graph, q->shape[q->n_dims - 2]);
+    uint64_t window = window_of(e->graph, node);
+
+    return window == 0 ? e->options.context_tokens
+                       : vc_min_u64(e->options.context_tokens, window + (in_work < 0 ? 0 : (uint64_t)in_work));
+}
+
+/* Blocks (q8_0) do not go across heads: every head of a position has whole ones. */
+static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
+{
+    enum vc_dtype type = e->options.cache;
+    size_t block_elems;
+    size_t block_bytes;
+    uint64_t bytes;
+
+    if (type == VC_DTYPE_NONE) {
+        return vc_estimate_product(e, elems, e->storages.float_bytes);
+    }
+    vc_dtype_block(type, &block_elems, &block_bytes);
+    bytes = vc_dtype_bytes(type, head);
+    e->overflow = e->overflow || bytes == UINT64_MAX;
+    return head == 0 ? 0 : vc_estimate_product(e, elems / head, bytes);
+}
+
+void vc_estimate_cache(struct vc_estimate *e)
+{
+    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
+
+        for (unsigned k = 1; k < 3 && strcmp(node->op, "Attention") == 0 && !e->storages.idle[n]; k++) {
+            const struct vc_graph_value *value = vc_graph_value(e->graph, node->inputs[k]);
+            int64_t last = vc_graph_dim_value(e->graph, value->shape[value->n_dims - 1]);
+            uint64_t heads = value->n_dims == 4 ? 1 : (uint64_t)vc_node_int(node, "kv_num_heads", 1);
+            uint64_t head = last < 1 || heads == 0 ? 0 : (uint64_t)last / heads;
+            uint64_t line = bytes_of(e, elems_of(e, node->inputs[k]), head);
+
+            vc_estimate_add(e, VC_MEMORY_KV_CACHE,
+                            vc_estimate_block(e, vc_estimate_product(e, line, positions_of(e, node)), 1));
+        }
+    }
+}

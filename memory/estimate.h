@@ -1,0 +1,89 @@
+/* estimate.h - what the parts of an estimate share: a report in the making, and sums that notice when they overflow.
+ *
+ *     estimate.c   options, activations, moments, stages of a pipeline, a teacher
+ *     weights.c    weights as they are loaded
+ *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
+ *     cache.c      keys and values
+ *     reserve.c    what PyTorch's allocator takes */
+#ifndef VC_MEMORY_ESTIMATE_H
+#define VC_MEMORY_ESTIMATE_H
+
+#include "core/base/checked.h"
+#include "memory/scheme.h"
+#include "memory/timeline.h"
+
+struct vc_estimate {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph; /* NULL: only weights are known */
+    const struct vc_model *model;
+    struct vc_memory_options options;
+    struct vc_scheme_layout scheme; /* where `coded` */
+    bool coded;
+    uint64_t align; /* of every block of memory */
+    struct vc_storages storages;
+    struct vc_timeline timeline;
+    struct vc_memory_report *out;
+    uint64_t largest;       /* tensor as floats, of those that are decoded one at a time */
+    uint64_t layer_largest; /* bytes of the weights of one module, of those that ZeRO collects */
+    uint64_t logits;        /* of the teacher */
+    bool overflow;
+};
+
+static inline uint64_t vc_estimate_sum(struct vc_estimate *e, uint64_t a, uint64_t b)
+{
+    uint64_t c;
+
+    e->overflow = !vc_add_u64(a, b, &c) || e->overflow;
+    return c;
+}
+
+static inline uint64_t vc_estimate_product(struct vc_estimate *e, uint64_t a, uint64_t b)
+{
+    uint64_t c;
+
+    e->overflow = !vc_mul_u64(a, b, &c) || e->overflow;
+    return c;
+}
+
+/* A block of n elements, as the allocator gives it. */
+static inline uint64_t vc_estimate_block(struct vc_estimate *e, uint64_t n, unsigned bytes)
+{
+    uint64_t rounded = 0;
+
+    e->overflow = !vc_round_up_u64(vc_estimate_product(e, n, bytes), e->align, &rounded) || e->overflow;
+    return rounded;
+}
+
+static inline void vc_estimate_add(struct vc_estimate *e, enum vc_memory_kind component, uint64_t bytes)
+{
+    e->out->components[component].bytes = vc_estimate_sum(e, e->out->components[component].bytes, bytes);
+}
+
+/* Bytes of a float; of none: 4. */
+static inline unsigned vc_float_bytes(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_NONE ? 4 : (unsigned)vc_dtype_size(dtype);
+}
+
+static inline bool vc_estimate_trains(const struct vc_estimate *e)
+{
+    return e->options.mode != VC_MEMORY_INFER;
+}
+
+/* Elements of a parameter: of the slice, where it is one. Those that this device has; `whole`: all. */
+uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole);
+/* Another parameter of this device is the same tensor. */
+bool vc_param_is_double(const struct vc_estimate *e, uint32_t index);
+
+/* The component VC_MEMORY_PARAMETERS. */
+enum vc_status vc_estimate_weights(struct vc_estimate *e);
+/* Gradients, states, masters, and the adapters' own weights, of training; counts parameters. */
+void vc_estimate_states(struct vc_estimate *e);
+/* Divides them between copies of the model and puts them into the host's memory as the options say; buffers of
+ * communication. After both of the above. */
+void vc_estimate_divide(struct vc_estimate *e);
+void vc_estimate_cache(struct vc_estimate *e);
+/* What the allocator has taken at each moment, for two steps of training or one run. */
+enum vc_status vc_estimate_reserved(struct vc_estimate *e);
+
+#endif

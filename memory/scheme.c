@@ -1,0 +1,165 @@
+/* scheme.c - how many bytes a weight takes under the names that schemes have: codes, and what stands beside them. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "memory/scheme.h"
+
+/* Bytes of a matrix of r rows and c columns, n = r * c weights, in groups of g columns:
+ *
+ *     code_bits * n / 8  +  group_bits / 8 for each group of each row  +  row for each row
+ *                        +  column for each column  +  tensor */
+struct scheme_row {
+    const char *name;
+    unsigned code_bits;
+    unsigned group; /* weights that share a scale; 0: none, 1: see `grouped` */
+    unsigned group_bits;
+    unsigned row, column, tensor;
+    unsigned outer; /* scales of groups that share an f32 */
+    bool flat;      /* groups of the whole weight as one line (bitsandbytes) */
+    bool grouped;   /* the name ends in -gN */
+    bool all;       /* embeddings, the output layer, and what has one dimension, too */
+};
+
+static const struct scheme_row rows[] = {
+    {.name = "int8", .code_bits = 8, .row = 4},
+    {.name = "int8-tensor", .code_bits = 8, .tensor = 4},
+    {.name = "int8-gN", .code_bits = 8, .group_bits = 32, .grouped = true},
+    {.name = "int4-gN", .code_bits = 4, .group_bits = 16, .grouped = true},
+    {.name = "awq-gN", .code_bits = 4, .group_bits = 16 + 4, .grouped = true},
+    {.name = "gptq-gN", .code_bits = 4, .group_bits = 16 + 4, .column = 4, .grouped = true},
+    {.name = "hqq-gN", .code_bits = 4, .group_bits = 16 + 16, .grouped = true},
+    {.name = "nf4", .code_bits = 4, .group = 64, .group_bits = 32, .flat = true},
+    {.name = "fp4", .code_bits = 4, .group = 64, .group_bits = 32, .flat = true},
+    /* scales as 8-bit codes, with an f32 for each 256 of them, and their mean */
+    {.name = "nf4-dq", .code_bits = 4, .group = 64, .group_bits = 8, .tensor = 4, .outer = 256, .flat = true},
+    {.name = "fp8", .code_bits = 8, .tensor = 4},
+    {.name = "fp8-channel", .code_bits = 8, .row = 4},
+    {.name = "mxfp8", .code_bits = 8, .group = 32, .group_bits = 8},
+    {.name = "mxfp4", .code_bits = 4, .group = 32, .group_bits = 8},
+    {.name = "nvfp4", .code_bits = 4, .group = 16, .group_bits = 8, .tensor = 4},
+    /* half of the values, and two bits for the place of each */
+    {.name = "2:4", .code_bits = 9},
+    {.name = "8bit", .code_bits = 8, .all = true},
+    {.name = "4bit", .code_bits = 4, .all = true},
+};
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+/* GGUF's types, of all matrices. */
+static const char *const gguf[] = {"q4_0",  "q4_1",    "q5_0",  "q5_1",   "q8_0",   "q2_k",    "q3_k",
+                                   "q4_k",  "q5_k",    "q6_k",  "iq1_s",  "iq1_m",  "iq2_xxs", "iq2_xs",
+                                   "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0",   "tq2_0"};
+#define N_GGUF (sizeof gguf / sizeof gguf[0])
+
+#define MOST_GROUP 1000000U
+
+const char *vc_weight_scheme_name(size_t index)
+{
+    return index < N_ROWS ? rows[index].name : index < N_ROWS + N_GGUF ? gguf[index - N_ROWS] : NULL;
+}
+
+/* "int4-g128" is the row "int4-gN" with groups of 128. */
+static bool is_grouped(const struct scheme_row *row, const char *name, unsigned *group)
+{
+    size_t n = strlen(row->name) - 1;
+    uint64_t size = 0;
+
+    if (strncmp(row->name, name, n) != 0 || name[n] == '\0' || name[n] == '0') {
+        return false;
+    }
+    for (const char *c = name + n; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9' || (size = size * 10 + (uint64_t)(*c - '0')) > MOST_GROUP) {
+            return false;
+        }
+    }
+    *group = (unsigned)size;
+    return true;
+}
+
+bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
+{
+    *out = (struct vc_scheme_layout){.dtype = VC_DTYPE_NONE};
+    for (size_t k = 0; k < N_GGUF; k++) {
+        if (strcmp(gguf[k], name) == 0) {
+            out->dtype = vc_dtype_from_name(name);
+            out->all = true;
+            return out->dtype != VC_DTYPE_NONE;
+        }
+    }
+    for (size_t k = 0; k < N_ROWS; k++) {
+        unsigned group = rows[k].group;
+
+        if (rows[k].grouped ? is_grouped(&rows[k], name, &group) : strcmp(rows[k].name, name) == 0) {
+            out->row = &rows[k];
+            out->group = group;
+            out->all = rows[k].all;
+            out->vectors = rows[k].all;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* *sum += a * b */
+static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return vc_mul_u64(a, b, &product) && vc_add_u64(*sum, product, sum);
+}
+
+uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns)
+{
+    const struct scheme_row *row = layout->row;
+    uint64_t n;
+    uint64_t groups = 0;
+    uint64_t bits = 0;
+    uint64_t bytes = 0;
+
+    if (!vc_mul_u64(n_rows, n_columns, &n)) {
+        return UINT64_MAX;
+    }
+    if (row == NULL) {
+        uint64_t line = vc_dtype_bytes(layout->dtype, n_columns);
+
+        return line != UINT64_MAX && add_product(&bytes, line, n_rows) ? bytes : UINT64_MAX;
+    }
+    if (layout->group != 0) {
+        groups = row->flat ? vc_ceil_div_u64(n, layout->group) : n_rows * vc_ceil_div_u64(n_columns, layout->group);
+    }
+    if (!add_product(&bits, n, row->code_bits)) {
+        return UINT64_MAX;
+    }
+    bytes = vc_ceil_div_u64(bits, 8);
+    bits = 0;
+    if (!add_product(&bits, groups, row->group_bits) || !vc_add_u64(bytes, vc_ceil_div_u64(bits, 8), &bytes) ||
+        !add_product(&bytes, n_rows, row->row) || !add_product(&bytes, n_columns, row->column) ||
+        !vc_add_u64(bytes, row->tensor, &bytes)) {
+        return UINT64_MAX;
+    }
+    if (row->outer != 0) {
+        bytes += 4 * vc_ceil_div_u64(groups, row->outer);
+    }
+    return bytes;
+}
+
+uint64_t vc_weight_scheme_bytes(const char *scheme, const uint64_t *shape, unsigned n_dims)
+{
+    struct vc_scheme_layout layout;
+    uint64_t n_rows = 1;
+    uint64_t n_columns = 1;
+
+    if (scheme == NULL || !vc_scheme_find(scheme, &layout)) {
+        return UINT64_MAX;
+    }
+    for (unsigned k = 0; k < n_dims; k++) {
+        uint64_t *side = k + 1 == n_dims || (k != 0 && n_dims > 3) ? &n_columns : &n_rows;
+
+        if (!vc_mul_u64(*side, shape[k], side)) {
+            return UINT64_MAX;
+        }
+    }
+    if (n_dims < 2 && !layout.vectors) {
+        return n_columns > UINT64_MAX / 2 ? UINT64_MAX : 2 * n_columns;
+    }
+    return vc_scheme_bytes(&layout, n_rows, n_columns);
+}

@@ -1,0 +1,212 @@
+/* states.c - what training keeps for each weight: gradients, states of the optimizer, masters, adapters of low rank;
+ * and how copies of a model divide these between them. */
+#include <string.h>
+
+#include "memory/estimate.h"
+
+/* ---- the optimizer ---- */
+
+/* A weight, or the part of it that this device has. */
+struct weight {
+    uint64_t n;
+    uint64_t rows, columns; /* columns 0: it is no matrix */
+};
+
+static uint64_t optimizer_bytes(struct vc_estimate *e, const struct weight *w, unsigned width)
+{
+    switch (e->options.optimizer) {
+    case VC_OPTIMIZER_SGD:
+        return 0;
+    case VC_OPTIMIZER_MOMENTUM:
+        return vc_estimate_block(e, w->n, width);
+    case VC_OPTIMIZER_ADAFACTOR:
+        return w->columns == 0 ? vc_estimate_block(e, w->n, 4)
+                               : vc_estimate_sum(e, vc_estimate_block(e, w->n / w->columns, 4),
+                                                 vc_estimate_block(e, w->n / w->rows, 4));
+    case VC_OPTIMIZER_ADAM8BIT: /* an f32 for each 256 moments; small weights keep f32 moments (bitsandbytes) */
+        return w->n < 4096 ? 2 * vc_estimate_block(e, w->n, 4)
+                           : vc_estimate_sum(e, 2 * vc_estimate_block(e, w->n, 1),
+                                             2 * vc_estimate_block(e, vc_ceil_div_u64(w->n, 256), 4));
+    default:
+        return 2 * vc_estimate_block(e, w->n, width);
+    }
+}
+
+/* Rows and columns are the last two axes. */
+static struct weight weight_of(const struct vc_graph_param *param, uint64_t n)
+{
+    struct weight w = {.n = n};
+
+    if (param->n_dims >= 2 && param->shape[param->n_dims - 1] != 0 && param->shape[param->n_dims - 2] != 0) {
+        w.columns = param->shape[param->n_dims - 1];
+        w.rows = param->shape[param->n_dims - 2];
+    }
+    return w;
+}
+
+/* Whether a product reads it: autocast keeps a copy of it in half precision. */
+static bool has_half_copy(const struct vc_estimate *e, uint32_t value)
+{
+    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, n);
+
+        for (unsigned k = 0; e->storages.ops[n]->cast == VC_CAST_HALF && k < node->n_inputs; k++) {
+            if (node->inputs[k] == value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void add_states(struct vc_estimate *e, const struct weight *w, unsigned width, bool pure)
+{
+    unsigned gradient = e->options.gradients != VC_DTYPE_NONE ? vc_float_bytes(e->options.gradients) : width;
+
+    e->out->n_trained = vc_estimate_sum(e, e->out->n_trained, w->n);
+    vc_estimate_add(e, VC_MEMORY_GRADIENTS, vc_estimate_block(e, w->n, gradient));
+    vc_estimate_add(e, VC_MEMORY_OPTIMIZER, optimizer_bytes(e, w, pure ? 4 : width));
+    vc_estimate_add(e, VC_MEMORY_MASTER, pure ? vc_estimate_block(e, w->n, 4) : 0);
+}
+
+/* ---- adapters ---- */
+
+/* Two matrices of f32 beside each product, as peft has them: in * r and r * out. */
+static void add_adapters(struct vc_estimate *e)
+{
+    uint64_t r = e->options.lora_rank;
+
+    for (uint32_t k = 0; k < e->storages.n_nodes; k++) {
+        const struct vc_graph_node *node = vc_graph_node(e->graph, k);
+        const struct vc_storages *s = &e->storages;
+        struct weight sides[2];
+        const struct vc_graph_value *weight;
+
+        if (!s->adapted[k] || s->idle[k]) {
+            continue;
+        }
+        weight = vc_graph_value(e->graph, node->inputs[1]);
+        for (unsigned side = 0; side < 2; side++) {
+            uint64_t size = (uint64_t)vc_graph_dim_value(e->graph, weight->shape[side]);
+            uint32_t shard = s->shard[side == 0 ? node->inputs[0] : node->outputs[0]];
+
+            size = vc_ceil_div_u64(size, shard);
+            sides[side] = (struct weight){vc_estimate_product(e, size, r), r, size};
+            vc_estimate_add(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, sides[side].n, 4));
+            e->out->n_params = vc_estimate_sum(e, e->out->n_params, sides[side].n);
+            add_states(e, &sides[side], 4, false);
+            if (e->options.amp == VC_AMP_AUTOCAST) {
+                vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, sides[side].n, 2));
+            }
+        }
+    }
+}
+
+/* ---- all ---- */
+
+/* The largest sum of the weights of one module: "encoder.layer.3.output.dense". Its parameters stand together. */
+struct module {
+    const char *name;
+    size_t length;
+    uint64_t bytes;
+};
+
+static void add_to_module(struct vc_estimate *e, struct module *m, const char *tensor, uint64_t bytes)
+{
+    const char *dot = strrchr(tensor, '.');
+    size_t length = dot == NULL ? strlen(tensor) : (size_t)(dot - tensor);
+
+    if (length != m->length || strncmp(tensor, m->name, length) != 0) {
+        *m = (struct module){tensor, length, 0};
+    }
+    m->bytes = vc_estimate_sum(e, m->bytes, bytes);
+    e->layer_largest = vc_max_u64(e->layer_largest, m->bytes);
+}
+
+void vc_estimate_states(struct vc_estimate *e)
+{
+    bool pure = e->options.amp == VC_AMP_PURE;
+    unsigned width = pure ? 2 : vc_float_bytes(e->options.weights);
+    struct module module = {"", 0, 0};
+
+    for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
+        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
+        struct weight w;
+
+        if (param->tied_to == VC_NO_PARAM) {
+            e->out->n_params = vc_estimate_sum(e, e->out->n_params, vc_param_elems(e, param, true));
+        }
+        if (!vc_estimate_trains(e) || vc_param_is_double(e, k) || !e->storages.used[param->value]) {
+            continue;
+        }
+        w = weight_of(param, vc_param_elems(e, param, false));
+        add_to_module(e, &module, param->tensor, vc_estimate_product(e, w.n, width));
+        if (e->storages.trained[param->value]) {
+            add_states(e, &w, width, pure);
+        }
+        if (e->options.amp == VC_AMP_AUTOCAST && has_half_copy(e, param->value)) {
+            vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, w.n, 2));
+        }
+    }
+    if (vc_estimate_trains(e) && e->options.lora_rank != 0) {
+        add_adapters(e);
+    }
+}
+
+/* ---- copies of the model ---- */
+
+static void divide(struct vc_estimate *e, enum vc_memory_kind component, bool divided)
+{
+    struct vc_memory_part *part = &e->out->components[component];
+
+    if (divided) {
+        part->bytes = vc_ceil_div_u64(part->bytes, e->options.dp);
+    }
+}
+
+static void put_on_host(struct vc_estimate *e, enum vc_memory_kind component)
+{
+    struct vc_memory_part *part = &e->out->components[component];
+
+    e->out->host_bytes = vc_estimate_sum(e, e->out->host_bytes, part->bytes);
+    part->bytes = 0;
+}
+
+/* Gradients are collected in buffers of so many elements, two of them; weights that were changed as well. A copy that
+ * divides nothing has buffers for all of its gradients (DistributedDataParallel). */
+static void add_buckets(struct vc_estimate *e, uint64_t gradients)
+{
+    unsigned width = e->options.amp == VC_AMP_PURE ? 2 : vc_float_bytes(e->options.weights);
+    uint64_t elems = vc_min_u64(e->options.bucket_elems, e->out->n_trained);
+
+    if (e->options.zero == 0) {
+        vc_estimate_add(e, VC_MEMORY_COMMUNICATION, e->options.bucket_elems == 0 ? 0 : gradients);
+        return;
+    }
+    vc_estimate_add(e, VC_MEMORY_COMMUNICATION, vc_estimate_product(e, 4 * (uint64_t)width, elems));
+}
+
+void vc_estimate_divide(struct vc_estimate *e)
+{
+    const struct vc_memory_options *o = &e->options;
+    bool pure = o->amp == VC_AMP_PURE; /* autocast's copies are whole, and of one step */
+
+    if (vc_estimate_trains(e) && o->dp > 1) {
+        add_buckets(e, e->out->components[VC_MEMORY_GRADIENTS].bytes);
+        divide(e, VC_MEMORY_OPTIMIZER, o->zero >= 1);
+        divide(e, VC_MEMORY_MASTER, o->zero >= 1 && pure);
+        divide(e, VC_MEMORY_GRADIENTS, o->zero >= 2);
+        divide(e, VC_MEMORY_PARAMETERS, o->zero >= 3);
+        if (o->zero >= 3) { /* the module that is computed, and the next one */
+            vc_estimate_add(e, VC_MEMORY_COMMUNICATION, vc_estimate_product(e, 2, e->layer_largest));
+        }
+    }
+    if (vc_estimate_trains(e) && o->offload != VC_OFFLOAD_NONE) {
+        put_on_host(e, VC_MEMORY_GRADIENTS);
+        put_on_host(e, VC_MEMORY_OPTIMIZER);
+        put_on_host(e, VC_MEMORY_MASTER);
+        if (o->offload == VC_OFFLOAD_ALL) {
+            put_on_host(e, VC_MEMORY_PARAMETERS);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+/* weights.c - what weights take as they are loaded: from a file, or as the parameters of a graph. */
+#include <string.h>
+
+#include "core/model/names.h"
+#include "memory/estimate.h"
+
+uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole)
+{
+    uint64_t n = 1;
+
+    for (unsigned k = 0; k < param->n_dims; k++) {
+        n = vc_estimate_product(e, n, param->sliced && k == param->axis ? param->count : param->shape[k]);
+    }
+    return whole ? n : vc_ceil_div_u64(n, e->storages.shard[param->value]);
+}
+
+bool vc_param_is_double(const struct vc_estimate *e, uint32_t index)
+{
+    const struct vc_graph_param *param = vc_graph_param(e->graph, index);
+
+    return param->tied_to != VC_NO_PARAM && e->storages.used[vc_graph_param(e->graph, param->tied_to)->value];
+}
+
+/* n * part / whole, rounded up, without overflow. part <= whole. */
+static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
+{
+    double rest;
+
+    if (part >= whole) {
+        return n;
+    }
+    rest = (double)(n % whole) * (double)part / (double)whole;
+    return n / whole * part + (uint64_t)rest + 1;
+}
+
+/* ---- schemes ---- */
+
+/* Loaders leave the tables of words and the output layer as they are. */
+static bool stays(const struct vc_estimate *e, const struct vc_graph_param *param)
+{
+    const struct vc_graph *graph = e->graph;
+    uint32_t table = e->storages.vocabulary;
+    const struct vc_graph_value *value = vc_graph_value(graph, param->value);
+
+    if (vc_name_is_embedding(param->tensor) || vc_name_is_head(param->tensor)) {
+        return true;
+    }
+    return table != VC_NO_VALUE && value->n_dims == 2 &&
+           (param->value == table || value->shape[1].size == vc_graph_value(graph, table)->shape[0].size);
+}
+
+/* Bytes of n weights of that shape as codes; of what stays, as f16. */
+static uint64_t coded_bytes(struct vc_estimate *e, uint64_t n, unsigned n_dims, const uint64_t *shape, bool stay)
+{
+    uint64_t whole = 1;
+    uint64_t rows = 1;
+    uint64_t bytes;
+
+    if ((n_dims < 2 && !e->scheme.vectors) || (stay && !e->scheme.all)) {
+        return vc_estimate_block(e, n, 2);
+    }
+    for (unsigned k = 0; k < n_dims; k++) {
+        whole = vc_estimate_product(e, whole, shape[k]);
+        rows = k == 0 || (k == 1 && n_dims == 3) ? vc_estimate_product(e, rows, shape[k]) : rows;
+    }
+    rows = n_dims < 2 || rows == 0 ? 1 : rows;
+    if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE) {
+        e->largest = vc_max_u64(e->largest, vc_estimate_block(e, n, 2)); /* each product has its weight as floats */
+    }
+    bytes = vc_scheme_bytes(&e->scheme, rows, whole / rows);
+    e->overflow = e->overflow || bytes == UINT64_MAX;
+    return whole == 0 ? 0 : vc_estimate_block(e, share(bytes, n, whole), 1);
+}
+
+/* ---- without a file ---- */
+
+static void add_params(struct vc_estimate *e)
+{
+    for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
+        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
+        uint64_t n;
+
+        if (vc_param_is_double(e, k) || !e->storages.used[param->value]) {
+            continue;
+        }
+        n = vc_param_elems(e, param, false);
+        vc_estimate_add(e, VC_MEMORY_PARAMETERS,
+                        e->coded ? coded_bytes(e, n, param->n_dims, param->shape, stays(e, param))
+                                 : vc_estimate_block(e, n, vc_float_bytes(e->options.weights)));
+    }
+}
+
+/* ---- from a file ---- */
+
+static bool is_plain_float(const struct vc_tensor *tensor)
+{
+    return tensor->quant == NULL && (tensor->dtype == VC_DTYPE_F32 || tensor->dtype == VC_DTYPE_F16 ||
+                                     tensor->dtype == VC_DTYPE_BF16 || tensor->dtype == VC_DTYPE_F64);
+}
+
+static bool is_coded(const struct vc_tensor *tensor)
+{
+    return tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
+}
+
+/* What codes become: floats of the type that they were made from, of f16 where the file does not tell. */
+static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
+{
+    enum vc_dtype dtype = e->options.weights != VC_DTYPE_NONE && e->options.weights != VC_DTYPE_I8 ? e->options.weights
+                          : tensor->quant != NULL ? tensor->quant->source_dtype
+                                                  : VC_DTYPE_F16;
+
+    return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(dtype));
+}
+
+static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
+{
+    bool part = tensor->companion_of != VC_NO_TENSOR;
+
+    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
+        e->largest = vc_max_u64(e->largest, decoded_bytes(e, tensor));
+    }
+    if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+        return decoded_bytes(e, tensor);
+    }
+    if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
+        return 0; /* of no use any more */
+    }
+    if (is_plain_float(tensor) && !part && e->coded) {
+        return coded_bytes(e, tensor->n_elems, tensor->n_dims, tensor->shape,
+                           vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name));
+    }
+    if (is_plain_float(tensor) && !part && e->options.weights != VC_DTYPE_NONE) {
+        return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e->options.weights));
+    }
+    return vc_estimate_block(e, tensor->size_bytes, 1);
+}
+
+/* Elements of each tensor that this device has; those that the graph does not know are everywhere. NULL: no memory. */
+static uint64_t *count_held(struct vc_estimate *e, size_t n_tensors)
+{
+    uint64_t *held = vc_alloc_array(e->ctx, VC_TAG_MISC, n_tensors, sizeof *held);
+
+    for (size_t i = 0; held != NULL && i < n_tensors; i++) {
+        held[i] = UINT64_MAX;
+    }
+    for (uint32_t k = 0; held != NULL && k < vc_graph_param_count(e->graph); k++) {
+        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
+
+        if (!param->from_weights && param->index < n_tensors) {
+            held[param->index] = held[param->index] == UINT64_MAX ? 0 : held[param->index];
+            held[param->index] +=
+                vc_param_is_double(e, k) || !e->storages.used[param->value] ? 0 : vc_param_elems(e, param, false);
+        }
+    }
+    return held;
+}
+
+/* All tensors of the file that are weights, whether the graph uses them or not: a loader reads them all. */
+static enum vc_status add_file(struct vc_estimate *e)
+{
+    size_t n = vc_model_tensor_count(e->model);
+    bool divided = e->graph != NULL && (e->options.tp > 1 || e->options.pp > 1);
+    uint64_t *held = divided ? count_held(e, n) : NULL;
+
+    if (divided && held == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(e->model, i);
+        size_t owner = tensor->companion_of != VC_NO_TENSOR ? tensor->companion_of : i;
+        uint64_t bytes;
+
+        if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
+            continue;
+        }
+        if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL) {
+            e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
+        }
+        bytes = tensor_bytes(e, tensor);
+        vc_estimate_add(e, VC_MEMORY_PARAMETERS,
+                        divided ? share(bytes, held[owner], vc_model_tensor(e->model, owner)->n_elems) : bytes);
+    }
+    vc_free(e->ctx, held);
+    return VC_OK;
+}
+
+enum vc_status vc_estimate_weights(struct vc_estimate *e)
+{
+    enum vc_status status = VC_OK;
+
+    if (e->model != NULL) {
+        status = add_file(e);
+    } else if (e->graph != NULL) {
+        add_params(e);
+    }
+    vc_estimate_add(e, VC_MEMORY_TRANSIENT, e->largest);
+    return status;
+}

@@ -1,0 +1,256 @@
+/* test_memory_schemes.c - bytes of weights under the names of schemes, of keys and values, and what PyTorch's allocator
+ * takes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nets.h"
+
+/* A linear layer of 4096 x 4096. */
+static void test_matrix(void **unused)
+{
+    static const struct {
+        const char *scheme;
+        uint64_t bytes;
+    } rows[] = {
+        {"q4_0", 9437184},
+        {"q4_1", 10485760},
+        {"q5_0", 11534336},
+        {"q8_0", 17825792},
+        {"q6_k", 13762560},
+        {"q3_k", 7208960},
+        {"q4_k", 9437184},
+        {"q2_k", 5505024},
+        {"int8", 16793600},
+        {"int8-tensor", 16777220},
+        {"int8-g128", 16777216 + 131072 * 4},
+        {"awq-g128", 8716288},
+        {"gptq-g128", 8716288 + 4 * 4096},
+        {"int4-g128", 8388608 + 131072 * 2},
+        {"nf4", 9437184},
+        {"nf4-dq", 8388608 + 262144 + 4 * 1024 + 4},
+        {"mxfp4", 8912896},
+        {"nvfp4", 9437188},
+        {"2:4", 18874368},
+        {"fp8", 16777220},
+        {"8bit", 16777216},
+        {"4bit", 8388608},
+    };
+    const uint64_t shape[] = {4096, 4096};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, "input x [batch, 4096]\nlinear a 4096\n");
+
+    (void)unused;
+    bind(ctx, graph, 1, 0);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        struct vc_memory_options options;
+        struct vc_memory_report r;
+        uint64_t bias = strcmp(rows[k].scheme, "8bit") == 0 ? 4096 : strcmp(rows[k].scheme, "4bit") == 0 ? 2048 : 8192;
+
+        assert_int_equal(vc_weight_scheme_bytes(rows[k].scheme, shape, 2), rows[k].bytes);
+        vc_memory_defaults(&options);
+        options.scheme = rows[k].scheme;
+        r = count(ctx, graph, &options);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), rows[k].bytes + bias);
+    }
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* Overhead of scales that are 8-bit codes themselves: 0.127 bits for a weight (arXiv 2305.14314). */
+static void test_names(void **unused)
+{
+    static const char *const none[] = {"", "int8-g", "int8-g0", "int8-gx", "int8-g2000000", "q4", "nf5", "int4"};
+    const uint64_t shape[] = {1 << 15, 1 << 15};
+    const double n = 1073741824;
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    const char *name;
+
+    (void)unused;
+    assert_true(((double)vc_weight_scheme_bytes("nf4-dq", shape, 2) - n / 2) * 8 / n > 0.126);
+    assert_true(((double)vc_weight_scheme_bytes("nf4-dq", shape, 2) - n / 2) * 8 / n < 0.128);
+    for (size_t k = 0; k < sizeof none / sizeof none[0]; k++) {
+        assert_true(vc_weight_scheme_bytes(none[k], shape, 2) == UINT64_MAX);
+    }
+    for (size_t k = 0; (name = vc_weight_scheme_name(k)) != NULL; k++) {
+        char with[32];
+        size_t length = strlen(name);
+
+        snprintf(with, sizeof with, "%s", name);
+        if (with[length - 1] == 'N') {
+            snprintf(with + length - 1, sizeof with - length, "64");
+        }
+        assert_true(vc_weight_scheme_bytes(with, shape, 2) < (uint64_t)1 << 31);
+        assert_true(vc_weight_scheme_bytes(with, (const uint64_t[]){UINT64_MAX / 2, 64}, 2) == UINT64_MAX);
+    }
+    vc_memory_defaults(&options);
+    options.scheme = "nf5";
+    assert_int_equal(vc_memory_estimate(ctx, NULL, NULL, &options, &r), VC_E_ARGUMENT);
+    expect_says(ctx, "no scheme is called 'nf5'");
+    test_ctx_done(ctx);
+}
+
+/* Embeddings and the output layer stay as they are, but in GGUF's types. */
+static void test_exceptions(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    char text[512];
+    struct vc_graph *graph;
+    const uint64_t layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96;
+    const uint64_t words = 2 * 128 * 64;
+
+    (void)unused;
+    snprintf(text, sizeof text, LLAMA_TEXT, 64, 96, 3, 4, 2, 128);
+    graph = read_config(ctx, text);
+    bind(ctx, graph, 1, 16);
+    vc_memory_defaults(&options);
+    options.scheme = "q8_0";
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), (3 * layer + words) / 32 * 34 + 7 * 64 * 2);
+    options.scheme = "nf4";
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), 3 * layer / 64 * 36 + words * 2 + 7 * 64 * 2);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* ---- keys and values ---- */
+
+#define MISTRAL                                                                                                     \
+    "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"hidden_size\": 64, "              \
+    "\"intermediate_size\": 96, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+    "\"vocab_size\": 100, \"max_position_embeddings\": 131072, \"sliding_window\": 1000, \"rms_norm_eps\": 1e-5}"
+#define GEMMA                                                                                                       \
+    "{\"architectures\": [\"Gemma2ForCausalLM\"], \"model_type\": \"gemma2\", \"hidden_size\": 64, "                \
+    "\"intermediate_size\": 96, \"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+    "\"head_dim\": 16, \"vocab_size\": 100, \"max_position_embeddings\": 131072, \"sliding_window\": 1000, "        \
+    "\"query_pre_attn_scalar\": 16}"
+
+static void test_cache(void **unused)
+{
+    static const struct {
+        int hidden, layers, heads, kv, words;
+        uint64_t tokens, batch;
+        enum vc_dtype type;
+        uint64_t bytes;
+    } rows[] = {
+        {4096, 32, 32, 32, 32000, 1, 1, VC_DTYPE_F16, 524288},
+        {4096, 32, 32, 8, 128256, 1, 1, VC_DTYPE_F16, 131072},
+        {3584, 28, 28, 4, 152064, 1, 1, VC_DTYPE_BF16, 57344},
+        {4096, 32, 32, 8, 128256, 131072, 1, VC_DTYPE_F16, 16384ULL << 20},
+        {384, 12, 12, 12, 30522, 512, 1, VC_DTYPE_F16, 9ULL << 20},
+        {4096, 32, 32, 32, 32000, 4096, 1, VC_DTYPE_Q8_0, 1088ULL << 20},
+        {4096, 32, 32, 32, 32000, 4096, 2, VC_DTYPE_Q4_0, 2 * 576ULL << 20},
+        {4096, 1, 32, 8, 128256, 16, 1, VC_DTYPE_BF16, 65536},
+        {4096, 1, 32, 8, 128256, 16, 1, VC_DTYPE_NVFP4, 18432},
+    };
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    struct vc_graph *graph;
+
+    (void)unused;
+    vc_memory_defaults(&options);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        char text[512];
+
+        snprintf(text, sizeof text, LLAMA_TEXT, rows[k].hidden, 64, rows[k].layers, rows[k].heads, rows[k].kv,
+                 rows[k].words);
+        graph = read_config(ctx, text);
+        bind(ctx, graph, (int64_t)rows[k].batch, 1);
+        options.context_tokens = rows[k].tokens;
+        options.cache = rows[k].type;
+        r = count(ctx, graph, &options);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), rows[k].bytes);
+        vc_graph_close(graph);
+    }
+    /* a window, and the tokens in work; of one family every second layer has one */
+    options.cache = VC_DTYPE_F16;
+    for (int k = 0; k < 2; k++) {
+        uint64_t line = 2 * 2 * 16 * 2;
+        uint64_t layers = k == 0 ? 3 : 2;
+
+        graph = read_config(ctx, k == 0 ? MISTRAL : GEMMA);
+        bind(ctx, graph, 1, 24);
+        options.context_tokens = 5000;
+        r = count(ctx, graph, &options);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), layers * 1024 * line + (k == 0 ? 0 : 2 * 5000 * line));
+        options.context_tokens = 500;
+        r = count(ctx, graph, &options);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), (k == 0 ? 3U : 4U) * 500 * line);
+        vc_graph_close(graph);
+    }
+    test_ctx_done(ctx);
+}
+
+/* ---- the allocator ---- */
+
+#define NEW(n)      \
+    {               \
+        n, 0, false \
+    }
+#define FREE(which)    \
+    {                  \
+        0, which, true \
+    }
+#define M 1048576ULL
+
+static void test_caching(void **unused)
+{
+    static const struct {
+        struct vc_allocation requests[10];
+        size_t n;
+        uint64_t allocated, reserved, most_reserved;
+    } cases[] = {
+        /* as a program printed it: four tensors of 40,000, 40, 4,000 and 40 bytes */
+        {{NEW(40000), NEW(40), NEW(4000), NEW(40)}, 4, 45568, 2 * M, 2 * M},
+        /* the sizes of segments */
+        {{NEW(M)}, 1, M, 2 * M, 2 * M},
+        {{NEW(M + 1)}, 1, M + 512, 20 * M, 20 * M},
+        {{NEW(10 * M)}, 1, 10 * M, 10 * M, 10 * M},
+        {{NEW(11 * M)}, 1, 12 * M, 12 * M, 12 * M}, /* a rest of 1 MiB is not split off */
+        {{NEW(21 * M - 1024)}, 1, 21 * M - 1024, 22 * M, 22 * M},
+        {{NEW(0)}, 1, 512, 2 * M, 2 * M},
+        /* three in one segment, the fourth needs another */
+        {{NEW(6 * M), NEW(6 * M), NEW(6 * M), NEW(6 * M)}, 4, 24 * M, 40 * M, 40 * M},
+        /* what is freed is used again, of the blocks that are large enough the smallest */
+        {{NEW(6 * M), NEW(6 * M), FREE(0), NEW(4 * M)}, 4, 10 * M, 20 * M, 20 * M},
+        {{NEW(32 * M), FREE(0), NEW(3 * M), NEW(29 * M)}, 4, 32 * M, 32 * M, 32 * M},
+        /* neighbours are joined: both halves of a segment are one block again */
+        {{NEW(8 * M), NEW(12 * M), FREE(0), FREE(1), NEW(20 * M)}, 5, 20 * M, 20 * M, 20 * M},
+        /* segments are kept when nothing is in them */
+        {{NEW(64 * M), FREE(0)}, 2, 0, 64 * M, 64 * M},
+        /* small blocks do not go into segments of large ones */
+        {{NEW(5 * M), NEW(1000)}, 2, 5 * M + 1024, 22 * M, 22 * M},
+    };
+    const struct vc_allocation twice[] = {NEW(10), FREE(0), FREE(0)};
+    const struct vc_allocation large[] = {NEW(UINT64_MAX / 8), NEW(UINT64_MAX / 8), NEW(UINT64_MAX / 8)};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_allocated got;
+
+    (void)unused;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        assert_int_equal(vc_allocator_emulate(ctx, cases[k].requests, cases[k].n, &got), VC_OK);
+        if (got.allocated != cases[k].allocated || got.reserved != cases[k].reserved) {
+            fail_msg("case %zu: %llu in %llu", k, (unsigned long long)got.allocated, (unsigned long long)got.reserved);
+        }
+        assert_int_equal(got.most_reserved, cases[k].most_reserved);
+    }
+    assert_int_equal(vc_allocator_emulate(ctx, twice, 3, &got), VC_E_ARGUMENT);
+    assert_int_equal(vc_allocator_emulate(ctx, large, 3, &got), VC_E_ARGUMENT);
+    assert_int_equal(vc_allocator_emulate(ctx, NULL, 0, &got), VC_OK);
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matrix), cmocka_unit_test(test_names),   cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_cache),  cmocka_unit_test(test_caching),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
+}
