@@ -19,23 +19,31 @@ static uint64_t elems_of(struct vc_estimate *e, uint32_t v)
     return vc_ceil_div_u64(n, e->storages.shard[v]);
 }
 
-/* A layer that looks back so far only: its mask is positions less positions below a number. 0: it has none. */
-static uint64_t window_of(const struct vc_graph *graph, const struct vc_graph_node *node)
+static const struct vc_graph_node *maker_of(const struct vc_graph *graph, uint32_t v)
 {
-    const struct vc_graph_value *mask =
-        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(graph, node->inputs[3]) : NULL;
-    const struct vc_graph_node *less =
-        mask != NULL && mask->node != VC_NO_NODE ? vc_graph_node(graph, mask->node) : NULL;
-    const struct vc_graph_value *from;
+    const struct vc_graph_value *value = v != VC_NO_VALUE ? vc_graph_value(graph, v) : NULL;
+
+    return value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
+}
+
+/* A mask that lets look back so far only: positions less positions are below a number, or that and another mask. 0: it
+ * is none. */
+static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned depth)
+{
+    const struct vc_graph_node *node = maker_of(graph, mask);
+    const struct vc_graph_node *from;
     const struct vc_graph_value *most;
 
-    if (less == NULL || strcmp(less->op, "Less") != 0) {
+    if (node != NULL && strcmp(node->op, "And") == 0 && depth != 0) {
+        return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
+    }
+    if (node == NULL || strcmp(node->op, "Less") != 0) {
         return 0;
     }
-    from = vc_graph_value(graph, less->inputs[0]);
-    most = vc_graph_value(graph, less->inputs[1]);
-    if (from->node == VC_NO_NODE || strcmp(vc_graph_node(graph, from->node)->op, "Sub") != 0 ||
-        most->kind != VC_VALUE_CONSTANT || most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
+    from = maker_of(graph, node->inputs[0]);
+    most = vc_graph_value(graph, node->inputs[1]);
+    if (from == NULL || strcmp(from->op, "Sub") != 0 || most->kind != VC_VALUE_CONSTANT ||
+        most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
         return 0;
     }
     return *(const int64_t *)most->data > 0 ? (uint64_t) * (const int64_t *)most->data : 0;
@@ -46,7 +54,7 @@ static uint64_t positions_of(const struct vc_estimate *e, const struct vc_graph_
 {
     const struct vc_graph_value *q = vc_graph_value(e->graph, node->inputs[0]);
     int64_t in_work = vc_graph_dim_value(e->graph, q->shape[q->n_dims - 2]);
-    uint64_t window = window_of(e->graph, node);
+    uint64_t window = node->n_inputs > 3 ? window_of(e->graph, node->inputs[3], 3) : 0;
 
     return window == 0 ? e->options.context_tokens
                        : vc_min_u64(e->options.context_tokens, window + (in_work < 0 ? 0 : (uint64_t)in_work));

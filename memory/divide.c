@@ -318,7 +318,7 @@ static void choose_nodes(struct vc_storages *s, unsigned stage, uint32_t *layer,
 {
     unsigned stages = s->options->pp;
     unsigned chunks =
-        s->options->schedule == VC_SCHEDULE_INTERLEAVED && s->options->chunks > 1 ? s->options->chunks : 1;
+        s->options->schedule == VC_PIPELINE_INTERLEAVED && s->options->chunks > 1 ? s->options->chunks : 1;
     uint32_t n_layers = number_layers(s->graph, has_layers(s->graph), layer);
     uint32_t each = (n_layers + stages * chunks - 1) / (stages * chunks);
     bool behind = true;

@@ -83,9 +83,9 @@ static void count_in_flight(const struct vc_memory_options *o, unsigned stage, u
     *of = 1;
     if (o->pp < 2) {
         *in = 1;
-    } else if (o->schedule == VC_SCHEDULE_GPIPE) {
+    } else if (o->schedule == VC_PIPELINE_GPIPE) {
         *in = parts;
-    } else if (o->schedule == VC_SCHEDULE_1F1B || o->chunks < 2) {
+    } else if (o->schedule == VC_PIPELINE_1F1B || o->chunks < 2) {
         *in = vc_min_u64(parts, behind + 1);
     } else {
         *of = o->chunks;

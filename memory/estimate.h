@@ -1,7 +1,7 @@
 /* estimate.h - what the parts of an estimate share: a report in the making, and sums that notice when they overflow.
  *
  *     estimate.c   options, activations, moments, stages of a pipeline, a teacher
- *     weights.c    weights as they are loaded
+ *     loaded.c    weights as they are loaded
  *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
  *     cache.c      keys and values
  *     reserve.c    what PyTorch's allocator takes */

@@ -206,7 +206,7 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
         {"sequence-parallel", "--tp N", cli->tp > 1},
         {"schedule", "--pp N", cli->pp > 1},
         {"stage", "--pp N", cli->pp > 1},
-        {"chunks", "--schedule interleaved", cli->memory.schedule == VC_SCHEDULE_INTERLEAVED},
+        {"chunks", "--schedule interleaved", cli->memory.schedule == VC_PIPELINE_INTERLEAVED},
         {"teacher", "--mode distill", cli->memory.mode == VC_MEMORY_DISTILL},
         {"teacher-dtype", "--teacher MODEL", cli->teacher_path != NULL},
         {"lora-targets", "--lora R", cli->lora != 0},
@@ -267,7 +267,7 @@ static int take_counts(struct app *app, struct memory_cli *cli)
         }
         *counts[k].to = (unsigned)counts[k].from;
     }
-    if (cli->memory.schedule == VC_SCHEDULE_INTERLEAVED && cli->chunks == 0) {
+    if (cli->memory.schedule == VC_PIPELINE_INTERLEAVED && cli->chunks == 0) {
         cli->memory.chunks = 2;
     }
     cli->memory.scheme = cli->scheme[0] != '\0' ? cli->scheme : NULL;

@@ -73,7 +73,7 @@ enum vc_recompute {
 };
 
 /* In which order a pipeline computes the parts of a batch: how many of them a stage keeps activations of. */
-enum vc_schedule { VC_SCHEDULE_1F1B = 0, VC_SCHEDULE_GPIPE = 1, VC_SCHEDULE_INTERLEAVED = 2 };
+enum vc_pipeline { VC_PIPELINE_1F1B = 0, VC_PIPELINE_GPIPE = 1, VC_PIPELINE_INTERLEAVED = 2 };
 
 /* Which weights get adapters of low rank: those of queries and values (as peft does), of all four products of
  * attention, of all products of the layers. */
@@ -109,8 +109,8 @@ struct vc_memory_options {
     unsigned dp, tp, pp;    /* copies of the model; parts of each product; stages of layers */
     unsigned zero;          /* stage of ZeRO over the copies: 1 divides states and masters, 2 gradients, 3 weights */
     unsigned micro_batches; /* parts that the batch of a step comes in; inputs have the size of one; 0: 1 */
-    enum vc_schedule schedule;
-    unsigned chunks;              /* VC_SCHEDULE_INTERLEAVED: groups of layers on each stage */
+    enum vc_pipeline schedule;
+    unsigned chunks;              /* VC_PIPELINE_INTERLEAVED: groups of layers on each stage */
     unsigned stage;               /* the stage that figures are of, from 1 on; 0: the one with the highest peak */
     bool sequence_parallel;       /* what tp does not divide is divided along the sequence */
     enum vc_dtype gradients;      /* VC_DTYPE_NONE: as the weights that are trained */

@@ -222,14 +222,14 @@ static void test_activations_of_devices(void **unused)
 static void test_in_flight(void **unused)
 {
     static const struct {
-        enum vc_schedule schedule;
+        enum vc_pipeline schedule;
         unsigned parts, chunks;
         double in_flight[4];
     } rows[] = {
-        {VC_SCHEDULE_1F1B, 8, 0, {4, 3, 2, 1}},
-        {VC_SCHEDULE_1F1B, 2, 0, {2, 2, 2, 1}},
-        {VC_SCHEDULE_GPIPE, 8, 0, {8, 8, 8, 8}},
-        {VC_SCHEDULE_INTERLEAVED, 8, 2, {5.5, 4.5, 3.5, 2.5}}, /* p + (p - 1) / v */
+        {VC_PIPELINE_1F1B, 8, 0, {4, 3, 2, 1}},
+        {VC_PIPELINE_1F1B, 2, 0, {2, 2, 2, 1}},
+        {VC_PIPELINE_GPIPE, 8, 0, {8, 8, 8, 8}},
+        {VC_PIPELINE_INTERLEAVED, 8, 2, {5.5, 4.5, 3.5, 2.5}}, /* p + (p - 1) / v */
     };
     struct vc_ctx *ctx = test_ctx();
     char text[512];

@@ -1,4 +1,4 @@
-/* weights.c - what weights take as they are loaded: from a file, or as the parameters of a graph. */
+/* loaded.c - what weights take as they are loaded: from a file, or as the parameters of a graph. */
 #include <string.h>
 
 #include "core/model/names.h"
