@@ -142,6 +142,28 @@ out:
     return status;
 }
 
+/* The names differ in numbers alone: "layers.0.mlp.up.weight:0" and "layers.11.mlp.up.weight:0". */
+static bool same_role(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        size_t n = strspn(a, "0123456789");
+        size_t m = strspn(b, "0123456789");
+
+        if ((n != 0) != (m != 0) || (n == 0 && *a != *b)) {
+            return false;
+        }
+        a += n != 0 ? n : 1;
+        b += m != 0 ? m : 1;
+    }
+    return *a == *b;
+}
+
+/* What has that size by chance: a vocabulary as large as a layer is wide. */
+static bool is_other_size(const struct vc_removal_group *other, const struct vc_removal_group *group)
+{
+    return other->coupling->fixed != NULL && !same_role(other->coupling->name, group->coupling->name);
+}
+
 /* Another group of that kind and size that the configuration says with the same number, and that does not lose as many
  * units. */
 static const struct vc_removal_group *find_other(const struct vc_structured *s, const struct vc_removal_group *group)
@@ -152,7 +174,7 @@ static const struct vc_removal_group *find_other(const struct vc_structured *s, 
         const struct vc_removal_group *other = &s->groups[i];
 
         if (other->coupling->unit == group->coupling->unit && other->key == group->key &&
-            other->coupling->n_units == group->coupling->n_units &&
+            other->coupling->n_units == group->coupling->n_units && !is_other_size(other, group) &&
             (other->reason != NULL || other->n_go != group->n_go)) {
             return other;
         }

@@ -430,6 +430,11 @@ static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structu
     if (group == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "there is no group of rows and columns to remove from");
     }
+    if (s->options.n_remove == 0 && (s->options.units >> group->coupling->unit & 1u) == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "nothing can be removed: the groups that are known have other units, such as %s, of %s",
+                       units_name(group->coupling->unit), group->coupling->name);
+    }
     if (group->unsaid) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "nothing can be removed; of %s: %s (%s plain writes the new shapes all the same, and leaves the "

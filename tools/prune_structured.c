@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_UNITS ((uint64_t)1 << 24) /* of one line of --remove */
+#define MAX_UNITS ((uint64_t)1 << 24) /* of all lines of --remove */
 
 bool structured_asked(const struct structured_cli *cli)
 {
@@ -31,7 +31,7 @@ static bool take_range(const char **s, uint64_t *first, uint64_t *last)
 }
 
 /* "3,7,12-20": the units, in memory of malloc. False: no such list, or no memory. */
-static bool parse_units(const char *text, struct vc_structured_units *out)
+static bool parse_units(const char *text, size_t room, struct vc_structured_units *out)
 {
     uint64_t *units = NULL;
     size_t n = 0;
@@ -44,7 +44,7 @@ static bool parse_units(const char *text, struct vc_structured_units *out)
         while (*s == ' ' || *s == '\t') {
             s++;
         }
-        if (!take_range(&s, &first, &last) || n + (last - first) >= MAX_UNITS) {
+        if (!take_range(&s, &first, &last) || n + (last - first) >= room) {
             break;
         }
         grown = realloc(units, (n + (size_t)(last - first) + 1) * sizeof(*units));
@@ -52,8 +52,8 @@ static bool parse_units(const char *text, struct vc_structured_units *out)
             break;
         }
         units = grown;
-        for (uint64_t u = first; u <= last; u++) {
-            units[n++] = u;
+        for (uint64_t u = 0; u <= last - first; u++) {
+            units[n++] = first + u;
         }
         while (*s == ' ' || *s == '\t' || *s == '\r') {
             s++;
@@ -104,9 +104,10 @@ static bool parse_line(struct structured_cli *cli, char *line)
         return false;
     }
     own.axis = (unsigned)strtoul(colon + 1, &rest, 10);
-    if (!parse_units(rest, &own)) {
+    if (!parse_units(rest, (size_t)MAX_UNITS - cli->n_listed, &own)) {
         return false;
     }
+    cli->n_listed += own.n;
     name = strndup(line, (size_t)(colon - line));
     grown = realloc(cli->units, (cli->n_units + 1) * sizeof(*grown));
     if (grown != NULL) {
@@ -122,18 +123,14 @@ static bool parse_line(struct structured_cli *cli, char *line)
     return true;
 }
 
-static int read_removals(struct app *app, struct structured_cli *cli)
+int structured_read(struct app *app, struct structured_cli *cli, FILE *from)
 {
-    FILE *from = fopen(cli->remove, "r");
     char *line = NULL;
     size_t room = 0;
     size_t number = 0;
     int rc = GO_ON;
     ssize_t n;
 
-    if (from == NULL) {
-        return app_refuse(app, VC_E_IO, "%s: cannot open it: %s", cli->remove, strerror(errno));
-    }
     while (rc == GO_ON && (n = getline(&line, &room, from)) >= 0) {
         number++;
         line[strcspn(line, "\n")] = '\0';
@@ -149,6 +146,18 @@ static int read_removals(struct app *app, struct structured_cli *cli)
         rc = app_usage(app, "%s: has no line that selects anything, such as 'fc1.weight:0 3,7,12-20'", cli->remove);
     }
     free(line);
+    return rc;
+}
+
+static int read_removals(struct app *app, struct structured_cli *cli)
+{
+    FILE *from = fopen(cli->remove, "r");
+    int rc;
+
+    if (from == NULL) {
+        return app_refuse(app, VC_E_IO, "%s: cannot open it: %s", cli->remove, strerror(errno));
+    }
+    rc = structured_read(app, cli, from);
     (void)fclose(from);
     return rc;
 }

@@ -3,6 +3,8 @@
 #ifndef VC_TOOLS_PRUNE_STRUCTURED_H
 #define VC_TOOLS_PRUNE_STRUCTURED_H
 
+#include <stdio.h>
+
 #include "tools/convert.h"
 
 struct structured_cli {
@@ -14,11 +16,15 @@ struct structured_cli {
     /* made of them */
     struct vc_structured_units *units;
     size_t n_units;
+    size_t n_listed;           /* numbers in all of them */
     struct vc_couplings *read; /* for the last input */
 };
 
 /* One of its options was given that says what goes. */
 bool structured_asked(const struct structured_cli *cli);
+
+/* Reads what the file of --remove has. GO_ON or a status. */
+int structured_read(struct app *app, struct structured_cli *cli, FILE *from);
 
 /* Reads the file of --remove and the words of --dims. GO_ON or a status. */
 int structured_ready(struct app *app, struct structured_cli *cli);

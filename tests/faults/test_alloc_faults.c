@@ -1,9 +1,9 @@
 /* test_alloc_faults.c - every allocation and every write fails once, one after the other, until the work succeeds.
  *
  * A small model goes through the library (quantize with stored and deflated output, to two files at once, dequantize of
- * deflated input, prune with masks in and out, convert, inspect, diff) while the n-th request fails. Each time: the
- * right status, a sentence, no file left behind, an older output untouched, and every byte given back to the pool.
- * Leaks outside the pool are AddressSanitizer's part. */
+ * deflated input, prune with masks in and out, units removed, convert, inspect, diff) while the n-th request fails.
+ * Each time: the right status, a sentence, no file left behind, an older output untouched, and every byte given back to
+ * the pool. Leaks outside the pool are AddressSanitizer's part. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #define OLDER "an older output"
 
-static char input[256], packed[256], output[256], second[256], mask_file[256];
+static char input[256], packed[256], output[256], second[256], mask_file[256], couplings_file[256];
 
 /* ---- an input: an npz of stored members, written by hand ---- */
 
@@ -30,7 +30,8 @@ struct member {
 
 static const struct member members[] = {
     {"a.weight.npy", "<f4", 96, 64, 4}, {"a.bias.npy", "<f4", 1, 96, 4},   {"b.weight.npy", "<f8", 64, 70, 8},
-    {"c.weight.npy", "<f2", 64, 64, 2}, {"long.npy", "<f4", 2, 300001, 4},
+    {"c.weight.npy", "<f2", 64, 64, 2}, {"long.npy", "<f4", 2, 300001, 4}, {"e.0.w.npy", "<f4", 9, 8, 4},
+    {"e.1.w.npy", "<f4", 9, 8, 4},      {"e.2.w.npy", "<f4", 9, 8, 4},     {"router.npy", "<f4", 3, 8, 4},
 };
 enum { N_MEMBERS = sizeof members / sizeof members[0] };
 
@@ -135,6 +136,7 @@ enum work {
     WORK_PRUNE,      /* scores over all, its masks to `second` */
     WORK_PRUNE_MASK, /* what the masks of a file say */
     WORK_PRUNE_N_OF_M,
+    WORK_STRUCTURED, /* neurons, and units that are tensors of their own */
     WORK_LOOK,
     N_WORK
 };
@@ -151,7 +153,30 @@ static const char *const work_names[] = {"int8 stored",
                                          "prune by scores, masks to a file",
                                          "prune by the masks of a file",
                                          "prune 2:4, masks to a file",
+                                         "prune units",
                                          "stats, diff, report"};
+
+static const char couplings_text[] = "a.weight:0 = a.bias:1 # 96\n"
+                                     "b.weight:0! = a.weight:1! = c.weight:1\n"
+                                     "experts: router:0 = e.0.w@0 = e.1.w@1 = e.2.w@2\n"
+                                     "2: long:0 = e.2.w:1*4\n";
+
+/* Couplings of a file, which are the caller's. */
+static enum vc_status add_structured(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model,
+                                     struct vc_couplings **couplings)
+{
+    struct vc_structured_options s;
+    enum vc_status status;
+
+    vc_structured_defaults(&s);
+    VC_TRY(vc_couplings_read(ctx, couplings_file, model, couplings));
+    s.couplings = *couplings;
+    s.share = "0.4";
+    s.units = 1u << VC_UNIT_NEURONS | 1u << VC_UNIT_EXPERTS;
+    VC_TRY(vc_job_add_structured(ctx, job, &s));
+out:
+    return status;
+}
 
 /* The file of masks is opened as the command does; *masks is the caller's. */
 static enum vc_status add_prune(struct vc_ctx *ctx, struct vc_job *job, enum work work, struct vc_model **masks)
@@ -221,6 +246,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     struct vc_write_options options = support_replace(to, work == WORK_DEFLATED ? VC_DEFLATE_AUTO : VC_DEFLATE_NONE);
     struct vc_model *model = NULL;
     struct vc_model *masks = NULL;
+    struct vc_couplings *couplings = NULL;
     struct vc_job *job = NULL;
     enum vc_status status;
     char *json = NULL;
@@ -231,7 +257,8 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(work == WORK_PRUNE || work == WORK_PRUNE_MASK || work == WORK_PRUNE_N_OF_M
                ? add_prune(ctx, job, work, &masks)
-               : add_pass(ctx, job, work));
+           : work == WORK_STRUCTURED ? add_structured(ctx, job, model, &couplings)
+                                     : add_pass(ctx, job, work));
     VC_TRY(vc_job_plan(ctx, job, &options));
     VC_TRY(vc_job_run(ctx, job));
     written = true;
@@ -239,6 +266,7 @@ static enum vc_status convert(struct vc_ctx *ctx, enum work work, const char *to
 out:
     vc_text_free(json);
     vc_job_free(job);
+    vc_couplings_free(couplings);
     vc_model_close(masks);
     vc_model_close(model);
     return status;
@@ -318,7 +346,7 @@ static void check_untouched(bool older)
         assert_memory_equal(bytes, OLDER, n);
     }
     free(bytes);
-    assert_int_equal(count_files(), 3 + (unsigned)older);
+    assert_int_equal(count_files(), 4 + (unsigned)older);
 }
 
 struct undisturbed {
@@ -346,7 +374,7 @@ static void check_same_as(const struct undisturbed *u)
 {
     check_same(output, u->bytes, u->n_bytes);
     check_same(second, u->second, u->n_second);
-    assert_int_equal(count_files(), 4 + (u->second != NULL));
+    assert_int_equal(count_files(), 5 + (u->second != NULL));
 }
 
 /* The one moment in which one of two files has its name already: the sentence says so. */
@@ -481,6 +509,15 @@ static void no_context(void **state)
     vc_ctx_free(ctx);
 }
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+    assert_int_equal(fclose(f), 0);
+}
+
 static int make_folder(void **state)
 {
     struct vc_ctx *ctx = NULL;
@@ -492,7 +529,9 @@ static int make_folder(void **state)
     (void)snprintf(output, sizeof output, "%s/out.npz", scratch_folder());
     (void)snprintf(second, sizeof second, "%s/out.safetensors", scratch_folder());
     (void)snprintf(mask_file, sizeof mask_file, "%s/masks.safetensors", scratch_folder());
+    (void)snprintf(couplings_file, sizeof couplings_file, "%s/couplings.txt", scratch_folder());
     write_input(input);
+    write_text(couplings_file, couplings_text);
     assert_int_equal(vc_ctx_create(&ctx), VC_OK);
     status = convert(ctx, WORK_DEFLATED, packed);
     if (status == VC_OK) { /* the masks of what 2:4 prunes */
@@ -515,6 +554,7 @@ static int remove_folder(void **state)
     remove_path(output);
     remove_path(second);
     remove_path(mask_file);
+    remove_path(couplings_file);
     return scratch_remove(state);
 }
 

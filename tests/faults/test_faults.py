@@ -395,6 +395,36 @@ class Faults(unittest.TestCase):
             self.assertEqual(os.listdir(self.out_dir), [])
             subprocess.run(["umount", self.out_dir], check=True)
 
+    def test_full_disk_without_units(self):
+        """Rows that go, experts that go and are renumbered, config.json that follows: all of it, or nothing."""
+        source, out = os.path.join(self.dir, "model"), os.path.join(self.out_dir, "o")
+        os.makedirs(source)
+        shapes = {"router": [4, 256]}
+        for k in range(4):
+            shapes.update({"experts.%d.a" % k: [512, 256], "experts.%d.b" % k: [256, 512]})
+        header, at = {}, 0
+        for name, shape in shapes.items():
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * shape[0] * shape[1]]}
+            at += 4 * shape[0] * shape[1]
+        text = json.dumps(header).encode()
+        with open(os.path.join(source, "model.safetensors"), "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text + array.array("f", (random.Random(1).random() for _ in range(at // 16))).tobytes() * 4)
+        with open(os.path.join(source, "config.json"), "w") as f:
+            f.write('{"num_experts": 4, "moe_intermediate_size": 512}')
+        couplings = os.path.join(self.dir, "c.txt")
+        with open(couplings, "w") as f:
+            f.write("experts: router:0 = " + " = ".join("experts.%d.%s@%d" % (k, p, k) for k in range(4) for p in "ab") + "\n")
+            f.writelines("experts.%d.a:0 = experts.%d.b:1\n" % (k, k) for k in range(4))
+        removal = ["prune", "--structured", "0.25", "--dims", "neurons,experts", "--couplings", couplings, "--score", "l1", source]
+        for size in (8192, 1 << 20, 2 << 20):
+            self.mount("size=%d,mode=777" % size)
+            self.failed(self.run_it(*removal, "-o", out), codes=(4,))
+            self.assertEqual(os.listdir(self.out_dir), [])
+            subprocess.run(["umount", self.out_dir], check=True)
+        self.assertEqual(self.run_it(*removal, "-o", out), (0, ""))
+        with open(os.path.join(out, "config.json")) as f:
+            self.assertEqual(json.load(f), {"num_experts": 3, "moe_intermediate_size": 384})
+
     def test_disk_too_full_by_a_little(self):
         """Deflated output is not known beforehand: the space runs out in the middle."""
         self.mount("size=2m,mode=777")

@@ -270,6 +270,28 @@ static void couplings_seeds(void)
     }
 }
 
+static void removal_seeds(void)
+{
+    static const char *const files[][2] = {
+        {"plain", "# by hand\na.weight:0 3,7,9-11\n\nb:0 0-1\n"},
+        {"reader", "b:1 0, 11\r\nc:1\t3"},
+        {"experts", "router:0 1\n"},
+        {"all", "a.bias:0 0-11\n"},
+        {"wrong", "a.weight:0 12\nnobody:0 1\nexperts.0.w:0 1\n"},
+        {"none", "a.weight 3\n"},
+        {"range", "a.weight:0 7-3,18446744073709551615\n"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct bytes b = {NULL, 0, 0};
+
+        bytes_add(&b, files[i][1], strlen(files[i][1]));
+        save("removals", files[i][0], &b);
+        bytes_release(&b);
+    }
+}
+
 static void recipe_seeds(void)
 {
     static const char *const recipes[][2] = {
@@ -743,6 +765,7 @@ int main(int argc, char **argv)
     mask_seeds();
     json_seeds();
     recipe_seeds();
+    removal_seeds();
     couplings_seeds();
     return 0;
 }

@@ -234,10 +234,15 @@ class Structured(Judge):
                 s = np.array([(np.abs(arrays["experts.%d.%s.weight" % (u, part)].astype("f8")) ** power).sum() for u in range(12)])
                 s = np.sqrt(s) if power == 2 else s
                 total += s / s.mean()
-            gone = lowest(total / 2, 4)
+            s = (np.abs(arrays["router.weight"].astype("f8")) ** power).sum(axis=1)  # rows of a line without a mark count
+            s = np.sqrt(s) if power == 2 else s
+            total = (total + s / s.mean()) / 3
+            gone = lowest(total, 4)
             report = self.prune([line], "--structured", "0.35", "--dims", "experts", "--score", score)
             self.expect(self.without_experts(arrays, gone))
             self.assertEqual(report["removal"]["groups"][0]["removed"], gone)
+            np.testing.assert_allclose(report["removal"]["groups"][0]["scores"]["removed"],
+                                       [total[gone].min(), total[gone].max()], rtol=1e-9)
             self.assertIn("experts.11.up.weight@11", report["removal"]["groups"][0]["members"])
             rows = {r["name"]: r for r in report["tensors"]}
             self.assertEqual(rows["experts.%d.up.weight" % gone[0]]["action"], "dropped")
