@@ -421,18 +421,27 @@ static enum vc_status check(struct vc_estimate *e)
     return VC_OK;
 }
 
+enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options)
+{
+    static const uint64_t aligns[] = {1, 256, 512};
+    enum vc_status status;
+
+    VC_TRY(vc_options_read(e->ctx, &memory_kind, options, &e->options));
+    VC_TRY(check(e));
+    e->align = aligns[e->options.allocator];
+out:
+    return status;
+}
+
 enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_memory_options *options, struct vc_memory_report *out)
 {
-    static const uint64_t aligns[] = {1, 256, 512};
     struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .out = out};
     enum vc_status status;
 
     vc_clear_error(ctx);
     *out = (struct vc_memory_report){.peak_at = ""};
-    VC_TRY(vc_options_read(ctx, &memory_kind, options, &e.options));
-    VC_TRY(check(&e));
-    e.align = aligns[e.options.allocator];
+    VC_TRY(vc_estimate_begin(&e, options));
     if (e.options.pp > 1) {
         VC_TRY(run_stages(&e));
     } else {

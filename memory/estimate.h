@@ -4,6 +4,7 @@
  *     loaded.c    weights as they are loaded
  *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
  *     cache.c      keys and values
+ *     points.c     a run as points in time
  *     reserve.c    what PyTorch's allocator takes */
 #ifndef VC_MEMORY_ESTIMATE_H
 #define VC_MEMORY_ESTIMATE_H
@@ -69,6 +70,9 @@ static inline bool vc_estimate_trains(const struct vc_estimate *e)
 {
     return e->options.mode != VC_MEMORY_INFER;
 }
+
+/* Reads and checks the options of an estimate whose ctx and graph are set. */
+enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options);
 
 /* Elements of a parameter: of the slice, where it is one. Those that this device has; `whole`: all. */
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole);

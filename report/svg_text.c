@@ -40,6 +40,9 @@ static void add_char(struct vc_text *text, const unsigned char *s, size_t n)
     case '"':
         vc_text_add(text, "&quot;");
         break;
+    case '\'':
+        vc_text_add(text, "&#39;");
+        break;
     default:
         vc_text_add_bytes(text, n == 0 ? "?" : (const char *)s, n == 0 ? 1 : n);
         break;

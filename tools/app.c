@@ -38,6 +38,12 @@ static const struct opt json_opts[] = {
      .help = "write a JSON document to FILE; without FILE it replaces the table on standard output"},
 };
 
+static const struct opt page_opts[] = {
+    {.name = "html", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.html),
+     .help = "write the report as a page, too: one HTML file with all drawings inside; replaces an older page, nothing "
+             "else"},
+};
+
 static const struct opt report_opts[] = {
     {.name = "quiet", .letter = 'q', .kind = OPT_BOOL, .set = 1, COMMON(quiet), .help = "print errors only"},
     {.name = "verbose", .letter = 'v', .kind = OPT_MORE, COMMON(verbose),
@@ -64,6 +70,7 @@ static const struct opt help_opts[] = {
 
 const struct opt_group group_run = GROUP("Running", run_opts);
 const struct opt_group group_json = GROUP("Report", json_opts);
+const struct opt_group group_page = GROUP("Report", page_opts);
 const struct opt_group group_report = GROUP("Report", report_opts);
 const struct opt_group group_help = GROUP("Help", help_opts);
 
@@ -190,9 +197,54 @@ static void look_for_json(struct app *app, int n_args, char **args)
     }
 }
 
+/* A word as a shell takes it. */
+static void put_word(FILE *to, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        fprintf(to, " %s", word);
+        return;
+    }
+    fputs(" '", to);
+    for (; *word != '\0'; word++) {
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, to);
+    }
+    fputc('\'', to);
+}
+
+/* The command as it was given, but for --html: where the page lies is no part of what made it. NULL: no memory. */
+static char *command_line(const struct app *app, int n_args, char **args)
+{
+    char *line = NULL;
+    size_t n_bytes = 0;
+    FILE *to = open_memstream(&line, &n_bytes);
+
+    if (to == NULL) {
+        return NULL;
+    }
+    fprintf(to, "vcompress %s", app->command->name);
+    for (int i = 0; i < n_args; i++) {
+        if (strcmp(args[i], "--html") == 0) {
+            i++;
+        } else if (strncmp(args[i], "--html=", 7) != 0) {
+            put_word(to, args[i]);
+        }
+    }
+    if (ferror(to) | fclose(to)) {
+        free(line);
+        line = NULL;
+    }
+    return line;
+}
+
 int app_parse(struct app *app, int n_args, char **args, void *options)
 {
     struct base_options *base = options;
+    char *line = command_line(app, n_args, args);
+
+    free(app->line);
+    app->line = line; /* before the words are moved */
 
     switch (options_parse(app->command, n_args, args, options, &app->parsed)) {
     case PARSE_HELP:

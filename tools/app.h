@@ -41,9 +41,10 @@ struct common_options {
     bool quiet, no_progress, memory_summary, bytes, diffable;
 };
 
-/* --json[=FILE] */
+/* --json[=FILE], --html FILE */
 struct json_options {
     bool on;
+    const char *html; /* NULL: no page is asked for */
     const char *path; /* NULL: standard output */
     FILE *list;       /* json_list_begin: what documents are added to; else NULL */
     char *list_text;
@@ -62,6 +63,7 @@ struct app {
     char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
     char *own_names;     /* owned; of further outputs */
     const char *where;   /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
+    char *line;          /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
     bool written;        /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed;  /* it was, when we started */
     bool said;           /* a line was printed on stderr: there is never a second one */
@@ -75,6 +77,7 @@ struct base_options {
 
 extern const struct opt_group group_run;    /* device, threads, memory */
 extern const struct opt_group group_json;   /* --json[=FILE] */
+extern const struct opt_group group_page;   /* --html FILE */
 extern const struct opt_group group_report; /* -q, -v, colours */
 extern const struct opt_group group_help;   /* --help alone */
 
@@ -109,6 +112,10 @@ void json_failure(struct app *app, enum vc_status status, const char *message);
 /* In between, documents are elements of one list, which json_list_end writes. Do nothing without --json. */
 int json_list_begin(struct app *app);
 int json_list_end(struct app *app);
+
+/* The page of --html, in a file that is replaced by the same rules; json_check looks at that one, too. `status` is that
+ * of its making; frees the text. GO_ON or a status. */
+int html_write(struct app *app, enum vc_status status, char *text);
 
 /* A drawing in a file of its own, --svg, which is replaced by the same rules. GO_ON or a status. */
 int svg_check(struct app *app, const char *path);

@@ -2,7 +2,8 @@
 #include "tools/commands.h"
 #include "tools/convert.h"
 
-static const struct opt_group *const groups[] = {&group_copy, &group_run, &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_copy, &group_run,    &group_json,
+                                                 &group_page, &group_report, &group_help};
 
 static int run_convert(struct app *app, int n_args, char **args)
 {

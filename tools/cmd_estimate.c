@@ -1,9 +1,10 @@
 /* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
 #include "tools/commands.h"
+#include "tools/html_pages.h"
 #include "tools/memory_cli.h"
 
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
-                                                 &group_json,  &group_report, &group_help};
+                                                 &group_json,  &group_page,   &group_report,  &group_help};
 
 static int print_json(struct app *app, const struct memory_cli *cli)
 {
@@ -26,7 +27,7 @@ static int tell(struct app *app, const struct memory_cli *cli)
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, cli);
     }
-    return rc;
+    return rc == GO_ON ? page_estimate(app, cli) : rc;
 }
 
 static int run_estimate(struct app *app, int n_args, char **args)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/html_pages.h"
 #include "tools/memory_cli.h"
 
 #define MAX_DEVICES 32
@@ -51,8 +52,8 @@ static const struct opt fit_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_fit, &group_model, &group_memory, &group_devices,
-                                                 &group_run, &group_json,  &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_fit,  &group_model, &group_memory, &group_devices, &group_run,
+                                                 &group_json, &group_page,  &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -337,7 +338,8 @@ static int tell(struct app *app, const struct fit_cli *cli)
         }
         rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    return rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    return rc == GO_ON ? page_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows) : rc;
 }
 
 static int run_fit(struct app *app, int n_args, char **args)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/each_input.h"
+#include "tools/html_pages.h"
 
 /* ---- options ---- */
 
@@ -385,9 +386,14 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
-/* --json=FILE is none of the outputs. */
+/* The files of --json and --html are none of the outputs. */
 static int check_json(struct app *app, const struct vc_write_options *write)
 {
+    for (size_t i = 0; app->json.html != NULL && i < write->n_emit; i++) {
+        if (strcmp(app->json.html, write->emit[i]) == 0) {
+            return app_usage(app, "--html %s is an output itself", app->json.html);
+        }
+    }
     for (size_t i = 0; app->json.path != NULL && i < write->n_emit; i++) {
         if (strcmp(app->json.path, write->emit[i]) == 0) {
             app->json.on = false;
@@ -428,9 +434,9 @@ static int print_json(struct app *app, const struct vc_report *report)
     return rc;
 }
 
-/* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the memory. GO_ON or a
- * status. The report is a copy, so that the library's own stays as it is. */
-static int show(struct app *app, struct vc_report report)
+/* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the page; the memory.
+ * GO_ON or a status. The report is a copy, so that the library's own stays as it is. */
+static int show(struct app *app, struct vc_report report, const struct vc_model *model)
 {
     int rc = GO_ON;
 
@@ -443,6 +449,7 @@ static int show(struct app *app, struct vc_report report)
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, &report);
     }
+    rc = rc == GO_ON ? page_report(app, &report, model) : rc;
     app_print_memory(app);
     return rc;
 }
@@ -462,7 +469,7 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
 
 /* Called once the passes are added: plans, runs (unless --dry-run), prints the report. */
 static int finish(struct app *app, const struct convert_options *options, const struct vc_write_options *write,
-                  struct vc_job *job)
+                  const struct vc_model *model, struct vc_job *job)
 {
     const struct vc_report *report;
     enum vc_status status;
@@ -486,7 +493,7 @@ static int finish(struct app *app, const struct convert_options *options, const 
     }
     report = vc_job_report(job);
     app->written = report->written;
-    rc = show(app, *report);
+    rc = show(app, *report, model);
     if (rc != GO_ON) {
         return rc;
     }
@@ -525,7 +532,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     if (status == VC_OK && work->what->add != NULL) {
         status = work->what->add(app->ctx, job, model, work->what->user);
     }
-    rc = status == VC_OK ? finish(app, work->options, &write, job) : app_fail(app, status);
+    rc = status == VC_OK ? finish(app, work->options, &write, model, job) : app_fail(app, status);
     vc_job_free(job);
     return rc;
 }

@@ -1,5 +1,6 @@
-/* document.c - where the JSON document of a command goes: standard output, or the file of --json=FILE; and the drawing
- * of --svg. With several inputs the document is a list of documents, one for each in their order:
+/* document.c - where the JSON document of a command goes: standard output, or the file of --json=FILE; the page of
+ * --html, and the drawing of --svg. With several inputs the document is a list of documents, one for each in their
+ * order:
  *
  *     [
  *     {"schema": "vcompress.report/1", ...},
@@ -19,9 +20,9 @@
 
 /* ---- the file ----
  *
- * --json=FILE and --svg FILE replace what a former run left there, so scripts can use one name, but nothing else: the
- * old content is looked at before. The new one is written beside it and renamed, so that a reader never sees half of
- * it. */
+ * --json=FILE, --html FILE and --svg FILE replace what a former run left there, so scripts can use one name, but
+ * nothing else: the old content is looked at before. The new one is written beside it and renamed, so that a reader
+ * never sees half of it. */
 
 #define TEMPORARY_SUFFIX ".tmp"
 
@@ -168,12 +169,48 @@ static int json_refuse(struct app *app, const char *why)
     return refuse(app, &where, why);
 }
 
-int json_check(struct app *app)
+static struct destination html_destination(const struct app *app)
 {
-    const struct destination where = json_destination(app);
+    return (struct destination){"--html ", app->json.html, "<!DOCTYPEhtml><!--vcompress"};
+}
+
+/* GO_ON or a status. */
+static int html_check(struct app *app)
+{
+    const struct destination where = html_destination(app);
 
     if (where.path == NULL) {
         return GO_ON;
+    }
+    if (where.path[0] == '\0' || strcmp(where.path, "-") == 0) {
+        return app_usage(app, "--html: '%s' is no file; /dev/stdout is standard output", where.path);
+    }
+    if (app->output != NULL && strcmp(where.path, app->output) == 0) {
+        return app_usage(app, "--html %s is the output itself", where.path);
+    }
+    if (app->json.path != NULL && strcmp(where.path, app->json.path) == 0) {
+        app->json.on = false;
+        return app_usage(app, "--json and --html are both %s", where.path);
+    }
+    return is_foreign(&where) ? refuse(app, &where, "exists and is no page of vcompress: not replaced") : GO_ON;
+}
+
+int html_write(struct app *app, enum vc_status status, char *text)
+{
+    const struct destination where = html_destination(app);
+    int error = status == VC_OK ? write_whole(&where, text) : 0;
+
+    vc_text_free(text);
+    return status != VC_OK ? app_fail(app, status) : error == 0 ? GO_ON : refuse(app, &where, strerror(error));
+}
+
+int json_check(struct app *app)
+{
+    const struct destination where = json_destination(app);
+    int rc = html_check(app);
+
+    if (rc != GO_ON || where.path == NULL) {
+        return rc;
     }
     if (app->output != NULL && strcmp(where.path, app->output) == 0) {
         app->json.on = false;

@@ -15,8 +15,12 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
 {
     int n = app->parsed.n_args;
     int worst = EXIT_YES;
-    int rc = n > 1 ? json_list_begin(app) : GO_ON;
+    int rc;
 
+    if (n > 1 && app->json.html != NULL) {
+        return app_usage(app, "--html is a page about one INPUT, got %d", n);
+    }
+    rc = n > 1 ? json_list_begin(app) : GO_ON;
     if (rc != GO_ON) {
         return rc;
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vcompress/model.h>
+
 void groups_init(struct groups *groups)
 {
     *groups = (struct groups){0};
@@ -21,38 +23,6 @@ void groups_release(struct groups *groups)
     free(groups->slots);
     free(groups->scratch);
     groups_init(groups);
-}
-
-/* What separates the parts of a name. */
-static bool is_joint(char c)
-{
-    return c == '.' || c == '/' || c == '_' || c == '-' || c == ':' || c == '\0';
-}
-
-/* Replaces each run of digits that is a whole part of the name ("layers.12.w", not "conv1") by '*'. Returns the length;
- * `to` has room for the name. */
-static size_t make_pattern(char *to, const char *name, bool apart)
-{
-    char *p = to;
-    char before = '\0';
-
-    for (const char *s = name; *s != '\0';) {
-        size_t digits = 0;
-
-        while (!apart && is_joint(before) && s[digits] >= '0' && s[digits] <= '9') {
-            digits++;
-        }
-        if (digits > 0 && is_joint(s[digits])) {
-            *p++ = '*';
-            s += digits;
-            before = '*';
-        } else {
-            before = *s;
-            *p++ = *s++;
-        }
-    }
-    *p = '\0';
-    return (size_t)(p - to);
 }
 
 /* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
@@ -71,7 +41,12 @@ static char *make_key(struct groups *groups, const char *name, const char *kind,
         groups->scratch = grown;
         groups->n_scratch = 2 * need;
     }
-    *n_pattern = make_pattern(groups->scratch, name, apart);
+    if (apart) {
+        *n_pattern = strlen(name);
+        memcpy(groups->scratch, name, *n_pattern + 1);
+    } else {
+        *n_pattern = vc_name_pattern(name, groups->scratch, groups->n_scratch);
+    }
     memcpy(groups->scratch + *n_pattern + 1, kind, n_kind + 1);
     return groups->scratch;
 }

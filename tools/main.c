@@ -197,5 +197,6 @@ int main(int argc, char **argv)
     status = close_streams(&app, status);
     vc_text_free(app.own_output);
     free(app.own_names);
+    free(app.line);
     return status;
 }

@@ -77,6 +77,37 @@ VC_API enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_rep
                                   const struct vc_memory_options *options, const struct vc_graph *graph,
                                   const char *path, const struct vc_fit_row *rows, size_t n_rows, char **text);
 
+/* ---- several ways to have a model, on several GPUs ---- */
+
+#define VC_FIT_MOST_COLUMNS 8
+
+/* A model in one of its ways. */
+struct vc_fit_column {
+    const char *name;      /* "f16"; borrowed */
+    uint64_t weight_bytes; /* what its weights take */
+};
+
+struct vc_fit_matrix {
+    size_t n_columns, n_rows;
+    struct vc_fit_column columns[VC_FIT_MOST_COLUMNS];
+    const struct vc_gpu *const *gpus; /* by row; of the catalogue that was given */
+    const struct vc_fit *fits;        /* of row r and column c: fits[r * n_columns + c] */
+    bool weights_only;
+};
+
+/* Columns: the weights as they are stored (where a model is given), then as f32, f16 and, for inference, int8 and
+ * int4-g128, all else as in `memory` (its `weights` and `scheme` are not looked at). Rows: GPUs that are common in each
+ * class of memory, by rising memory, and those that `asked` names. graph may be NULL: weights only. */
+VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                         const struct vc_memory_options *memory, const struct vc_fit_options *options,
+                                         const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
+                                         struct vc_fit_matrix **out);
+/* The same for weights of which only the bytes are known, a column each: before and after a conversion. Columns are
+ * copied, but for their names. */
+VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
+                                             const struct vc_gpus *gpus, struct vc_fit_matrix **out);
+VC_API void vc_fit_matrix_free(struct vc_fit_matrix *matrix); /* accepts NULL; before the catalogue is closed */
+
 /* "fits", "tight", "does not fit", "unknown". */
 VC_API const char *vc_verdict_name(enum vc_verdict verdict);
 

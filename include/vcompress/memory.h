@@ -236,6 +236,29 @@ struct vc_allocated {
 VC_API enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                            struct vc_allocated *out);
 
+/* What lives in memory at one step of a run, by component. */
+struct vc_memory_point {
+    uint64_t step;
+    uint64_t bytes[VC_MEMORY_COMPONENTS];
+};
+
+/* A run from its first step to its last: the states, which live all the time, and what comes and goes. Of many steps
+ * each point is the fullest of those that it stands for, so the peak is among them. */
+struct vc_memory_timeline {
+    uint64_t n_steps;
+    uint64_t backward; /* training: the step of the loss, behind which the backward pass begins; else n_steps */
+    size_t n_points;
+    const struct vc_memory_point *points;
+    size_t peak; /* the first of the fullest points; its sum is the moment VC_MOMENT_PEAK of the report */
+};
+
+/* The same run that vc_memory_estimate counts, in at most `most` points. *out is NULL where activations are not known;
+ * freed with vc_memory_timeline_free. */
+VC_API enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                              const struct vc_model *model, const struct vc_memory_options *options,
+                                              size_t most, struct vc_memory_timeline **out);
+VC_API void vc_memory_timeline_free(struct vc_memory_timeline *timeline); /* accepts NULL */
+
 /* "kv_cache", "forward", "exact". */
 VC_API const char *vc_memory_kind_name(enum vc_memory_kind component);
 VC_API const char *vc_moment_name(enum vc_moment moment);

@@ -220,6 +220,11 @@ VC_API size_t vc_model_find(const struct vc_model *model, const char *name);
 VC_API enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
                                     uint64_t n_elems, void *dst, size_t capacity_bytes);
 
+/* Writes to `to` what the name is in a list that has one line for layers.0.w, layers.1.w and so on: "layers.*.w". Each
+ * run of digits that is a whole part of the name becomes '*'; "conv1" stays. At most `room` bytes with the NUL, of
+ * which the length of the name and one are enough. Returns the length. */
+VC_API size_t vc_name_pattern(const char *name, char *to, size_t room);
+
 struct vc_index_summary {
     char name[256]; /* of the index in the folder */
     size_t n_files, n_tensors;

@@ -52,6 +52,7 @@
 #include <vcompress/measure.h>
 #include <vcompress/memory.h>
 #include <vcompress/model.h>
+#include <vcompress/page.h>
 #include <vcompress/plan.h>
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>

@@ -337,6 +337,18 @@ static enum vc_status use_recipe(void *options)
     return status;
 }
 
+static enum vc_status use_page(void *options)
+{
+    const struct vc_report report = {
+        .command = "convert", .input = "x", .gate_missed = "", .totals.worst = VC_NO_TENSOR};
+    char *text = NULL;
+    enum vc_status status = vc_report_html(ctx, &report, options, &text);
+
+    assert_int_equal(text != NULL, status == VC_OK);
+    vc_text_free(text);
+    return status;
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -361,6 +373,7 @@ MAKER(graph)
 MAKER(memory)
 MAKER(fit)
 MAKER(recipe)
+MAKER(page)
 
 static const struct public_options {
     const char *name, *maker;
@@ -403,6 +416,8 @@ static const struct public_options {
      make_fit, use_fit},
     {"vc_recipe_options", "vc_recipe_defaults", sizeof(struct vc_recipe_options),
      offsetof(struct vc_recipe_options, without), make_recipe, use_recipe},
+    {"vc_page_options", "vc_page_defaults", sizeof(struct vc_page_options), offsetof(struct vc_page_options, looks),
+     make_page, use_page},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -672,6 +687,10 @@ static const struct {
     AT(vc_recipe_options, without, 16),
     AT(vc_recipe_options, runtime_given, 20),
     AT(vc_recipe_options, scan, 21),
+    AT(vc_page_options, struct_size, 0),
+    AT(vc_page_options, command, 8),
+    AT(vc_page_options, looks, 16),
+    AT(vc_page_options, matrix, 24),
 };
 #endif
 

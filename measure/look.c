@@ -1,0 +1,405 @@
+/* look.c - a closer look at single tensors, for pages (vcompress/page.h): how the values lie before, how the errors
+ * lie, and which values are left in the row with the largest error, the grid that it was quantized to.
+ *
+ * Two walks: the first finds how far values and errors reach, the second counts them in bins. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/page.h>
+
+#include "passes/values.h"
+
+#define MOST_ELEMS     ((uint64_t)1 << 24)
+#define SEGMENT_VALUES ((size_t)1 << 16) /* of a row that are kept for its grid */
+
+struct vc_looks_owned {
+    struct vc_looks looks; /* first: what the caller sees */
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+    struct vc_look list[VC_LOOK_MOST];
+};
+
+/* One tensor in one model. */
+struct side {
+    struct vc_values values;
+    struct vc_fetch fetch;
+    struct vc_buffers *buffers;
+};
+
+struct looker {
+    struct vc_ctx *ctx;
+    const struct vc_model *before, *after; /* after may be NULL */
+    size_t a, b;                           /* tensors */
+    struct vc_look *look;
+    struct vc_buffers buffers[2];
+    size_t segment; /* elements that share a scale; 0: those of a row */
+    double worst;   /* squared error of the kept segment */
+    double *kept;   /* its values afterwards, SEGMENT_VALUES */
+    size_t n_kept;
+};
+
+static double value_at(const struct side *side, const void *data, size_t i)
+{
+    return side->values.item.desc->dtype == VC_DTYPE_F64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
+static enum vc_status open_side(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, struct side *side)
+{
+    enum vc_status status = vc_values_init(ctx, model, tensor, &side->values);
+
+    return status == VC_OK ? vc_fetch_open(ctx, &side->values.item, side->buffers, &side->fetch) : status;
+}
+
+static void close_side(struct vc_ctx *ctx, struct side *side)
+{
+    vc_fetch_close(ctx, &side->fetch);
+    vc_values_release(ctx, &side->values);
+}
+
+/* ---- the first walk ---- */
+
+static void reach_for(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y,
+                      size_t n)
+{
+    struct vc_look *look = l->look;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = value_at(a, x, i);
+
+        if (!isfinite(v)) {
+            look->n_nonfinite++;
+            continue;
+        }
+        look->reach = fmax(look->reach, fabs(v));
+        look->n_zeros += v == 0.0;
+        if (y != NULL) {
+            double w = value_at(b, y, i);
+
+            look->n_zeros_after += w == 0.0;
+            look->error_reach = isfinite(w) ? fmax(look->error_reach, fabs(w - v)) : look->error_reach;
+        }
+    }
+}
+
+/* ---- the second walk ---- */
+
+static size_t bin_of(double v, double reach, size_t n_bins)
+{
+    double at = reach > 0.0 ? (v / reach + 1.0) / 2.0 * (double)n_bins : (double)n_bins / 2.0;
+    size_t bin = at < 0.0 ? 0 : (size_t)at;
+
+    return bin < n_bins ? bin : n_bins - 1;
+}
+
+static void count(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y, size_t n)
+{
+    struct vc_look *look = l->look;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = value_at(a, x, i);
+
+        if (isfinite(v)) {
+            look->bins[bin_of(v, look->reach, VC_LOOK_BINS)]++;
+        }
+        if (isfinite(v) && y != NULL && isfinite(value_at(b, y, i))) {
+            look->error_bins[bin_of(value_at(b, y, i) - v, look->error_reach, VC_LOOK_ERROR_BINS)]++;
+        }
+    }
+}
+
+/* Keeps the segment's values afterwards if its error is the largest so far. */
+static void weigh(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y, size_t at,
+                  size_t n, uint64_t row)
+{
+    double sum = 0.0;
+
+    for (size_t i = at; i < at + n; i++) {
+        double e = value_at(b, y, i) - value_at(a, x, i);
+
+        sum += isfinite(e) ? e * e : 0.0;
+    }
+    if (!(sum > l->worst) || n > SEGMENT_VALUES) {
+        return;
+    }
+    l->worst = sum;
+    l->look->level_row = row;
+    l->n_kept = n;
+    for (size_t i = 0; i < n; i++) {
+        l->kept[i] = value_at(b, y, at + i);
+    }
+}
+
+static void weigh_rows(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y,
+                       const struct vc_tile *tile)
+{
+    for (size_t r = 0; r < tile->n_rows; r++) {
+        size_t step = l->segment != 0 && l->segment < tile->row_len ? l->segment : tile->row_len;
+
+        for (size_t c = 0; step != 0 && c < tile->row_len; c += step) {
+            size_t n = tile->row_len - c < step ? tile->row_len - c : step;
+
+            weigh(l, a, x, b, y, r * tile->row_len + c, n, tile->row0 + r);
+        }
+    }
+}
+
+/* ---- both ---- */
+
+static enum vc_status walk(struct looker *l, bool second)
+{
+    struct side a = {.buffers = &l->buffers[0]};
+    struct side b = {.buffers = &l->buffers[1]};
+    uint64_t seen = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(open_side(l->ctx, l->before, l->a, &a));
+    if (l->look->compared) {
+        VC_TRY(open_side(l->ctx, l->after, l->b, &b));
+    }
+    while (seen < MOST_ELEMS) {
+        struct vc_tile_result x;
+        struct vc_tile_result y = {NULL};
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(l->ctx, &a.fetch, &tile, &x, &more));
+        if (more && l->look->compared) {
+            VC_TRY(vc_fetch_next(l->ctx, &b.fetch, &tile, &y, &more));
+        }
+        if (!more) {
+            break;
+        }
+        (second ? count : reach_for)(l, &a, x.data, &b, y.data, tile.n_elems);
+        if (second && y.data != NULL) {
+            weigh_rows(l, &a, x.data, &b, y.data, &tile);
+        }
+        seen += tile.n_elems;
+    }
+    l->look->n_seen = seen;
+out:
+    close_side(l->ctx, &a);
+    close_side(l->ctx, &b);
+    return status;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The different values among those that were kept. */
+static void find_levels(struct looker *l)
+{
+    struct vc_look *look = l->look;
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n_kept; i++) {
+        if (!isfinite(l->kept[i])) {
+            return;
+        }
+    }
+    if (l->n_kept != 0) {
+        qsort(l->kept, l->n_kept, sizeof *l->kept, smaller_first);
+    }
+    for (size_t i = 0; i < l->n_kept; i++) {
+        if (n != 0 && l->kept[i] == look->levels[n - 1]) {
+            look->level_counts[n - 1]++;
+            continue;
+        }
+        if (n == VC_LOOK_LEVELS) {
+            memset(look->levels, 0, sizeof look->levels);
+            memset(look->level_counts, 0, sizeof look->level_counts);
+            return;
+        }
+        look->levels[n] = l->kept[i];
+        look->level_counts[n++] = 1;
+    }
+    look->n_levels = n;
+    look->n_level_elems = l->n_kept;
+}
+
+/* Its values are on a grid, and not any floats. */
+static bool has_grid(const struct vc_tensor *t)
+{
+    return t->quant != NULL || vc_dtype_is_quantized(t->dtype);
+}
+
+/* Elements with a scale of their own, where they are fewer than a row. */
+static size_t segment_of(const struct vc_tensor *t)
+{
+    size_t n_elems;
+    size_t n_bytes;
+
+    vc_dtype_block(t->dtype, &n_elems, &n_bytes);
+    return t->quant != NULL && t->quant->granularity == VC_GRANULARITY_GROUP ? (size_t)t->quant->group_size
+           : n_elems > 1                                                     ? n_elems
+                                                                             : 0;
+}
+
+static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->shape, b->shape, a->n_dims * sizeof *a->shape) == 0;
+}
+
+/* name_after: in the other model. */
+static enum vc_status look_at(struct looker *l, const char *name, const char *name_after)
+{
+    const struct vc_tensor *t = vc_model_tensor(l->before, l->a);
+    const struct vc_tensor *u;
+    enum vc_status status;
+
+    memset(l->look, 0, sizeof *l->look);
+    l->look->name = name;
+    l->look->scheme = "";
+    l->look->n_elems = t->n_elems;
+    l->b = l->after != NULL ? vc_model_find(l->after, name_after) : VC_NO_TENSOR;
+    u = l->b != VC_NO_TENSOR ? vc_model_tensor(l->after, l->b) : NULL;
+    l->look->compared = u != NULL && vc_values_numeric(u) && u->companion_of == VC_NO_TENSOR && same_shape(t, u);
+    l->segment = l->look->compared ? segment_of(u) : 0;
+    l->worst = 0.0;
+    l->n_kept = 0;
+    status = walk(l, false);
+    status = status == VC_OK ? walk(l, true) : status;
+    if (status == VC_OK && l->look->compared && has_grid(u)) {
+        find_levels(l);
+    }
+    return status;
+}
+
+/* What is looked at: a name before and after, and what its report says. */
+struct wanted {
+    const char *name, *name_after, *scheme;
+    double sqnr_db;
+};
+
+static enum vc_status look_at_all(struct looker *l, const struct wanted *wanted, size_t n, struct vc_looks_owned *owned)
+{
+    struct vc_room room = {0};
+    enum vc_status status = VC_OK;
+
+    vc_values_room(l->before, 2, &room);
+    if (l->after != NULL) {
+        vc_values_room(l->after, 2, &room);
+    }
+    VC_TRY(vc_buffers_alloc(l->ctx, &room, &l->buffers[0]));
+    VC_TRY(vc_buffers_alloc(l->ctx, &room, &l->buffers[1]));
+    l->kept = vc_alloc_array(l->ctx, VC_TAG_SCRATCH, SEGMENT_VALUES, sizeof *l->kept);
+    if (l->kept == NULL) {
+        VC_TRY(VC_E_NOMEM);
+    }
+    for (size_t i = 0; i < n && i < VC_LOOK_MOST; i++) {
+        l->a = vc_model_find(l->before, wanted[i].name);
+        if (l->a == VC_NO_TENSOR || !vc_values_numeric(vc_model_tensor(l->before, l->a))) {
+            continue;
+        }
+        l->look = &owned->list[owned->looks.n];
+        VC_TRY(look_at(l, vc_model_tensor(l->before, l->a)->name, wanted[i].name_after));
+        l->look->sqnr_db = wanted[i].sqnr_db;
+        l->look->scheme = vc_arena_copy(l->ctx, &owned->arena, wanted[i].scheme, strlen(wanted[i].scheme));
+        VC_TRY(l->look->scheme == NULL ? VC_E_NOMEM : VC_OK);
+        owned->looks.n++;
+    }
+out:
+    vc_free(l->ctx, l->kept);
+    vc_buffers_release(l->ctx, &l->buffers[0]);
+    vc_buffers_release(l->ctx, &l->buffers[1]);
+    return status;
+}
+
+static enum vc_status look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                           const struct wanted *wanted, size_t n, struct vc_looks **out)
+{
+    struct looker l = {.ctx = ctx, .before = before, .after = after};
+    struct vc_looks_owned *owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
+    enum vc_status status;
+
+    *out = NULL;
+    if (owned == NULL) {
+        return VC_E_NOMEM;
+    }
+    owned->ctx = ctx;
+    owned->looks.looks = owned->list;
+    status = look_at_all(&l, wanted, n, owned);
+    if (status != VC_OK) {
+        vc_looks_free(&owned->looks);
+        return vc_context(ctx, "%s", vc_model_path(before));
+    }
+    *out = &owned->looks;
+    return VC_OK;
+}
+
+enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                              const char *const *names, size_t n, struct vc_looks **out)
+{
+    struct wanted wanted[VC_LOOK_MOST];
+
+    vc_clear_error(ctx);
+    *out = NULL;
+    if (n > VC_LOOK_MOST) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n, VC_LOOK_MOST);
+    }
+    for (size_t i = 0; i < n; i++) {
+        wanted[i] = (struct wanted){names[i], names[i], "", (double)NAN};
+    }
+    return look(ctx, before, after, wanted, n, out);
+}
+
+void vc_looks_free(struct vc_looks *looks)
+{
+    struct vc_looks_owned *owned = (struct vc_looks_owned *)looks;
+
+    if (owned != NULL) {
+        vc_arena_release(owned->ctx, &owned->arena);
+        vc_free(owned->ctx, owned);
+    }
+}
+
+/* ---- of a report ---- */
+
+#define N_WORST 6
+
+/* Rows with the lowest SQNR, the lowest first. */
+static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
+{
+    struct vc_report_row row;
+    size_t n = 0;
+
+    for (size_t i = 0; vc_report_get_row(report, i, &row); i++) {
+        size_t at = n < N_WORST ? n : N_WORST - 1;
+        const char *after = vc_report_name_after(report, i);
+
+        if (!row.measured || isnan(row.sqnr_db) || (isinf(row.sqnr_db) && row.sqnr_db > 0) ||
+            (n == N_WORST && !(row.sqnr_db < wanted[at].sqnr_db))) {
+            continue;
+        }
+        while (at > 0 && row.sqnr_db < wanted[at - 1].sqnr_db) {
+            wanted[at] = wanted[at - 1];
+            at--;
+        }
+        wanted[at] = (struct wanted){row.name, after != NULL ? after : row.name, row.scheme, row.sqnr_db};
+        n += n < N_WORST;
+    }
+    return n;
+}
+
+enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
+                              struct vc_looks **out)
+{
+    struct wanted wanted[N_WORST];
+    size_t n = find_worst(report, wanted);
+    struct vc_model *after = NULL;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    if (n != 0 && report->written && report->n_outputs != 0 && strcmp(report->outputs[0].path, "-") != 0) {
+        (void)vc_model_open(ctx, report->outputs[0].path, NULL, &after); /* else there is no grid to show */
+        vc_clear_error(ctx);
+    }
+    status = look(ctx, before, after, wanted, n, out);
+    vc_model_close(after);
+    return status;
+}

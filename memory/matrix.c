@@ -1,0 +1,206 @@
+/* matrix.c - where a model fits in each of several ways to have it: vc_fit_matrix in fit.h. */
+#include <vcompress/fit.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/ctx.h"
+
+/* Common ones in each class of memory. */
+static const char *const common[] = {
+    "GeForce GTX 1660 Ti", "GeForce RTX 4060", "GeForce RTX 3080 10GB", "GeForce RTX 3060 12GB", "Tesla T4",
+    "GeForce RTX 4080",    "GeForce RTX 4090", "GeForce RTX 5090",      "A100 SXM4 40GB",        "L40S",
+    "H100 SXM5 80GB",      "H200 SXM 141GB",
+};
+#define N_COMMON (sizeof common / sizeof common[0])
+
+struct owned {
+    struct vc_fit_matrix matrix; /* first: what the caller sees */
+    struct vc_ctx *ctx;
+    const struct vc_gpu **gpus;
+    struct vc_fit *fits;
+};
+
+/* What a column is decided by. */
+struct way {
+    struct vc_memory_report report;
+    struct vc_memory_options memory;
+};
+
+static int by_memory(const void *a, const void *b)
+{
+    const struct vc_gpu *x = *(const struct vc_gpu *const *)a;
+    const struct vc_gpu *y = *(const struct vc_gpu *const *)b;
+    uint64_t m = vc_gpu_visible_bytes(x, NULL);
+    uint64_t n = vc_gpu_visible_bytes(y, NULL);
+
+    return m != n ? (m < n ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void add_gpu(struct owned *o, const struct vc_gpu *gpu)
+{
+    for (size_t i = 0; i < o->matrix.n_rows; i++) {
+        if (o->gpus[i] == gpu) {
+            return;
+        }
+    }
+    o->gpus[o->matrix.n_rows++] = gpu;
+}
+
+/* Rows: those that were asked about, and the common ones that the catalogue has. */
+static enum vc_status choose_gpus(struct owned *o, const struct vc_gpus *gpus, const struct vc_fit_row *asked,
+                                  size_t n_asked)
+{
+    o->gpus = vc_alloc_array(o->ctx, VC_TAG_REPORT, N_COMMON + n_asked, sizeof *o->gpus);
+    if (o->gpus == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t i = 0; i < n_asked; i++) {
+        if (asked[i].gpu != NULL) {
+            add_gpu(o, asked[i].gpu);
+        }
+    }
+    for (size_t k = 0; k < vc_gpus_count(gpus); k++) {
+        const struct vc_gpu *gpu = vc_gpu(gpus, k);
+
+        for (size_t c = 0; c < N_COMMON; c++) {
+            if (strcmp(gpu->name, common[c]) == 0) {
+                add_gpu(o, gpu);
+            }
+        }
+    }
+    if (o->matrix.n_rows != 0) {
+        qsort(o->gpus, o->matrix.n_rows, sizeof *o->gpus, by_memory);
+    }
+    o->matrix.gpus = o->gpus;
+    return VC_OK;
+}
+
+static enum vc_status decide(struct owned *o, const struct way *ways, const struct vc_fit_options *options)
+{
+    size_t n = o->matrix.n_columns;
+    enum vc_status status = VC_OK;
+
+    o->fits = vc_alloc_array(o->ctx, VC_TAG_REPORT, o->matrix.n_rows * n + 1, sizeof *o->fits);
+    if (o->fits == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t r = 0; r < o->matrix.n_rows; r++) {
+        for (size_t c = 0; c < n; c++) {
+            VC_TRY(vc_fit_decide(o->ctx, &ways[c].report, &ways[c].memory, vc_gpu_visible_bytes(o->gpus[r], NULL),
+                                 options, &o->fits[r * n + c]));
+        }
+    }
+    o->matrix.fits = o->fits;
+out:
+    return status;
+}
+
+static enum vc_status finish(struct owned *o, enum vc_status status, struct vc_fit_matrix **out)
+{
+    if (status != VC_OK) {
+        vc_fit_matrix_free(&o->matrix);
+        return status;
+    }
+    *out = &o->matrix;
+    return VC_OK;
+}
+
+/* ---- a model ---- */
+
+static enum vc_status add_way(struct owned *o, struct way *ways, const struct vc_graph *graph,
+                              const struct vc_model *model, const char *name, enum vc_dtype dtype, const char *scheme)
+{
+    struct way *way = &ways[o->matrix.n_columns];
+    enum vc_status status;
+
+    way->memory.weights = dtype;
+    way->memory.scheme = scheme;
+    status = vc_memory_estimate(o->ctx, graph, model, &way->memory, &way->report);
+    if (status == VC_OK) {
+        o->matrix.columns[o->matrix.n_columns++] =
+            (struct vc_fit_column){name, way->report.components[VC_MEMORY_PARAMETERS].bytes};
+    }
+    return status;
+}
+
+enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
+                                  const struct vc_memory_options *memory, const struct vc_fit_options *options,
+                                  const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
+                                  struct vc_fit_matrix **out)
+{
+    struct owned *o = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *o);
+    struct vc_fit_options own;
+    struct way ways[5];
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (o == NULL) {
+        return VC_E_NOMEM;
+    }
+    o->ctx = ctx;
+    vc_fit_defaults(&own);
+    own = options != NULL ? *options : own;
+    own.weights_only = own.weights_only || (graph == NULL && own.activation_bytes == 0);
+    o->matrix.weights_only = own.weights_only;
+    for (size_t k = 0; k < 5; k++) {
+        ways[k].memory = *memory;
+    }
+    if (model != NULL) {
+        VC_TRY(add_way(o, ways, graph, model, "as stored", VC_DTYPE_NONE, NULL));
+    }
+    VC_TRY(add_way(o, ways, graph, model, "f32", VC_DTYPE_F32, NULL));
+    VC_TRY(add_way(o, ways, graph, model, "f16", VC_DTYPE_F16, NULL));
+    if (memory->mode == VC_MEMORY_INFER) {
+        VC_TRY(add_way(o, ways, graph, model, "int8", VC_DTYPE_NONE, "int8"));
+        VC_TRY(add_way(o, ways, graph, model, "int4-g128", VC_DTYPE_NONE, "int4-g128"));
+    }
+    VC_TRY(choose_gpus(o, gpus, asked, n_asked));
+    VC_TRY(decide(o, ways, &own));
+out:
+    return finish(o, status, out);
+}
+
+/* ---- bytes ---- */
+
+enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
+                                      const struct vc_gpus *gpus, struct vc_fit_matrix **out)
+{
+    struct owned *o = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *o);
+    struct way ways[VC_FIT_MOST_COLUMNS];
+    struct vc_fit_options options;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (o == NULL) {
+        return VC_E_NOMEM;
+    }
+    o->ctx = ctx;
+    vc_clear_error(ctx);
+    memset(ways, 0, sizeof ways);
+    vc_fit_defaults(&options);
+    options.weights_only = o->matrix.weights_only = true;
+    if (n_columns > VC_FIT_MOST_COLUMNS) {
+        VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%zu columns: at most %d", n_columns, VC_FIT_MOST_COLUMNS));
+    }
+    for (size_t k = 0; k < n_columns; k++) {
+        vc_memory_defaults(&ways[k].memory);
+        ways[k].report.components[VC_MEMORY_PARAMETERS].bytes = columns[k].weight_bytes;
+        o->matrix.columns[o->matrix.n_columns++] = columns[k];
+    }
+    VC_TRY(choose_gpus(o, gpus, NULL, 0));
+    VC_TRY(decide(o, ways, &options));
+out:
+    return finish(o, status, out);
+}
+
+void vc_fit_matrix_free(struct vc_fit_matrix *matrix)
+{
+    struct owned *o = (struct owned *)matrix;
+
+    if (o != NULL) {
+        vc_free(o->ctx, o->gpus);
+        vc_free(o->ctx, o->fits);
+        vc_free(o->ctx, o);
+    }
+}

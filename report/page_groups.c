@@ -1,0 +1,116 @@
+/* page_groups.c - see page_groups.h: a small hash table of pattern and kind. */
+#include "report/page_groups.h"
+
+#include <string.h>
+
+#include <vcompress/model.h>
+
+#define KEY_BYTES 1024
+#define N_SLOTS   (4 * (size_t)VC_PAGE_GROUPS)
+
+void vc_page_groups_init(struct vc_page_groups *groups, struct vc_ctx *ctx)
+{
+    memset(groups, 0, sizeof *groups);
+    groups->ctx = ctx;
+}
+
+void vc_page_groups_release(struct vc_page_groups *groups)
+{
+    vc_arena_release(groups->ctx, &groups->arena);
+}
+
+/* "layers.*.w", 0x1f, kind: longer ones are cut. */
+static size_t make_key(char *key, const char *name, const char *kind)
+{
+    size_t n = vc_name_pattern(name, key, KEY_BYTES / 2);
+    size_t n_kind = strlen(kind);
+
+    n_kind = n_kind < KEY_BYTES / 2 - 2 ? n_kind : KEY_BYTES / 2 - 2;
+    key[n] = '\x1f';
+    memcpy(key + n + 1, kind, n_kind);
+    key[n + 1 + n_kind] = '\0';
+    return n;
+}
+
+/* The slot where the key is, or would be. */
+static size_t find_slot(const struct vc_page_groups *groups, const char *key)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    size_t at;
+
+    for (const char *p = key; *p != '\0'; p++) {
+        h = (h ^ (unsigned char)*p) * 0x100000001b3u; /* FNV-1a */
+    }
+    at = (size_t)(h ^ h >> 32) % N_SLOTS;
+    while (groups->slots[at] != 0 && strcmp(groups->keys[groups->slots[at] - 1], key) != 0) {
+        at = (at + 1) % N_SLOTS;
+    }
+    return at;
+}
+
+static size_t join(struct vc_page_groups *groups, size_t number, size_t index, uint64_t weight)
+{
+    struct vc_page_group *group = &groups->groups[number];
+
+    if (group->n++ == 0) {
+        group->first = index;
+    }
+    group->weight += weight;
+    return number;
+}
+
+size_t vc_page_groups_add(struct vc_page_groups *groups, size_t index, const char *name, const char *kind,
+                          uint64_t weight)
+{
+    char key[KEY_BYTES];
+    size_t n_pattern = make_key(key, name, kind);
+    size_t slot = find_slot(groups, key);
+    const char *own;
+
+    if (groups->slots[slot] != 0) {
+        size_t number = groups->slots[slot] - 1u;
+
+        if (groups->groups[number].n == 1) { /* its label was the only name */
+            char *label = vc_arena_copy(groups->ctx, &groups->arena, key, n_pattern);
+
+            groups->status = label == NULL ? VC_E_NOMEM : groups->status;
+            groups->groups[number].label = label != NULL ? label : groups->groups[number].label;
+        }
+        return join(groups, number, index, weight);
+    }
+    if (groups->n == VC_PAGE_GROUPS || groups->status != VC_OK) {
+        return join(groups, VC_PAGE_GROUPS, index, weight);
+    }
+    own = vc_arena_copy(groups->ctx, &groups->arena, key, strlen(key));
+    groups->keys[groups->n] = own;
+    groups->groups[groups->n].label = vc_arena_copy(groups->ctx, &groups->arena, name, strnlen(name, KEY_BYTES));
+    if (own == NULL || groups->groups[groups->n].label == NULL) {
+        groups->status = VC_E_NOMEM;
+        return join(groups, VC_PAGE_GROUPS, index, weight);
+    }
+    groups->slots[slot] = (uint16_t)++groups->n;
+    return join(groups, groups->n - 1, index, weight);
+}
+
+size_t vc_page_groups_find(const struct vc_page_groups *groups, const char *name, const char *kind)
+{
+    char key[KEY_BYTES];
+    size_t slot;
+
+    (void)make_key(key, name, kind);
+    slot = find_slot(groups, key);
+    return groups->slots[slot] != 0 ? groups->slots[slot] - 1u : VC_PAGE_GROUPS;
+}
+
+void vc_page_groups_sort(struct vc_page_groups *groups)
+{
+    for (size_t i = 0; i < groups->n; i++) {
+        size_t at = i;
+
+        while (at > 0 && groups->groups[groups->order[at - 1]].weight < groups->groups[i].weight) {
+            groups->order[at] = groups->order[at - 1];
+            at--;
+        }
+        groups->order[at] = i;
+    }
+}

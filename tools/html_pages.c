@@ -1,0 +1,113 @@
+/* html_pages.c - see html_pages.h. */
+#include "tools/html_pages.h"
+
+#define TIMELINE_POINTS 240
+
+static struct vc_page_options options_of(const struct app *app)
+{
+    struct vc_page_options options;
+
+    vc_page_defaults(&options);
+    options.command = app->line;
+    return options;
+}
+
+int page_report(struct app *app, const struct vc_report *report, const struct vc_model *model)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    struct vc_fit_column columns[3] = {{"before", totals->host_before}, {"after", totals->device_native}};
+    struct vc_page_options options = options_of(app);
+    struct vc_fit_matrix *matrix = NULL;
+    struct vc_looks *looks = NULL;
+    struct vc_gpus *gpus = NULL;
+    size_t n_columns = 2;
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    if (totals->device_dequantized != totals->device_native) {
+        columns[n_columns++] = (struct vc_fit_column){"after, decoded", totals->device_dequantized};
+    }
+    status = vc_gpus_open(app->ctx, NULL, &gpus);
+    if (status == VC_OK) {
+        status = vc_fit_matrix_of_bytes(app->ctx, columns, n_columns, gpus, &matrix);
+    }
+    if (status == VC_OK) {
+        status = vc_report_look(app->ctx, report, model, &looks);
+    }
+    options.looks = looks;
+    options.matrix = matrix;
+    if (status == VC_OK) {
+        status = vc_report_html(app->ctx, report, &options, &text);
+    }
+    vc_looks_free(looks);
+    vc_fit_matrix_free(matrix);
+    vc_gpus_close(gpus);
+    return html_write(app, status, text);
+}
+
+/* The timeline and the matrix of a run; both may stay NULL. */
+static enum vc_status gather(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
+                             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows,
+                             struct vc_memory_timeline **timeline, struct vc_fit_matrix **matrix)
+{
+    const struct vc_model *model = graph_source_model(&cli->source);
+    enum vc_status status =
+        vc_memory_timeline_make(app->ctx, cli->source.graph, model, &cli->memory, TIMELINE_POINTS, timeline);
+
+    return status != VC_OK ? status
+                           : vc_fit_matrix_make(app->ctx, cli->source.graph, model, &cli->memory, fit, catalogue, rows,
+                                                n_rows, matrix);
+}
+
+int page_estimate(struct app *app, const struct memory_cli *cli)
+{
+    struct vc_page_options options = options_of(app);
+    struct vc_memory_timeline *timeline = NULL;
+    struct vc_fit_matrix *matrix = NULL;
+    struct vc_gpus *gpus = NULL;
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_gpus_open(app->ctx, NULL, &gpus);
+    if (status == VC_OK) {
+        status = gather(app, cli, NULL, gpus, NULL, 0, &timeline, &matrix);
+    }
+    options.matrix = matrix;
+    if (status == VC_OK) {
+        status = vc_memory_html(app->ctx, &cli->report, &cli->memory, cli->source.graph, app->subject, timeline,
+                                &options, &text);
+    }
+    vc_memory_timeline_free(timeline);
+    vc_fit_matrix_free(matrix);
+    vc_gpus_close(gpus);
+    return html_write(app, status, text);
+}
+
+int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
+             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows)
+{
+    struct vc_page_options options = options_of(app);
+    struct vc_memory_timeline *timeline = NULL;
+    struct vc_fit_matrix *matrix = NULL;
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = gather(app, cli, fit, catalogue, rows, n_rows, &timeline, &matrix);
+    options.matrix = matrix;
+    if (status == VC_OK) {
+        status = vc_fit_html(app->ctx, &cli->report, &cli->memory, cli->source.graph, app->subject, rows, n_rows,
+                             timeline, &options, &text);
+    }
+    vc_memory_timeline_free(timeline);
+    vc_fit_matrix_free(matrix);
+    return html_write(app, status, text);
+}

@@ -1,0 +1,15 @@
+/* html_pages.h - the pages of --html: what each command gathers for them. The library makes them. */
+#ifndef VC_TOOLS_HTML_PAGES_H
+#define VC_TOOLS_HTML_PAGES_H
+
+#include "tools/memory_cli.h"
+
+/* Each does nothing without --html. GO_ON or a status. */
+
+/* model: the source. Looks at the values of the tensors that lost most, and at the catalogue of GPUs. */
+int page_report(struct app *app, const struct vc_report *report, const struct vc_model *model);
+int page_estimate(struct app *app, const struct memory_cli *cli);
+int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
+             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows);
+
+#endif
