@@ -280,6 +280,12 @@ static size_t code_width(uint32_t c)
     return combining ? 0 : wide ? 2 : 1;
 }
 
+/* A printable character of ASCII. */
+static bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+
 char *text_clean(const char *s)
 {
     size_t n = strlen(s);
@@ -321,8 +327,14 @@ size_t text_width(const char *s)
 
     for (size_t i = 0; i < n;) {
         uint32_t c = 0;
-        size_t len = decode((const unsigned char *)s + i, n - i, &c);
+        size_t len;
 
+        if (is_plain(s[i])) {
+            width++;
+            i++;
+            continue;
+        }
+        len = decode((const unsigned char *)s + i, n - i, &c);
         width += len == 0 ? 1 : code_width(c);
         i += len == 0 ? 1 : len;
     }
@@ -508,28 +520,40 @@ static enum ink cell_ink(const struct table *table, size_t cell)
     return (enum ink)table->bytes[table->cells[cell]];
 }
 
-void table_add(struct table *table, enum ink ink, const char *text)
+static bool is_clean(const char *s)
 {
-    char *clean = table->failed ? NULL : text_clean(text);
-    size_t n = clean != NULL ? strlen(clean) + 2 : 0;
+    while (is_plain(*s)) {
+        s++;
+    }
+    return *s == '\0';
+}
+
+/* The cell becomes one of the table. */
+static void keep_cell(struct table *table, enum ink ink, const char *text)
+{
+    size_t n = strlen(text) + 2;
     size_t *cells = with_room(table->cells, table->n_cells, 1, sizeof *cells, &table->capacity);
     char *bytes = with_room(table->bytes, table->n_bytes, n, 1, &table->bytes_capacity);
 
     table->cells = cells != NULL ? cells : table->cells;
     table->bytes = bytes != NULL ? bytes : table->bytes;
-    table->failed = clean == NULL || cells == NULL || bytes == NULL;
+    table->failed = cells == NULL || bytes == NULL;
     if (!table->failed) {
         cells[table->n_cells++] = table->n_bytes;
         bytes[table->n_bytes] = (char)ink;
-        memcpy(bytes + table->n_bytes + 1, clean, n - 1);
+        memcpy(bytes + table->n_bytes + 1, text, n - 1);
         table->n_bytes += n;
     }
-    free(clean);
 }
 
 static void print_spaces(FILE *to, size_t n)
 {
-    fprintf(to, "%*s", (int)n, "");
+    static const char blanks[] = "                                ";
+
+    for (; n > sizeof blanks - 1; n -= sizeof blanks - 1) {
+        fwrite(blanks, 1, sizeof blanks - 1, to);
+    }
+    fwrite(blanks, 1, n, to);
 }
 
 /* Blanks before a column: two, and one on each side of a column of arrows ('a' in table->align). */
@@ -659,37 +683,86 @@ static bool must_fold(const struct table *table, const struct out *out, const si
     return out->limited && table->n_cols > 1 && total > (size_t)out->width;
 }
 
+/* The cells from `first` on are a row. */
+static void measure_row(struct table *table, size_t first)
+{
+    for (size_t c = 0; c < table->n_cols; c++) {
+        size_t w = text_width(cell_text(table, first + c));
+
+        table->width[c] = w > table->width[c] ? w : table->width[c];
+    }
+}
+
+static void print_any_row(const struct table *table, const struct out *out, size_t first)
+{
+    if (table->folded) {
+        print_folded(table, out, first, table->width);
+    } else {
+        print_row(table, out, first, table->width);
+    }
+}
+
+void table_add(struct table *table, enum ink ink, const char *text)
+{
+    char *clean = NULL;
+
+    if (!table->failed && !is_clean(text)) {
+        clean = text_clean(text);
+        table->failed = clean == NULL;
+    }
+    if (!table->failed) {
+        keep_cell(table, ink, clean != NULL ? clean : text);
+    }
+    free(clean);
+    if (table->way == TABLE_KEEPS || table->failed || table->n_cells < table->n_cols) {
+        return;
+    }
+    if (table->way == TABLE_MEASURES) {
+        measure_row(table, 0);
+    } else {
+        print_any_row(table, table->out, 0);
+    }
+    table->n_cells = 0;
+    table->n_bytes = 0;
+}
+
+void table_measure(struct table *table)
+{
+    table->way = TABLE_MEASURES;
+}
+
+void table_again(struct table *table, const struct out *out)
+{
+    table->way = TABLE_PRINTS;
+    table->out = out;
+    table->folded = must_fold(table, out, table->width);
+}
+
 bool table_print(struct table *table, const struct out *out, bool shorten)
 {
-    size_t width[16] = {0};
     size_t total = 2;
     size_t room = (size_t)out->width;
     bool ok = !table->failed;
-    bool folded;
 
-    for (size_t i = 0; ok && i < table->n_cells; i++) {
-        size_t w = text_width(cell_text(table, i));
-
-        width[i % table->n_cols] = w > width[i % table->n_cols] ? w : width[i % table->n_cols];
+    for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
+        measure_row(table, i);
     }
     for (size_t c = 0; c < table->n_cols; c++) {
-        total += width[c] + gap_before(table, c);
+        total += table->width[c] + gap_before(table, c);
     }
-    if (shorten && total > room && width[0] > NAME_MIN) {
+    if (shorten && total > room && table->width[0] > NAME_MIN) {
         size_t over = total - room;
 
-        width[0] = width[0] > NAME_MIN + over ? width[0] - over : NAME_MIN;
+        table->width[0] = table->width[0] > NAME_MIN + over ? table->width[0] - over : NAME_MIN;
         for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
-            cut_middle(cell_text(table, i), width[0], out_ellipsis(out));
+            cut_middle(cell_text(table, i), table->width[0], out_ellipsis(out));
         }
     }
-    folded = ok && must_fold(table, out, width);
+    if (table->way == TABLE_KEEPS) {
+        table->folded = ok && must_fold(table, out, table->width);
+    }
     for (size_t i = 0; ok && i + table->n_cols <= table->n_cells; i += table->n_cols) {
-        if (folded) {
-            print_folded(table, out, i, width);
-        } else {
-            print_row(table, out, i, width);
-        }
+        print_any_row(table, out, i);
     }
     free(table->bytes);
     free(table->cells);

@@ -68,6 +68,8 @@ void print_clean(FILE *to, const char *s);
 /* How quantized weights lie in a file: a line that says what loads it, and what else there is to say under it. */
 void print_layout(const struct out *out, const struct vc_layout *layout);
 
+#define TABLE_COLUMNS 16
+
 /* A table: cells are added row by row, then printed with columns aligned. Running out of memory is remembered and
  * reported by table_print. With -v it has as many rows as the file has tensors, so cells are kept small:
  *
@@ -81,6 +83,10 @@ struct table {
     size_t n_bytes, bytes_capacity;
     char *bytes;
     bool failed;
+    enum { TABLE_KEEPS, TABLE_MEASURES, TABLE_PRINTS } way; /* the last two: of all rows only the last one is kept */
+    const struct out *out;
+    size_t width[TABLE_COLUMNS];
+    bool folded;
 };
 
 void table_init(struct table *table, const char *align);
@@ -89,5 +95,11 @@ void table_add(struct table *table, enum ink ink, const char *text);
  * middle. Where that is not enough and the width is limited, each row takes several lines: column 0, then the others.
  * False: no memory. Frees the cells in any case. */
 bool table_print(struct table *table, const struct out *out, bool shorten);
+
+/* A table with as many rows as a file has tensors is added twice, so that none of it is kept: after table_init and
+ * table_measure the rows are only measured. After table_again the same rows are added once more and printed as they
+ * come; table_print ends that. */
+void table_measure(struct table *table);
+void table_again(struct table *table, const struct out *out);
 
 #endif

@@ -345,13 +345,16 @@ static void add_line(struct table *table, const struct view *view, const struct 
     }
 }
 
-static void begin_table(struct table *table, const struct view *view)
+#define MAX_COLUMNS 13
+
+/* Sets align and titles of the columns that the view has; tells how many there are. */
+static size_t list_columns(const struct view *view, char *align, const char **titles)
 {
     static const struct {
         const char *title;
         bool plain, brief, full, nonfinite; /* without --stats; with it; with -v as well */
         char align;
-    } columns[] = {
+    } columns[MAX_COLUMNS] = {
         {"tensor", true, true, true, false, 'l'},      {"shape", true, false, true, false, 'l'},
         {"type", true, false, true, false, 'l'},       {"size", true, false, false, false, 'r'},
         {"share", true, false, false, false, 'r'},     {"min", false, true, true, false, 'r'},
@@ -360,11 +363,9 @@ static void begin_table(struct table *table, const struct view *view)
         {"NaN", false, true, true, true, 'r'},         {"Inf", false, true, true, true, 'r'},
         {"magnitudes", false, true, true, false, 'l'},
     };
-    static char align[sizeof(columns) / sizeof(columns[0]) + 1];
-    const char *titles[sizeof(columns) / sizeof(columns[0])];
     size_t n = 0;
 
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+    for (size_t i = 0; i < MAX_COLUMNS; i++) {
         bool wanted = !view->stats ? columns[i].plain : view->verbose ? columns[i].full : columns[i].brief;
 
         if (wanted && (view->nonfinite || !columns[i].nonfinite)) {
@@ -373,10 +374,27 @@ static void begin_table(struct table *table, const struct view *view)
         }
     }
     align[n] = '\0';
-    table_init(table, align);
+    return n;
+}
+
+static void add_titles(struct table *table, const struct view *view)
+{
+    const char *titles[MAX_COLUMNS];
+    char align[MAX_COLUMNS + 1];
+    size_t n = list_columns(view, align, titles);
+
     for (size_t i = 0; i < n; i++) {
         table_add(table, INK_DIM, titles[i]);
     }
+}
+
+static void begin_table(struct table *table, const struct view *view)
+{
+    static char align[MAX_COLUMNS + 1];
+    const char *titles[MAX_COLUMNS];
+
+    (void)list_columns(view, align, titles);
+    table_init(table, align);
 }
 
 static int by_size(const void *a, const void *b)
@@ -390,17 +408,17 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Marks the lines to show: all of them, or the MAX_LINES - 1 largest and those that hold NaN or Inf. Returns how many
+/* Marks the lines to show: the MAX_LINES - 1 largest and those that hold NaN or Inf. Returns how many
  * tensors are left out. */
-static size_t choose_lines(struct line *lines, size_t n, bool all, const struct line **order)
+static size_t choose_lines(struct line *lines, size_t n, const struct line **order)
 {
     size_t hidden = 0;
 
     for (size_t i = 0; i < n; i++) {
         order[i] = &lines[i];
-        lines[i].shown = all || n <= MAX_LINES || lines[i].nonfinite;
+        lines[i].shown = n <= MAX_LINES || lines[i].nonfinite;
     }
-    if (!all && n > MAX_LINES) {
+    if (n > MAX_LINES) {
         qsort(order, n, sizeof(*order), by_size);
         for (size_t i = 0; i < MAX_LINES - 1; i++) {
             lines[order[i] - lines].shown = true;
@@ -412,11 +430,20 @@ static size_t choose_lines(struct line *lines, size_t n, bool all, const struct 
     return hidden;
 }
 
+/* What the last column shows. */
+static void print_legend(const struct view *view)
+{
+    if (view->stats) {
+        fprintf(view->out->to, "  %smagnitudes: one cell per power of two, the largest at the right\n",
+                view->nonfinite ? "" : "no NaN, no Inf; ");
+    }
+}
+
 static bool print_lines(struct app *app, const struct vc_inspection *in, const struct groups *groups,
                         struct line *lines)
 {
     const struct out *out = &app->out;
-    struct view view = {.out = out, .stats = in->has_stats, .verbose = app->common.verbose > 0};
+    struct view view = {.out = out, .stats = in->has_stats};
     const struct line **order = malloc((groups->n + 1) * sizeof(*order));
     struct table table;
     size_t hidden;
@@ -425,12 +452,13 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     if (order == NULL) {
         return false;
     }
-    hidden = choose_lines(lines, groups->n, view.verbose, order);
+    hidden = choose_lines(lines, groups->n, order);
     free(order);
     for (size_t i = 0; i < groups->n; i++) {
         view.nonfinite = view.nonfinite || lines[i].nonfinite;
     }
     begin_table(&table, &view);
+    add_titles(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
         char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
 
@@ -440,21 +468,50 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
         free(label);
     }
     fputc('\n', out->to);
-    ok = table_print(&table, out, !view.verbose);
+    ok = table_print(&table, out, true);
     if (hidden > 0) {
         fprintf(out->to, "  and %zu more, smaller (-v lists them)\n", hidden);
     }
-    if (view.stats) {
-        fprintf(out->to, "  %smagnitudes: one cell per power of two, the largest at the right\n",
-                view.nonfinite ? "" : "no NaN, no Inf; ");
-    }
+    print_legend(&view);
     return ok;
 }
 
-/* Scales and zero points go with their tensor: they are listed with -v only. */
-static bool print_tensors(struct app *app, const struct vc_inspection *in)
+/* -v: a line for each tensor. There may be a million, so nothing is kept of them. */
+static void add_every(struct table *table, const struct view *view, const struct vc_inspection *in)
 {
-    bool verbose = app->common.verbose > 0;
+    add_titles(table, view);
+    for (size_t i = 0; i < in->n_tensors; i++) {
+        struct line line = {.index = i, .n_tensors = 1, .bytes = vc_model_tensor(in->model, i)->size_bytes};
+
+        (void)add_stats(&line, in, i); /* of one tensor it needs no memory */
+        add_line(table, view, in, &line, vc_model_tensor(in->model, i)->name);
+    }
+}
+
+static bool print_every(const struct out *out, const struct vc_inspection *in)
+{
+    struct view view = {.out = out, .stats = in->has_stats, .verbose = true};
+    struct vc_value_stats stats;
+    struct table table;
+    bool ok;
+
+    for (size_t i = 0; i < in->n_tensors && view.stats && !view.nonfinite; i++) {
+        view.nonfinite = vc_inspect_get_stats(in, i, &stats) && stats.nans + stats.infs > 0;
+    }
+    begin_table(&table, &view);
+    table_measure(&table);
+    add_every(&table, &view, in);
+    fputc('\n', out->to);
+    table_again(&table, out);
+    add_every(&table, &view, in);
+    ok = table_print(&table, out, false);
+    print_legend(&view);
+    return ok;
+}
+
+/* Scales and zero points go with their tensor. */
+static bool print_groups(struct app *app, const struct vc_inspection *in)
+{
     struct line *lines = calloc(in->n_tensors + 1, sizeof(*lines));
     struct groups groups;
     bool ok = lines != NULL;
@@ -467,8 +524,8 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
         size_t n;
         size_t g;
 
-        if (!verbose && (tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
-                         (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
+        if ((tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
+             (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
             continue; /* -v lists them, and the table of parts has what is beside the weights */
         }
         n = (size_t)snprintf(kind, sizeof(kind), "%d %s%s", (int)tensor->dtype,
@@ -477,7 +534,7 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
         for (unsigned d = 0; d < tensor->n_dims && n < sizeof(kind); d++) {
             n += (size_t)snprintf(kind + n, sizeof(kind) - n, ",%llu", (unsigned long long)tensor->shape[d]);
         }
-        g = verbose ? groups_add_alone(&groups, i, tensor->name) : groups_add(&groups, i, tensor->name, kind, false);
+        g = groups_add(&groups, i, tensor->name, kind, false);
         ok = g != NO_GROUP;
         if (ok) {
             lines[g].index = groups.list[g].first;
@@ -495,6 +552,14 @@ static bool print_tensors(struct app *app, const struct vc_inspection *in)
     groups_release(&groups);
     free(lines);
     return ok;
+}
+
+static bool print_tensors(struct app *app, const struct vc_inspection *in)
+{
+    if (app->common.verbose == 0) {
+        return print_groups(app, in);
+    }
+    return in->n_tensors == 0 || print_every(&app->out, in);
 }
 
 bool print_inspection(struct app *app, const struct vc_inspection *in)

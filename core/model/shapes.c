@@ -17,7 +17,7 @@ const uint64_t *vc_shapes_keep(struct vc_ctx *ctx, struct vc_arena *arena, struc
     at = (size_t)(hash >> 58);
     if (shapes->seen[at].dims == NULL || shapes->seen[at].n != n ||
         memcmp(shapes->seen[at].dims, dims, n * sizeof *dims) != 0) {
-        copy = vc_arena_alloc(ctx, arena, n * sizeof *dims);
+        copy = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *dims); /* there for a scalar, too */
         if (copy == NULL) {
             return NULL;
         }

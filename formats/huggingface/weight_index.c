@@ -29,6 +29,12 @@ struct entry {
     size_t n_tensor, n_file;
 };
 
+/* Whether the entry names a file; others are refused, or with findings noted and left out. */
+static bool is_good(const struct entry *entry)
+{
+    return entry->file != NULL && is_plain_name(entry->file, entry->n_file);
+}
+
 /* Calls fn for every entry of the map. */
 typedef enum vc_status entry_fn(struct vc_ctx *ctx, void *user, const struct entry *entry);
 
@@ -182,12 +188,24 @@ out:
     return status;
 }
 
+/* The number of the entry's file; SIZE_MAX: it is none of the index. Entries of one file follow each other mostly:
+ * *last is that of the entry before. */
+static size_t file_number(const struct weight_index *index, const struct entry *entry, size_t *last)
+{
+    const char *before = *last < index->n_files ? index->files[*last] : NULL;
+
+    if (before == NULL || strncmp(before, entry->file, entry->n_file) != 0 || before[entry->n_file] != '\0') {
+        *last = vc_name_table_find(&index->numbers, files_of(index), entry->file, entry->n_file);
+    }
+    return *last;
+}
+
 /* Adds the file if it is a new one. */
 static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, const struct entry *entry)
 {
     enum vc_status status = VC_OK;
 
-    if (vc_name_table_find(&index->numbers, files_of(index), entry->file, entry->n_file) != SIZE_MAX) {
+    if (file_number(index, entry, &index->last) != SIZE_MAX) {
         return VC_OK;
     }
     VC_TRY(grow_files(ctx, index));
@@ -196,12 +214,6 @@ static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, c
     (void)vc_name_table_add(&index->numbers, files_of(index), index->n_files++);
 out:
     return status;
-}
-
-/* Whether the entry names a file; others are refused, or with findings noted and left out. */
-static bool is_good(const struct entry *entry)
-{
-    return entry->file != NULL && is_plain_name(entry->file, entry->n_file);
 }
 
 static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
@@ -242,27 +254,62 @@ out:
     return status;
 }
 
-/* The member behind walk->at is "weight_map", an object: notes where that lies, and steps over it. */
-static bool take_map(struct json_walk *walk, struct weight_index *index)
+/* From the bracket that opens the map: reads entries as every writer makes them, and leaves the cursor behind the map.
+ * *done false: something looks different. */
+static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *index, struct vc_json_cursor *c, bool *done)
+{
+    struct entry entry;
+    bool more = true;
+    enum vc_status status = VC_OK;
+
+    *done = false;
+    while (more) {
+        c->at++;
+        vc_json_skip_space(c);
+        if (!vc_json_take_string(c, &entry.tensor, &entry.n_tensor) || !vc_json_take(c, ':') ||
+            !vc_json_take_string(c, &entry.file, &entry.n_file) || !is_good(&entry)) {
+            return VC_OK;
+        }
+        VC_TRY(add_file(ctx, index, &entry));
+        vc_json_skip_space(c);
+        more = c->at < c->n && c->text[c->at] == ',';
+    }
+    if (c->at < c->n && c->text[c->at] == '}') {
+        c->at++;
+        *done = true;
+    }
+out:
+    return status;
+}
+
+/* The member behind walk->at is "weight_map", an object: notes where that lies and which files it names, and steps over
+ * it. *taken false: it is something else. */
+static enum vc_status take_map(struct vc_ctx *ctx, struct json_walk *walk, struct weight_index *index, bool *taken)
 {
     struct vc_json_cursor c = {.text = walk->text, .n = walk->n, .at = walk->at};
+    enum vc_status status = VC_OK;
     const char *name;
     size_t n_name;
     size_t end;
 
+    *taken = false;
+
     if (!vc_json_take_member(&c, &name, &n_name) || n_name != 10 || memcmp(name, "weight_map", 10) != 0 ||
         c.at >= c.n || c.text[c.at] != '{') {
-        return false;
+        return VC_OK;
     }
     index->map = c.at;
-    c.at = vc_json_object_end(c.text, c.n, c.at);
+    VC_TRY(take_entries(ctx, index, &c, &index->listed));
+    c.at = index->listed ? c.at : vc_json_object_end(c.text, c.n, index->map);
     index->map_n = c.at - index->map;
     if (!vc_json_end_member(&c, &end)) {
         index->map_n = 0;
-        return false;
+        return VC_OK;
     }
     walk->at = end;
-    return true;
+    *taken = true;
+out:
+    return status;
 }
 
 /* Everything but the entries of the map, from the whole text. */
@@ -284,7 +331,10 @@ static enum vc_status read_top(struct vc_ctx *ctx, struct weight_index *index, c
     vc_json_walk_begin(&walk, text + begin, n - begin);
     walk.wanted = wanted;
     while (name != NULL) {
-        if (index->map_n == 0 && take_map(&walk, index)) {
+        bool map = false;
+
+        VC_TRY(index->map_n == 0 ? take_map(ctx, &walk, index, &map) : VC_OK);
+        if (map) {
             name = walk.at < walk.n ? "" : NULL;
             index->map += begin;
             continue;
@@ -325,7 +375,7 @@ enum vc_status vc_weight_index_read(struct vc_ctx *ctx, const struct vc_infile *
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
     VC_TRY(read_top(ctx, out, text, (size_t)file->size_bytes));
-    VC_TRY(each_entry(ctx, out, text + out->map, read_entry, out));
+    VC_TRY(out->listed ? VC_OK : each_entry(ctx, out, text + out->map, read_entry, out));
     VC_TRY(sort_files(ctx, out));
 out:
     vc_free(ctx, text);
@@ -340,6 +390,8 @@ struct checking {
     const bool *lost;
     const struct vc_model *model;
     uint32_t *said;   /* by tensor: the number of its file and 1; 0: the index does not have it */
+    size_t next;      /* the tensor behind that of the entry before: mostly the one that comes */
+    size_t file;      /* of the entry before */
     size_t n_unknown; /* entries of tensors that are not there */
 };
 
@@ -361,6 +413,17 @@ static enum vc_status check_total(struct vc_ctx *ctx, const struct weight_index 
     return vc_model_add_fact(ctx, model, VC_FACT_NOTE, sentence, name, index->total_size, bytes);
 }
 
+/* The tensor that the entry names. */
+static size_t tensor_of(struct checking *c, const struct entry *entry)
+{
+    const char *name = c->next < c->model->n_tensors ? c->model->tensors[c->next].name : NULL;
+
+    if (name == NULL || strncmp(name, entry->tensor, entry->n_tensor) != 0 || name[entry->n_tensor] != '\0') {
+        return vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor);
+    }
+    return c->next;
+}
+
 /* Notes what the entry says of its tensor. */
 static enum vc_status check_entry(struct vc_ctx *ctx, void *user, const struct entry *entry)
 {
@@ -371,17 +434,17 @@ static enum vc_status check_entry(struct vc_ctx *ctx, void *user, const struct e
     if (!is_good(entry)) {
         return VC_OK; /* told when it was read */
     }
-    tensor = vc_model_find_bytes(c->model, entry->tensor, entry->n_tensor);
+    tensor = tensor_of(c, entry);
     if (tensor == VC_NO_TENSOR) {
         c->n_unknown++;
         return VC_OK;
     }
+    c->next = tensor + 1;
     if (c->said[tensor] != 0) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: %s has it twice", c->model->tensors[tensor].name, c->name);
         return vc_collect(ctx, status, "index", c->model->tensors[tensor].name);
     }
-    c->said[tensor] =
-        (uint32_t)vc_name_table_find(&c->index->numbers, files_of(c->index), entry->file, entry->n_file) + 1;
+    c->said[tensor] = (uint32_t)file_number(c->index, entry, &c->file) + 1;
     return VC_OK;
 }
 

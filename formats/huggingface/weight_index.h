@@ -20,6 +20,8 @@ struct weight_index {
     size_t map, map_n;            /* where the object "weight_map" lies in it */
     bool has_total;               /* "total_size" is there, and is a whole number: */
     long long total_size;
+    bool listed; /* the files were found with the map */
+    size_t last; /* the file of the entry that was read last */
     size_t n_files;
     const char **files;           /* sorted */
     struct vc_name_table numbers; /* of files */

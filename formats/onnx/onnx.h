@@ -157,7 +157,8 @@ enum onnx_place {
 
 /* An initializer, as the file has it. */
 struct onnx_tensor {
-    bool constant;          /* in a Constant node */
+    bool constant; /* in a Constant node */
+    enum onnx_place place;
     uint32_t graph;         /* where it is */
     const char *path;       /* of that graph, "If_3/then_branch", the arena's; NULL: the main one */
     struct vc_span field;   /* of the graph, with its tag */
@@ -168,7 +169,6 @@ struct onnx_tensor {
     unsigned n_dims;
     uint32_t type;
     uint64_t n_elems, n_bytes;
-    enum onnx_place place;
     struct vc_span values; /* SPAN, EXTERNAL */
     size_t external;       /* number of the file */
     size_t index;          /* of the model's tensor; ONNX_NONE: only carried over */
@@ -181,21 +181,21 @@ enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_
  * value of the graph around it (`outer`), which is known once the graph has been read. */
 struct onnx_symbol {
     const char *name;
-    uint32_t graph;
-    bool defined;       /* it is an input, an initializer or an output of a node of the graph */
+    const char *beside; /* how one of n_beside uses it, such as "bias": the last of them */
     size_t next;        /* another one of the same graph, or ONNX_NONE */
     size_t outer;       /* what is meant: a symbol of the graph around it; ONNX_NONE: this one */
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
     size_t cast;        /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
     size_t maker;       /* one of `nodes` that makes it, or ONNX_NONE */
-    uint32_t n_uses;    /* as an input of nodes, or what a subgraph gives back */
-    uint32_t n_made;    /* as an output of nodes */
-    unsigned axes;      /* ONNX_AXIS_... */
-    bool pinned;        /* an output of a graph, or what annotations refer to */
-    bool for_codes;     /* used by operators on codes, whose parts are not to be touched */
-    uint32_t n_beside;  /* of n_uses: as something that is no matrix of weights, ... */
-    const char *beside; /* ... such as "bias"; the last of these uses */
-    bool graph_input;   /* of its graph */
+    uint32_t graph;
+    uint32_t n_uses;   /* as an input of nodes, or what a subgraph gives back */
+    uint32_t n_made;   /* as an output of nodes */
+    uint32_t n_beside; /* of n_uses: as something that is no matrix of weights */
+    unsigned axes;     /* ONNX_AXIS_... */
+    bool defined;      /* it is an input, an initializer or an output of a node of the graph */
+    bool pinned;       /* an output of a graph, or what annotations refer to */
+    bool for_codes;    /* used by operators on codes, whose parts are not to be touched */
+    bool graph_input;  /* of its graph */
 };
 
 /* All names of the file, each once per graph. What a graph inside a node has is also there as one of ONNX_ANY. */

@@ -28,6 +28,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/text.h"
+#include "core/model/shapes.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
 #include "formats/io/infile.h"
@@ -93,6 +94,12 @@ struct torch_found {
     struct torch_tensor tensor;
 };
 
+/* What lives as long as the model: names, shapes, parts, notes. */
+struct torch_keep {
+    struct vc_arena arena;
+    struct vc_shapes shapes;
+};
+
 /* `self` of a model that was read from a PyTorch file. */
 struct torch {
     struct vc_ctx *ctx;
@@ -103,7 +110,7 @@ struct torch {
     bool blind;          /* only while findings are collected: the pickle is damaged, so nothing is known of tensors */
     unsigned char *text; /* the bytes of the pickle */
     struct vc_pickle pickle;
-    struct vc_arena arena; /* names, shapes, parts, notes */
+    struct torch_keep keep;
     struct vc_pickle_node *chosen;
     const char *key; /* where it is: "model_state_dict"; "" for the whole */
     bool key_given;
@@ -144,7 +151,7 @@ enum vc_status vc_torch_storage_parse(struct vc_ctx *ctx, const struct vc_pickle
                                       struct torch_storage_id *out);
 
 /* What a node is. VC_E_FORMAT when it calls itself a tensor and its arguments make none. */
-enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node,
+enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                      struct torch_tensor *out, enum torch_kind *kind, const char **refusal);
 /* ---- torch_node.c; more of it in torch_choose.h ---- */
 

@@ -213,7 +213,7 @@ static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struc
         }
         *home = level == 0 ? value : *home;
         self->chosen = value;
-        self->key = vc_arena_printf(ctx, &self->arena, "%s%s%s", self->key, level == 0 ? "" : ".", key);
+        self->key = vc_arena_printf(ctx, &self->keep.arena, "%s%s%s", self->key, level == 0 ? "" : ".", key);
         VC_TRY_ALLOC(self->key);
     }
 out:
@@ -286,7 +286,7 @@ static enum vc_status choose_by_key(struct vc_ctx *ctx, struct torch *self, cons
         return vc_fail(ctx, VC_E_ARGUMENT, "key '%s' holds no tensors", key);
     }
     self->key_given = true;
-    self->key = vc_arena_printf(ctx, &self->arena, "%s", key);
+    self->key = vc_arena_printf(ctx, &self->keep.arena, "%s", key);
     VC_TRY_ALLOC(self->key);
 out:
     return status;

@@ -37,8 +37,12 @@ enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
     size_t i;
     enum vc_status status = VC_OK;
 
-    self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *self->refused);
+    for (i = 0; i < self->n_found; i++) {
+        n += self->found[i].refusal != NULL;
+    }
+    self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->refused);
     VC_TRY_ALLOC(self->refused);
+    n = 0;
     for (i = 0; i < self->n_found; i++) {
         const struct torch_found *found = &self->found[i];
 

@@ -52,7 +52,7 @@ static void torch_close(struct vc_model *model)
     vc_zip_close(ctx, &self->zip);
     vc_pickle_release(ctx, &self->pickle);
     vc_text_release(&self->note);
-    vc_arena_release(ctx, &self->arena);
+    vc_arena_release(ctx, &self->keep.arena);
     vc_free(ctx, self->text);
     vc_free(ctx, self->found);
     vc_free(ctx, self->storages);

@@ -117,11 +117,11 @@ out:
 /* ---- the tensor ---- */
 
 /* Sizes or strides; torch.Size((3, 4)) is as good as (3, 4). */
-static enum vc_status parse_dims(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node,
+static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                  const char *what, unsigned *n_dims, const uint64_t **out)
 {
     struct vc_pickle_iter iter;
-    uint64_t *dims;
+    uint64_t dims[VC_MAX_DIMS];
     size_t i;
 
     if (vc_pickle_is_call(node, "torch", "Size")) {
@@ -133,10 +133,6 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct vc_arena *arena, con
     if (node->n_items > VC_MAX_DIMS) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items, VC_MAX_DIMS);
     }
-    dims = vc_arena_alloc(ctx, arena, (node->n_items + 1) * sizeof *dims);
-    if (dims == NULL) {
-        return VC_E_NOMEM;
-    }
     iter = vc_pickle_iterate(node);
     for (i = 0; i < node->n_items; i++) {
         if (!take_count(vc_pickle_next(&iter), &dims[i])) {
@@ -144,8 +140,8 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct vc_arena *arena, con
         }
     }
     *n_dims = (unsigned)node->n_items;
-    *out = dims;
-    return VC_OK;
+    *out = vc_shapes_keep(ctx, &keep->arena, &keep->shapes, dims, node->n_items);
+    return *out != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 /* Counts the elements, finds out whether they lie in C order (`gather`), and that the last one is inside the storage of
@@ -194,7 +190,7 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
 }
 
 /* (storage, offset, size, stride, requires_grad, ...), with elements of the storage's type or of `dtype`. */
-static enum vc_status parse_plain(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *args,
+static enum vc_status parse_plain(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *args,
                                   const struct torch_dtype *dtype, struct torch_tensor *out)
 {
     struct torch_storage_id storage;
@@ -215,8 +211,8 @@ static enum vc_status parse_plain(struct vc_ctx *ctx, struct vc_arena *arena, co
         !vc_add_u64(out->offset, storage.view_offset, &out->offset)) {
         return vc_fail(ctx, VC_E_FORMAT, "its offset is no number from 0 on");
     }
-    VC_TRY(parse_dims(ctx, arena, vc_pickle_item(args, 2), "sizes", &out->n_dims, &out->shape));
-    VC_TRY(parse_dims(ctx, arena, vc_pickle_item(args, 3), "strides", &n_strides, &out->strides));
+    VC_TRY(parse_dims(ctx, keep, vc_pickle_item(args, 2), "sizes", &out->n_dims, &out->shape));
+    VC_TRY(parse_dims(ctx, keep, vc_pickle_item(args, 3), "strides", &n_strides, &out->strides));
     if (n_strides != out->n_dims) {
         return vc_fail(ctx, VC_E_FORMAT, "has %u sizes, but %u strides", out->n_dims, n_strides);
     }
@@ -230,7 +226,7 @@ out:
 }
 
 /* As parse_plain; the element type is argument 6, torch.float8_e4m3fn. */
-static enum vc_status parse_v3(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *args,
+static enum vc_status parse_v3(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *args,
                                struct torch_tensor *out, const char **refusal)
 {
     const struct vc_pickle_node *global = vc_pickle_item(args, 6);
@@ -244,11 +240,11 @@ static enum vc_status parse_v3(struct vc_ctx *ctx, struct vc_arena *arena, const
         return vc_fail(ctx, VC_E_FORMAT, "nothing tells the type of its elements");
     }
     if (dtype == NULL) {
-        *refusal = vc_arena_printf(ctx, arena, "has elements of the type %s, which is not known",
+        *refusal = vc_arena_printf(ctx, &keep->arena, "has elements of the type %s, which is not known",
                                    vc_torch_class_name(global, name, sizeof name));
         return *refusal == NULL ? VC_E_NOMEM : VC_OK;
     }
-    return parse_plain(ctx, arena, args, dtype, out);
+    return parse_plain(ctx, keep, args, dtype, out);
 }
 
 /* Functions of torch._utils whose tensors are not plain, with the reason; NULL: it is none of them. */
@@ -282,12 +278,12 @@ static bool starts_with(const struct vc_pickle_bytes *bytes, const char *prefix)
 }
 
 /* A function of that family which is newer than this program. */
-static enum vc_status refuse_unknown(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *function,
+static enum vc_status refuse_unknown(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *function,
                                      const char **refusal)
 {
     char name[256];
 
-    *refusal = vc_arena_printf(ctx, arena, "is made by %s, which is not known",
+    *refusal = vc_arena_printf(ctx, &keep->arena, "is made by %s, which is not known",
                                vc_torch_class_name(function, name, sizeof name));
     return *refusal == NULL ? VC_E_NOMEM : VC_OK;
 }
@@ -304,7 +300,7 @@ static const char *lazy_view(const struct vc_pickle_node *metadata)
 }
 
 /* function(args), where the function is one of torch._utils. */
-static enum vc_status parse_utils(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *function,
+static enum vc_status parse_utils(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *function,
                                   const struct vc_pickle_node *args, struct torch_tensor *out, enum torch_kind *kind,
                                   const char **refusal)
 {
@@ -313,15 +309,15 @@ static enum vc_status parse_utils(struct vc_ctx *ctx, struct vc_arena *arena, co
     *kind = TORCH_TENSOR;
     if (vc_pickle_bytes_are(name, "_rebuild_tensor") || vc_pickle_bytes_are(name, "_rebuild_tensor_v2")) {
         *refusal = lazy_view(vc_pickle_item(args, 6));
-        return parse_plain(ctx, arena, args, NULL, out);
+        return parse_plain(ctx, keep, args, NULL, out);
     }
     if (vc_pickle_bytes_are(name, "_rebuild_tensor_v3")) {
         *refusal = lazy_view(vc_pickle_item(args, 7));
-        return parse_v3(ctx, arena, args, out, refusal);
+        return parse_v3(ctx, keep, args, out, refusal);
     }
     *refusal = refused_function(name);
     if (*refusal == NULL && starts_with(name, "_rebuild_")) {
-        return refuse_unknown(ctx, arena, function, refusal);
+        return refuse_unknown(ctx, keep, function, refusal);
     }
     if (*refusal == NULL) {
         *kind = TORCH_NOTHING;
@@ -364,7 +360,7 @@ static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_nod
 }
 
 /* Recognizes the call, then reads its arguments. */
-enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_pickle_node *node,
+enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct torch_keep *keep, const struct vc_pickle_node *node,
                                      struct torch_tensor *out, enum torch_kind *kind, const char **refusal)
 {
     const struct vc_pickle_node *function = NULL;
@@ -395,7 +391,7 @@ enum vc_status vc_torch_tensor_parse(struct vc_ctx *ctx, struct vc_arena *arena,
     if (args == NULL || args->kind != VC_PICKLE_TUPLE) {
         return vc_fail(ctx, VC_E_FORMAT, "the arguments that make it are no tuple");
     }
-    VC_TRY(parse_utils(ctx, arena, function, args, out, kind, refusal));
+    VC_TRY(parse_utils(ctx, keep, function, args, out, kind, refusal));
     if (*kind == TORCH_TENSOR && *refusal == NULL && out->dtype->quantized) {
         *refusal = "is quantized by PyTorch, with scales of its own; dequantize() it first";
     }

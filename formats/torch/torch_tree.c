@@ -96,7 +96,7 @@ static enum vc_status add_found(struct walk *w, const struct torch_tensor *tenso
     VC_TRY(check_found(w));
     VC_TRY(grow(w->ctx, &found, self->n_found, &w->found_room, sizeof *self->found));
     self->found = found;
-    name = vc_arena_copy(w->ctx, &self->arena, name, strlen(name));
+    name = vc_arena_copy(w->ctx, &self->keep.arena, name, strlen(name));
     VC_TRY_ALLOC(name);
     self->found[self->n_found++] =
         (struct torch_found){.name = name, .role = w->role, .part = w->part, .refusal = refusal, .tensor = *tensor};
@@ -118,9 +118,9 @@ static enum vc_status add_part(struct walk *w, const char *name, const struct vc
     }
     VC_TRY(grow(w->ctx, &parts, self->n_parts, &w->parts_room, sizeof *self->parts));
     self->parts = parts;
-    what = vc_torch_describe(w->ctx, &self->arena, node);
+    what = vc_torch_describe(w->ctx, &self->keep.arena, node);
     VC_TRY_ALLOC(what);
-    name = vc_arena_printf(w->ctx, &self->arena, "%s", name);
+    name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name);
     VC_TRY_ALLOC(name);
     self->parts[self->n_parts++] = (struct vc_part){.name = name, .what = what, .role = role, .chosen = chosen};
 out:
@@ -229,7 +229,7 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
     w->self->n_arrays += vc_torch_is_numpy_array(node);
     if (vc_torch_holds_storage(node->u.call.args, 8, &budget)) {
         char name[256];
-        const char *why = vc_arena_printf(w->ctx, &w->self->arena, "is made by %s, which is not known",
+        const char *why = vc_arena_printf(w->ctx, &w->self->keep.arena, "is made by %s, which is not known",
                                           vc_torch_class_name(node, name, sizeof name));
 
         VC_TRY_ALLOC(why);
@@ -304,7 +304,7 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node)
         return VC_OK;
     }
     VC_TRY(vc_torch_step(w->ctx, w->self, &w->steps));
-    status = vc_torch_tensor_parse(w->ctx, &w->self->arena, node, &tensor, &kind, &refusal);
+    status = vc_torch_tensor_parse(w->ctx, &w->self->keep, node, &tensor, &kind, &refusal);
     if (status != VC_OK && status != VC_E_NOMEM) {
         const char *name = w->path.n == 0 ? "tensor" : w->path.data;
 

@@ -39,8 +39,9 @@ struct torch_sink {
     const struct vc_model *model;
     const struct torch *source; /* NULL: the model is of another format */
     struct vc_outfile *file;    /* NULL: nothing is written */
+    bool sizes_only;            /* nor will be: texts are counted, and members are not kept */
     const struct vc_out_list *outs;
-    struct torch_out *members; /* by output; aliases have none */
+    struct torch_out *members; /* by output; aliases have none. NULL: they are not kept, nor are their names */
     size_t *keys;              /* by output: number of its storage */
     char *names;               /* of the members */
     struct vc_arena arena;
@@ -88,7 +89,7 @@ static void name_fixed(struct torch_sink *self, enum fixed member, const char *n
     zip->method = VC_ZIP_METHOD_STORED;
     zip->size_bytes = n_bytes;
     zip->packed_bytes = n_bytes;
-    zip->crc = vc_crc32(0, fixed_data(self, member), n_bytes);
+    zip->crc = self->sizes_only ? 0 : vc_crc32(0, fixed_data(self, member), n_bytes);
 }
 
 /* Makes the texts of these members: pickle, manifest, the --key that names are relative to. */
@@ -133,6 +134,8 @@ static bool place(struct torch_sink *self, struct vc_zip_member *zip, uint64_t *
 /* Places of all members, and of the directory. */
 static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
 {
+    struct vc_zip_member passing = {.name = NULL};
+    char passing_name[NAME_BYTES];
     uint64_t end = 0;
     bool fits = true;
     size_t i;
@@ -142,8 +145,8 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
     }
     for (i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
-        struct vc_zip_member *zip = &self->members[i].zip;
-        char *name = self->names + i * NAME_BYTES;
+        struct vc_zip_member *zip = self->sizes_only ? &passing : &self->members[i].zip;
+        char *name = self->sizes_only ? passing_name : self->names + i * NAME_BYTES;
 
         if (out.alias) {
             continue;
@@ -174,12 +177,14 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     enum vc_status status = VC_OK;
 
     self->outs = outs;
-    self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
-    VC_TRY_ALLOC(self->members);
+    if (!self->sizes_only) {
+        self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
+        VC_TRY_ALLOC(self->members);
+        self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
+        VC_TRY_ALLOC(self->names);
+    }
     self->keys = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->keys);
     VC_TRY_ALLOC(self->keys);
-    self->names = vc_alloc_array(ctx, VC_TAG_NAMES, outs->n, NAME_BYTES);
-    VC_TRY_ALLOC(self->names);
     self->out_names = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out_names);
     VC_TRY_ALLOC(self->out_names);
     VC_TRY(make_fixed(ctx, self));
@@ -369,6 +374,8 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     vc_text_init(&self->pickle, ctx);
     vc_text_init(&self->manifest, ctx);
     vc_text_init(&self->note, ctx);
+    self->sizes_only = options->dry_run;
+    self->pickle.counting = self->sizes_only;
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
     }

@@ -80,7 +80,8 @@ static void add_cells(struct table *table, const char *const *cells)
     }
 }
 
-static char *printed(const char *align, const char *const (*rows)[8], size_t n, bool shorten)
+/* twice: the rows are measured first, and not kept. */
+static char *printed_so(const char *align, const char *const (*rows)[8], size_t n, bool shorten, bool twice)
 {
     static char seen[4096];
     FILE *file = tmpfile();
@@ -90,8 +91,14 @@ static char *printed(const char *align, const char *const (*rows)[8], size_t n, 
 
     assert_non_null(file);
     table_init(&table, align);
-    for (size_t i = 0; i < n; i++) {
-        add_cells(&table, rows[i]);
+    for (size_t i = 0; i < (twice ? 2 * n : n); i++) {
+        if (twice && i == 0) {
+            table_measure(&table);
+        }
+        if (twice && i == n) {
+            table_again(&table, &out);
+        }
+        add_cells(&table, rows[i % n]);
     }
     assert_true(table_print(&table, &out, shorten));
     rewind(file);
@@ -99,6 +106,11 @@ static char *printed(const char *align, const char *const (*rows)[8], size_t n, 
     seen[bytes] = '\0';
     fclose(file);
     return seen;
+}
+
+static char *printed(const char *align, const char *const (*rows)[8], size_t n, bool shorten)
+{
+    return printed_so(align, rows, n, shorten, false);
 }
 
 static void test_tables(void **unused)
@@ -111,6 +123,7 @@ static void test_tables(void **unused)
         {"w", "aaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccc", "1"},
         {"x", "a", "", "c", "12"},
     };
+    static const char *const dirty[][8] = {{"a\033b", "\u00b7"}, {"c", "d"}};
     static const char *const sentence[][8] = {
         {"file", "3.12 MiB", "a sentence that goes on for longer than there is room in it"},
     };
@@ -128,6 +141,14 @@ static void test_tables(void **unused)
     assert_string_equal(printed("lrl", sentence, 1, false),
                         "  file  3.12 MiB  a sentence that goes on for longer than\n"
                         "                  there is room in it\n");
+    /* without keeping the rows */
+    assert_string_equal(printed_so("llr", rows, 2, false, true),
+                        "  tensor\n    shape        size\n"
+                        "  model.layers.1.self_attention.query_key_value.weight\n    4096x64  1.00 MiB\n");
+    assert_string_equal(printed_so("lrl", sentence, 1, false, true),
+                        "  file  3.12 MiB  a sentence that goes on for longer than\n"
+                        "                  there is room in it\n");
+    assert_string_equal(printed_so("ll", dirty, 2, false, true), "  a?b  \u00b7\n  c    d\n");
 }
 
 int main(void)
