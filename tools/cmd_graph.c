@@ -7,7 +7,7 @@
 #include "tools/graph_source.h"
 #include "tools/print_graph.h"
 
-#define MAX_NAMES 64
+#define MAX_NAMES 1024
 
 struct graph_cli {
     struct graph_source source; /* first */

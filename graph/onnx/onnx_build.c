@@ -96,6 +96,15 @@ static const struct vc_program_tensor *constant_of(struct vc_onnx_build *b, cons
     return tensor;
 }
 
+/* The input that a note with that prefix is about; NULL: there is none. */
+static struct vc_onnx_name *input_of_note(const struct vc_onnx_build *b, const char *key, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    struct vc_onnx_name *name = strncmp(key, prefix, n) == 0 ? vc_onnx_find_name(b, key + n) : NULL;
+
+    return name != NULL && name->maker == VC_ONNX_BY_INPUT ? name : NULL;
+}
+
 static enum vc_status collect_names(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
@@ -125,13 +134,14 @@ static enum vc_status collect_names(struct vc_onnx_build *b)
         }
     }
     for (size_t k = 0; k < p->n_notes; k++) {
-        size_t n_prefix = strlen(VC_ONNX_PARAMETER_NOTE);
-        struct vc_onnx_name *name = strncmp(p->notes[k].key, VC_ONNX_PARAMETER_NOTE, n_prefix) == 0
-                                        ? vc_onnx_find_name(b, p->notes[k].key + n_prefix)
-                                        : NULL;
+        struct vc_onnx_name *parameter = input_of_note(b, p->notes[k].key, VC_ONNX_PARAMETER_NOTE);
+        struct vc_onnx_name *optional = input_of_note(b, p->notes[k].key, VC_ONNX_OPTIONAL_NOTE);
 
-        if (name != NULL && name->maker == VC_ONNX_BY_INPUT) {
-            name->parameter = p->notes[k].value;
+        if (parameter != NULL) {
+            parameter->parameter = p->notes[k].value;
+        }
+        if (optional != NULL) {
+            optional->otherwise = p->notes[k].value;
         }
     }
 out:
@@ -167,7 +177,8 @@ static bool must_be_known(const char *op, size_t k)
 static bool is_codes(const char *op, size_t k)
 {
     static const struct places places[] = {
-        {"DequantizeLinear", 0, 0}, {"MatMulNBits", 1, 1}, {"MatMulInteger", 1, 1}, {"ConvInteger", 1, 1}};
+        {"DequantizeLinear", 0, 0}, {"MatMulNBits", 1, 1},   {"MatMulInteger", 1, 1}, {"ConvInteger", 1, 1},
+        {"QLinearConv", 3, 3},      {"QLinearMatMul", 3, 3}, {"QGemm", 3, 3}};
 
     return is_place(places, sizeof places / sizeof *places, op, k);
 }
@@ -355,10 +366,17 @@ static void add_node(struct vc_onnx_build *b, const struct vc_onnx_node *node)
     vc_free(b->ctx, names);
 }
 
+/* Operators of com.microsoft that are ONNX's, with more types of codes than these had at their time. */
+static bool is_of_both(const char *op)
+{
+    return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0;
+}
+
 /* One node, whose inputs are made. */
 static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program_node *from)
 {
     struct vc_onnx_node node = {.from = from, .op = from->op};
+    bool microsoft = strcmp(from->domain, "com.microsoft") == 0;
     char text[400];
     enum vc_status status = VC_OK;
 
@@ -380,9 +398,11 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     node.n_inputs = (unsigned)from->n_inputs;
     if (!take_attrs(b, from, &node)) {
         set_unknown(b, from);
-    } else if (strcmp(from->domain, "com.microsoft") == 0) {
+    } else if ((microsoft || *from->domain == '\0') && vc_onnx_take_qlinear(b, &node)) {
+        /* its output is set */
+    } else if (microsoft && !is_of_both(from->op)) {
         (void)vc_onnx_take_microsoft(b, &node);
-    } else if (*from->domain != '\0') {
+    } else if (!microsoft && *from->domain != '\0') {
         vc_graph_complain(b->graph, "%s is of the domain '%s', whose operators are not supported",
                           vc_onnx_node_text(from, text, sizeof text), from->domain);
         set_unknown(b, from);

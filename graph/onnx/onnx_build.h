@@ -4,6 +4,7 @@
  *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
  *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
  *     onnx_inline.c  functions of the file                    onnx_declared.c  what the file says about values
+ *     onnx_qlinear.c operators on codes
  *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -21,6 +22,9 @@
 
 /* A note of the file, "vcompress.parameter:NAME": the input NAME is a parameter, the value its tensor's name. */
 #define VC_ONNX_PARAMETER_NOTE "vcompress.parameter:"
+/* "vcompress.optional:NAME": the input NAME, of integers, need not be given; the value is what its elements are then.
+ */
+#define VC_ONNX_OPTIONAL_NOTE "vcompress.optional:"
 
 enum vc_onnx_maker { VC_ONNX_BY_INPUT, VC_ONNX_BY_CONSTANT, VC_ONNX_BY_TENSOR, VC_ONNX_BY_NODE };
 
@@ -31,6 +35,7 @@ struct vc_onnx_name {
     size_t number;                          /* of the input, constant or node */
     const struct vc_program_tensor *tensor; /* BY_TENSOR: what a Constant node holds */
     const char *parameter;                  /* an input that is a parameter: its tensor's name */
+    const char *otherwise;                  /* an input that need not be given: the note's value; else NULL */
     uint32_t n_uses;                        /* by nodes, and as an output of the graph */
     bool is_output;
     bool must_be_known; /* an operator takes it only as a constant */
@@ -139,6 +144,13 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* onnx_microsoft.c: an operator of the domain com.microsoft, whose outputs are set, or a problem is noted. */
 bool vc_onnx_take_microsoft(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* ---- onnx_qlinear.c ---- */
+
+/* The node is an operator on codes (QLinearConv, QGemm, ...), in words of floats now, or a problem is noted. */
+bool vc_onnx_take_qlinear(struct vc_onnx_build *b, struct vc_onnx_node *node);
+/* MaxPool and Resize (nearest) of codes, computed as floats; for onnx_same.c. */
+bool vc_onnx_through_floats(struct vc_onnx_build *b, struct vc_onnx_node *node);
 
 /* ---- onnx_fold.c ---- */
 

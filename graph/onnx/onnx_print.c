@@ -311,6 +311,16 @@ static void add_head(struct print *p)
         add_string(p, "", graph->params[p->order[i]].tensor);
         any = true;
     }
+    for (uint32_t k = 0; k < graph->n_inputs; k++) {
+        const struct vc_graph_value *value = &graph->values[graph->inputs[k]];
+
+        if (value->optional) {
+            vc_text_add(&p->text, "%s", any ? ",\n " : ",\n metadata_props: [");
+            add_string(p, VC_ONNX_OPTIONAL_NOTE, value->name);
+            vc_text_add(&p->text, " : \"%" PRId64 "\"", value->otherwise);
+            any = true;
+        }
+    }
     vc_text_add(&p->text, "%s>\n", any ? "]" : "");
 }
 

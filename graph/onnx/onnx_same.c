@@ -239,6 +239,8 @@ bool vc_onnx_reword(struct vc_onnx_build *b, struct vc_onnx_node *node)
     } rows[] = {{"CastLike", take_cast_like},
                 {"OneHot", take_one_hot},
                 {"QuantizeLinear", take_quantize},
+                {"MaxPool", vc_onnx_through_floats},
+                {"Resize", vc_onnx_through_floats},
                 {"Swish", take_swish},
                 {"SwiGLU", take_swiglu},
                 {"ReduceLogSum", take_reduce_log_sum},

@@ -2,6 +2,7 @@
  * as constants of the graph. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -289,6 +290,18 @@ static uint32_t add_input(struct vc_onnx_build *b, const struct vc_onnx_name *na
     }
     for (unsigned d = 0; d < input->n_dims; d++) {
         shape[d] = input_dim(b, input, d);
+    }
+    if (name->otherwise != NULL) {
+        char *end;
+        long long otherwise = strtoll(name->otherwise, &end, 10);
+
+        if (kind == VC_DTYPE_I64 && end != name->otherwise && *end == '\0' && otherwise >= INT32_MIN &&
+            otherwise <= INT32_MAX) {
+            return vc_graph_add_option(b->graph, name->name, kind, shape, input->n_dims, otherwise);
+        }
+        vc_graph_complain(b->graph,
+                          "the input '%s' is noted to be '%.100s' if it is not given, which is no such integer",
+                          name->name, name->otherwise);
     }
     return vc_graph_add_input(b->graph, name->name, kind, shape, input->n_dims);
 }

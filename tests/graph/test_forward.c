@@ -1,6 +1,7 @@
 /* test_forward.c - the reference forward pass: values by hand, in both precisions, and inputs that do not fit. */
 #include "graph_test.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "graph/ops/run.h"
@@ -88,6 +89,70 @@ static enum vc_status run(struct world *w, const char *name)
     return vc_graph_forward(ctx, graph, w->precision, &feed, &wanted, 1);
 }
 
+/* A context that has run a model with inputs of its own keeps the kernels. */
+static int end_with_kernels(void **state)
+{
+    (void)state;
+    vc_graph_close(graph);
+    vc_ctx_free(ctx);
+    return 0;
+}
+
+/* The first element of a value. */
+static enum vc_status take_first(void *user, const struct vc_graph_array *array)
+{
+    *(double *)user = array->dtype == VC_DTYPE_F32 ? (double)*(const float *)array->data : *(const double *)array->data;
+    return VC_OK;
+}
+
+/* Sums of 8,000 elements of one sign, of which an f32 sum from front to back would be wrong by 1e-5 and more. */
+static void long_sums(void **state)
+{
+    static const char *const names[] = {"s", "l", "r", "p", "m", "g", "c"};
+    static const char text[] =
+        "<opset_import: [\"\" : 23]>\n"
+        "g (float[1, 8000] x, float[1, 1, 8000] x3, float[8000, 1] w, float[1, 8000, 1] k, float[8000] one)"
+        " => (float[1, 8000] s, float[1, 8000] l, float[1, 8000] r, float[1, 1, 1] p, float[1, 1] m, float[1, 1] g,"
+        " float[1, 1, 1] c) {\n"
+        "    s = Softmax (x)  l = LogSoftmax (x)  r = RMSNormalization (x, one)  p = GlobalAveragePool (x3)\n"
+        "    m = MatMul (x, w)  g = Gemm (x, w)  t = Transpose<perm = [0, 2, 1]> (x3)  c = Conv (t, k)\n"
+        "}";
+    static const uint64_t shapes[][3] = {{1, 8000}, {1, 1, 8000}, {8000, 1}, {1, 8000, 1}, {8000}};
+    static const unsigned n_dims[] = {2, 3, 2, 3, 1};
+    static const char *const inputs[] = {"x", "x3", "w", "k", "one"};
+    static float elements[8000];
+    struct vc_graph_array given[5];
+
+    (void)state;
+    assert_int_equal(vc_graph_parse_text(ctx, text, strlen(text), NULL, &graph), VC_OK);
+    for (int i = 0; i < 8000; i++) {
+        elements[i] = 1 + (float)(i % 97) / 970;
+    }
+    for (int i = 0; i < 5; i++) {
+        given[i] = (struct vc_graph_array){
+            .name = inputs[i], .dtype = VC_DTYPE_F32, .n_dims = n_dims[i], .shape = shapes[i], .n_elems = 8000};
+        given[i].data = elements;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct vc_graph_run_options options;
+        double y[2];
+
+        for (int k = 0; k < 2; k++) {
+            vc_graph_run_defaults(&options);
+            options.precision = k == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+            options.values = &names[i];
+            options.n_values = 1;
+            options.take = take_first;
+            options.user = &y[k];
+            if (vc_graph_run(ctx, graph, NULL, given, 5, &options) != VC_OK) {
+                fail_msg("%s", vc_ctx_message(ctx));
+            }
+        }
+        print_message("%s: %.9g, %.1e\n", names[i], y[1], fabs(y[0] / y[1] - 1));
+        assert_true(fabs(y[0] / y[1] - 1) < 2e-6);
+    }
+}
+
 static void a_layer_by_hand(void **state)
 {
     (void)state;
@@ -129,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_layer_by_hand, begin, end),
+        cmocka_unit_test_setup_teardown(long_sums, begin_without, end_with_kernels),
         cmocka_unit_test_setup_teardown(other_sizes_of_the_input, begin, end),
     };
 

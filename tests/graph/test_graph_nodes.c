@@ -366,6 +366,53 @@ static void printed_and_read(void **state)
     vc_text_free(second);
 }
 
+/* Inputs that need not be given are still such behind a text; of others there are none. */
+static void optional_inputs(void **state)
+{
+    const struct vc_graph_value *mask;
+    char *text = NULL;
+
+    (void)state;
+    build("<opset_import: [\"\" : 23], metadata_props: [\"vcompress.optional:m\" : \"-3\"]>\n"
+          "g (int64[N] x, int64[N] m) => (int64[N] y) { y = Add (x, m) }");
+    assert_int_equal(vc_graph_print_text(ctx, graph, &text), VC_OK);
+    vc_graph_close(graph);
+    graph = NULL;
+    build(text);
+    vc_text_free(text);
+    mask = vc_graph_value(graph, vc_graph_find(graph, "m"));
+    assert_true(mask->optional && mask->otherwise == -3);
+    assert_false(vc_graph_value(graph, vc_graph_find(graph, "x"))->optional);
+    vc_graph_close(graph);
+    graph = NULL;
+    assert_int_equal(parse("<opset_import: [\"\" : 23], metadata_props: [\"vcompress.optional:m\" : \"1.5\","
+                           " \"vcompress.optional:x\" : \"1\"]>\n"
+                           "g (float[N] x, int64[N] m) => (float[N] y, int64[N] z) { y = Neg (x) z = Neg (m) }"),
+                     VC_E_FORMAT);
+    assert_string_equal(vc_graph_problem(graph, 0),
+                        "the input 'x' is noted to be '1' if it is not given, which is no such integer");
+    assert_string_equal(vc_graph_problem(graph, 1),
+                        "the input 'm' is noted to be '1.5' if it is not given, which is no such integer");
+    assert_null(vc_graph_problem(graph, 2));
+}
+
+/* What static quantization writes: decoded, computed as floats, and codes again. */
+static void operators_on_codes(void **state)
+{
+    (void)state;
+    build("<opset_import: [\"\" : 17, \"com.microsoft\" : 1]>\n"
+          "g (int8[N, 2, 4, 4] x, int8[3, 2, 3, 3] w) => (int8[N, 3, 2, 2] y, int8[N, 2, 2, 2] z)\n"
+          "<float a = {0.5}, int8 i = {3}, float[3] b = {1, 2, 4}, int8[3] j = {0, 0, 0}, int32[3] c = {1, 2, 3}> {\n"
+          "    y = QLinearConv (x, a, i, w, b, j, a, i, c)\n"
+          "    s = com.microsoft.QLinearAdd (x, a, i, x, a, i, a, i)\n"
+          "    z = MaxPool<kernel_shape = [2, 2], strides = [2, 2]> (s)\n"
+          "}");
+    expect_ops("DequantizeLinear DequantizeLinear Mul DequantizeLinear Conv QuantizeLinear "
+               "DequantizeLinear DequantizeLinear Add QuantizeLinear Cast MaxPool Cast");
+    expect_shape("y", "N 3 2 2");
+    expect_shape("z", "N 2 2 2");
+}
+
 /* Slices and transposes of parameters are the parameters' own. */
 static void parts_of_parameters(void **state)
 {
@@ -486,6 +533,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(damaged_text, begin_without, end),
         cmocka_unit_test_setup_teardown(cut_text, begin_without, end),
         cmocka_unit_test_setup_teardown(printed_and_read, begin_without, end),
+        cmocka_unit_test_setup_teardown(optional_inputs, begin_without, end),
+        cmocka_unit_test_setup_teardown(operators_on_codes, begin_without, end),
         cmocka_unit_test_setup_teardown(parts_of_parameters, begin_without, end),
         cmocka_unit_test_setup_teardown(split_parameters, begin_without, end),
         cmocka_unit_test_setup_teardown(parts_and_pads, begin_without, end),

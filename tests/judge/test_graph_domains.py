@@ -130,6 +130,36 @@ class Domains(unittest.TestCase):
             for interleaved in (0, 1):
                 self.one("RotaryEmbedding", [x, at, np.cos(angles), np.sin(angles)], interleaved=interleaved)
 
+    def test_codes(self):
+        """Operators on codes; results are the codes of onnxruntime, each of them."""
+        for kind, low, high in ((np.uint8, 0, 256), (np.int8, -128, 128)):
+            def codes(*shape):
+                return np.array(i(low, high, *shape, kind=kind))
+
+            def scale(x):
+                return np.array(x, np.float32)
+
+            a, b, c = [[scale(x), codes()] for x in (0.02, 0.03, 0.017)]
+            x = codes(2, 3, 8, 6)
+            for w, zero, bias in (([scale(0.01)], [np.array(0, kind)], []),
+                                  ([np.array([0.01, 0.02, 0.005, 0.03], np.float32)], [np.zeros(4, kind)], [i(-900, 900, 4)])):
+                inputs = [x, *a, codes(4, 3, 3, 3), *w, *zero, *c, *bias]
+                self.one("QLinearConv", inputs, constants=(3, *range(8, len(inputs))), pads=[1, 0, 1, 0], strides=[2, 1])
+            y = codes(3, 8, 6)
+            for op in ("QLinearAdd", "QLinearMul"):
+                self.one(op, [x, *a, y, *b, *c])
+            for op, attrs in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.1}), ("QLinearGlobalAveragePool", {}),
+                              ("QLinearAveragePool", {"kernel_shape": [2, 3], "strides": [2, 1]}),
+                              ("QLinearSoftmax", {"axis": -1, "opset": 13}), ("QLinearSoftmax", {"axis": 1, "opset": 13})):
+                self.one(op, [x, *a, scale(1 / 256 if "S" in op[7] else 0.02), np.array(0, kind)], **attrs)
+            self.one("QLinearConcat", [*c, x, *a, codes(2, 1, 8, 6), *b], axis=1)
+            self.one("QLinearWhere", [i(0, 2, 2, 1, 8, 6).astype(bool), x, *a, y, *b, *c])
+            for swap in (0, 1):
+                w = codes(*((5, 6) if swap else (6, 5)))
+                inputs = [codes(4, 6), *a, w, np.linspace(0.01, 0.05, 5, dtype=np.float32), np.zeros(5, kind), i(-90, 90, 5)]
+                self.one("QGemm", [*inputs, *c], transB=swap, alpha=0.5, constants=(3, 4, 5, 6))
+                self.one("QGemm", inputs, transB=swap, constants=(3, 4, 5, 6))
+
     def test_refused(self):
         for op, inputs, attrs, says in (
                 ("Attention", [f(2, 5, 8), f(8, 24), f(24), i(1, 5, 2)], {"num_heads": 2}, "[batch, keys]"),
@@ -139,6 +169,10 @@ class Domains(unittest.TestCase):
                 ("FusedMatMul", [f(2, 2, 2), f(2, 2, 2)], {"transBatchA": 1}, "transBatchA"),
                 ("SkipLayerNormalization", [f(2, 3, 8), f(2, 3, 8), f(8)], {}, "is for training"),
                 ("GroupQueryAttention", [f(2, 5, 8)], {"num_heads": 2}, "is not supported"),
+                ("QLinearAdd", [i(0, 9, 2, kind=np.uint8)], {}, "an input or a scale is missing"),
+                ("QLinearConcat", [f(1), i(0, 9, 1, kind=np.uint8)], {"axis": 0}, "an input or a scale is missing"),
+                ("QLinearConv", [i(0, 9, 2, kind=np.uint8)], {}, "first eight inputs"),
+                ("QLinearSigmoid", [i(0, 9, 2, kind=np.uint8)], {}, "an input or a scale is missing"),
                 ("RotaryEmbedding", [f(2, 5, 24), i(0, 3, 1), f(9, 4), f(9, 4)], {}, "[batch, length]")):
             with self.subTest(op), self.assertRaisesRegex(AssertionError, says.replace("[", r"\[")):
                 graph = helper.make_graph(
@@ -233,6 +267,12 @@ Twice <by> (a, b) => (c, d) {
                 params = drive(out)["param"]
                 self.assertEqual({p[1].split("_")[0].split(".")[0] for p in params} & {"w1", "w2", "w3"},
                                  {"w1", "w2", "w3"})
+        for kind in ("QUInt8", "QInt8"):
+            quantize_static(model, out, Data(), quant_format=QuantFormat.QOperator, per_channel=kind == "QInt8",
+                            activation_type=getattr(QuantType, kind), weight_type=getattr(QuantType, kind))
+            proto = onnx.load(out)
+            self.assertLessEqual({"QLinearConv", "QLinearMatMul", "QGemm"}, {n.op_type for n in proto.graph.node})
+            self.compare(proto, feed)
         for weight in (QuantType.QInt8, QuantType.QUInt8):
             quantize_dynamic(model, out, weight_type=weight)
             proto = onnx.load(out)

@@ -63,8 +63,35 @@ static void add_bias(const struct vc_run *run, REAL *out, size_t filters, size_t
     }
 }
 
+/* Where the taps of channel number c go: into `part`, if there is more than one such sum, else into `out`. */
+static REAL *begin_channel(REAL *out, REAL *part, size_t c, size_t n)
+{
+    if (part != NULL && c % SUMMED_FIRST == 0) {
+        memset(part, 0, n * sizeof *part);
+    }
+    return part != NULL ? part : out;
+}
+
+static void end_channel(REAL *out, const REAL *part, size_t c, size_t channels, size_t n)
+{
+    if (part != NULL && (c % SUMMED_FIRST == SUMMED_FIRST - 1 || c + 1 == channels)) {
+        add_rows(out, part, n);
+    }
+}
+
+/* Room for a sum of n elements beside the output; NULL where all channels are one sum, or run->status is set. */
+static REAL *alloc_part(struct vc_run *run, size_t channels, size_t n)
+{
+    REAL *part = channels <= SUMMED_FIRST ? NULL : vc_alloc_array(run->ctx, VC_TAG_TILES, n + 1, sizeof *part);
+
+    if (part == NULL && channels > SUMMED_FIRST) {
+        run->status = VC_E_NOMEM;
+    }
+    return part;
+}
+
 /* y[n, f, o] = bias[f] + sum over c and k of weights[f, c, k] * x[n, c of the group, o * stride - before + k *
- * dilation]. Each sum in the order of c, then k; the bias last. */
+ * dilation]. Sums of SUMMED_FIRST channels, each in the order of c, then k; then the sum of these; the bias last. */
 RUN(conv)
 {
     const struct vc_run_value *x = run->in[0];
@@ -75,6 +102,7 @@ RUN(conv)
     size_t all = (size_t)x->shape[1];
     struct vc_window w;
     REAL *out;
+    REAL *part;
 
     if (all % groups != 0 || filters % groups != 0 || all / groups != channels) {
         vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %zu channels", all, groups, channels);
@@ -87,22 +115,26 @@ RUN(conv)
     if (out == NULL || run->out[0].n == 0) {
         return;
     }
+    part = alloc_part(run, channels, volume(w.out));
     memset(out, 0, run->out[0].n * sizeof *out);
-    for (size_t i = 0; i < (size_t)x->shape[0] * filters; i++) {
+    for (size_t i = 0; run->status == VC_OK && i < (size_t)x->shape[0] * filters; i++) {
+        REAL *to = out + i * volume(w.out);
         size_t f = i % filters;
 
         for (size_t c = 0; c < channels; c++) {
             size_t from = i / filters * all + f / (filters / groups) * channels + c;
 
             add_window(&w, (const REAL *)weights->data + (f * channels + c) * volume(w.kernel),
-                       (REAL *)x->data + from * volume(w.in), out + i * volume(w.out), false);
+                       (REAL *)x->data + from * volume(w.in), begin_channel(to, part, c, volume(w.out)), false);
+            end_channel(to, part, c, channels, volume(w.out));
         }
     }
+    vc_free(run->ctx, part);
     add_bias(run, out, filters, volume(w.out));
 }
 
 /* The transpose of a convolution: y[n, f, o * stride - before + k * dilation] += weights[c, f of the group, k] * x[n,
- * c, o]. Each sum in the order of c, then k; the bias last. */
+ * c, o]. Sums as those of conv. */
 RUN(conv_transpose)
 {
     const struct vc_run_value *x = run->in[0];
@@ -113,6 +145,7 @@ RUN(conv_transpose)
     size_t channels = (size_t)x->shape[1];
     struct vc_window w;
     REAL *out;
+    REAL *part;
 
     if (channels % groups != 0 || channels != (size_t)weights->shape[0]) {
         vc_run_fail(run, "%zu channels in %zu groups do not fit weights of %lld channels", channels, groups,
@@ -126,16 +159,21 @@ RUN(conv_transpose)
     if (out == NULL || run->out[0].n == 0) {
         return;
     }
+    part = alloc_part(run, channels / groups, volume(w.in));
     memset(out, 0, run->out[0].n * sizeof *out);
-    for (size_t i = 0; i < (size_t)x->shape[0] * filters; i++) {
+    for (size_t i = 0; run->status == VC_OK && i < (size_t)x->shape[0] * filters; i++) {
+        REAL *to = out + i * volume(w.in);
         size_t group = i % filters / each;
 
         for (size_t c = 0; c < channels / groups; c++) {
             size_t from = group * (channels / groups) + c;
 
             add_window(&w, (const REAL *)weights->data + (from * each + i % each) * volume(w.kernel),
-                       out + i * volume(w.in), (REAL *)x->data + (i / filters * channels + from) * volume(w.out), true);
+                       begin_channel(to, part, c, volume(w.in)),
+                       (REAL *)x->data + (i / filters * channels + from) * volume(w.out), true);
+            end_channel(to, part, c, channels / groups, volume(w.in));
         }
     }
+    vc_free(run->ctx, part);
     add_bias(run, out, filters, volume(w.in));
 }

@@ -1,21 +1,56 @@
-/* loops_matmul.h - part of loops.h: matrix products. */
+/* loops_matmul.h - part of op_loops.h: matrix products. */
 
-/* One row of a product: each sum in the order of k; rows of B are read as they lie. Integers wrap. */
-static void matmul_row(bool is_real, const void *x, const void *y, int64_t inner, int64_t columns, void *row)
+/* Matrices [rows, inner] and [inner, columns], many of each one after the other. */
+struct matmul {
+    int64_t rows, inner, columns;
+    const void *a, *b;
+    void *out;
+    REAL *part; /* room for a row of floats; NULL: integers */
+};
+
+/* One row of a product: sums of SUMMED_FIRST products in the order of k, and the sum of these; rows of B are read as
+ * they lie. part: room for a row. */
+static void matmul_row(const REAL *x, const REAL *y, int64_t inner, int64_t columns, REAL *row, REAL *part)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        if (is_real) {
-            ((REAL *)row)[j] = 0;
-        } else {
-            ((uint64_t *)row)[j] = 0;
+    memset(row, 0, (size_t)columns * sizeof *row);
+    for (int64_t first = 0; first < inner; first += SUMMED_FIRST) {
+        memset(part, 0, (size_t)columns * sizeof *part);
+        for (int64_t k = first; k < inner && k < first + SUMMED_FIRST; k++) {
+            for (int64_t j = 0; j < columns; j++) {
+                part[j] += x[k] * y[k * columns + j];
+            }
+        }
+        add_rows(row, part, (size_t)columns);
+    }
+}
+
+/* The same of integers, which wrap. */
+static void matmul_row_of_integers(const uint64_t *x, const uint64_t *y, int64_t inner, int64_t columns, uint64_t *row)
+{
+    memset(row, 0, (size_t)columns * sizeof *row);
+    for (int64_t k = 0; k < inner; k++) {
+        for (int64_t j = 0; j < columns; j++) {
+            row[j] += x[k] * y[k * columns + j];
         }
     }
-    for (int64_t k = 0; k < inner; k++) {
-        for (int64_t j = 0; is_real && j < columns; j++) {
-            ((REAL *)row)[j] += ((const REAL *)x)[k] * ((const REAL *)y)[k * columns + j];
-        }
-        for (int64_t j = 0; !is_real && j < columns; j++) {
-            ((uint64_t *)row)[j] += ((const uint64_t *)x)[k] * ((const uint64_t *)y)[k * columns + j];
+}
+
+/* All rows of a product of matrices. */
+static void matmul_rows(const struct matmul *m, size_t x, size_t y, size_t to)
+{
+    size_t rows = (size_t)m->rows;
+    size_t inner = (size_t)m->inner;
+    size_t columns = (size_t)m->columns;
+
+    for (size_t i = 0; i < rows; i++) {
+        size_t from = x + i * inner;
+
+        if (m->part != NULL) {
+            matmul_row((const REAL *)m->a + from, (const REAL *)m->b + y, m->inner, m->columns,
+                       (REAL *)m->out + to + i * columns, m->part);
+        } else {
+            matmul_row_of_integers((const uint64_t *)m->a + from, (const uint64_t *)m->b + y, m->inner, m->columns,
+                                   (uint64_t *)m->out + to + i * columns);
         }
     }
 }
@@ -30,19 +65,19 @@ RUN(matmul)
     struct vc_run_value right = *b;
     const struct vc_run_value *pair[2] = {&left, &right};
     struct vc_run_walk walk;
-    int64_t rows = a->n_dims > 1 ? a->shape[a->n_dims - 2] : 1;
-    int64_t inner = a->shape[a->n_dims - 1];
-    int64_t columns = b->n_dims > 1 ? b->shape[b->n_dims - 1] : 1;
+    struct matmul m = {.rows = a->n_dims > 1 ? a->shape[a->n_dims - 2] : 1,
+                       .inner = a->shape[a->n_dims - 1],
+                       .columns = b->n_dims > 1 ? b->shape[b->n_dims - 1] : 1,
+                       .a = a->data,
+                       .b = b->data};
     int64_t shape[VC_GRAPH_MAX_DIMS];
-    size_t bytes = a->is_real ? sizeof(REAL) : sizeof(int64_t);
     size_t n_stack = 1;
     unsigned n_dims;
-    char *out;
 
     left.n_dims = a->n_dims > 1 ? a->n_dims - 2 : 0;
     right.n_dims = b->n_dims > 1 ? b->n_dims - 2 : 0;
-    if (inner != b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]) {
-        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)inner,
+    if (m.inner != b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]) {
+        vc_run_fail(run, "the inner dimensions %lld and %lld differ", (long long)m.inner,
                     (long long)b->shape[b->n_dims > 1 ? b->n_dims - 2 : 0]);
         return;
     }
@@ -55,22 +90,24 @@ RUN(matmul)
         n_stack *= (size_t)shape[k];
     }
     if (a->n_dims > 1) {
-        shape[n_dims++] = rows;
+        shape[n_dims++] = m.rows;
     }
     if (b->n_dims > 1) {
-        shape[n_dims++] = columns;
+        shape[n_dims++] = m.columns;
     }
-    out = vc_run_out(run, 0, a->is_real, shape, n_dims);
-    for (size_t s = 0; out != NULL && s < n_stack; s++, vc_run_walk_next(&walk)) {
-        size_t x = walk.place[0] * (size_t)(rows * inner);
-        size_t y = walk.place[1] * (size_t)(inner * columns);
-
-        for (size_t i = 0; i < (size_t)rows; i++) {
-            matmul_row(a->is_real, (const char *)a->data + (x + i * (size_t)inner) * bytes,
-                       (const char *)b->data + y * bytes, inner, columns,
-                       out + (s * (size_t)rows + i) * (size_t)columns * bytes);
+    m.out = vc_run_out(run, 0, a->is_real, shape, n_dims);
+    if (m.out != NULL && a->is_real) {
+        m.part = vc_alloc_array(run->ctx, VC_TAG_TILES, (size_t)m.columns + 1, sizeof *m.part);
+        if (m.part == NULL) {
+            run->status = VC_E_NOMEM;
+            return;
         }
     }
+    for (size_t s = 0; m.out != NULL && s < n_stack; s++, vc_run_walk_next(&walk)) {
+        matmul_rows(&m, walk.place[0] * (size_t)(m.rows * m.inner), walk.place[1] * (size_t)(m.inner * m.columns),
+                    s * (size_t)(m.rows * m.columns));
+    }
+    vc_free(run->ctx, m.part);
 }
 
 /* Y = alpha * A' B' + beta * C, where A' and B' are A and B or, with transA and transB, their transposes. */
@@ -105,10 +142,15 @@ RUN(gemm)
     for (int64_t i = 0; out != NULL && i < shape[0]; i++) {
         for (int64_t j = 0; j < shape[1]; j++, vc_run_walk_next(&walk)) {
             REAL sum = 0;
+            REAL part = 0;
 
             for (int64_t k = 0; k < inner; k++) {
-                sum += ((const REAL *)a->data)[swap_a ? k * shape[0] + i : i * inner + k] *
-                       ((const REAL *)b->data)[swap_b ? j * inner + k : k * shape[1] + j];
+                part += ((const REAL *)a->data)[swap_a ? k * shape[0] + i : i * inner + k] *
+                        ((const REAL *)b->data)[swap_b ? j * inner + k : k * shape[1] + j];
+                if (k % SUMMED_FIRST == SUMMED_FIRST - 1 || k + 1 == inner) {
+                    sum += part;
+                    part = 0;
+                }
             }
             out[i * shape[1] + j] = alpha * sum + (c != NULL ? beta * ((const REAL *)c->data)[walk.place[1]] : 0);
         }

@@ -29,20 +29,11 @@ RUN(log_softmax)
  * a sample. Without `centred` the mean is taken to be 0: the root mean square. */
 static void normalize(const REAL *x, REAL *y, size_t n, REAL epsilon, bool centred, REAL *mean, REAL *inverse)
 {
-    REAL sum = 0;
-
-    *mean = 0;
-    for (size_t k = 0; centred && k < n; k++) {
-        sum += x[k];
-    }
-    if (centred) {
-        *mean = sum / (REAL)n;
-    }
-    sum = 0;
+    *mean = centred ? sum_of(x, n, 1) / (REAL)n : 0;
     for (size_t k = 0; k < n; k++) {
-        sum += (x[k] - *mean) * (x[k] - *mean);
+        y[k] = (x[k] - *mean) * (x[k] - *mean);
     }
-    *inverse = 1 / MATH(sqrt)(sum / (REAL)n + epsilon);
+    *inverse = 1 / MATH(sqrt)(sum_of(y, n, 1) / (REAL)n + epsilon);
     for (size_t k = 0; k < n; k++) {
         y[k] = (x[k] - *mean) * *inverse;
     }

@@ -81,14 +81,12 @@ static void global_pool(struct vc_run *run, enum pool kind)
     }
     out = vc_run_out(run, 0, true, shape, x->n_dims);
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
-        REAL all = kind == POOL_MAX ? -(REAL)INFINITY : 0;
+        const REAL *from = (const REAL *)x->data + i * inner;
 
-        for (size_t k = 0; k < inner; k++) {
-            REAL e = ((const REAL *)x->data)[i * inner + k];
-
-            all = kind != POOL_MAX ? all + e : e > all || e != e ? e : all;
+        out[i] = kind == POOL_MAX ? -(REAL)INFINITY : sum_of(from, inner, 1) / (REAL)inner;
+        for (size_t k = 0; kind == POOL_MAX && k < inner; k++) {
+            out[i] = from[k] > out[i] || from[k] != from[k] ? from[k] : out[i];
         }
-        out[i] = kind == POOL_MAX ? all : all / (REAL)inner;
     }
 }
 

@@ -48,24 +48,46 @@ static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
     return at < 0 ? at + size : at;
 }
 
+/* Sums of many are made of sums of so many: in f32 the error of one long sum grows with its length. */
+#define SUMMED_FIRST 16
+
+/* n elements, `step` apart: the sum of both halves, each of them made in the same way. */
+static REAL sum_of(const REAL *x, size_t n, size_t step)
+{
+    REAL sum = 0;
+
+    if (n > SUMMED_FIRST) {
+        return sum_of(x, n / 2, step) + sum_of(x + n / 2 * step, n - n / 2, step);
+    }
+    for (size_t k = 0; k < n; k++) {
+        sum += x[k * step];
+    }
+    return sum;
+}
+
+static void add_rows(REAL *to, const REAL *part, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        to[k] += part[k];
+    }
+}
+
 /* n elements from x on, `step` apart: y = exp(x - m) / sum of exp(x - m), with m the largest of them; or the logarithm
  * of that, x - m - log(sum). */
 static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool logarithm)
 {
     REAL most = x[0];
-    REAL sum = 0;
+    REAL sum;
 
     for (size_t k = 1; k < n; k++) {
         most = x[k * step] > most ? x[k * step] : most;
     }
     for (size_t k = 0; k < n; k++) {
-        REAL e = MATH(exp)(x[k * step] - most);
-
-        sum += e;
-        y[k * step] = logarithm ? x[k * step] - most : e;
+        y[k * step] = MATH(exp)(x[k * step] - most);
     }
+    sum = sum_of(y, n, step);
     for (size_t k = 0; k < n; k++) {
-        y[k * step] = logarithm ? y[k * step] - MATH(log)(sum) : y[k * step] / sum;
+        y[k * step] = logarithm ? x[k * step] - most - MATH(log)(sum) : y[k * step] / sum;
     }
 }
 
