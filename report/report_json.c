@@ -39,6 +39,8 @@ static const char *action_name(enum vc_action action)
         return "pruned";
     case VC_ACTION_CUT:
         return "cut";
+    case VC_ACTION_TRAINED:
+        return "trained";
     }
     return "kept";
 }

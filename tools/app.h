@@ -131,6 +131,8 @@ void watch_signals(struct vc_ctx *ctx);
 
 /* progress.c: one line on the terminal; does nothing where there is none. */
 void progress_begin(struct app *app);
+/* For work that is counted in steps, from a function that the library calls. */
+void progress_steps(const char *what, uint64_t done, uint64_t total);
 void progress_end(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "tools/options.h"
 
-#define MAX_NAMES 64
+#define MAX_NAMES 160
 
 /* Filled before the first use, then only read: the library asks from any thread, and keeps what it gets. */
 static struct {

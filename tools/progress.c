@@ -15,7 +15,7 @@
 
 static struct {
     struct out out;
-    bool shown;
+    bool on, shown;
     double begin, last;
 } state;
 
@@ -82,6 +82,28 @@ static void show(void *user, const struct vc_progress *progress)
     state.shown = true;
 }
 
+/*     distill BAR  45 %  180 of 400 steps  8 s left */
+void progress_steps(const char *what, uint64_t done, uint64_t total)
+{
+    double t = now();
+    double part = total > 0 ? (double)done / (double)total : 0;
+    char left[CELL_BYTES];
+
+    if (!state.on || t - state.last < INTERVAL || t - state.begin < QUIET) {
+        return;
+    }
+    state.last = t;
+    fmt_left(left, t - state.begin, part);
+    fprintf(stderr, "\r\033[K%s ", what);
+    if (state.out.width > 72) {
+        print_bar(stderr, &state.out, part);
+    }
+    fprintf(stderr, " %3.0f %%  %llu of %llu steps%s%s", 100 * part, (unsigned long long)done,
+            (unsigned long long)total, left[0] != '\0' ? "  " : "", left);
+    (void)fflush(stderr);
+    state.shown = true;
+}
+
 void progress_begin(struct app *app)
 {
     const char *term = getenv("TERM");
@@ -91,6 +113,7 @@ void progress_begin(struct app *app)
     }
     out_init(&state.out, stderr, (enum color_mode)app->common.color, false);
     state.begin = now();
+    state.on = true;
     vc_ctx_set_progress(app->ctx, show, NULL);
 }
 
@@ -101,4 +124,5 @@ void progress_end(void)
         (void)fflush(stderr);
         state.shown = false;
     }
+    state.on = false;
 }

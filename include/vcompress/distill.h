@@ -16,6 +16,42 @@
 extern "C" {
 #endif
 
+/* ---- networks and data ---- */
+
+/* A network: what it computes, and its weights. `beside` has the parameters that `weights` has no tensors for: the ONNX
+ * file that the graph is from, where the graph was built with vc_graph_options.weights; NULL: all are in `weights`. */
+struct vc_network {
+    struct vc_graph *graph;
+    const struct vc_model *weights;
+    const struct vc_model *beside;
+};
+
+/* Rows of a file: an array for each input of the graph, whose first dimension counts rows, and, where they are there,
+ * the labels `y`, integers, and the mask `mask`, 0 for rows that do not count. A label below 0: the row has none. */
+struct vc_data_options {
+    size_t struct_size; /* set by vc_data_defaults */
+    const char *path;   /* any file that vc_model_open reads; has to be set */
+    /* "x=train_images": the input x, or y, or mask, is that array. Others have their own names; a single array is the
+     * single input whatever it is called. */
+    const char *const *arrays;
+    size_t n_arrays;
+    double scale;          /* inputs that are floats are (value * scale - mean) / deviation */
+    const char *mean;      /* "0.1307", or one for each channel, "0.485,0.456,0.406"; NULL: 0 */
+    const char *deviation; /* the same; NULL: 1 */
+    uint64_t n_rows;       /* only the first so many; 0: all */
+    const char *labels;    /* another file, whose single array is y, as idx files have them; NULL: none */
+};
+
+VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);
+
+/* No path, which has to be set; values as they are, all rows. */
+static inline void vc_data_defaults(struct vc_data_options *options)
+{
+    vc_data_defaults_sized(options, sizeof *options);
+}
+
+/* ---- distillation ---- */
+
 /* Numbers of all enums here are stable. */
 enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
@@ -24,6 +60,141 @@ enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1 };
 
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
+
+/* One optimizer step, as soon as it is done. Losses are means over the rows of the step: kd over those that count, ce
+ * over those that have a label. A term that the run does not have is NaN. */
+struct vc_distill_step {
+    uint64_t step, n_steps; /* from 1 on */
+    bool control;           /* it is one of the control run */
+    double loss, kd, ce;    /* loss = alpha * kd + (1 - alpha) * ce, before the step */
+    double grad_norm;       /* of all gradients together, before clipping */
+    double lr;
+    double scale;                      /* of the loss: 1, f32 and f64 need none */
+    uint64_t host_bytes, device_bytes; /* in use */
+    double seconds;                    /* since the run began */
+};
+
+struct vc_distill_options {
+    size_t struct_size; /* set by vc_distill_defaults */
+    struct vc_network student;
+    struct vc_network teacher;            /* graph NULL: there is none, and alpha has to be 0 */
+    const struct vc_data_options *data;   /* has to be set */
+    const struct vc_data_options *eval;   /* rows that student, teacher and control are judged by; NULL: none */
+    const struct vc_write_options *write; /* the output; NULL, or without a path: nothing is written */
+
+    uint64_t steps, epochs;      /* one of both: optimizer steps, or walks over the data */
+    uint64_t batch;              /* rows computed at a time */
+    uint64_t accum;              /* batches of one step, whose gradients are those of one batch of accum * batch rows */
+    enum vc_optimizer optimizer; /* sgd, momentum, adam, adamw */
+    double lr, momentum, beta1, beta2, eps, weight_decay;
+    bool nesterov;
+    bool decay_1d; /* weight decay also for tensors of one dimension: biases and scales of norms */
+    enum vc_schedule schedule;
+    uint64_t warmup;     /* steps in which the learning rate rises */
+    uint64_t step_every; /* VC_SCHEDULE_STEP */
+    double step_factor;
+    double clip; /* the largest norm of all gradients together; 0: any */
+
+    double temperature, alpha;
+    enum vc_teacher_loss loss;
+    uint64_t seed;
+    enum vc_row_order order;
+    enum vc_graph_precision precision;
+    const char *const *freeze; /* globs: tensors that are not trained */
+    size_t n_freeze;
+    bool frozen_norm;    /* BatchNormalization keeps its running statistics and computes with them */
+    bool keep_sparsity;  /* weights that are 0 stay 0 */
+    bool control;        /* the same student, rows and steps once more with labels and without the teacher */
+    bool dry_run;        /* everything is checked and counted, nothing is trained */
+    double min_accuracy; /* gates on `eval`, shares from 0 to 1: the student's accuracy, and what it is below that of
+                            the teacher; 0 and 1: none */
+    double max_drop;
+    const char *gradients; /* the gradients of the first step go to this file, by the names of their tensors; NULL */
+
+    void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
+    void *user;
+};
+
+VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
+
+/* 400 steps of 64 rows by AdamW at 0.001, temperature 2, alpha 1, f32. Student, data and teacher have to be set. */
+static inline void vc_distill_defaults(struct vc_distill_options *options)
+{
+    vc_distill_defaults_sized(options, sizeof *options);
+}
+
+/* How well a network answers. Shares from 0 to 1; NaN: the data have no labels, or there is no teacher. */
+struct vc_quality {
+    uint64_t n_rows, n_labels; /* that count, and those of them with a label */
+    double accuracy;           /* rows whose largest logit is the label's */
+    double ce;                 /* mean of -log softmax at the label */
+    double agreement;          /* rows whose largest logit is the teacher's */
+    double kd;                 /* mean divergence from the teacher at the temperature, times its square */
+};
+
+/* The library's; freed with vc_distillation_free. */
+struct vc_distillation {
+    uint64_t n_rows, n_steps; /* of the data; done */
+    double epochs;
+    uint64_t batch, accum;
+    size_t n_tensors;   /* that are trained */
+    uint64_t n_weights; /* of them */
+    uint64_t n_masked;  /* of them, that stay 0 */
+    size_t n_frozen;    /* tensors of the graph that are not trained */
+    /* Bytes: of the arena that the programs of student and teacher take turns in, the least that any arrangement would
+     * take, and that without reuse; of the student's weights, gradients and optimizer states; of the teacher's weights.
+     */
+    uint64_t arena_bytes, least_bytes, naive_bytes;
+    uint64_t weight_bytes, gradient_bytes, state_bytes, teacher_bytes;
+    double first_loss, last_loss;
+    double kd_gradient, ce_gradient; /* norms of both terms at the logits of the first step, with their alphas */
+    bool evaluated;                  /* the four below are there: with options.eval */
+    struct vc_quality teacher, before, after;
+    const char *control_reason; /* why there is no control run; NULL: there is one, or none was asked for */
+    bool has_control;
+    struct vc_quality control;
+    /* Of accuracy, or of agreement where there are no labels: after less control, and its standard error, from the
+     * rows' pairs of answers. */
+    double gain, gain_error;
+    const char *missed;              /* the gate that was missed; NULL: none */
+    const struct vc_report *written; /* of the job that wrote the output; NULL: none did */
+    double seconds;
+};
+
+/* Trains, evaluates, writes. VC_E_GATE: a gate was missed, or the student answers worse on `eval` than it did before;
+ * *out is complete, nothing was written. VC_E_UNSUPPORTED: nodes that cannot be trained; the sentence is the first.
+ * *out is NULL after other failures. */
+VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options,
+                                 struct vc_distillation **out);
+VC_API void vc_distillation_free(struct vc_distillation *distillation); /* accepts NULL */
+
+/* ---- evaluation ---- */
+
+struct vc_evaluate_options {
+    size_t struct_size; /* set by vc_evaluate_defaults */
+    struct vc_network network;
+    struct vc_network teacher;          /* graph NULL: there is none */
+    const struct vc_data_options *data; /* has to be set */
+    uint64_t batch;
+    double temperature;
+    enum vc_graph_precision precision;
+};
+
+VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);
+
+/* 64 rows at a time, temperature 2, f32. */
+static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
+{
+    vc_evaluate_defaults_sized(options, sizeof *options);
+}
+
+VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
+                                  struct vc_quality *out);
+
+/* The report of a distillation as one JSON document, schema vcompress.distill/1 (installed as distill-1.schema.json).
+ * *text is freed with vc_text_free. */
+VC_API enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *options,
+                                      const struct vc_distillation *distillation, char **text);
 
 #ifdef __cplusplus
 }

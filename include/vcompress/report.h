@@ -21,7 +21,8 @@ enum vc_action {
     VC_ACTION_DROPPED = 4,     /* not written, by request */
     VC_ACTION_TIED = 5,        /* a second name of another tensor, written once: its bytes count there */
     VC_ACTION_PRUNED = 6,      /* some of its values are zero now */
-    VC_ACTION_CUT = 7          /* rows, columns or indices of other axes are left out */
+    VC_ACTION_CUT = 7,         /* rows, columns or indices of other axes are left out */
+    VC_ACTION_TRAINED = 8      /* by distillation: other values of the same type */
 };
 
 /* What one pass did to a tensor, in the order of the passes. */

@@ -349,6 +349,38 @@ static enum vc_status use_page(void *options)
     return status;
 }
 
+/* Without data, which is told after the options. */
+static enum vc_status use_distill(void *options)
+{
+    struct vc_distillation *d;
+    enum vc_status status = vc_distill(ctx, options, &d);
+
+    return strstr(vc_ctx_message(ctx), "there are no data") != NULL ? VC_OK : status;
+}
+
+static enum vc_status use_evaluate(void *options)
+{
+    enum vc_status status = vc_evaluate(ctx, options, &(struct vc_quality){0});
+
+    return strstr(vc_ctx_message(ctx), "there are no data") != NULL ? VC_OK : status;
+}
+
+/* Rows for a graph without inputs, which is told after the options. */
+static enum vc_status use_data(void *options)
+{
+    struct vc_evaluate_options evaluate;
+    enum vc_status status;
+
+    vc_evaluate_defaults(&evaluate);
+    ((struct vc_data_options *)options)->path = in_folder("a.npy");
+    evaluate.data = options;
+    assert_int_equal(vc_graph_create(ctx, &evaluate.network.graph), VC_OK);
+    evaluate.network.weights = model;
+    status = vc_evaluate(ctx, &evaluate, &(struct vc_quality){0});
+    vc_graph_close(evaluate.network.graph);
+    return strstr(vc_ctx_message(ctx), "the graph has no inputs") != NULL ? VC_OK : status;
+}
+
 /* The functions of defaults with one type. */
 #define MAKER(noun)                                     \
     static void make_##noun(void *options, size_t size) \
@@ -374,6 +406,9 @@ MAKER(memory)
 MAKER(fit)
 MAKER(recipe)
 MAKER(page)
+MAKER(data)
+MAKER(distill)
+MAKER(evaluate)
 
 static const struct public_options {
     const char *name, *maker;
@@ -418,6 +453,12 @@ static const struct public_options {
      offsetof(struct vc_recipe_options, without), make_recipe, use_recipe},
     {"vc_page_options", "vc_page_defaults", sizeof(struct vc_page_options), offsetof(struct vc_page_options, looks),
      make_page, use_page},
+    {"vc_data_options", "vc_data_defaults", sizeof(struct vc_data_options), offsetof(struct vc_data_options, mean),
+     make_data, use_data},
+    {"vc_distill_options", "vc_distill_defaults", sizeof(struct vc_distill_options),
+     offsetof(struct vc_distill_options, temperature), make_distill, use_distill},
+    {"vc_evaluate_options", "vc_evaluate_defaults", sizeof(struct vc_evaluate_options),
+     offsetof(struct vc_evaluate_options, batch), make_evaluate, use_evaluate},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -512,185 +553,7 @@ static const struct {
     const char *field;
     size_t is, was;
 } layout[] = {
-    AT(vc_open_options, struct_size, 0),
-    AT(vc_open_options, void_as, 8),
-    AT(vc_open_options, key, 16),
-    AT(vc_open_options, pairs, 24),
-    AT(vc_name_options, struct_size, 0),
-    AT(vc_name_options, tag, 8),
-    AT(vc_name_options, input, 16),
-    AT(vc_name_options, more_tensors, 24),
-    AT(vc_name_options, folder, 25),
-    AT(vc_name_options, format, 32),
-    AT(vc_name_options, into, 40),
-    AT(vc_verify_options, struct_size, 0),
-    AT(vc_verify_options, against, 8),
-    AT(vc_verify_options, data, 16),
-    AT(vc_verify_options, sha256, 17),
-    AT(vc_verify_options, min_sqnr_db, 24),
-    AT(vc_verify_options, void_as, 32),
-    AT(vc_verify_options, pattern, 40),
-    AT(vc_verify_options, rules, 48),
-    AT(vc_verify_options, n_rules, 56),
-    AT(vc_write_options, struct_size, 0),
-    AT(vc_write_options, path, 8),
-    AT(vc_write_options, emit, 16),
-    AT(vc_write_options, n_emit, 24),
-    AT(vc_write_options, force, 32),
-    AT(vc_write_options, deflate, 36),
-    AT(vc_write_options, layout, 40),
-    AT(vc_write_options, max_shard_bytes, 48),
-    AT(vc_write_options, shard, 56),
-    AT(vc_write_options, n_shards, 60),
-    AT(vc_write_options, dry_run, 64),
-    AT(vc_write_options, max_bytes, 72),
-    AT(vc_write_options, min_sqnr_db, 80),
-    AT(vc_write_options, format, 88),
-    AT(vc_write_options, expect_sparsity, 96),
-    AT(vc_write_options, rows_on_request, 104),
-    AT(vc_quantize_options, struct_size, 0),
-    AT(vc_quantize_options, target, 8),
-    AT(vc_quantize_options, granularity, 12),
-    AT(vc_quantize_options, granularity_given, 16),
-    AT(vc_quantize_options, axis, 20),
-    AT(vc_quantize_options, group_size, 24),
-    AT(vc_quantize_options, asymmetric, 32),
-    AT(vc_quantize_options, nonfinite, 36),
-    AT(vc_quantize_options, overflow, 40),
-    AT(vc_quantize_options, rules, 48),
-    AT(vc_quantize_options, n_rules, 56),
-    AT(vc_quantize_options, min_elems, 64),
-    AT(vc_quantize_options, min_row, 72),
-    AT(vc_quantize_options, requantize, 80),
-    AT(vc_quantize_options, rest, 88),
-    AT(vc_quantize_options, aim_sqnr_db, 96),
-    AT(vc_quantize_options, aim_bytes, 104),
-    AT(vc_dequantize_options, struct_size, 0),
-    AT(vc_dequantize_options, target, 8),
-    AT(vc_dequantize_options, source_dtype, 12),
-    AT(vc_dequantize_options, casts, 13),
-    AT(vc_dequantize_options, overflow, 16),
-    AT(vc_dequantize_options, rules, 24),
-    AT(vc_dequantize_options, n_rules, 32),
-    AT(vc_prune_options, struct_size, 0),
-    AT(vc_prune_options, sparsity, 8),
-    AT(vc_prune_options, scope, 16),
-    AT(vc_prune_options, pattern, 20),
-    AT(vc_prune_options, keep, 24),
-    AT(vc_prune_options, group, 28),
-    AT(vc_prune_options, block_rows, 32),
-    AT(vc_prune_options, block_cols, 36),
-    AT(vc_prune_options, min_keep, 40),
-    AT(vc_prune_options, sets, 48),
-    AT(vc_prune_options, n_sets, 56),
-    AT(vc_prune_options, rules, 64),
-    AT(vc_prune_options, n_rules, 72),
-    AT(vc_prune_options, min_elems, 80),
-    AT(vc_prune_options, nonfinite, 88),
-    AT(vc_prune_options, dequantize, 92),
-    AT(vc_prune_options, mask, 96),
-    AT(vc_prune_options, mask_path, 104),
-    AT(vc_prune_options, score, 112),
-    AT(vc_depth_options, struct_size, 0),
-    AT(vc_depth_options, drop, 8),
-    AT(vc_depth_options, keep, 16),
-    AT(vc_depth_options, layers, 24),
-    AT(vc_structured_options, struct_size, 0),
-    AT(vc_structured_options, share, 8),
-    AT(vc_structured_options, score, 16),
-    AT(vc_structured_options, scope, 20),
-    AT(vc_structured_options, round_to, 24),
-    AT(vc_structured_options, units, 32),
-    AT(vc_structured_options, couplings, 40),
-    AT(vc_structured_options, sets, 48),
-    AT(vc_structured_options, n_sets, 56),
-    AT(vc_structured_options, rules, 64),
-    AT(vc_structured_options, n_rules, 72),
-    AT(vc_structured_options, remove, 80),
-    AT(vc_structured_options, n_remove, 88),
-    AT(vc_structured_options, dequantize, 96),
-    AT(vc_sensitivity_options, struct_size, 0),
-    AT(vc_sensitivity_options, rules, 8),
-    AT(vc_sensitivity_options, n_rules, 16),
-    AT(vc_sensitivity_options, min_elems, 24),
-    AT(vc_sensitivity_data_options, struct_size, 0),
-    AT(vc_sensitivity_data_options, graph, 8),
-    AT(vc_sensitivity_data_options, graph_model, 16),
-    AT(vc_sensitivity_data_options, data, 24),
-    AT(vc_sensitivity_data_options, arrays, 32),
-    AT(vc_sensitivity_data_options, n_arrays, 40),
-    AT(vc_sensitivity_data_options, n_rows, 48),
-    AT(vc_sensitivity_data_options, estimate, 56),
-    AT(vc_sensitivity_data_options, user, 64),
-    AT(vc_diff_limits, struct_size, 0),
-    AT(vc_diff_limits, by_value, 8),
-    AT(vc_diff_limits, tolerance, 16),
-    AT(vc_diff_limits, by_sqnr, 24),
-    AT(vc_diff_limits, min_sqnr_db, 32),
-    AT(vc_graph_run_options, struct_size, 0),
-    AT(vc_graph_run_options, precision, 8),
-    AT(vc_graph_run_options, n_values, 16),
-    AT(vc_graph_run_options, values, 24),
-    AT(vc_graph_run_options, take, 32),
-    AT(vc_graph_run_options, user, 40),
-    AT(vc_graph_run_options, weights, 48),
-    AT(vc_graph_options, struct_size, 0),
-    AT(vc_graph_options, weights, 8),
-    AT(vc_memory_options, struct_size, 0),
-    AT(vc_memory_options, mode, 8),
-    AT(vc_memory_options, weights, 12),
-    AT(vc_memory_options, activations, 16),
-    AT(vc_memory_options, optimizer, 20),
-    AT(vc_memory_options, amp, 24),
-    AT(vc_memory_options, recompute, 28),
-    AT(vc_memory_options, recompute_every, 32),
-    AT(vc_memory_options, attention, 36),
-    AT(vc_memory_options, allocator, 40),
-    AT(vc_memory_options, in_place, 44),
-    AT(vc_memory_options, dropout, 45),
-    AT(vc_memory_options, reuse, 46),
-    AT(vc_memory_options, context_tokens, 48),
-    AT(vc_memory_options, cache, 56),
-    AT(vc_memory_options, runtime, 60),
-    AT(vc_memory_options, dp, 64),
-    AT(vc_memory_options, tp, 68),
-    AT(vc_memory_options, pp, 72),
-    AT(vc_memory_options, zero, 76),
-    AT(vc_memory_options, micro_batches, 80),
-    AT(vc_memory_options, schedule, 84),
-    AT(vc_memory_options, chunks, 88),
-    AT(vc_memory_options, stage, 92),
-    AT(vc_memory_options, sequence_parallel, 96),
-    AT(vc_memory_options, gradients, 100),
-    AT(vc_memory_options, bucket_elems, 104),
-    AT(vc_memory_options, lora_rank, 112),
-    AT(vc_memory_options, targets, 116),
-    AT(vc_memory_options, offload, 120),
-    AT(vc_memory_options, teacher, 128),
-    AT(vc_memory_options, teacher_model, 136),
-    AT(vc_memory_options, teacher_weights, 144),
-    AT(vc_memory_options, im2col_images, 148),
-    AT(vc_memory_options, scheme, 152),
-    AT(vc_memory_options, context_bytes, 160),
-    AT(vc_memory_options, workspace_bytes, 168),
-    AT(vc_memory_options, slack, 176),
-    AT(vc_fit_options, struct_size, 0),
-    AT(vc_fit_options, context_bytes, 8),
-    AT(vc_fit_options, workspace_bytes, 16),
-    AT(vc_fit_options, used_bytes, 24),
-    AT(vc_fit_options, margin_bytes, 32),
-    AT(vc_fit_options, slack, 40),
-    AT(vc_fit_options, weights_only, 48),
-    AT(vc_fit_options, activation_bytes, 56),
-    AT(vc_recipe_options, struct_size, 0),
-    AT(vc_recipe_options, visible_bytes, 8),
-    AT(vc_recipe_options, without, 16),
-    AT(vc_recipe_options, runtime_given, 20),
-    AT(vc_recipe_options, scan, 21),
-    AT(vc_page_options, struct_size, 0),
-    AT(vc_page_options, command, 8),
-    AT(vc_page_options, looks, 16),
-    AT(vc_page_options, matrix, 24),
+#include "option_layout.inc"
 };
 #endif
 

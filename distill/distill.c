@@ -1,0 +1,356 @@
+/* distill.c - vc_distill: checks the options, and goes through the work: control, training, judgement, output. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/option_struct.h"
+#include "distill/trained.h"
+#include "distill/trainer.h"
+#include "passes/graph_params.h"
+
+static const struct vc_distill_options distill_defaults = {.batch = 64,
+                                                           .accum = 1,
+                                                           .optimizer = VC_OPTIMIZER_ADAMW,
+                                                           .lr = 1e-3,
+                                                           .momentum = 0.9,
+                                                           .beta1 = 0.9,
+                                                           .beta2 = 0.999,
+                                                           .eps = 1e-8,
+                                                           .weight_decay = -1,
+                                                           .step_every = 100,
+                                                           .step_factor = 0.1,
+                                                           .temperature = 2,
+                                                           .alpha = 1,
+                                                           .max_drop = 1};
+static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
+                                                    sizeof distill_defaults};
+
+void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size)
+{
+    vc_options_fill(&distill_kind, options, struct_size);
+}
+
+/* What the caller gets, and the job that its `written` belongs to. */
+struct result {
+    struct vc_distillation report; /* first */
+    struct vc_ctx *ctx;
+    struct vc_job *job;
+    struct vc_arena arena;
+};
+
+/* ---- options ---- */
+
+struct range {
+    const char *option;
+    double value, least, most; /* least is excluded where `above` */
+    bool above;
+};
+
+static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    const struct range ranges[] = {
+        {"lr", o->lr, 0, 1e6, true},
+        {"momentum", o->momentum, 0, 1, false},
+        {"beta1", o->beta1, 0, 0.9999999, false},
+        {"beta2", o->beta2, 0, 0.9999999, false},
+        {"eps", o->eps, 0, 1, false},
+        {"weight_decay", o->weight_decay, 0, 1e3, false},
+        {"clip", o->clip, 0, 1e30, false},
+        {"temperature", o->temperature, 0, 1e4, true},
+        {"alpha", o->alpha, 0, 1, false},
+        {"step_factor", o->step_factor, 0, 1, true},
+        {"min_accuracy", o->min_accuracy, 0, 1, false},
+        {"max_drop", o->max_drop, 0, 1, false},
+    };
+
+    for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
+        const struct range *r = &ranges[k];
+
+        if (!(r->above ? r->value > r->least : r->value >= r->least) || !(r->value <= r->most)) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not %s %g and at most %g", vc_option(ctx, r->option),
+                           r->value, r->above ? "above" : "at least", r->least, r->most);
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    if (o->steps != 0 && o->epochs != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s say the same in two ways: one of them", vc_option(ctx, "steps"),
+                       vc_option(ctx, "epochs"));
+    }
+    if (o->batch == 0 || o->accum == 0 || o->batch > (uint64_t)1 << 32 || o->accum > (uint64_t)1 << 32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on",
+                       vc_option(ctx, o->batch == 0 || o->batch > (uint64_t)1 << 32 ? "batch" : "accum"));
+    }
+    if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "step_every"));
+    }
+    if (o->optimizer > VC_OPTIMIZER_ADAMW || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_MSE ||
+        o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+                       vc_option(ctx, o->optimizer > VC_OPTIMIZER_ADAMW ? "optimizer"
+                                      : o->schedule > VC_SCHEDULE_STEP  ? "schedule"
+                                      : o->loss > VC_TEACHER_LOSS_MSE   ? "loss"
+                                      : o->order > VC_ORDER_FILE        ? "order"
+                                                                        : "precision"));
+    }
+    if (o->nesterov && (o->optimizer != VC_OPTIMIZER_MOMENTUM || o->momentum == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
+                       vc_option(ctx, "nesterov"), vc_option(ctx, "momentum"));
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_options(struct vc_ctx *ctx, struct vc_distill_options *o)
+{
+    enum vc_status status;
+
+    o->steps = o->steps == 0 && o->epochs == 0 ? 400 : o->steps;
+    o->weight_decay = o->weight_decay == -1 ? (o->optimizer == VC_OPTIMIZER_ADAMW ? 0.01 : 0) : o->weight_decay;
+    VC_TRY(check_ranges(ctx, o));
+    VC_TRY(check_counts(ctx, o));
+out:
+    return status;
+}
+
+/* ---- control ---- */
+
+/* Mean and standard error of the differences of two answers to each row, those that count. */
+static void compare_answers(const struct vc_trainer *t, const struct vc_answers *with, const struct vc_answers *without,
+                            double *gain, double *error)
+{
+    const struct vc_rows *rows = &t->eval.rows;
+    double sum = 0;
+    double squares = 0;
+    double n = 0;
+
+    for (uint64_t i = 0; i < rows->n; i++) {
+        bool counts = rows->mask == NULL || rows->mask[i] != 0;
+        double d = (double)with->right[i] - (double)without->right[i];
+
+        if (counts && (rows->labels == NULL || rows->labels[i] != VC_NO_LABEL)) {
+            n++;
+            sum += d;
+            squares += d * d;
+        }
+    }
+    *gain = sum / n;
+    *error = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) / n) : NAN;
+}
+
+/* The same student, rows and steps by labels alone. */
+static enum vc_status run_control(struct vc_trainer *t, struct vc_answers *answers)
+{
+    enum vc_status status = VC_OK;
+
+    if (t->data.rows.labels == NULL) {
+        t->report->control_reason = "the data have no labels";
+        return VC_OK;
+    }
+    if (!t->has_teacher || t->options.alpha == 0) {
+        t->report->control_reason = "the run itself learns from labels alone";
+        return VC_OK;
+    }
+    t->control = true;
+    VC_TRY(vc_trainer_begin(t));
+    VC_TRY(vc_trainer_run(t));
+    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(vc_trainer_judge(t, false, &t->report->control, answers));
+    t->report->has_control = true;
+out:
+    t->control = false;
+    return status;
+}
+
+/* ---- judgement ---- */
+
+/* The figure that a student is called better or worse by. */
+static double figure_of(const struct vc_quality *q)
+{
+    return isnan(q->accuracy) ? q->agreement : q->accuracy;
+}
+
+static enum vc_status check_gates(struct vc_trainer *t, struct result *result)
+{
+    struct vc_distillation *r = t->report;
+    double drop = r->teacher.accuracy - r->after.accuracy;
+    const char *missed = NULL;
+
+    if (!r->evaluated) {
+        return VC_OK;
+    }
+    if (t->options.min_accuracy > 0 && r->after.accuracy < t->options.min_accuracy) {
+        missed = vc_arena_printf(t->ctx, &result->arena, "accuracy %.4f is below %s %g", r->after.accuracy,
+                                 vc_option(t->ctx, "min_accuracy"), t->options.min_accuracy);
+    } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
+        missed = vc_arena_printf(t->ctx, &result->arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
+                                 r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
+    } else if (figure_of(&r->after) < figure_of(&r->before)) {
+        missed = vc_arena_printf(t->ctx, &result->arena, "%s fell from %.4f to %.4f: the student was better before",
+                                 isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
+                                 figure_of(&r->before), figure_of(&r->after));
+    } else {
+        return VC_OK;
+    }
+    if (missed == NULL) {
+        return VC_E_NOMEM;
+    }
+    r->missed = missed;
+    return VC_OK;
+}
+
+/* Some trained tensor has other values than in the file. */
+static enum vc_status check_changed(struct vc_trainer *t)
+{
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_place place = vc_place_whole();
+    bool changed = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < t->student.weights->n && !changed; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision);
+        void *before;
+
+        if (!item->trained) {
+            continue;
+        }
+        before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
+        VC_TRY_ALLOC(before);
+        status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, before);
+        changed = status == VC_OK && memcmp(before, item->data, n_bytes) != 0;
+        vc_free(t->ctx, before);
+        VC_TRY(status);
+    }
+    if (!changed) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT,
+                         "the student did not change in %llu steps: every step was smaller than the last digit of its "
+                         "weights; %s %g is too small",
+                         (unsigned long long)t->n_steps, vc_option(t->ctx, "lr"), t->options.lr);
+    }
+out:
+    return status;
+}
+
+/* ---- output ---- */
+
+static enum vc_status write_output(struct vc_trainer *t, struct result *result)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status = VC_OK;
+
+    if (o->write == NULL || (o->write->path == NULL && o->write->n_emit == 0)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_job_create(t->ctx, o->student.weights, &result->job));
+    VC_TRY(vc_job_add_trained(t->ctx, result->job, t->student.weights, !o->frozen_norm, "distill", NULL, 0));
+    VC_TRY(vc_job_plan(t->ctx, result->job, o->write));
+    if (!o->dry_run && t->report->missed == NULL) {
+        VC_TRY(vc_job_run(t->ctx, result->job));
+        t->report->written = vc_job_report(result->job);
+    }
+out:
+    return status;
+}
+
+/* Everything that can be refused about the output, before training. */
+static enum vc_status plan_output(struct vc_trainer *t, struct result *result)
+{
+    bool dry = t->options.dry_run;
+    enum vc_status status;
+
+    t->options.dry_run = true;
+    status = write_output(t, result);
+    t->options.dry_run = dry;
+    vc_job_free(result->job);
+    result->job = NULL;
+    return status;
+}
+
+static enum vc_status work(struct vc_trainer *t, struct result *result)
+{
+    struct vc_answers with = {NULL, 0};
+    struct vc_answers without = {NULL, 0};
+    enum vc_status status;
+
+    VC_TRY(vc_trainer_open(t));
+    VC_TRY(plan_output(t, result));
+    if (t->options.dry_run) {
+        return VC_OK;
+    }
+    VC_TRY(vc_trainer_prepare(t));
+    t->report->evaluated = t->eval.open;
+    if (t->eval.open) {
+        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
+        VC_TRY_ALLOC(with.right);
+        without.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
+        VC_TRY_ALLOC(without.right);
+        VC_TRY(t->has_teacher ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
+        VC_TRY(t->options.control ? run_control(t, &without) : VC_OK);
+    }
+    VC_TRY(vc_trainer_begin(t));
+    VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
+    VC_TRY(vc_trainer_run(t));
+    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(check_changed(t));
+    if (t->eval.open) {
+        VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
+        if (t->report->has_control) {
+            compare_answers(t, &with, &without, &t->report->gain, &t->report->gain_error);
+        }
+        VC_TRY(check_gates(t, result));
+    }
+    VC_TRY(write_output(t, result));
+out:
+    vc_free(t->ctx, with.right);
+    vc_free(t->ctx, without.right);
+    return status;
+}
+
+enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_distillation **out)
+{
+    struct vc_trainer t = {.ctx = ctx};
+    struct result *result = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_call_begin(ctx);
+    VC_TRY(vc_options_read(ctx, &distill_kind, options, &t.options));
+    VC_TRY(check_options(ctx, &t.options));
+    result = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *result);
+    VC_TRY_ALLOC(result);
+    result->ctx = ctx;
+    t.report = &result->report;
+    t.began = vc_seconds();
+    if (t.options.control && t.options.eval == NULL) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
+                         vc_option(ctx, "control"), vc_option(ctx, "eval"));
+        goto out;
+    }
+    VC_TRY(work(&t, result));
+    result->report.seconds = vc_seconds() - t.began;
+    *out = &result->report;
+    if (result->report.missed != NULL) {
+        status = vc_fail(ctx, VC_E_GATE, "%s", result->report.missed);
+    }
+out:
+    vc_trainer_close(&t);
+    if (*out == NULL && result != NULL) {
+        vc_distillation_free(&result->report);
+    }
+    return vc_call_end(ctx, status);
+}
+
+void vc_distillation_free(struct vc_distillation *distillation)
+{
+    struct result *result = (struct result *)distillation;
+
+    if (result != NULL) {
+        struct vc_ctx *ctx = result->ctx;
+
+        vc_job_free(result->job);
+        vc_arena_release(ctx, &result->arena);
+        vc_free(ctx, result);
+    }
+}

@@ -1,0 +1,110 @@
+/* judge.c - how well a network answers: rows through student and teacher without gradients. See trainer.h. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/real.h"
+#include "distill/trainer.h"
+
+/* What is counted over all rows. */
+struct tally {
+    uint64_t n, n_labels, right, agree;
+    double ce, kd; /* sums */
+};
+
+enum vc_status vc_trainer_ask(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n)
+{
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_engine_value *logits;
+    struct vc_engine *engine;
+    enum vc_status status;
+
+    VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
+    VC_TRY(vc_net_forward(&t->teacher, engine, view, numbers, n, &pass, &logits));
+    memcpy(t->teacher_logits, logits->data, (size_t)logits->n * vc_real_bytes(t->options.precision));
+out:
+    return status;
+}
+
+static void count_row(struct vc_trainer *t, size_t row, const void *logits, bool taught, struct tally *tally,
+                      uint8_t *right)
+{
+    size_t classes = t->student.n_classes;
+    size_t answer = vc_answer(t->f64, logits, row, classes);
+    size_t wanted = taught ? vc_answer(t->f64, t->teacher_logits, row, classes) : classes;
+    bool has_label = t->labels[row] != VC_NO_LABEL;
+    bool is_right = has_label && answer == (size_t)t->labels[row];
+    bool agrees = taught && answer == wanted && answer != classes;
+
+    *right = t->eval.rows.labels != NULL ? is_right : agrees;
+    if (t->mask[row] == 0) {
+        return;
+    }
+    tally->n++;
+    tally->n_labels += has_label;
+    tally->right += is_right;
+    tally->agree += agrees;
+}
+
+static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
+                                  struct tally *tally, uint8_t *right)
+{
+    struct vc_net *net = the_teacher ? &t->teacher : &t->student;
+    const struct vc_rows_view *view = the_teacher ? &t->eval.teacher : &t->eval.student;
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_loss_spec spec = {.alpha = 1, .temperature = t->options.temperature, .kd_rows = 1, .ce_rows = 1};
+    struct vc_teacher_rows teacher = {.logits = NULL};
+    const struct vc_engine_value *logits;
+    struct vc_loss_sums sums;
+    struct vc_engine *engine;
+    enum vc_status status = VC_OK;
+
+    vc_trainer_gather(t, &t->eval.rows, numbers, n);
+    if (t->has_teacher) {
+        VC_TRY(vc_trainer_ask(t, &t->eval.teacher, numbers, n));
+        teacher.logits = t->teacher_logits;
+    }
+    VC_TRY(vc_net_engine(net, n, false, &engine));
+    VC_TRY(vc_net_forward(net, engine, view, numbers, n, &pass, &logits));
+    sums = vc_loss(t->f64, &spec, n, t->student.n_classes, logits->data, &teacher, t->labels, t->mask, t->row, NULL);
+    tally->kd += sums.kd;
+    tally->ce += sums.ce;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t one;
+
+        count_row(t, i, logits->data, t->has_teacher, tally, &one);
+        if (right != NULL) {
+            right[numbers[i]] = one;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
+                                struct vc_answers *answers)
+{
+    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
+    struct tally tally = {0};
+    enum vc_status status = VC_OK;
+    uint64_t n;
+
+    VC_TRY_ALLOC(numbers);
+    for (uint64_t first = 0; first < t->eval.rows.n; first += n) {
+        n = vc_min_u64(t->options.batch, t->eval.rows.n - first);
+        for (uint64_t i = 0; i < n; i++) {
+            numbers[i] = first + i;
+        }
+        VC_TRY(judge_batch(t, the_teacher, numbers, (size_t)n, &tally, answers != NULL ? answers->right : NULL));
+        VC_TRY(vc_check_cancelled(t->ctx));
+    }
+    *quality = (struct vc_quality){.n_rows = tally.n,
+                                   .n_labels = tally.n_labels,
+                                   .accuracy = tally.n_labels != 0 ? (double)tally.right / (double)tally.n_labels : NAN,
+                                   .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
+                                   .agreement = t->has_teacher ? (double)tally.agree / (double)tally.n : NAN,
+                                   .kd = t->has_teacher ? tally.kd / (double)tally.n : NAN};
+out:
+    vc_free(t->ctx, numbers);
+    return status;
+}

@@ -1,0 +1,226 @@
+/* network.c - see network.h. */
+#include "distill/network.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/glob.h"
+
+/* ---- the graph ---- */
+
+/* What the student learns from has to be logits: rows of classes. */
+static enum vc_status check_output(struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output;
+    const char *op;
+
+    if (vc_graph_output_count(graph) == 0) {
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", net->options.role);
+    }
+    output = vc_graph_value(graph, vc_graph_output(graph, 0));
+    op = output->node != VC_NO_NODE ? vc_graph_node(graph, output->node)->op : "";
+    if (strcmp(op, "Softmax") == 0) {
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                       "%s: the output %s is made by Softmax: probabilities, where logits are needed; leave that node "
+                       "out of the graph",
+                       net->options.role, output->name);
+    }
+    if (output->dtype != VC_DTYPE_F32 || output->n_dims != 2 || vc_graph_dim_value(graph, output->shape[1]) < 2) {
+        char text[64] = "";
+
+        for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
+            char dim[16];
+            size_t n = strlen(text);
+
+            (void)snprintf(text + n, sizeof text - n, "%s%s", k != 0 ? ", " : "",
+                           vc_graph_dim_text(graph, output->shape[k], dim, sizeof dim));
+        }
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                       "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
+                       "[batch, classes]",
+                       net->options.role, output->name, text);
+    }
+    net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[1]);
+    return VC_OK;
+}
+
+/* ---- weights ---- */
+
+static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *param)
+{
+    for (size_t k = 0; k < net->options.n_freeze; k++) {
+        if (vc_glob_match(net->options.freeze[k], param->tensor)) {
+            return true;
+        }
+    }
+    /* What only the graph's own file has is not the student's. */
+    return net->network.beside != NULL && !param->from_weights;
+}
+
+static enum vc_status check_freeze(const struct vc_net *net)
+{
+    for (size_t k = 0; k < net->options.n_freeze; k++) {
+        bool used = false;
+
+        for (size_t i = 0; i < net->weights->n && !used; i++) {
+            used = vc_glob_match(net->options.freeze[k], net->weights->items[i].name);
+        }
+        if (!used) {
+            return vc_fail(net->ctx, VC_E_ARGUMENT, "%s: '%s' matches no tensor of the %s",
+                           vc_option(net->ctx, "freeze"), net->options.freeze[k], net->options.role);
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status make_weights(struct vc_net *net)
+{
+    uint32_t n = vc_graph_param_count(net->network.graph);
+    bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(frozen);
+    for (uint32_t k = 0; k < n; k++) {
+        frozen[k] = is_frozen(net, vc_graph_param(net->network.graph, k));
+    }
+    VC_TRY(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
+                           &net->weights));
+    VC_TRY(check_freeze(net));
+out:
+    vc_free(net->ctx, frozen);
+    return status;
+}
+
+enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
+                           const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
+{
+    enum vc_status status;
+
+    *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
+    if (network->graph == NULL || network->weights == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there is no %s", options->role);
+    }
+    VC_TRY(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
+    VC_TRY(check_output(net));
+    VC_TRY(make_weights(net));
+out:
+    return status;
+}
+
+enum vc_status vc_net_load(struct vc_net *net)
+{
+    const struct vc_network *n = &net->network;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(net->weights->data_block == NULL ? vc_weights_allocate(net->weights) : VC_OK);
+    /* A graph that was built with other weights reads its parameters from there, and the rest from its own file. */
+    VC_TRY(vc_weights_load(net->weights, n->beside != NULL ? n->beside : n->weights, n->weights));
+out:
+    return status;
+}
+
+void vc_net_close(struct vc_net *net)
+{
+    for (size_t k = 0; k < net->n_engines; k++) {
+        vc_engine_free(net->engines[k].engine);
+    }
+    vc_weights_free(net->weights);
+}
+
+/* ---- programs ---- */
+
+static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
+{
+    const struct vc_engine_options options = {
+        .train = train, .dropout = train, .frozen_norm = net->options.frozen_norm};
+    enum vc_status status = VC_OK;
+
+    if (net->batch == NULL && net->fixed != (int64_t)rows) {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
+                       "is a multiple of it",
+                       net->options.role, (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
+    }
+    if (net->batch != NULL) {
+        VC_TRY(vc_graph_bind(net->ctx, net->network.graph, net->batch, (int64_t)rows));
+    }
+    status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
+    if (status != VC_OK) {
+        vc_engine_free(*out);
+        *out = NULL;
+        status = vc_context(net->ctx, "%s", net->options.role);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        if (net->engines[k].rows == rows && net->engines[k].train == train) {
+            *out = net->engines[k].engine;
+            return VC_OK;
+        }
+    }
+    if (net->n_engines == VC_NETWORK_SIZES) {
+        return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", net->options.role,
+                       VC_NETWORK_SIZES);
+    }
+    VC_TRY(make_engine(net, rows, train, out));
+    net->engines[net->n_engines++] = (struct vc_net_engine){.rows = rows, .train = train, .engine = *out};
+out:
+    return status;
+}
+
+void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive)
+{
+    for (size_t k = 0; k < net->n_engines; k++) {
+        const struct vc_engine *engine = net->engines[k].engine;
+
+        if (vc_engine_bytes(engine) > *arena) {
+            *arena = vc_engine_bytes(engine);
+            *least = vc_engine_least_bytes(engine);
+            *naive = vc_engine_naive_bytes(engine);
+        }
+    }
+}
+
+void vc_net_attach(struct vc_net *net, void *memory)
+{
+    for (size_t k = 0; k < net->n_engines; k++) {
+        vc_engine_attach(net->engines[k].engine, memory);
+    }
+}
+
+/* The input of the engine for that value of the graph; NULL: it needs none. */
+static const struct vc_engine_value *input_of(const struct vc_engine *engine, uint32_t value)
+{
+    for (size_t k = 0; k < vc_engine_input_count(engine); k++) {
+        if (vc_engine_input(engine, k)->value == value) {
+            return vc_engine_input(engine, k);
+        }
+    }
+    return NULL;
+}
+
+enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
+                              const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
+                              const struct vc_engine_value **logits)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < view->n; k++) {
+        const struct vc_engine_value *input = input_of(engine, view->inputs[k].value);
+
+        if (input != NULL) {
+            VC_TRY(vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data));
+        }
+    }
+    VC_TRY(vc_engine_forward(engine, pass));
+    *logits = vc_engine_output(engine, 0);
+out:
+    return status;
+}

@@ -1,0 +1,56 @@
+/* network.h - a network that is run on rows of data: its weights, and a program for every number of rows that it is run
+ * with. Teacher and student are one each. */
+#ifndef VC_DISTILL_NETWORK_H
+#define VC_DISTILL_NETWORK_H
+
+#include "distill/engine/engine.h"
+#include "distill/rows.h"
+
+#define VC_NETWORK_SIZES 8 /* numbers of rows that one network has programs for */
+
+struct vc_net_options {
+    const char *role; /* "student": begins sentences */
+    enum vc_graph_precision precision;
+    bool train;
+    bool frozen_norm;
+    const char *const *freeze; /* globs of tensors that are not trained */
+    size_t n_freeze;
+};
+
+struct vc_net {
+    struct vc_ctx *ctx;
+    struct vc_network network;
+    struct vc_net_options options;
+    struct vc_weights *weights;
+    const char *batch; /* the symbol for the number of rows; NULL: it is fixed */
+    int64_t fixed;
+    size_t n_classes;
+    size_t n_engines;
+    struct vc_net_engine {
+        uint64_t rows;
+        bool train;
+        struct vc_engine *engine;
+    } engines[VC_NETWORK_SIZES];
+};
+
+/* Weights without memory, and the view of the rows. The first output of the graph has to be rows of logits. */
+enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
+                           const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
+/* Reads the weights; memory is taken at the first call. */
+enum vc_status vc_net_load(struct vc_net *net);
+void vc_net_close(struct vc_net *net);
+
+/* The program for so many rows; made at the first call, without memory. train: it has a backward pass. */
+enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out);
+/* The most that one of its programs takes, and the least and naive figures of that one. */
+void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive);
+/* The memory of all of its programs, which take turns. */
+void vc_net_attach(struct vc_net *net, void *memory);
+
+/* Fills the inputs with rows by their numbers and computes. *logits: [n, n_classes], those of the engine, valid until
+ * its next pass or that of an engine that has the same memory. */
+enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
+                              const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
+                              const struct vc_engine_value **logits);
+
+#endif

@@ -1,0 +1,67 @@
+/* rows.h - the rows that a network is trained with or judged by, from the arrays of a file: labels and mask as a whole,
+ * inputs by rows, on request. Arrays that are compressed, or small beside the memory limit, are held in memory as they
+ * are stored; others are read by range. */
+#ifndef VC_DISTILL_ROWS_H
+#define VC_DISTILL_ROWS_H
+
+#include <vcompress/distill.h>
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+
+struct vc_rows {
+    struct vc_ctx *ctx;
+    struct vc_data_options options;
+    struct vc_model *model, *labels_model;
+    struct vc_arena arena;
+    uint64_t n, n_all; /* rows: those that are taken, those of the file */
+    int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
+    uint8_t *mask;     /* NULL: all rows count */
+    int64_t max_label;
+    void **held; /* by tensor: its bytes; NULL: it is read from the file */
+    size_t n_mean, n_deviation;
+    double *mean, *deviation;
+};
+
+/* One input of a graph. */
+struct vc_rows_input {
+    uint32_t value;
+    size_t tensor;
+    size_t n_elems;  /* of a row */
+    size_t channels; /* with a mean of their own: 1, or the second dimension; each has `plane` elements in a row */
+    size_t plane;
+    bool integers;
+};
+
+/* The inputs of one graph. */
+struct vc_rows_view {
+    const struct vc_rows *rows;
+    size_t n;
+    struct vc_rows_input *inputs; /* in the order of the graph's */
+    void *raw;                    /* a row as it is stored */
+};
+
+/* graphs: whose inputs the names in options.arrays may be; those of the first one count the rows. NULL entries are
+ * skipped. */
+enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
+                            const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows);
+void vc_rows_close(struct vc_rows *rows);
+
+/* The array of that input of the graph. VC_E_ARGUMENT: there is none. */
+enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out);
+
+/* Finds the array of every input and gives the sizes of the graph their values, but for the batch: *batch is its
+ * symbol, or NULL where the graph has a fixed one, *fixed. VC_E_ARGUMENT: arrays and inputs do not fit. */
+enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
+                                 const char **batch, int64_t *fixed);
+void vc_rows_view_release(struct vc_rows_view *view);
+
+/* Input k of n rows by their numbers, as float, double (f64) or int64_t. */
+enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
+                            void *to);
+
+/* Rows that count, and those of them with a label. */
+void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
+                   uint64_t *labelled);
+
+#endif

@@ -1,0 +1,258 @@
+/* rows_view.c - the inputs of a graph from rows of a file: which array each is, whether its shape fits, and its
+ * elements. See rows.h. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/rows.h"
+#include "kernels/arith.h"
+#include "passes/graph_params.h"
+
+/* ---- shapes ---- */
+
+/* "[60000, 28, 28]" */
+static void shape_text(const struct vc_tensor *t, char *text, size_t n)
+{
+    size_t at = (size_t)snprintf(text, n, "[");
+
+    for (unsigned k = 0; k < t->n_dims && at < n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%llu", k != 0 ? ", " : "", (unsigned long long)t->shape[k]);
+    }
+    if (at < n) {
+        (void)snprintf(text + at, n - at, "]");
+    }
+}
+
+static enum vc_status refuse_shape(const struct vc_rows *rows, const struct vc_graph *graph,
+                                   const struct vc_graph_value *input, const struct vc_tensor *t)
+{
+    char has[128];
+    char wants[128];
+    char dim[32];
+    size_t at = (size_t)snprintf(wants, sizeof wants, "[");
+
+    shape_text(t, has, sizeof has);
+    for (unsigned k = 0; k < input->n_dims && at < sizeof wants; k++) {
+        at += (size_t)snprintf(wants + at, sizeof wants - at, "%s%s", k != 0 ? ", " : "",
+                               vc_graph_dim_text(graph, input->shape[k], dim, sizeof dim));
+    }
+    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is %s; the input %s of the graph is %s]", rows->model->path,
+                   t->name, has, input->name, wants);
+}
+
+/* The symbol that the dimension is; NULL: it is a number, or more than a symbol. */
+static const char *symbol_of(const struct vc_graph *graph, struct vc_dim dim)
+{
+    char text[128];
+    const char *symbol;
+
+    if (dim.size >= 0) {
+        return NULL;
+    }
+    vc_graph_dim_text(graph, dim, text, sizeof text);
+    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(symbol, text) == 0) {
+            return symbol;
+        }
+    }
+    return NULL;
+}
+
+/* Dimensions behind the first one: of both, those of 1 do not count, so that images without a channel fit. Symbols get
+ * the sizes that the array has. */
+static enum vc_status fit_shape(const struct vc_rows *rows, struct vc_graph *graph, const struct vc_graph_value *input,
+                                const struct vc_tensor *t)
+{
+    unsigned k = 1;
+
+    for (unsigned d = 1; d < input->n_dims; d++) {
+        const char *symbol = symbol_of(graph, input->shape[d]);
+        int64_t size = vc_graph_dim_value(graph, input->shape[d]);
+
+        if (size == 1 && symbol == NULL && (k >= t->n_dims || t->shape[k] != 1)) {
+            continue;
+        }
+        while (size != 1 && k < t->n_dims && t->shape[k] == 1 && symbol == NULL) {
+            k++;
+        }
+        if (k >= t->n_dims || t->shape[k] > INT64_MAX || (symbol == NULL && size != (int64_t)t->shape[k])) {
+            return refuse_shape(rows, graph, input, t);
+        }
+        if (symbol != NULL && vc_graph_bind(rows->ctx, graph, symbol, (int64_t)t->shape[k]) != VC_OK) {
+            return refuse_shape(rows, graph, input, t);
+        }
+        k++;
+    }
+    while (k < t->n_dims && t->shape[k] == 1) {
+        k++;
+    }
+    return k == t->n_dims ? VC_OK : refuse_shape(rows, graph, input, t);
+}
+
+/* ---- inputs ---- */
+
+static enum vc_status check_type(const struct vc_rows *rows, const struct vc_graph_value *input,
+                                 const struct vc_tensor *t)
+{
+    bool floats = t->dtype >= VC_DTYPE_F16 && t->dtype <= VC_DTYPE_F64;
+
+    if (t->quant == NULL && (vc_is_integer(t->dtype) || (floats && input->dtype == VC_DTYPE_F32))) {
+        return VC_OK;
+    }
+    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is of type %s; the input %s takes %s", rows->model->path, t->name,
+                   vc_dtype_name(t->dtype), input->name, input->dtype == VC_DTYPE_F32 ? "numbers" : "integers");
+}
+
+/* The array in memory, where it has to be or may be. */
+static enum vc_status hold(const struct vc_rows *rows, size_t tensor)
+{
+    const struct vc_tensor *t = &rows->model->tensors[tensor];
+    enum vc_status status = VC_OK;
+
+    if (rows->held[tensor] != NULL ||
+        (!rows->model->io[tensor].sequential && t->size_bytes > vc_ctx_max_memory(rows->ctx) / 4)) {
+        return VC_OK;
+    }
+    if (t->size_bytes > SIZE_MAX / 2) {
+        return vc_fail(rows->ctx, VC_E_NOMEM, "%s: %s does not fit into memory", rows->model->path, t->name);
+    }
+    rows->held[tensor] = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1);
+    VC_TRY_ALLOC(rows->held[tensor]);
+    status = vc_model_read(rows->ctx, rows->model, tensor, 0, t->n_elems, rows->held[tensor], (size_t)t->size_bytes);
+out:
+    return status;
+}
+
+static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k, const char **batch,
+                                int64_t *fixed)
+{
+    const struct vc_rows *rows = view->rows;
+    const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+    struct vc_rows_input *to = &view->inputs[view->n];
+    const struct vc_tensor *t;
+    enum vc_status status;
+
+    VC_TRY(vc_rows_find(rows, graph, input->name, &to->tensor));
+    t = &rows->model->tensors[to->tensor];
+    VC_TRY(check_type(rows, input, t));
+    if (t->n_dims == 0 || input->n_dims == 0 || t->shape[0] != rows->n_all) {
+        return refuse_shape(rows, graph, input, t);
+    }
+    VC_TRY(fit_shape(rows, graph, input, t));
+    if (k == 0) {
+        *batch = symbol_of(graph, input->shape[0]);
+        *fixed = input->shape[0].size;
+    }
+    to->value = vc_graph_input(graph, k);
+    to->integers = input->dtype != VC_DTYPE_F32;
+    to->n_elems = (size_t)(t->n_elems / t->shape[0]);
+    to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
+    if (!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
+                          (rows->n_deviation > 1 && rows->n_deviation != to->channels))) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s and %s have %zu and %zu numbers; the input %s has %zu channels",
+                       vc_option(rows->ctx, "mean"), vc_option(rows->ctx, "deviation"), rows->n_mean, rows->n_deviation,
+                       input->name, to->channels);
+    }
+    to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
+    VC_TRY(hold(rows, to->tensor));
+    view->n++;
+out:
+    return status;
+}
+
+enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
+                                 const char **batch, int64_t *fixed)
+{
+    uint32_t n = vc_graph_input_count(graph);
+    size_t raw = 0;
+    enum vc_status status = VC_OK;
+
+    *view = (struct vc_rows_view){.rows = rows};
+    view->inputs = vc_calloc_array(rows->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *view->inputs);
+    VC_TRY_ALLOC(view->inputs);
+    for (uint32_t k = 0; k < n; k++) {
+        VC_TRY(add_input(view, graph, k, batch, fixed));
+        raw = vc_max_u64(raw, view->inputs[k].n_elems * sizeof(double));
+    }
+    view->raw = vc_alloc(rows->ctx, VC_TAG_TILES, raw + 1);
+    VC_TRY_ALLOC(view->raw);
+out:
+    return status;
+}
+
+void vc_rows_view_release(struct vc_rows_view *view)
+{
+    if (view->rows != NULL) {
+        vc_free(view->rows->ctx, view->inputs);
+        vc_free(view->rows->ctx, view->raw);
+    }
+}
+
+/* ---- elements ---- */
+
+static double number_at(enum vc_dtype dtype, const void *data, size_t i)
+{
+    switch (dtype) {
+    case VC_DTYPE_F64:
+        return ((const double *)data)[i];
+    case VC_DTYPE_F32:
+        return (double)((const float *)data)[i];
+    case VC_DTYPE_F16:
+        return (double)vc_f16_to_f32(((const uint16_t *)data)[i]);
+    case VC_DTYPE_BF16:
+        return (double)vc_bf16_to_f32(((const uint16_t *)data)[i]);
+    case VC_DTYPE_U64:
+        return (double)((const uint64_t *)data)[i];
+    default:
+        return (double)vc_integer_at(dtype, data, i);
+    }
+}
+
+static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
+                    bool f64, void *to, size_t at)
+{
+    double scale = rows->options.scale;
+
+    for (size_t c = 0, i = 0; c < input->channels; c++) {
+        double mean = rows->n_mean == 0 ? 0 : rows->mean[rows->n_mean == 1 ? 0 : c];
+        double deviation = rows->n_deviation == 0 ? 1 : rows->deviation[rows->n_deviation == 1 ? 0 : c];
+
+        for (size_t k = 0; k < input->plane; k++, i++) {
+            double x = (number_at(dtype, raw, i) * scale - mean) / deviation;
+
+            if (f64) {
+                ((double *)to)[at + i] = x;
+            } else {
+                ((float *)to)[at + i] = (float)x;
+            }
+        }
+    }
+}
+
+enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
+                            void *to)
+{
+    const struct vc_rows_input *input = &view->inputs[k];
+    const struct vc_rows *rows = view->rows;
+    enum vc_dtype dtype = rows->model->tensors[input->tensor].dtype;
+    size_t size = vc_dtype_size(dtype);
+    enum vc_status status = VC_OK;
+
+    for (size_t r = 0; r < n; r++) {
+        const char *raw = view->raw;
+
+        if (rows->held[input->tensor] != NULL) {
+            raw = (const char *)rows->held[input->tensor] + numbers[r] * input->n_elems * size;
+        } else {
+            VC_TRY(vc_model_read(rows->ctx, rows->model, input->tensor, numbers[r] * input->n_elems, input->n_elems,
+                                 view->raw, input->n_elems * size));
+        }
+        for (size_t i = 0; input->integers && i < input->n_elems; i++) {
+            ((int64_t *)to)[r * input->n_elems + i] = vc_integer_at(dtype, raw, i);
+        }
+        if (!input->integers) {
+            put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,373 @@
+/* setup.c - opens data and networks of a run, checks that they fit, counts the memory and takes it. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include <vcompress/job.h>
+
+#include "core/base/checked.h"
+#include "core/model/memory_model.h"
+#include "distill/trained.h"
+#include "distill/trainer.h"
+#include "kernels/kernels.h"
+
+double vc_seconds(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- what fits what ---- */
+
+static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
+{
+    if (rows->max_label < (int64_t)t->student.n_classes) {
+        return VC_OK;
+    }
+    for (uint64_t i = 0; i < rows->n; i++) {
+        if (rows->labels[i] >= (int64_t)t->student.n_classes) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
+                           rows->model->path, (unsigned long long)i, (long long)rows->labels[i], t->student.n_classes,
+                           t->student.n_classes - 1);
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_terms(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (t->eval.open && t->eval.rows.labels == NULL && !t->has_teacher) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by",
+                       t->eval.rows.model->path);
+    }
+    if (t->judge_only) {
+        return VC_OK;
+    }
+    if (!t->has_teacher && o->alpha != 0) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
+                       vc_option(t->ctx, "alpha"));
+    }
+    if (o->alpha < 1 && t->data.rows.labels == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "%s: there are no labels: %s %g needs an array y; with %s 1 the student learns from the teacher "
+                       "alone",
+                       t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"));
+    }
+    if ((o->min_accuracy > 0 || o->max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
+                       vc_option(t->ctx, "min_accuracy"), vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
+    }
+    if (o->max_drop < 1 && !t->has_teacher) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none",
+                       vc_option(t->ctx, "max_drop"));
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
+                                struct vc_trainer_rows *rows)
+{
+    const struct vc_graph *graphs[2] = {t->options.student.graph, t->options.teacher.graph};
+
+    rows->open = true;
+    return vc_rows_open(t->ctx, options, graphs, 2, &rows->rows);
+}
+
+/* The views of rows that the networks were not opened with. */
+static enum vc_status view_eval(struct vc_trainer *t)
+{
+    const char *batch;
+    int64_t fixed;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
+    VC_TRY(t->has_teacher ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
+                          : VC_OK);
+    VC_TRY(check_labels(t, &t->eval.rows));
+out:
+    return status;
+}
+
+/* The networks, with their views of the rows that they are opened for. */
+static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
+{
+    const struct vc_distill_options *o = &t->options;
+    const struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
+                                           .precision = o->precision,
+                                           .train = !t->judge_only,
+                                           .frozen_norm = o->frozen_norm,
+                                           .freeze = o->freeze,
+                                           .n_freeze = o->n_freeze};
+    const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision};
+    enum vc_status status;
+
+    VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
+    VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
+    if (t->has_teacher) {
+        VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
+        if (t->teacher.n_classes != t->student.n_classes) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", t->teacher.n_classes,
+                           student.role, t->student.n_classes);
+        }
+    }
+    VC_TRY(check_labels(t, &rows->rows));
+out:
+    return status;
+}
+
+/* ---- programs and figures ---- */
+
+/* Every program that a walk over n rows needs. */
+static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uint64_t n, bool train)
+{
+    struct vc_engine *engine;
+    uint64_t tail = n % t->options.batch;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(n >= t->options.batch ? vc_net_engine(net, t->options.batch, train, &engine) : VC_OK);
+    VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
+out:
+    return status;
+}
+
+static enum vc_status make_programs(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    if (t->data.open) {
+        VC_TRY(make_engines(t, &t->student, t->data.rows.n, true));
+        VC_TRY(t->has_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+    }
+    if (t->eval.open) {
+        VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
+        VC_TRY(t->has_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+    }
+out:
+    return status;
+}
+
+static unsigned states_of(const struct vc_distill_options *o)
+{
+    return o->optimizer == VC_OPTIMIZER_SGD ? 0 : o->optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2;
+}
+
+static void count(struct vc_trainer *t)
+{
+    struct vc_distillation *r = t->report;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        r->n_tensors += item->trained;
+        r->n_weights += item->trained ? item->n : 0;
+        r->n_frozen += !item->trained && !item->statistic;
+    }
+    vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    r->weight_bytes = t->student.weights->data_bytes;
+    r->gradient_bytes = t->student.weights->grad_bytes;
+    r->state_bytes = states_of(&t->options) * r->gradient_bytes;
+    r->teacher_bytes = t->has_teacher ? t->teacher.weights->data_bytes : 0;
+    r->n_rows = t->data.rows.n;
+    r->batch = t->options.batch;
+    r->accum = t->options.accum;
+    r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
+}
+
+static enum vc_status count_steps(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (!vc_mul_u64(o->batch, o->accum, &t->per_step)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "batch"),
+                       vc_option(t->ctx, "accum"));
+    }
+    t->steps_per_epoch = vc_ceil_div_u64(t->data.rows.n, t->per_step);
+    if (o->epochs == 0) {
+        t->n_steps = o->steps;
+    } else if (!vc_mul_u64(o->epochs, t->steps_per_epoch, &t->n_steps)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "epochs"));
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_trainer_open(struct vc_trainer *t)
+{
+    struct vc_trainer_rows *rows = t->judge_only ? &t->eval : &t->data;
+    enum vc_status status = VC_OK;
+
+    t->f64 = t->options.precision == VC_GRAPH_F64;
+    t->has_teacher = t->options.teacher.graph != NULL;
+    if (t->options.data == NULL || t->options.student.graph == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
+    }
+    VC_TRY(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
+    VC_TRY(open_rows(t, t->options.data, rows));
+    VC_TRY(open_networks(t, rows));
+    if (t->options.eval != NULL) {
+        VC_TRY(open_rows(t, t->options.eval, &t->eval));
+        VC_TRY(view_eval(t));
+    }
+    VC_TRY(check_terms(t));
+    VC_TRY(t->judge_only ? VC_OK : count_steps(t));
+    VC_TRY(make_programs(t));
+    count(t);
+out:
+    return status;
+}
+
+/* ---- memory ---- */
+
+enum vc_status vc_trainer_prepare(struct vc_trainer *t)
+{
+    size_t n = t->student.weights->n;
+    size_t batch = (size_t)t->options.batch;
+    size_t n_logits;
+    enum vc_status status = VC_OK;
+
+    if (!vc_mul_size(batch, t->student.n_classes, &n_logits)) {
+        return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
+    }
+    VC_TRY(vc_net_load(&t->student));
+    VC_TRY(t->has_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->arena_bytes);
+    VC_TRY_ALLOC(t->arena);
+    vc_net_attach(&t->student, t->arena); /* programs find the weights, too, so these come first */
+    vc_net_attach(&t->teacher, t->arena);
+    t->order = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->data.rows.n + 1, sizeof *t->order);
+    VC_TRY_ALLOC(t->order);
+    t->row = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, t->student.n_classes, sizeof *t->row);
+    VC_TRY_ALLOC(t->row);
+    t->labels = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, batch, sizeof *t->labels);
+    VC_TRY_ALLOC(t->labels);
+    t->mask = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, batch, sizeof *t->mask);
+    VC_TRY_ALLOC(t->mask);
+    t->states = vc_calloc_array(t->ctx, VC_TAG_MISC, n + 1, sizeof *t->states);
+    VC_TRY_ALLOC(t->states);
+    t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
+    VC_TRY_ALLOC(t->state_block);
+    if (t->has_teacher) {
+        t->teacher_logits = vc_alloc_array(t->ctx, VC_TAG_TILES, n_logits, sizeof(double));
+        VC_TRY_ALLOC(t->teacher_logits);
+    }
+out:
+    return status;
+}
+
+/* Where the weights of a tensor of two or more dimensions are 0. */
+static enum vc_status make_mask(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
+{
+    uint64_t n_masked = 0;
+
+    for (uint64_t i = 0; i < item->n; i++) {
+        n_masked += t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+    }
+    vc_free(t->ctx, state->keep);
+    state->keep = NULL;
+    state->n_masked = n_masked;
+    if (n_masked == 0) {
+        return VC_OK;
+    }
+    state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+    if (state->keep == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint64_t i = 0; i < item->n; i++) {
+        state->keep[i] = t->f64 ? ((const double *)item->data)[i] != 0 : ((const float *)item->data)[i] != 0;
+    }
+    t->report->n_masked += n_masked;
+    return VC_OK;
+}
+
+enum vc_status vc_trainer_begin(struct vc_trainer *t)
+{
+    unsigned n_states = states_of(&t->options);
+    char *at = t->state_block;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_net_load(&t->student));
+    memset(t->state_block, 0, (size_t)t->report->state_bytes);
+    t->report->n_masked = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        size_t bytes =
+            ((size_t)item->n * vc_real_bytes(t->options.precision) + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+
+        if (!item->trained) {
+            continue;
+        }
+        t->states[k].m = n_states > 0 ? at : NULL;
+        at += n_states > 0 ? bytes : 0;
+        t->states[k].v = n_states > 1 ? at : NULL;
+        at += n_states > 1 ? bytes : 0;
+        VC_TRY(t->options.keep_sparsity && item->n_dims > 1 ? make_mask(t, item, &t->states[k]) : VC_OK);
+    }
+out:
+    return status;
+}
+
+void vc_trainer_close(struct vc_trainer *t)
+{
+    for (size_t k = 0; t->states != NULL && k < t->student.weights->n; k++) {
+        vc_free(t->ctx, t->states[k].keep);
+    }
+    vc_net_close(&t->student);
+    vc_net_close(&t->teacher);
+    vc_free(t->ctx, t->arena);
+    vc_free(t->ctx, t->state_block);
+    vc_free(t->ctx, t->states);
+    vc_free(t->ctx, t->order);
+    vc_free(t->ctx, t->row);
+    vc_free(t->ctx, t->labels);
+    vc_free(t->ctx, t->mask);
+    vc_free(t->ctx, t->teacher_logits);
+    for (unsigned k = 0; k < 2; k++) {
+        struct vc_trainer_rows *rows = k == 0 ? &t->data : &t->eval;
+
+        vc_rows_view_release(&rows->student);
+        vc_rows_view_release(&rows->teacher);
+        if (rows->open) {
+            vc_rows_close(&rows->rows);
+        }
+    }
+}
+
+/* ---- gradients in a file ---- */
+
+enum vc_status vc_trainer_dump(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
+    struct vc_write_options write;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    VC_TRY_ALLOC(tensors);
+    for (size_t k = 0; k < w->n; k++) {
+        if (w->items[k].trained) {
+            tensors[n++] = (struct vc_memory_tensor){.name = w->items[k].name,
+                                                     .dtype = t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+                                                     .n_dims = w->items[k].n_dims,
+                                                     .shape = w->items[k].shape,
+                                                     .data = w->items[k].grad};
+        }
+    }
+    vc_write_defaults(&write);
+    write.path = t->options.gradients;
+    write.force = true;
+    VC_TRY(vc_memory_model_create(t->ctx, tensors, n, &model));
+    VC_TRY(vc_job_create(t->ctx, model, &job));
+    VC_TRY(vc_job_plan(t->ctx, job, &write));
+    VC_TRY(vc_job_run(t->ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_free(t->ctx, tensors);
+    return status;
+}

@@ -1,0 +1,307 @@
+/* train.c - the steps of a run: rows, teacher, loss, gradients, update. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/random.h"
+#include "distill/real.h"
+#include "distill/schedule.h"
+#include "distill/trainer.h"
+
+/* One optimizer step in work. */
+struct work {
+    uint64_t step; /* from 0 on */
+    const uint64_t *numbers;
+    size_t n;
+    struct vc_loss_spec spec;
+    struct vc_loss_sums sums;
+    double grad_norm;
+};
+
+/* ---- rows ---- */
+
+/* The rows of the step, in the order of its epoch. The last step of an epoch may have fewer. */
+static void choose_rows(struct vc_trainer *t, struct work *w)
+{
+    uint64_t epoch = w->step / t->steps_per_epoch;
+    uint64_t first = w->step % t->steps_per_epoch * t->per_step;
+
+    if (epoch != t->epoch) {
+        t->epoch = epoch;
+        if (t->options.order == VC_ORDER_SHUFFLED) {
+            vc_random_order(t->options.seed, epoch, t->order, (size_t)t->data.rows.n);
+        }
+        for (uint64_t i = 0; t->options.order == VC_ORDER_FILE && i < t->data.rows.n; i++) {
+            t->order[i] = i;
+        }
+    }
+    w->numbers = t->order + first;
+    w->n = (size_t)vc_min_u64(t->per_step, t->data.rows.n - first);
+}
+
+void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        t->labels[i] = rows->labels != NULL ? rows->labels[numbers[i]] : VC_NO_LABEL;
+        t->mask[i] = rows->mask == NULL || rows->mask[numbers[i]] != 0;
+    }
+}
+
+/* ---- what went wrong ---- */
+
+/* The first row of a batch that has an input which is no number; n: none. */
+static size_t find_bad_row(struct vc_trainer *t, const uint64_t *numbers, size_t n, const char **array)
+{
+    const struct vc_rows_view *view = &t->data.student;
+
+    for (size_t k = 0; k < view->n; k++) {
+        const struct vc_rows_input *input = &view->inputs[k];
+        void *x = input->integers ? NULL : vc_alloc_array(t->ctx, VC_TAG_TILES, input->n_elems + 1, sizeof(double));
+
+        for (size_t i = 0; x != NULL && i < n; i++) {
+            if (vc_rows_read(view, k, numbers + i, 1, true, x) == VC_OK &&
+                vc_first_nonfinite(true, x, input->n_elems) != input->n_elems) {
+                *array = t->data.rows.model->tensors[input->tensor].name;
+                vc_free(t->ctx, x);
+                return i;
+            }
+        }
+        vc_free(t->ctx, x);
+    }
+    return n;
+}
+
+/* Why the loss of a batch is no number. */
+static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, const uint64_t *numbers, size_t n,
+                                  const struct vc_engine_value *logits)
+{
+    unsigned long long step = (unsigned long long)w->step + 1;
+    const char *array = NULL;
+    size_t bad = find_bad_row(t, numbers, n, &array);
+
+    if (bad != n) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number (step %llu)",
+                       t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
+    }
+    if (t->has_teacher && !t->control &&
+        vc_first_nonfinite(t->f64, t->teacher_logits, n * t->student.n_classes) != n * t->student.n_classes) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "step %llu: the teacher's logits are no finite numbers", step);
+    }
+    return vc_fail(t->ctx, VC_E_ARGUMENT,
+                   "step %llu: the loss is no number: the student's logits are %s; a smaller %s than %g, or %s, keeps "
+                   "it from diverging",
+                   step,
+                   vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n ? "no finite numbers"
+                                                                                            : "too large",
+                   vc_option(t->ctx, "lr"), t->options.lr, vc_option(t->ctx, "clip"));
+}
+
+static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w)
+{
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        size_t bad = item->trained ? vc_first_nonfinite(t->f64, item->grad, (size_t)item->n) : (size_t)item->n;
+
+        if (bad != item->n) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT,
+                           "step %llu: the gradient of %s is no finite number at element %zu; a smaller %s than %g "
+                           "keeps it from diverging",
+                           (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "lr"), t->options.lr);
+        }
+    }
+    return vc_fail(t->ctx, VC_E_ARGUMENT, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
+}
+
+/* Every tensor that is trained has a gradient in the first step, or training it would be for nothing. */
+static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w)
+{
+    if (w->grad_norm == 0) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       t->control ? "the student does not change: all gradients of the first step are 0"
+                                  : "the student does not change: all gradients of the first step are 0; it answers as "
+                                    "the teacher does already");
+    }
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        if (item->trained && t->states[k].n_masked < item->n &&
+            vc_square_sum(t->f64, item->grad, (size_t)item->n) == 0) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT,
+                           "%s receives no gradient in the first step: no output depends on it for these rows; %s "
+                           "leaves it as it is",
+                           item->name, vc_option(t->ctx, "freeze"));
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- a step ---- */
+
+/* Norms of both terms at the logits of the first batch, each with its share of the loss. */
+static void compare_terms(struct vc_trainer *t, const struct work *w, size_t n, const struct vc_engine_value *logits,
+                          const struct vc_teacher_rows *teacher)
+{
+    const struct vc_teacher_rows none = {.logits = NULL};
+    size_t n_elems = n * t->student.n_classes;
+
+    (void)vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, teacher, NULL, t->mask, t->row,
+                  logits->grad);
+    t->report->kd_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
+    (void)vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, &none, t->labels, t->mask, t->row,
+                  logits->grad);
+    t->report->ce_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
+}
+
+static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, size_t n)
+{
+    const struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
+    struct vc_teacher_rows teacher = {.logits = NULL};
+    const struct vc_engine_value *logits;
+    struct vc_engine *engine;
+    struct vc_loss_sums sums;
+    enum vc_status status;
+
+    vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
+    if (t->has_teacher && !t->control) {
+        VC_TRY(vc_trainer_ask(t, &t->data.teacher, w->numbers + first, n));
+        teacher.logits = t->teacher_logits;
+    }
+    VC_TRY(vc_net_engine(&t->student, n, true, &engine));
+    VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
+    if (w->step == 0 && first == 0 && !t->control) {
+        compare_terms(t, w, n, logits, &teacher);
+    }
+    sums = vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, &teacher, t->labels, t->mask, t->row,
+                   logits->grad);
+    w->sums.kd += sums.kd;
+    w->sums.ce += sums.ce;
+    if (!isfinite(sums.kd) || !isfinite(sums.ce)) {
+        return refuse_loss(t, w, w->numbers + first, n, logits);
+    }
+    VC_TRY(vc_engine_backward(engine));
+out:
+    return status;
+}
+
+static void update(struct vc_trainer *t, const struct work *w, double lr)
+{
+    const struct vc_distill_options *o = &t->options;
+    struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM    ? VC_UPDATE_ADAM
+                                  : o->optimizer == VC_OPTIMIZER_ADAMW ? VC_UPDATE_ADAMW
+                                                                       : VC_UPDATE_SGD,
+                          .lr = lr,
+                          .momentum = o->momentum,
+                          .beta1 = o->beta1,
+                          .beta2 = o->beta2,
+                          .eps = o->eps,
+                          .nesterov = o->nesterov,
+                          .t = w->step + 1};
+    double by = o->clip > 0 && w->grad_norm > o->clip ? o->clip / (w->grad_norm + 1e-6) : 1;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_weight *item = &t->student.weights->items[k];
+        struct vc_trainer_state *s = &t->states[k];
+
+        if (!item->trained) {
+            continue;
+        }
+        if (by != 1) {
+            vc_scale(t->f64, item->grad, (size_t)item->n, by);
+        }
+        u.decay = item->n_dims > 1 || o->decay_1d ? o->weight_decay : 0;
+        vc_update(t->f64, &u, (size_t)item->n, item->data, item->grad, s->m, s->v, s->keep);
+    }
+}
+
+static void tell(struct vc_trainer *t, const struct work *w, double loss, double lr)
+{
+    struct vc_distill_step step = {.step = w->step + 1,
+                                   .n_steps = t->n_steps,
+                                   .control = t->control,
+                                   .loss = loss,
+                                   .kd = t->has_teacher && !t->control ? w->sums.kd : NAN,
+                                   .ce = w->spec.ce_rows != 0 ? w->sums.ce : NAN,
+                                   .grad_norm = w->grad_norm,
+                                   .lr = lr,
+                                   .scale = 1,
+                                   .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
+                                   .seconds = vc_seconds() - t->began};
+
+    if (t->options.tell != NULL) {
+        t->options.tell(t->options.user, &step);
+    }
+}
+
+static void measure_gradients(struct vc_trainer *t, struct work *w)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_weight *item = &t->student.weights->items[k];
+        const uint8_t *keep = t->states[k].keep;
+
+        for (uint64_t i = 0; item->trained && keep != NULL && i < item->n; i++) {
+            if (keep[i] == 0 && t->f64) {
+                ((double *)item->grad)[i] = 0;
+            } else if (keep[i] == 0) {
+                ((float *)item->grad)[i] = 0;
+            }
+        }
+        sum += item->trained ? vc_square_sum(t->f64, item->grad, (size_t)item->n) : 0;
+    }
+    w->grad_norm = sqrt(sum);
+}
+
+static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
+{
+    struct work w = {.step = number, .spec.mse = t->options.loss == VC_TEACHER_LOSS_MSE};
+    double lr = vc_lr_of(rates, number);
+    double loss;
+    enum vc_status status = VC_OK;
+
+    choose_rows(t, &w);
+    vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
+    w.spec.alpha = t->control ? 0 : t->options.alpha;
+    w.spec.temperature = t->options.temperature;
+    vc_weights_clear(t->student.weights);
+    for (size_t first = 0; first < w.n; first += (size_t)t->options.batch) {
+        VC_TRY(batch(t, &w, first, (size_t)vc_min_u64(t->options.batch, w.n - first)));
+    }
+    loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
+    measure_gradients(t, &w);
+    if (!isfinite(w.grad_norm)) {
+        return refuse_gradient(t, &w);
+    }
+    VC_TRY(number == 0 ? check_gradients(t, &w) : VC_OK);
+    if (number == 0 && !t->control && t->options.gradients != NULL) {
+        VC_TRY(vc_trainer_dump(t));
+    }
+    update(t, &w, lr);
+    if (!t->control) {
+        t->report->first_loss = number == 0 ? loss : t->report->first_loss;
+        t->report->last_loss = loss;
+        t->report->n_steps = number + 1;
+    }
+    tell(t, &w, loss, lr);
+    status = vc_check_cancelled(t->ctx);
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_run(struct vc_trainer *t)
+{
+    const struct vc_lr_plan rates = {.schedule = t->options.schedule,
+                                     .lr = t->options.lr,
+                                     .n_steps = t->n_steps,
+                                     .warmup = t->options.warmup,
+                                     .every = t->options.step_every,
+                                     .factor = t->options.step_factor};
+    enum vc_status status = VC_OK;
+
+    t->epoch = UINT64_MAX;
+    for (uint64_t k = 0; k < t->n_steps; k++) {
+        VC_TRY(step(t, &rates, k));
+    }
+out:
+    return status;
+}

@@ -1,0 +1,76 @@
+/* trainer.h - one distillation from inside: what vc_distill opens, trains, judges and closes.
+ *
+ *     distill.c   the public call: options, order of the work, gates, output
+ *     setup.c     opens data and networks, checks that they fit, counts memory, takes it
+ *     train.c     steps
+ *     judge.c     answers on rows that are not trained with */
+#ifndef VC_DISTILL_TRAINER_H
+#define VC_DISTILL_TRAINER_H
+
+#include "distill/network.h"
+#include "distill/step_math.h"
+
+/* What rows of data look like to both networks. */
+struct vc_trainer_rows {
+    struct vc_rows rows;
+    bool open;
+    struct vc_rows_view student, teacher;
+};
+
+struct vc_trainer {
+    struct vc_ctx *ctx;
+    struct vc_distill_options options;
+    struct vc_distillation *report;
+    bool f64, has_teacher;
+    bool judge_only; /* options.data are the rows of eval; nothing is trained */
+    struct vc_trainer_rows data, eval;
+    struct vc_net student, teacher;
+    uint64_t n_steps, per_step, steps_per_epoch;
+    uint64_t *order; /* of the rows of `epoch` */
+    uint64_t epoch;  /* UINT64_MAX: there is no order yet */
+    void *arena;     /* all programs take turns in it */
+    void *state_block;
+    struct vc_trainer_state {
+        void *m, *v;
+        uint8_t *keep; /* NULL: nothing is masked */
+        uint64_t n_masked;
+    } * states;           /* by entry of the student's weights */
+    double *row;          /* n_classes */
+    void *teacher_logits; /* of one batch */
+    int64_t *labels;      /* of one batch */
+    uint8_t *mask;        /* of one batch */
+    double began;         /* seconds */
+    bool control;         /* this run is the control's */
+};
+
+/* The answers of one judgement: for each row 1 where it is right: the label's, or, without labels, the teacher's. */
+struct vc_answers {
+    uint8_t *right;
+    uint64_t n;
+};
+
+double vc_seconds(void);
+
+enum vc_status vc_trainer_open(struct vc_trainer *t);
+/* Takes the memory that vc_trainer_open counted, and reads the weights. */
+enum vc_status vc_trainer_prepare(struct vc_trainer *t);
+/* Reads the student's weights once more; states and masks are new. */
+enum vc_status vc_trainer_begin(struct vc_trainer *t);
+void vc_trainer_close(struct vc_trainer *t);
+
+/* Copies the labels and the mask of n rows to those of the trainer. */
+void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n);
+/* The teacher's logits of n rows, into t->teacher_logits. */
+enum vc_status vc_trainer_ask(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n);
+
+/* Writes the gradients of the student to options.gradients. */
+enum vc_status vc_trainer_dump(struct vc_trainer *t);
+
+/* All steps of a run, with the teacher or, for the control, without. */
+enum vc_status vc_trainer_run(struct vc_trainer *t);
+
+/* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
+enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
+                                struct vc_answers *answers);
+
+#endif

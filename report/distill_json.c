@@ -1,0 +1,142 @@
+/* distill_json.c - the report of a distillation as JSON, schema vcompress.distill/1 (distill-1.schema.json). */
+#include <vcompress/distill.h>
+
+#include "core/base/json_write.h"
+
+static void write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
+{
+    vc_json_begin(json, key, '{', true);
+    vc_json_uint(json, "rows", q->n_rows);
+    vc_json_uint(json, "labels", q->n_labels);
+    vc_json_real(json, "accuracy", q->accuracy);
+    vc_json_real(json, "cross_entropy", q->ce);
+    vc_json_real(json, "agreement", q->agreement);
+    vc_json_real(json, "divergence", q->kd);
+    vc_json_end(json, '}');
+}
+
+static void write_options(struct vc_json *json, const struct vc_distill_options *o)
+{
+    static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
+    static const char *const schedules[] = {"constant", "cosine", "linear", "step"};
+    static const char *const losses[] = {"kd", "mse"};
+    static const char *const orders[] = {"shuffled", "file"};
+    static const char *const precisions[] = {"f32", "f64"};
+
+    vc_json_begin(json, "options", '{', true);
+    vc_json_string(json, "optimizer", optimizers[o->optimizer]);
+    vc_json_real(json, "lr", o->lr);
+    vc_json_string(json, "schedule", schedules[o->schedule]);
+    vc_json_uint(json, "warmup", o->warmup);
+    vc_json_real(json, "clip", o->clip);
+    vc_json_line(json);
+    vc_json_string(json, "loss", losses[o->loss]);
+    vc_json_real(json, "temperature", o->temperature);
+    vc_json_real(json, "alpha", o->alpha);
+    vc_json_uint(json, "seed", o->seed);
+    vc_json_string(json, "order", orders[o->order]);
+    vc_json_string(json, "precision", precisions[o->precision]);
+    vc_json_line(json);
+    vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
+    vc_json_bool(json, "frozen_norm", o->frozen_norm);
+    vc_json_bool(json, "dry_run", o->dry_run);
+    vc_json_end(json, '}');
+}
+
+static void write_memory(struct vc_json *json, const struct vc_distillation *d)
+{
+    vc_json_begin(json, "memory", '{', true);
+    vc_json_uint(json, "arena", d->arena_bytes);
+    vc_json_uint(json, "least", d->least_bytes);
+    vc_json_uint(json, "naive", d->naive_bytes);
+    vc_json_uint(json, "weights", d->weight_bytes);
+    vc_json_uint(json, "gradients", d->gradient_bytes);
+    vc_json_uint(json, "states", d->state_bytes);
+    vc_json_uint(json, "teacher", d->teacher_bytes);
+    vc_json_end(json, '}');
+}
+
+static void write_run(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    vc_json_begin(json, "run", '{', true);
+    vc_json_uint(json, "rows", d->n_rows);
+    vc_json_uint(json, "steps", d->n_steps);
+    vc_json_real(json, "epochs", d->epochs);
+    vc_json_uint(json, "batch", d->batch);
+    vc_json_uint(json, "accum", d->accum);
+    vc_json_uint(json, "tensors", d->n_tensors);
+    vc_json_uint(json, "weights", d->n_weights);
+    vc_json_uint(json, "masked", d->n_masked);
+    vc_json_uint(json, "frozen", d->n_frozen);
+    vc_json_line(json);
+    if (o->dry_run) {
+        vc_json_null(json, "first_loss");
+        vc_json_null(json, "last_loss");
+    } else {
+        vc_json_real(json, "first_loss", d->first_loss);
+        vc_json_real(json, "last_loss", d->last_loss);
+    }
+    vc_json_real(json, "kd_gradient", d->kd_gradient);
+    vc_json_real(json, "ce_gradient", d->ce_gradient);
+    vc_json_real(json, "seconds", d->seconds);
+    vc_json_end(json, '}');
+}
+
+static void write_eval(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    if (!d->evaluated) {
+        vc_json_null(json, "eval");
+        return;
+    }
+    vc_json_begin(json, "eval", '{', false);
+    if (o->teacher.graph != NULL) {
+        write_quality(json, "teacher", &d->teacher);
+    } else {
+        vc_json_null(json, "teacher");
+    }
+    write_quality(json, "before", &d->before);
+    write_quality(json, "after", &d->after);
+    if (d->has_control) {
+        write_quality(json, "control", &d->control);
+        vc_json_real(json, "gain", d->gain);
+        vc_json_real(json, "gain_error", d->gain_error);
+    } else {
+        vc_json_null(json, "control");
+        vc_json_string(json, "control_reason", d->control_reason);
+    }
+    vc_json_end(json, '}');
+}
+
+static void write_document(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    vc_json_begin(json, NULL, '{', false);
+    vc_json_string(json, "schema", "vcompress.distill/1");
+    vc_json_string(json, "version", vc_version());
+    vc_json_string(json, "student", vc_model_path(o->student.weights));
+    vc_json_string(json, "teacher", o->teacher.weights != NULL ? vc_model_path(o->teacher.weights) : NULL);
+    vc_json_string(json, "data", o->data->path);
+    vc_json_string(json, "output", d->written != NULL && o->write != NULL ? o->write->path : NULL);
+    write_options(json, o);
+    write_run(json, o, d);
+    write_memory(json, d);
+    write_eval(json, o, d);
+    vc_json_string(json, "missed", d->missed);
+    vc_json_end(json, '}');
+}
+
+enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *options,
+                               const struct vc_distillation *distillation, char **text)
+{
+    struct vc_text out;
+    struct vc_json json;
+    enum vc_status status;
+
+    *text = NULL;
+    vc_clear_error(ctx);
+    vc_text_init(&out, ctx);
+    vc_json_init(&json, &out);
+    write_document(&json, options, distillation);
+    *text = vc_text_detach(&out);
+    status = *text != NULL ? VC_OK : out.status;
+    return status;
+}

@@ -1,0 +1,368 @@
+/* test_distill.c - vc_distill on a small network: losses and weights against figures of PyTorch (make_goldens.py), rows
+ * from files, what memory it takes and gives back, and every allocation that can fail. */
+#include "scratch.h"
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/model/memory_model.h"
+
+#define ROWS  20
+#define STEPS 12
+
+struct golden {
+    enum vc_optimizer optimizer;
+    double lr, weight_decay;
+    bool nesterov, mse;
+    double alpha, temperature;
+    double losses[STEPS], weights[24];
+};
+
+#include "goldens.h"
+
+static struct vc_ctx *ctx;
+static const char layers[] = "input x [batch, 5]\nlinear a 8\nrelu\nlinear b 3\n";
+
+static void numbers(uint32_t seed, size_t n, double *out)
+{
+    uint64_t state = seed;
+
+    for (size_t i = 0; i < n; i++) {
+        state = (state * 1103515245u + 12345u) % 2147483648u;
+        out[i] = (double)(state >> 7) / 8388608.0 - 1;
+    }
+}
+
+/* Writes tensors to a file of the folder. */
+static void write_file(const char *name, const struct vc_memory_tensor *tensors, size_t n)
+{
+    struct vc_write_options write;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+
+    vc_write_defaults(&write);
+    write.path = in_folder(name);
+    write.force = true;
+    assert_int_equal(vc_memory_model_create(ctx, tensors, n, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    assert_int_equal(vc_job_run(ctx, job), VC_OK);
+    vc_job_free(job);
+    vc_model_close(model);
+}
+
+static const uint64_t shape_a[2] = {8, 5};
+static const uint64_t shape_b[2] = {3, 8};
+static const uint64_t shape_x[2] = {ROWS, 5};
+
+static void write_net(const char *name, uint32_t seed)
+{
+    double a[40], a_bias[8], b[24], b_bias[3];
+    const struct vc_memory_tensor tensors[] = {
+        {"a.weight", VC_DTYPE_F64, 2, shape_a, a},
+        {"a.bias", VC_DTYPE_F64, 1, shape_a, a_bias},
+        {"b.weight", VC_DTYPE_F64, 2, shape_b, b},
+        {"b.bias", VC_DTYPE_F64, 1, shape_b, b_bias},
+    };
+
+    numbers(seed, 40, a);
+    numbers(seed + 1, 8, a_bias);
+    numbers(seed + 2, 24, b);
+    numbers(seed + 3, 3, b_bias);
+    write_file(name, tensors, 4);
+}
+
+static void write_rows(const char *name, int64_t last_label)
+{
+    double x[ROWS * 5];
+    int64_t y[ROWS];
+    const struct vc_memory_tensor tensors[] = {{"x", VC_DTYPE_F64, 2, shape_x, x}, {"y", VC_DTYPE_I64, 1, shape_x, y}};
+
+    numbers(7, (size_t)ROWS * 5, x);
+    for (int64_t i = 0; i < ROWS; i++) {
+        y[i] = i % 3;
+    }
+    y[ROWS - 1] = last_label;
+    write_file(name, tensors, 2);
+}
+
+static int begin(void **state)
+{
+    if (scratch_make(state) != 0) {
+        return -1;
+    }
+    ctx = test_ctx();
+    write_net("teacher.npz", 100);
+    write_net("student.npz", 200);
+    write_rows("rows.npz", 1);
+    (void)save_text("net.txt", layers);
+    return 0;
+}
+
+static int end(void **state)
+{
+    vc_ctx_free(ctx);
+    return scratch_clear(state);
+}
+
+/* ---- a run ---- */
+
+struct run {
+    struct vc_network teacher, student;
+    struct vc_data_options data;
+    struct vc_write_options write;
+    struct vc_distill_options options;
+    double losses[STEPS];
+    size_t n_losses;
+    char rows[256], out[256]; /* paths */
+};
+
+static void open_net(const char *name, struct vc_network *net)
+{
+    struct vc_graph_options options;
+    struct vc_model *model = NULL;
+
+    assert_int_equal(vc_model_open(ctx, in_folder(name), NULL, &model), VC_OK);
+    vc_graph_defaults(&options);
+    options.weights = model;
+    assert_int_equal(vc_graph_read_text(ctx, in_folder("net.txt"), &options, &net->graph), VC_OK);
+    net->weights = model;
+}
+
+static void close_net(struct vc_network *net)
+{
+    vc_graph_close(net->graph);
+    vc_model_close((struct vc_model *)(uintptr_t)net->weights);
+}
+
+static void tell(void *user, const struct vc_distill_step *step)
+{
+    struct run *run = user;
+
+    assert_true(run->n_losses < STEPS && step->step == run->n_losses + 1);
+    run->losses[run->n_losses++] = step->loss;
+}
+
+static void open_run(struct run *run)
+{
+    memset(run, 0, sizeof *run);
+    open_net("teacher.npz", &run->teacher);
+    open_net("student.npz", &run->student);
+    vc_data_defaults(&run->data);
+    (void)snprintf(run->rows, sizeof run->rows, "%s", in_folder("rows.npz"));
+    (void)snprintf(run->out, sizeof run->out, "%s", in_folder("out.npz"));
+    run->data.path = run->rows;
+    vc_write_defaults(&run->write);
+    run->write.path = run->out;
+    run->write.force = true;
+    vc_distill_defaults(&run->options);
+    run->options.teacher = run->teacher;
+    run->options.student = run->student;
+    run->options.data = &run->data;
+    run->options.write = &run->write;
+    run->options.steps = STEPS;
+    run->options.batch = 8;
+    run->options.order = VC_ORDER_FILE;
+    run->options.precision = VC_GRAPH_F64;
+    run->options.tell = tell;
+    run->options.user = run;
+}
+
+static void close_run(struct run *run)
+{
+    close_net(&run->teacher);
+    close_net(&run->student);
+}
+
+static void read_doubles(const char *file, const char *tensor, double *out, size_t n)
+{
+    struct vc_model *model = NULL;
+
+    assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
+    assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, tensor), 0, n, out, n * sizeof *out), VC_OK);
+    vc_model_close(model);
+}
+
+static void test_goldens(void **unused)
+{
+    (void)unused;
+    for (size_t k = 0; k < sizeof goldens / sizeof *goldens; k++) {
+        const struct golden *g = &goldens[k];
+        struct vc_distillation *d = NULL;
+        double weights[24];
+        struct run run;
+
+        open_run(&run);
+        run.options.optimizer = g->optimizer;
+        run.options.lr = g->lr;
+        run.options.weight_decay = g->weight_decay;
+        run.options.decay_1d = true;
+        run.options.nesterov = g->nesterov;
+        run.options.alpha = g->alpha;
+        run.options.temperature = g->temperature;
+        run.options.loss = g->mse ? VC_TEACHER_LOSS_MSE : VC_TEACHER_LOSS_KD;
+        assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+        assert_int_equal(run.n_losses, STEPS);
+        for (size_t i = 0; i < STEPS; i++) {
+            assert_true(fabs(run.losses[i] - g->losses[i]) < 1e-13);
+        }
+        assert_true(d->n_steps == STEPS && d->n_rows == ROWS && d->n_weights == 75 && d->n_tensors == 4);
+        assert_true(d->least_bytes <= d->arena_bytes && d->arena_bytes <= d->naive_bytes);
+        vc_distillation_free(d);
+        read_doubles("out.npz", "b.weight", weights, 24);
+        for (size_t i = 0; i < 24; i++) {
+            assert_true(fabs(weights[i] - g->weights[i]) < 1e-13);
+        }
+        close_run(&run);
+    }
+}
+
+/* The student's own loss and figures are those of vc_evaluate on what was written. */
+static void test_judged(void **unused)
+{
+    struct vc_evaluate_options evaluate;
+    struct vc_distillation *d = NULL;
+    struct vc_quality quality;
+    struct vc_network out = {.graph = NULL};
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    run.options.eval = &run.data;
+    run.options.control = true;
+    run.options.lr = 0.01;
+    run.options.tell = NULL;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    open_net("out.npz", &out);
+    vc_evaluate_defaults(&evaluate);
+    evaluate.network = out;
+    evaluate.teacher = run.teacher;
+    evaluate.data = &run.data;
+    evaluate.batch = 7;
+    evaluate.precision = VC_GRAPH_F64;
+    assert_int_equal(vc_evaluate(ctx, &evaluate, &quality), VC_OK);
+    assert_true(quality.n_rows == ROWS && quality.n_labels == ROWS);
+    assert_true(quality.accuracy == d->after.accuracy && quality.agreement == d->after.agreement);
+    assert_true(fabs(quality.ce - d->after.ce) < 1e-12 && fabs(quality.kd - d->after.kd) < 1e-12);
+    assert_true(d->after.kd < d->before.kd && d->has_control && d->control.ce < d->before.ce);
+    assert_true(fabs(d->gain - (d->after.accuracy - d->control.accuracy)) < 1e-15 && d->gain_error >= 0);
+    assert_true(d->teacher.agreement == 1 && d->teacher.kd == 0);
+    vc_distillation_free(d);
+    close_net(&out);
+    close_run(&run);
+}
+
+static void expect_refused(struct run *run, enum vc_status wanted, const char *words)
+{
+    struct vc_distillation *d = NULL;
+
+    assert_int_equal(vc_distill(ctx, &run->options, &d), wanted);
+    assert_null(d);
+    expect_says(ctx, words);
+}
+
+static void test_refused(void **unused)
+{
+    const char *array[] = {"x=nothing"};
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    remove_path("out.npz");
+    write_rows("wrong.npz", 3);
+    run.data.path = in_folder("wrong.npz");
+    expect_refused(&run, VC_E_ARGUMENT, "wrong.npz: row 19 has the label 3; there are 3 classes, 0 to 2");
+    run.data.path = run.rows;
+    run.data.arrays = array;
+    run.data.n_arrays = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "there is no array 'nothing'");
+    run.data.n_arrays = 0;
+    run.data.mean = "1,x";
+    expect_refused(&run, VC_E_ARGUMENT, "is no list of numbers");
+    run.data.mean = NULL;
+    run.options.alpha = NAN;
+    expect_refused(&run, VC_E_ARGUMENT, "alpha: nan");
+    run.options.alpha = 1;
+    run.options.beta2 = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "beta2");
+    run.options.beta2 = 0.999;
+    run.options.batch = 0;
+    expect_refused(&run, VC_E_ARGUMENT, "batch: a number from 1 on");
+    run.options.batch = 8;
+    run.options.optimizer = VC_OPTIMIZER_ADAFACTOR;
+    expect_refused(&run, VC_E_ARGUMENT, "optimizer is none that training has");
+    run.options.optimizer = VC_OPTIMIZER_ADAM;
+    run.options.lr = 1e-300;
+    expect_refused(&run, VC_E_ARGUMENT, "the student did not change in 12 steps");
+    assert_false(exists("out.npz"));
+    close_run(&run);
+}
+
+/* Each allocation fails once: a sentence, no output, and nothing is lost. */
+static void test_no_memory(void **unused)
+{
+    struct vc_distillation *d = NULL;
+    struct run run;
+    uint64_t n;
+
+    (void)unused;
+    open_run(&run);
+    remove_path("out.npz");
+    run.options.steps = 1;
+    run.options.eval = &run.data;
+    run.options.control = true;
+    run.options.keep_sparsity = true;
+    run.options.tell = NULL;
+    for (n = 1; n < 100000; n++) {
+        enum vc_status status;
+
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_distill(ctx, &run.options, &d);
+        if (status == VC_OK || status == VC_E_GATE) {
+            break;
+        }
+        if (status != VC_E_NOMEM) {
+            fail_msg("allocation %llu: %s", (unsigned long long)n, vc_ctx_message(ctx));
+        }
+        assert_null(d);
+        assert_false(exists("out.npz"));
+    }
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    assert_true(n > 50 && n < 100000);
+    vc_distillation_free(d);
+    close_run(&run);
+}
+
+/* A walk that is cancelled ends at the next step. */
+static void cancel(void *user, const struct vc_distill_step *step)
+{
+    (void)user;
+    assert_true(step->step <= 3);
+    if (step->step == 3) {
+        vc_ctx_cancel(ctx);
+    }
+}
+
+static void test_cancelled(void **unused)
+{
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    remove_path("out.npz");
+    run.options.tell = cancel;
+    expect_refused(&run, VC_E_CANCELLED, "");
+    assert_false(exists("out.npz"));
+    close_run(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_judged),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,330 @@
+/* cmd_distill.c - vcompress distill: trains a student until it answers as its teacher does. The library trains;
+ * print_distill.c has the report. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/print_distill.h"
+
+#define MAX_FREEZE 64
+
+struct distill_cli {
+    struct nets_cli nets; /* first */
+    const char *student, *eval, *log;
+    const char *eval_arrays[MAX_NET_ARRAYS];
+    struct vc_data_options eval_data;
+    struct vc_distill_options distill;
+    struct vc_write_options write;
+    const char *freeze[MAX_FREEZE];
+    FILE *log_to;
+};
+
+static bool take_eval_array(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+
+    if (strchr(value, '=') == NULL || cli->eval_data.n_arrays == MAX_NET_ARRAYS) {
+        return false;
+    }
+    cli->eval_arrays[cli->eval_data.n_arrays++] = value;
+    cli->eval_data.arrays = cli->eval_arrays;
+    return true;
+}
+
+static bool take_freeze(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+
+    if (cli->distill.n_freeze == MAX_FREEZE || value[0] == '\0') {
+        return false;
+    }
+    cli->freeze[cli->distill.n_freeze++] = value;
+    cli->distill.freeze = cli->freeze;
+    return true;
+}
+
+static bool take_betas(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+    char end;
+
+    return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
+}
+
+#define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
+#define CLI(member)     .field = offsetof(struct distill_cli, member)
+
+/* clang-format off */
+static const struct opt student_opts[] = {
+    {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
+     .help = "the network that learns: a pruned copy of the teacher, or another one"},
+    {.name = "eval", .value = "FILE", .kind = OPT_TEXT, CLI(eval), .option = "eval",
+     .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
+             "worse than it began"},
+    {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
+     .help = "as --array, for --eval"},
+    {.name = "eval-labels", .value = "FILE", .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
+};
+
+static const struct opt training_opts[] = {
+    {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(steps), .help = "optimizer steps (default 400)"},
+    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(epochs), .help = "walks over the data, in place of --steps"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(batch), .help = "rows computed at a time (default 64)"},
+    {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(accum),
+     .help = "batches of one step, whose gradients are those of one large batch (default 1)"},
+    {.name = "optimizer", .value = "sgd|momentum|adam|adamw", .kind = OPT_CHOICE, DISTILL(optimizer),
+     .help = "(default adamw)"},
+    {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(lr), .help = "learning rate (default 0.001)"},
+    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9)"},
+    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(nesterov), .help = "of --optimizer momentum"},
+    {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "beta1",
+     .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam and adamw (default 0.9,0.999)"},
+    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(eps), .help = "of adam and adamw (default 1e-8)"},
+    {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(weight_decay),
+     .help = "not of tensors of one dimension (default 0.01 for adamw, else 0)"},
+    {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(decay_1d), .help = "weight decay of biases and norms, too"},
+    {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule),
+     .help = "of the learning rate (default constant)"},
+    {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(warmup), .help = "steps in which the rate rises (default 0)"},
+    {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(step_every),
+     .help = "--schedule step: steps with one rate (default 100)"},
+    {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(step_factor),
+     .help = "--schedule step: then times this (default 0.1)"},
+    {.name = "clip", .value = "X", .kind = OPT_REAL, DISTILL(clip), .help = "the largest norm of all gradients (default: any)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(temperature), .help = "of the teacher's answers (default 2)"},
+    {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
+     .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
+             "labels are needed)"},
+    {.name = "loss", .value = "kd|mse", .kind = OPT_CHOICE, DISTILL(loss),
+     .help = "the teacher's term: divergence of the answers, or squared error of the logits (default kd)"},
+    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows (default 0)"},
+    {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
+     .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
+    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, DISTILL(precision), .help = "of the arithmetic (default f32)"},
+    {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
+     .help = "leave tensors whose name matches as they are"},
+    {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
+     .help = "batch normalization computes with its running statistics, and keeps them"},
+    {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
+     .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
+    {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
+     .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
+};
+
+static const struct opt output_opts[] = {
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, write.path),
+     .help = "where to write, in the student's format or that of the extension"},
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, write.force),
+     .help = "replace an existing file (never the input)"},
+    {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
+     .help = "check everything and count the memory; train nothing, write nothing"},
+    {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file"},
+    {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
+     .help = "the gradients of the first step, by the names of their tensors (npz, safetensors)"},
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(min_accuracy),
+     .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
+    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(max_drop),
+     .help = "gate: ... when its accuracy is further below that of the teacher, such as 0.01"},
+};
+/* clang-format on */
+static const struct opt_group group_student = {"Student", student_opts, sizeof(student_opts) / sizeof(student_opts[0]),
+                                               0};
+static const struct opt_group group_training = {"Training", training_opts,
+                                                sizeof(training_opts) / sizeof(training_opts[0]), 0};
+static const struct opt_group group_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_student, &group_nets, &group_training, &group_output,
+                                                 &group_run,     &group_json, &group_report,   &group_help};
+
+/* ---- steps ---- */
+
+/* A number of the log, with all digits. */
+static void log_number(FILE *to, const char *name, double x)
+{
+    if (isfinite(x)) {
+        fprintf(to, ", \"%s\": %.17g", name, x);
+    } else {
+        fprintf(to, ", \"%s\": null", name);
+    }
+}
+
+/* vc_distill_options.tell */
+static void tell_step(void *user, const struct vc_distill_step *step)
+{
+    const struct distill_cli *cli = user;
+
+    progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
+    if (cli->log_to == NULL || step->control) {
+        return;
+    }
+    fprintf(cli->log_to, "{\"step\": %llu", (unsigned long long)step->step);
+    log_number(cli->log_to, "loss", step->loss);
+    log_number(cli->log_to, "kd", step->kd);
+    log_number(cli->log_to, "ce", step->ce);
+    log_number(cli->log_to, "grad_norm", step->grad_norm);
+    log_number(cli->log_to, "lr", step->lr);
+    log_number(cli->log_to, "scale", step->scale);
+    fprintf(cli->log_to, ", \"host_bytes\": %llu, \"device_bytes\": %llu}\n", (unsigned long long)step->host_bytes,
+            (unsigned long long)step->device_bytes);
+}
+
+/* ---- the run ---- */
+
+static int print_json(struct app *app, const struct distill_cli *cli, const struct vc_distillation *d)
+{
+    char *text = NULL;
+    enum vc_status status = vc_distill_json(app->ctx, &cli->distill, d, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, const struct distill_cli *cli, const struct vc_distillation *d)
+{
+    int rc = GO_ON;
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) &&
+        !print_distillation(app, &cli->distill, cli->nets.teacher, cli->student, d)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, cli, d);
+    }
+    app_print_memory(app);
+    return rc;
+}
+
+static int close_log(struct app *app, struct distill_cli *cli, int rc)
+{
+    bool bad = cli->log_to != NULL && (ferror(cli->log_to) | fclose(cli->log_to)) != 0;
+
+    cli->log_to = NULL;
+    return bad && rc == GO_ON ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno)) : rc;
+}
+
+static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
+{
+    struct vc_distillation *d = NULL;
+    enum vc_status status;
+    int rc = GO_ON;
+
+    cli->distill.student = net_of(student);
+    cli->distill.teacher = net_of(teacher);
+    cli->distill.data = &cli->nets.data;
+    cli->distill.write = &cli->write;
+    cli->distill.tell = tell_step;
+    cli->distill.user = cli;
+    app->subject = NULL; /* sentences name the file that they are about */
+    if (cli->log != NULL && !cli->distill.dry_run) {
+        cli->log_to = fopen(cli->log, "w");
+        if (cli->log_to == NULL) {
+            return app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
+        }
+    }
+    progress_begin(app);
+    status = vc_distill(app->ctx, &cli->distill, &d);
+    progress_end();
+    rc = d != NULL ? tell(app, cli, d) : rc;
+    rc = close_log(app, cli, rc);
+    if (rc == GO_ON && status == VC_E_GATE) {
+        app->subject = cli->student;
+        rc = app_gate(app, d->missed);
+    }
+    rc = rc != GO_ON ? rc : status == VC_OK ? EXIT_YES : app_fail(app, status);
+    vc_distillation_free(d);
+    return rc;
+}
+
+/* The rows of --eval are read as those of --data. */
+static void set_eval(struct distill_cli *cli)
+{
+    const char *path = cli->eval;
+    struct vc_data_options own = cli->eval_data;
+
+    cli->eval_data = cli->nets.data;
+    cli->eval_data.path = path;
+    cli->eval_data.n_rows = 0;
+    cli->eval_data.labels = own.labels;
+    if (own.n_arrays != 0) {
+        cli->eval_data.arrays = cli->eval_arrays;
+        cli->eval_data.n_arrays = own.n_arrays;
+    }
+    cli->distill.eval = path != NULL ? &cli->eval_data : NULL;
+}
+
+/* GO_ON or a status. */
+static int check(struct app *app, const struct distill_cli *cli)
+{
+    if (app->parsed.n_args != 0) {
+        return app_usage(app, "distill takes its files by options: --teacher, --student, --data; got '%s'",
+                         app->parsed.args[0]);
+    }
+    if (cli->student == NULL || cli->nets.data.path == NULL) {
+        return app_usage(app, "distill needs --teacher, --student and --data; see vcompress distill --help");
+    }
+    if (cli->write.path == NULL && !cli->distill.dry_run) {
+        return app_usage(app, "distill needs -o FILE, or --dry-run");
+    }
+    if (cli->write.path != NULL && strcmp(cli->write.path, "-") == 0) {
+        return app_usage(app, "-o -: a trained network goes into a file");
+    }
+    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
+        return app_usage(app, "--eval-array needs --eval FILE");
+    }
+    return cli->nets.teacher_graph != NULL && cli->nets.teacher == NULL
+               ? app_usage(app, "--teacher-graph needs --teacher FILE")
+               : GO_ON;
+}
+
+static int run_distill(struct app *app, int n_args, char **args)
+{
+    struct distill_cli cli;
+    struct net student = {NULL, NULL, NULL};
+    struct net teacher = {NULL, NULL, NULL};
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_distill_defaults(&cli.distill);
+    vc_data_defaults(&cli.nets.data);
+    vc_write_defaults(&cli.write);
+    rc = app_parse(app, n_args, args, &cli);
+    rc = rc == GO_ON ? check(app, &cli) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    set_eval(&cli);
+    app->output = cli.write.path;
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? net_open(app, cli.student, cli.nets.graph, cli.nets.teacher, &student) : rc;
+    if (rc == GO_ON && cli.nets.teacher != NULL) {
+        rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,
+                      cli.nets.graph != NULL ? cli.nets.graph : cli.student, &teacher);
+    }
+    rc = rc == GO_ON ? distill(app, &cli, &student, &teacher) : rc;
+    net_close(&student);
+    net_close(&teacher);
+    return rc;
+}
+
+const struct command command_distill = {
+    .name = "distill",
+    .usage = "--teacher FILE --student FILE --data FILE [options] -o OUTPUT",
+    .summary = "train a network until it answers as another one does",
+    .text =
+        "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
+        "pruning "
+        "lost comes back, and small networks learn from large ones. Labels are not needed. The output has the "
+        "student's "
+        "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
+        "losses. "
+        "Operators that cannot be trained are refused before anything is.\n"
+        "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
+        "  vcompress distill --teacher digits.npz --student pruned.npz --graph digits.layers.txt --keep-sparsity \\\n"
+        "    --data images.npz --array test_images=train_images -o recovered.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .schema = "vcompress.distill/1",
+    .run = run_distill,
+};

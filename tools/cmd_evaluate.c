@@ -1,0 +1,119 @@
+/* cmd_evaluate.c - vcompress evaluate: how well a network answers, from the file as it is stored. */
+#include <math.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/distill_nets.h"
+
+struct evaluate_cli {
+    struct nets_cli nets; /* first */
+    struct vc_evaluate_options evaluate;
+    double min_accuracy;
+};
+
+/* clang-format off */
+static const struct opt evaluate_opts[] = {
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct evaluate_cli, evaluate.batch),
+     .help = "rows computed at a time (default 64)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
+     .help = "that the divergence from the teacher is measured at (default 2)"},
+    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
+     .help = "of the arithmetic (default f32)"},
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
+     .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},
+};
+/* clang-format on */
+static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
+                                                sizeof(evaluate_opts) / sizeof(evaluate_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_nets, &group_evaluate, &group_run, &group_report, &group_help};
+
+static void print(struct app *app, const struct vc_quality *q)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    print_clean(to, app->subject);
+    fprintf(to, ": %s rows", fmt_count(buf, q->n_rows));
+    if (q->n_labels != 0) {
+        fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
+        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
+        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+    }
+    if (!isnan(q->agreement)) {
+        fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
+        fprintf(to, ", divergence %.4f", q->kd);
+    }
+    fputc('\n', to);
+}
+
+static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net *net, const struct net *teacher)
+{
+    struct vc_evaluate_options *o = &cli->evaluate;
+    struct vc_quality quality;
+    enum vc_status status;
+    char text[128];
+
+    o->network = net_of(net);
+    o->teacher = net_of(teacher);
+    o->data = &cli->nets.data;
+    app->subject = NULL; /* sentences name the file that they are about */
+    progress_begin(app);
+    status = vc_evaluate(app->ctx, o, &quality);
+    progress_end();
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    app->subject = app->parsed.args[0];
+    if (!app->common.quiet) {
+        print(app, &quality);
+    }
+    app_print_memory(app);
+    if (cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy)) {
+        snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
+        return app_gate(app, text);
+    }
+    return EXIT_YES;
+}
+
+static int run_evaluate(struct app *app, int n_args, char **args)
+{
+    struct evaluate_cli cli;
+    struct net net = {NULL, NULL, NULL};
+    struct net teacher = {NULL, NULL, NULL};
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_evaluate_defaults(&cli.evaluate);
+    vc_data_defaults(&cli.nets.data);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL)) {
+        rc = app_usage(app, "evaluate needs one MODEL and --data FILE; see vcompress evaluate --help");
+    }
+    if (rc == GO_ON && cli.nets.teacher_graph != NULL && cli.nets.teacher == NULL) {
+        rc = app_usage(app, "--teacher-graph needs --teacher FILE");
+    }
+    rc = rc == GO_ON ? app_open(app) : rc;
+    rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.min_accuracy) : rc;
+    rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, cli.nets.teacher, &net) : rc;
+    if (rc == GO_ON && cli.nets.teacher != NULL) {
+        rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,
+                      cli.nets.graph != NULL ? cli.nets.graph : app->parsed.args[0], &teacher);
+    }
+    rc = rc == GO_ON ? evaluate(app, &cli, &net, &teacher) : rc;
+    net_close(&net);
+    net_close(&teacher);
+    return rc;
+}
+
+const struct command command_evaluate = {
+    .name = "evaluate",
+    .usage = "--data FILE [--teacher FILE] [--graph FILE] [options] MODEL",
+    .summary = "tell how well a network answers",
+    .text = "Runs the network on every row of the data, with its weights as they are stored (codes through their "
+            "scales), and counts the rows whose largest logit is that of the label, and of the teacher.\n"
+            "  vcompress evaluate --graph digits.layers.txt --data images.npz --array y=test_labels model.int8.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_evaluate,
+};
