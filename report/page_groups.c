@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <vcompress/model.h>
+#include "report/page_write.h"
 
 #define KEY_BYTES 1024
 #define N_SLOTS   (4 * (size_t)VC_PAGE_GROUPS)
@@ -112,5 +112,15 @@ void vc_page_groups_sort(struct vc_page_groups *groups)
             at--;
         }
         groups->order[at] = i;
+    }
+}
+
+void vc_page_group_name(struct vc_page *page, const struct vc_page_group *group)
+{
+    vc_page_add(page, "<span class=\"name\">");
+    vc_svg_add_text(&page->text, group->label != NULL ? group->label : "others", 64);
+    vc_page_add(page, "</span>");
+    if (group->n > 1) {
+        vc_page_add(page, " <span class=\"sub\">&#215;%s</span>", vc_figure_count(group->n).s);
     }
 }

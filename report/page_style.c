@@ -6,8 +6,10 @@
 static const char colours[] =
     ":root{--bg:#faf9f6;--card:#fff;--ink:#1b1e23;--dim:#5b636d;--line:#e3e0d8;--soft:#f1efe9;--accent:#0a6e5d;"
     "--yes:#d8ece6;--yes-ink:#0a5c4e;--near:#fbecc8;--near-ink:#6b4a00;--no:#f3e3e4;--no-ink:#8a2432}\n"
-    ".s0{fill:#eef4f2}.s1{fill:#d3e6e0}.s2{fill:#b1d5cb}.s3{fill:#88bfb2}.s4{fill:#5ca595}.s5{fill:#358a78}"
-    ".s6{fill:#14695a}.s7{fill:#053f36}\n"
+    ".s0{fill:#eef4f2;background:#eef4f2}.s1{fill:#d3e6e0;background:#d3e6e0}.s2{fill:#b1d5cb;background:#b1d5cb}.s3{"
+    "fill:#88bfb2;background:#88bfb2}.s4{fill:#5ca595;background:#5ca595}.s5{fill:#358a78;background:#358a78}"
+    ".s6{fill:#14695a;background:#14695a}.s7{fill:#053f36;background:#053f36}\n"
+    "td.heat{color:#1b1e23}td.s5,td.s6,td.s7{color:#fff}\n"
     ".k0{fill:#4477aa}.k1{fill:#66ccee}.k2{fill:#228833}.k3{fill:#ccbb44}.k4{fill:#ee6677}.k5{fill:#9a9a9a}"
     ".k6{fill:#aa3377}.k7{fill:#e8a05c}.k8{fill:#66737f}.k9{fill:#b8c0c8}.k10{fill:#8c6d4f}.k11{fill:#44aa99}"
     ".k12{fill:#5a4fb0}\n"
@@ -15,8 +17,10 @@ static const char colours[] =
     "(prefers-color-scheme:dark){:root{--bg:#111416;--card:#181c1f;--ink:#e8eaeb;--dim:#9ba4ac;--line:#2c3236;"
     "--soft:#20262a;--accent:#4fd1b5;--yes:#173c34;--yes-ink:#8fe3cf;--near:#40341a;--near-ink:#f0cf86;--no:#42242a;"
     "--no-ink:#f5aab4}\n"
-    ".s0{fill:#1f2a2a}.s1{fill:#22403a}.s2{fill:#245449}.s3{fill:#286c5e}.s4{fill:#2f8a77}.s5{fill:#40ab94}"
-    ".s6{fill:#6fd3bd}.s7{fill:#c5f5e9}}\n";
+    ".s0{fill:#1f2a2a;background:#1f2a2a}.s1{fill:#22403a;background:#22403a}.s2{fill:#245449;background:#245449}.s3{"
+    "fill:#286c5e;background:#286c5e}.s4{fill:#2f8a77;background:#2f8a77}.s5{fill:#40ab94;background:#40ab94}"
+    ".s6{fill:#6fd3bd;background:#6fd3bd}.s7{fill:#c5f5e9;background:#c5f5e9}td.heat{color:var(--ink)}td.s4,td.s5,td."
+    "s6,td.s7{color:#0c1513}}\n";
 
 static const char frame[] =
     "*{box-sizing:border-box}\n"
@@ -81,6 +85,8 @@ static const char drawings[] =
     "font-size:.875rem}\n"
     ".maps>.row{display:contents}.maps .name{overflow-wrap:anywhere}\n"
     ".strip{width:100%;height:1.15rem;border-radius:.2rem;background:var(--soft)}.none{fill:var(--soft)}\n"
+    "th.heat,td.heat{padding:.3rem .35rem;text-align:center;font-size:.75rem;border-bottom:1px solid var(--card)}"
+    "td.wide{min-width:8rem}td.wide .stack{height:.75rem}\n"
     ".key{display:flex;gap:.75rem;align-items:center;justify-content:flex-end;margin:1rem 0 0;font-size:.8125rem;"
     "color:var(--dim)}.key .strip{width:9rem;height:.6rem}\n"
     ".looks{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1.75rem 2.5rem;"

@@ -39,6 +39,16 @@ static void add_bars(struct vc_page *page, const char *kind, const uint64_t *cou
     vc_page_add(page, "\"/>");
 }
 
+void vc_page_bars(struct vc_page *page, const char *label, const uint64_t *counts, size_t n)
+{
+    vc_page_add(page,
+                "<svg class=\"plot low\" role=\"img\" viewBox=\"0 0 %zu 64\" preserveAspectRatio=\"none\" "
+                "aria-label=\"%s\">",
+                n, label);
+    add_bars(page, "hist", counts, n, 63.0, HIST_TOP);
+    vc_page_add(page, "<path class=\"axis\" d=\"M0 63.5h%zu\"/></svg>\n", n);
+}
+
 static void add_levels(struct vc_page *page, const struct vc_look *look)
 {
     double most = log1p((double)most_of(look->level_counts, look->n_levels));

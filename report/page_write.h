@@ -109,7 +109,14 @@ void vc_page_strip(struct vc_page *page, const char *label, const signed char *s
 /* What the shades stand for: from `least` to `most`, words of ours. */
 void vc_page_shade_key(struct vc_page *page, const char *least, const char *most);
 
+/* A histogram: bars that stand side by side, as high as the logarithm of their counts. */
+void vc_page_bars(struct vc_page *page, const char *label, const uint64_t *counts, size_t n);
+
 /* ---- sections that several pages have ---- */
+
+struct vc_page_group; /* page_groups.h */
+/* "layers.*.w x24" */
+void vc_page_group_name(struct vc_page *page, const struct vc_page_group *group);
 
 void vc_page_values(struct vc_page *page); /* options.looks: page_values.c */
 void vc_page_matrix(struct vc_page *page); /* options.matrix: page_fit.c */

@@ -317,22 +317,6 @@ static void add_components(struct report_page *p)
 
 /* ---- groups ---- */
 
-static void add_group_name(struct report_page *p, size_t group)
-{
-    const struct vc_page_group *g = &p->groups.groups[group];
-
-    vc_page_add(&p->page, "<span class=\"name\">");
-    if (g->label != NULL) {
-        vc_svg_add_text(&p->page.text, g->label, 64);
-    } else {
-        vc_page_add(&p->page, "others");
-    }
-    vc_page_add(&p->page, "</span>");
-    if (g->n > 1) {
-        vc_page_add(&p->page, " <span class=\"sub\">&#215;%s</span>", vc_figure_count(g->n).s);
-    }
-}
-
 static void add_fate(struct report_page *p, const struct vc_report_row *row)
 {
     static const char *const words[] = {"kept", "", "", "", "dropped", "tied", "", ""};
@@ -368,7 +352,7 @@ static void add_group(struct report_page *p, size_t group)
     }
     vc_page_row(page);
     vc_page_head_cell(page);
-    add_group_name(p, group);
+    vc_page_group_name(page, &p->groups.groups[group]);
     vc_page_head_cell_end(page);
     if (group == VC_PAGE_GROUPS) {
         vc_page_cell(page, "");
@@ -450,7 +434,7 @@ static void add_map(struct report_page *p, const char *title, const char *lead, 
             shades[c] = zeros ? shade_of_share(strip->zeros[c]) : shade_of_db(strip->sqnr[c]);
         }
         vc_page_add(page, "<div class=\"row\"><span>");
-        add_group_name(p, strip->group);
+        vc_page_group_name(page, &p->groups.groups[strip->group]);
         vc_page_add(page, "</span>");
         vc_page_strip(page, title, shades, n);
         vc_page_add(page, "<span class=\"n\">%s</span></div>\n",

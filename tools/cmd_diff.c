@@ -7,6 +7,7 @@
 
 #include "tools/app.h"
 #include "tools/commands.h"
+#include "tools/html_pages.h"
 
 #define MAX_LINES 20 /* without -v; the worst come first */
 
@@ -27,7 +28,8 @@ static const struct opt diff_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
-static const struct opt_group *const groups[] = {&group_diff, &group_run, &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_diff, &group_run,    &group_json,
+                                                 &group_page, &group_report, &group_help};
 
 /* What is compared with what, and what was found. */
 struct comparison {
@@ -231,6 +233,7 @@ static int tell(struct app *app, struct comparison *c)
         rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
         vc_text_free(text);
     }
+    rc = rc == GO_ON ? page_diff(app, c->a, c->b, c->diff, c->limits) : rc;
     app_print_memory(app);
     free(c->order);
     return rc != GO_ON ? rc : c->n_beyond == 0 ? EXIT_YES : EXIT_NO;

@@ -5,6 +5,7 @@
 
 #include "tools/commands.h"
 #include "tools/graph_source.h"
+#include "tools/html_pages.h"
 #include "tools/print_graph.h"
 
 #define MAX_NAMES 1024
@@ -72,8 +73,8 @@ static const struct opt run_opts[] = {
 /* clang-format on */
 static const struct opt_group group_graph = {"Graph", graph_opts, sizeof(graph_opts) / sizeof(graph_opts[0]), 0};
 static const struct opt_group group_compute = {"Computing", run_opts, sizeof(run_opts) / sizeof(run_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_run,
-                                                 &group_json,  &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_run, &group_json,
+                                                 &group_page,  &group_report,  &group_help};
 
 /* ---- telling ---- */
 
@@ -171,7 +172,7 @@ static int tell(struct app *app, struct graph_cli *cli)
                   !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
-    if ((tables && !cli->full) || cli->svg != NULL || app->json.on) {
+    if ((tables && !cli->full) || cli->svg != NULL || app->json.on || app->json.html != NULL) {
         status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
     }
     if (status != VC_OK) {
@@ -193,6 +194,7 @@ static int tell(struct app *app, struct graph_cli *cli)
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, cli);
     }
+    rc = rc == GO_ON ? page_graph(app, cli->source.graph, cli->blocks) : rc;
     if (rc == GO_ON && cli->run.outputs != NULL) {
         rc = compute(app, cli);
     }

@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/convert.h"
+#include "tools/html_pages.h"
 #include "tools/print_inspect.h"
 
 struct inspect_cli {
@@ -29,7 +30,8 @@ static const struct opt inspect_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
-static const struct opt_group *const groups[] = {&group_inspect, &group_run, &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_inspect, &group_run,    &group_json,
+                                                 &group_page,    &group_report, &group_help};
 
 static int print_json(struct app *app, const struct vc_inspection *in)
 {
@@ -52,6 +54,7 @@ static int tell(struct app *app, const struct vc_inspection *in)
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, in);
     }
+    rc = rc == GO_ON ? page_inspect(app, in) : rc;
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;
 }

@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/convert.h"
+#include "tools/html_pages.h"
 #include "tools/print_sensitivity.h"
 
 #define MAX_ARRAYS 64
@@ -65,7 +66,7 @@ static const struct opt_group group_data = {"With data", data_opts, sizeof(data_
 static const struct opt_group group_sensitivity = {"Sensitivity", sensitivity_opts,
                                                    sizeof(sensitivity_opts) / sizeof(sensitivity_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_report, &group_help,
+    &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_page, &group_report, &group_help,
 };
 
 static int print_json(struct app *app, const struct vc_sensitivity *s)
@@ -104,6 +105,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, s);
     }
+    rc = rc == GO_ON ? page_sensitivity(app, s) : rc;
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;
 }

@@ -48,6 +48,125 @@ int page_report(struct app *app, const struct vc_report *report, const struct vc
     return html_write(app, status, text);
 }
 
+/* Weights alone, as they are and in other types: what a file that says nothing of its graph can be asked. */
+static enum vc_status weights_matrix(struct app *app, const struct vc_model *model, const struct vc_gpus *gpus,
+                                     struct vc_fit_matrix **matrix)
+{
+    struct vc_memory_options memory;
+
+    vc_memory_defaults(&memory);
+    return vc_fit_matrix_make(app->ctx, NULL, model, &memory, NULL, gpus, NULL, 0, matrix);
+}
+
+int page_inspect(struct app *app, const struct vc_inspection *in)
+{
+    struct vc_page_options options = options_of(app);
+    struct vc_fit_matrix *matrix = NULL;
+    struct vc_gpus *gpus = NULL;
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_gpus_open(app->ctx, NULL, &gpus);
+    if (status == VC_OK) {
+        status = weights_matrix(app, in->model, gpus, &matrix);
+    }
+    options.matrix = matrix;
+    if (status == VC_OK) {
+        status = vc_inspect_html(app->ctx, in, &options, &text);
+    }
+    vc_fit_matrix_free(matrix);
+    vc_gpus_close(gpus);
+    return html_write(app, status, text);
+}
+
+#define N_LOOKS 6
+
+/* The tensors of a difference that have the lowest SQNR. */
+static size_t worst_names(const struct vc_diff *diff, const char **names)
+{
+    double errors[N_LOOKS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < diff->n_rows; i++) {
+        const struct vc_diff_row *row = &diff->rows[i];
+        size_t at = n < N_LOOKS ? n : N_LOOKS - 1;
+
+        if (row->kind != VC_DIFF_VALUES || !row->numeric || (n == N_LOOKS && !(row->sqnr_db < errors[at]))) {
+            continue;
+        }
+        while (at > 0 && row->sqnr_db < errors[at - 1]) {
+            errors[at] = errors[at - 1];
+            names[at] = names[at - 1];
+            at--;
+        }
+        errors[at] = row->sqnr_db;
+        names[at] = row->name;
+        n += n < N_LOOKS;
+    }
+    return n;
+}
+
+int page_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
+              const struct vc_diff_limits *limits)
+{
+    struct vc_page_options options = options_of(app);
+    struct vc_looks *looks = NULL;
+    const char *names[N_LOOKS];
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_models_look(app->ctx, a, b, names, worst_names(diff, names), &looks);
+    options.looks = looks;
+    if (status == VC_OK) {
+        status = vc_diff_html(app->ctx, a, b, diff, limits, &options, &text);
+    }
+    vc_looks_free(looks);
+    return html_write(app, status, text);
+}
+
+int page_sensitivity(struct app *app, const struct vc_sensitivity *s)
+{
+    struct vc_page_options options = options_of(app);
+    struct vc_looks *looks = NULL;
+    const char *names[N_LOOKS];
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    for (; n < N_LOOKS && n < s->quantize.n_picks; n++) {
+        names[n] = s->rows[s->quantize.picks[n].row].name;
+    }
+    status = vc_models_look(app->ctx, s->model, NULL, names, n, &looks);
+    options.looks = looks;
+    if (status == VC_OK) {
+        status = vc_sensitivity_html(app->ctx, s, &options, &text);
+    }
+    vc_looks_free(looks);
+    return html_write(app, status, text);
+}
+
+int page_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks)
+{
+    struct vc_page_options options = options_of(app);
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_graph_html(app->ctx, graph, blocks, app->subject, &options, &text);
+    return html_write(app, status, text);
+}
+
 /* The timeline and the matrix of a run; both may stay NULL. */
 static enum vc_status gather(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
                              const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows,

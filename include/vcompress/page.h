@@ -85,6 +85,16 @@ static inline void vc_page_defaults(struct vc_page_options *options)
  * vc_text_free. */
 VC_API enum vc_status vc_report_html(struct vc_ctx *ctx, const struct vc_report *report,
                                      const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_inspect_html(struct vc_ctx *ctx, const struct vc_inspection *inspection,
+                                      const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_diff_html(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                                   const struct vc_diff *diff, const struct vc_diff_limits *limits,
+                                   const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity,
+                                          const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_graph_html(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                    const struct vc_graph_blocks *blocks, const char *path,
+                                    const struct vc_page_options *options, char **text);
 /* timeline: of the same graph and options; NULL: none. */
 VC_API enum vc_status vc_memory_html(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                      const struct vc_memory_options *memory, const struct vc_graph *graph,

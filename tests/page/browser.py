@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""browser.py [--out DIR] [--browser PROGRAM] PAGE.html... - looks at pages in a real browser.
+"""browser.py [--out DIR] [--picture FILE.png] [--browser PROGRAM] PAGE.html... - looks at pages in a real browser.
 
 Opens each page in Chromium (Debian: apt-get install chromium), at the width of a phone and of a desktop, in light and
 in dark, and once as it is printed. Says what is wrong: a blank picture, a line on the console, a request for anything
 but the page itself, anything wider than the window (what scrolls inside its own box may be). With --out the pictures
-go there as PAGE.phone.light.png and so on. Exit status 0 when nothing is wrong. Not part of ./check: it needs a browser.
+go there as PAGE.phone.light.png and so on; --picture writes the top of the first page, for README.md. Exit status 0 when nothing is wrong. Not part of ./check: it needs a browser.
 """
 import argparse, base64, json, os, pathlib, shutil, subprocess, sys, tempfile, zlib
 
@@ -143,9 +143,23 @@ def look(browser, page, out, wrong):
         (out / f"{page.stem}.pdf").write_bytes(printed)
 
 
+def picture(browser, page, path, height):
+    """The first `height` pixels at 1,100 wide, in light."""
+    browser.events.clear()
+    browser.call("Emulation.setDeviceMetricsOverride", width=1100, height=height, deviceScaleFactor=1, mobile=False)
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    browser.call("Page.navigate", url=page.resolve().as_uri())
+    browser.wait("Page.loadEventFired")
+    shot = browser.call("Page.captureScreenshot", clip={"x": 0, "y": 0, "width": 1100, "height": height, "scale": 1},
+                        captureBeyondViewport=True)["data"]
+    path.write_bytes(base64.b64decode(shot))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--picture", type=pathlib.Path)
+    parser.add_argument("--height", type=int, default=1000)
     parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"))
     parser.add_argument("pages", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
@@ -157,6 +171,8 @@ def main():
     try:
         for page in args.pages:
             look(browser, page, args.out, wrong)
+        if args.picture:
+            picture(browser, args.pages[0], args.picture, args.height)
     finally:
         browser.close()
     for line in wrong:
