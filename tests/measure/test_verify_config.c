@@ -168,6 +168,58 @@ static void test_bitsandbytes(void **state)
     bytes_release(&b);
 }
 
+#define SKIPS(type, parts, names)                                                                       \
+    "{\"model_type\":\"" type "\"" parts ",\"quantization_config\":{\"quant_method\":\"bitsandbytes\"," \
+    "\"load_in_8bit\":true,\"llm_int8_skip_modules\":[" names "]}}"
+#define LISTS(type, parts, names)                                                                             \
+    "{\"model_type\":\"" type "\"" parts ",\"quantization_config\":{\"quant_method\":\"compressed-tensors\"," \
+    "\"quantization_status\":\"compressed\",\"config_groups\":{},\"ignore\":[" names "]}}"
+
+/* Lists may have the names that the loader's program has for modules. With each allocation failing, and with none. */
+static void test_other_names(void **state)
+{
+    static const char gate[] = "warning config m.block_sparse_moe.gate.weight";
+    static const struct config_case named[] = {
+        {SKIPS("mixtral", "", "\"m.mlp.gate\""), gate},
+        {SKIPS("llama", "", "\"m.mlp.gate\""),
+         "warning config m.block_sparse_moe.gate.weight|warning config config.json"},
+        {SKIPS("mixtral", "", "\"m.block_sparse_moe.gate\""), ""},
+        {SKIPS("rwkv", "", "\"head\",\"lm_head\",\"m.block_sparse_moe.gate\",\"y\""), "warning config config.json"},
+        {LISTS("mixtral", "", "\"m.mlp.gate\",\"m.mlp\""), ""},
+        {LISTS("mixtral", "", "\"m.mlp.gates\""), "warning config config.json"},
+        /* of a model that is made of others only the end of a name is sure */
+        {LISTS("llava", ",\"text_config\":{\"model_type\":\"mixtral\"}", "\"language_model.m.mlp.gate\",\"gate\""), ""},
+        {LISTS("llava", ",\"text_config\":{\"model_type\":\"mixtral\"}", "\"gates\""), "warning config config.json"},
+    };
+    struct bytes b = st_zeros("{" ENTRY("m.block_sparse_moe.gate.weight", "F32", "[2,2]", 0, 16) "}", 16);
+    struct vc_ctx *ctx = test_ctx();
+    enum vc_status status = VC_E_NOMEM;
+    size_t i;
+
+    (void)state;
+    (void)save("model.safetensors", &b);
+    for (i = 0; i < sizeof named / sizeof named[0]; i++) {
+        save_config(named[i].config);
+        expect_at(scratch_folder(), headers(), named[i].wanted);
+    }
+    save_config(named[1].config);
+    for (i = 1; status != VC_OK; i++) {
+        struct vc_verification *v = NULL;
+
+        vc_pool_fail_at(ctx->shared->pool, i, 0);
+        status = vc_verify(ctx, scratch_folder(), NULL, &v);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_true(status == VC_OK ? v->n_warnings == 2 : status == VC_E_NOMEM);
+        vc_verification_free(v);
+        assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+    }
+    assert_true(i > 20);
+    assert_int_equal(unlink(in_folder("config.json")), 0);
+    assert_int_equal(unlink(in_folder("model.safetensors")), 0);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
 /* More patterns, or groups, than are looked at: what they would say is not known. */
 static void test_many(void **state)
 {
@@ -338,9 +390,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_compressed), cmocka_unit_test(test_bitsandbytes), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_many),       cmocka_unit_test(test_plain_codes),  cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_wide_codes), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_compressed),  cmocka_unit_test(test_bitsandbytes), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_other_names), cmocka_unit_test(test_many),         cmocka_unit_test(test_plain_codes),
+        cmocka_unit_test(test_left_over),   cmocka_unit_test(test_wide_codes),   cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
