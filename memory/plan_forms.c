@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "memory/plan_inside.h"
+#include "memory/written.h"
 
 static const char *const shares[] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
 static const double share_values[] = {0.1, 0.2, 0.3, 0.4, 0.5};
@@ -17,49 +18,6 @@ static uint64_t rounded(const struct vc_planning *p, uint64_t bytes)
     uint64_t n = 0;
 
     return vc_round_up_u64(bytes, p->align, &n) ? n : bytes;
-}
-
-static bool is_float(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F64;
-}
-
-/* ---- sizes, from the report of a planned job ---- */
-
-static uint64_t elems_after(const struct vc_report_row *row)
-{
-    uint64_t n = 1;
-
-    for (unsigned k = 0; k < row->n_dims_after; k++) {
-        n *= row->shape_after[k];
-    }
-    return n;
-}
-
-/* What a tensor of the output takes once it is loaded, as vc_memory_estimate counts it. */
-static void add_row(const struct vc_planning *p, struct vc_form *form, const struct vc_report_row *row)
-{
-    uint64_t n = elems_after(row);
-    uint64_t floats = rounded(p, n * vc_dtype_size(form->type != VC_DTYPE_NONE ? form->type : row->dtype_before));
-    uint64_t stored = 0;
-    uint64_t codes = row->bytes_after;
-
-    if (row->n_parts == 0 && is_float(row->dtype_after)) {
-        form->parameter_bytes +=
-            form->type != VC_DTYPE_NONE ? rounded(p, n * vc_dtype_size(form->type)) : rounded(p, codes);
-        return;
-    }
-    if (row->n_parts == 0 && !vc_dtype_is_quantized(row->dtype_after)) {
-        form->parameter_bytes += rounded(p, codes);
-        return;
-    }
-    for (size_t k = 0; k < row->n_parts; k++) {
-        stored += rounded(p, row->parts[k].bytes);
-        codes -= vc_min_u64(codes, row->parts[k].bytes);
-    }
-    stored += rounded(p, codes);
-    form->largest_bytes = vc_max_u64(form->largest_bytes, floats);
-    form->parameter_bytes += form->runtime == VC_RUNTIME_DEQUANTIZE ? floats : stored;
 }
 
 /* ---- errors ---- */
@@ -220,7 +178,7 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_form *form, do
     struct vc_write_options write;
     struct vc_job *job = NULL;
     const struct vc_report *report;
-    struct vc_report_row row;
+    struct vc_written loaded = {.type = form->type, .align = p->align};
     enum vc_status status;
 
     vc_write_defaults(&write);
@@ -236,11 +194,10 @@ static enum vc_status count_form(struct vc_planning *p, struct vc_form *form, do
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     report = vc_job_report(job);
     form->runtime = runtime_of(p, report);
-    for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
-        if (row.role == VC_ROLE_WEIGHT && row.action != VC_ACTION_DROPPED && row.action != VC_ACTION_TIED) {
-            add_row(p, form, &row);
-        }
-    }
+    loaded.runtime = form->runtime;
+    vc_written_add(&loaded, report);
+    form->parameter_bytes = loaded.bytes;
+    form->largest_bytes = loaded.largest;
     form->n_params = report->n_params_after;
     form->counted = true;
     sum_errors(p, report, form);
@@ -343,23 +300,16 @@ static enum vc_status count_int8(const struct vc_planning *p, struct vc_form *fo
 
 /* ---- the list ---- */
 
-/* The type of two bytes that all floats of the file have; NONE: they have not. Whether there are codes, too. */
-static enum vc_dtype half_of(const struct vc_model *model, bool *coded)
+static bool has_codes(const struct vc_model *model)
 {
-    enum vc_dtype all = VC_DTYPE_NONE;
-    bool mixed = false;
-
-    *coded = false;
     for (size_t i = 0; model != NULL && i < vc_model_tensor_count(model); i++) {
         const struct vc_tensor *tensor = vc_model_tensor(model, i);
 
-        *coded = *coded || tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
-        if (tensor->role == VC_ROLE_WEIGHT && tensor->companion_of == VC_NO_TENSOR && is_float(tensor->dtype)) {
-            mixed = mixed || (all != VC_DTYPE_NONE && all != tensor->dtype);
-            all = tensor->dtype;
+        if (tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype)) {
+            return true;
         }
     }
-    return !mixed && (all == VC_DTYPE_F16 || all == VC_DTYPE_BF16) ? all : VC_DTYPE_NONE;
+    return false;
 }
 
 /* Adds one form, where it is possible. */
@@ -437,9 +387,9 @@ out:
 
 enum vc_status vc_plan_forms(struct vc_planning *p)
 {
-    bool coded;
+    bool coded = has_codes(p->model);
     bool trains = p->memory.mode != VC_MEMORY_INFER;
-    enum vc_dtype half = half_of(p->model, &coded);
+    enum vc_dtype half = p->model == NULL ? VC_DTYPE_NONE : vc_written_half(p->model);
     size_t n_whole;
     enum vc_status status = VC_OK;
 

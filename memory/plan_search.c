@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "memory/plan_inside.h"
+#include "memory/written.h"
 
 #define LEAST_CONTEXT 256
 #define MAX_CHOICES   4096
@@ -47,27 +48,14 @@ static bool may(const struct vc_planning *p, enum vc_lever lever)
 
 /* ---- one choice ---- */
 
-static void replace(struct vc_memory_report *r, uint64_t before, uint64_t after)
-{
-    for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
-        if (r->moments[m].known != VC_KNOWN_NOT) {
-            r->moments[m].bytes = r->moments[m].bytes - vc_min_u64(before, r->moments[m].bytes) + after;
-        }
-    }
-}
-
 /* What passes leave of the weights, in place of what is there. */
 static void put_form(const struct vc_form *form, struct vc_memory_report *r)
 {
-    replace(r, r->components[VC_MEMORY_PARAMETERS].bytes, form->parameter_bytes);
-    r->components[VC_MEMORY_PARAMETERS].bytes = form->parameter_bytes;
+    const struct vc_written loaded = {
+        .runtime = form->runtime, .bytes = form->parameter_bytes, .largest = form->largest_bytes};
+
+    vc_written_put(&loaded, r);
     r->n_params = form->n_params;
-    if (form->runtime == VC_RUNTIME_LAYERWISE && r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
-        r->components[VC_MEMORY_TRANSIENT].bytes += form->largest_bytes;
-        r->moments[VC_MOMENT_PEAK].bytes += form->largest_bytes;
-    } else if (form->runtime == VC_RUNTIME_LAYERWISE) {
-        r->components[VC_MEMORY_TRANSIENT].bytes += form->largest_bytes;
-    }
 }
 
 static enum vc_status bind(const struct vc_planning *p, uint64_t batch)
@@ -387,11 +375,10 @@ static void find_batch(struct vc_planning *p)
 
 static enum vc_status make(struct vc_planning *p)
 {
-    static const uint64_t aligns[] = {1, 256, 512};
     struct search s = {.p = p};
     enum vc_status status = VC_OK;
 
-    p->align = (unsigned)p->memory.allocator < 3 ? aligns[p->memory.allocator] : 1;
+    p->align = vc_written_align(p->memory.allocator);
     find_batch(p);
     if (p->options.scan && p->model != NULL) {
         VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <vcompress/report.h>
+#include <vcompress/fit.h>
 
 #include "core/base/json_write.h"
 
@@ -463,6 +463,43 @@ static void write_row(struct vc_json *json, const struct vc_report_row *row, con
     vc_json_end(json, '}');
 }
 
+static void write_fit(struct vc_json *json, const char *key, const struct vc_fit *fit)
+{
+    vc_json_line(json);
+    vc_json_begin(json, key, '{', true);
+    vc_json_string(json, "verdict", vc_verdict_name(fit->verdict));
+    vc_json_uint(json, "need_bytes", fit->need_bytes);
+    vc_json_uint(json, "usable_bytes", fit->usable_bytes);
+    vc_json_real(json, "headroom_bytes", (double)fit->headroom_bytes);
+    vc_json_end(json, '}');
+}
+
+/* "fit": [{"gpu": "Tesla T4", "before": {"verdict": "does not fit", ...}, "after": {...}}], or null. */
+static void write_fits(struct vc_json *json, const struct vc_report *report)
+{
+    static const char *const runtimes[] = {"native", "dequantize", "layerwise"};
+
+    if (report->n_fits == 0) {
+        vc_json_null(json, "fit");
+        return;
+    }
+    vc_json_begin(json, "fit", '[', false);
+    for (size_t i = 0; i < report->n_fits; i++) {
+        const struct vc_fit_change *change = &report->fits[i];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "gpu", change->gpu->name);
+        vc_json_uint(json, "count", change->count);
+        vc_json_bool(json, "weights_only", change->weights_only);
+        vc_json_string(json, "runtime", runtimes[change->runtime]);
+        write_fit(json, "before", &change->before);
+        write_fit(json, "after", &change->after);
+        write_fit(json, "native", &change->native);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **out)
 {
     struct vc_json json;
@@ -490,6 +527,7 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     }
     vc_json_end(&json, ']');
     write_removal(&json, report->removal);
+    write_fits(&json, report);
     vc_json_end(&json, '}');
     *out = vc_text_detach(&text);
     return text.status;

@@ -60,6 +60,17 @@ static bool take_emit(void *group, const char *value)
     return true;
 }
 
+static bool take_target(void *group, const char *value)
+{
+    struct targets *targets = &((struct convert_options *)group)->targets;
+
+    if (targets->n == MAX_TARGETS) {
+        return false;
+    }
+    targets->names[targets->n++] = value;
+    return true;
+}
+
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -125,6 +136,9 @@ static const struct opt write_opts[] = {
      .help = "print the SHA-256 of every file that was written, as sha256sum does"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_bytes),
      .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
+    {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
+     .help = "tell whether the model fits that GPU before and after (vcompress gpus lists them), for inference with batch 1 and "
+             "128 positions, or its weights alone where the file does not say what it computes; repeatable"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
@@ -468,10 +482,11 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
 }
 
 /* Called once the passes are added: plans, runs (unless --dry-run), prints the report. */
-static int finish(struct app *app, const struct convert_options *options, const struct vc_write_options *write,
+static int finish(struct app *app, struct convert_options *options, const struct vc_write_options *write,
                   const struct vc_model *model, struct vc_job *job)
 {
     const struct vc_report *report;
+    struct vc_report shown;
     enum vc_status status;
     int rc;
 
@@ -493,7 +508,9 @@ static int finish(struct app *app, const struct convert_options *options, const 
     }
     report = vc_job_report(job);
     app->written = report->written;
-    rc = show(app, *report, model);
+    shown = *report;
+    rc = targets_ask(app, &options->targets, model, &shown);
+    rc = rc == GO_ON ? show(app, shown, model) : rc;
     if (rc != GO_ON) {
         return rc;
     }
@@ -610,6 +627,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     app->subject = app->parsed.args[0];
     app->output = options->write.path;
     rc = app_open(app);
+    rc = rc == GO_ON ? targets_find(app, &options->targets) : rc;
     if (rc == GO_ON && app->parsed.n_args > 1) {
         rc = check_names(app, &work);
         rc = rc == GO_ON ? json_check(app) : rc;
@@ -622,5 +640,6 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     if (made) {
         (void)rmdir(options->folder); /* stays where something was written */
     }
+    targets_close(&options->targets);
     return rc;
 }

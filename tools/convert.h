@@ -6,6 +6,7 @@
 #include <vcompress/vcompress.h>
 
 #include "tools/app.h"
+#include "tools/target.h"
 
 #define MAX_RULES 256
 
@@ -27,7 +28,8 @@ struct convert_options {
         *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
     bool drop[VC_ROLE_OTHER + 1];
     bool digest;
-    const char *folder; /* --output-dir; NULL: beside the input */
+    const char *folder;     /* --output-dir; NULL: beside the input */
+    struct targets targets; /* --target-gpu */
 };
 
 /* What holds without an option on the command line; before app_parse. Everything else in *options is zero. */

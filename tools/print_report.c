@@ -759,6 +759,7 @@ bool print_report(struct app *app, const struct vc_report *report)
         !print_removal(app, report) || !print_totals(&app->out, report)) {
         return false;
     }
+    print_targets(app, report);
     print_zeros(&app->out, report);
     print_facts(&app->out, report);
     print_layouts(&app->out, report);

@@ -9,6 +9,7 @@
 
 #include <vcompress/gpus.h>
 #include <vcompress/memory.h>
+#include <vcompress/report.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -107,6 +108,23 @@ VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_gra
 VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                              const struct vc_gpus *gpus, struct vc_fit_matrix **out);
 VC_API void vc_fit_matrix_free(struct vc_fit_matrix *matrix); /* accepts NULL; before the catalogue is closed */
+
+/* What a job does to the answer for one device: vc_report.fits has these where a target was given. */
+struct vc_fit_change {
+    const struct vc_gpu *gpu;
+    unsigned count;          /* of them, each with the same need */
+    bool weights_only;       /* the verdicts are about weights alone: no more is known */
+    enum vc_runtime runtime; /* how codes of the output are loaded, vc_memory_runtime */
+    struct vc_fit before, after;
+    struct vc_fit native; /* the same as after, with codes that are loaded as they are */
+};
+
+/* For inference with the sizes that the graph is bound to, by the report of a job that was planned. `model` is its
+ * source and `graph` that of the source, or NULL. The output's weights are those of the report; activations are those
+ * of the source, which are not less. gpu and count of *change have to be set; options may be NULL. */
+VC_API enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                                       const struct vc_graph *graph, const struct vc_fit_options *options,
+                                       struct vc_fit_change *change);
 
 /* "fits", "tight", "does not fit", "unknown". */
 VC_API const char *vc_verdict_name(enum vc_verdict verdict);

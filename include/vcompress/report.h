@@ -194,6 +194,7 @@ struct vc_report_removal {
 };
 
 struct vc_job;
+struct vc_fit_change; /* fit.h */
 
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
@@ -227,6 +228,8 @@ struct vc_report {
     const struct vc_report_layers *layers;   /* NULL: none are left out */
     uint64_t n_params_after;                 /* elements of the weights of the output, counted as totals.n_params */
     const struct vc_report_removal *removal; /* NULL: no pass removes rows and columns */
+    size_t n_fits;                    /* 0 from a job: a program that asks about devices (fit.h) sets these ... */
+    const struct vc_fit_change *fits; /* ... in a copy of the report, before it is rendered */
 };
 
 /* Row number `index`, whether the report has a list of them (vc_write_options.rows_on_request) or not. Its strings and

@@ -292,6 +292,40 @@ static void test_file(void **unused)
     vc_ctx_free(ctx); /* its kernels stay in its pool */
 }
 
+/* What a job's report says of a device: weights before and after, beside 332 MiB of the runtime; to the byte. */
+static void test_report(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = open_file(ctx);
+    struct vc_gpu gpu = {.name = "small", .vendor = "", .architecture = "", .memory_type = "", .note = "", .count = 1};
+    struct vc_fit_change change = {.gpu = &gpu, .count = 1};
+    struct vc_quantize_options quantize;
+    struct vc_job *job = NULL;
+    const uint64_t n = (uint64_t)2 * 128 * 256;
+
+    (void)unused;
+    vc_quantize_defaults(&quantize);
+    quantize.target = VC_TARGET_F16;
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, NULL), VC_OK);
+    gpu.cuda_bytes = (332 + 256) * MIB + 2 * n;
+    assert_int_equal(vc_fit_of_report(ctx, vc_job_report(job), model, NULL, NULL, &change), VC_OK);
+    assert_true(change.weights_only);
+    assert_int_equal(change.before.need_bytes, 332 * MIB + 4 * n);
+    assert_int_equal(change.before.verdict, VC_FITS_TIGHTLY);
+    assert_int_equal(change.after.need_bytes, 332 * MIB + 2 * n);
+    assert_int_equal(change.after.verdict, VC_FITS);
+    assert_int_equal(change.after.headroom_bytes, 0);
+    assert_int_equal(change.native.verdict, VC_FITS);
+    gpu.cuda_bytes = 332 * MIB + 2 * n - 1;
+    assert_int_equal(vc_fit_of_report(ctx, vc_job_report(job), model, NULL, NULL, &change), VC_OK);
+    assert_true(change.before.verdict == VC_FITS_NOT && change.after.verdict == VC_FITS_NOT);
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_ctx_free(ctx);
+}
+
 /* Every allocation fails once: no memory, nothing is left, and the graph is bound as it was. */
 static void test_memory_faults(void **unused)
 {
@@ -351,9 +385,9 @@ static void test_names(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inference), cmocka_unit_test(test_int8),          cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_training),  cmocka_unit_test(test_context),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_file),      cmocka_unit_test(test_memory_faults),
+        cmocka_unit_test(test_inference), cmocka_unit_test(test_int8),    cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_training),  cmocka_unit_test(test_context), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_file),      cmocka_unit_test(test_report),  cmocka_unit_test(test_memory_faults),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

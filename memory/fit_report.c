@@ -1,0 +1,63 @@
+/* fit_report.c - whether a model fits a device before and after a job, by the job's report. */
+#include "core/base/ctx.h"
+#include "memory/written.h"
+
+/* Of what was counted; weights alone where no more is known. */
+static enum vc_status decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
+                             const struct vc_memory_options *memory, const struct vc_fit_options *options,
+                             const struct vc_fit_change *change, struct vc_fit *out)
+{
+    struct vc_fit_options own;
+
+    if (options != NULL) {
+        own = *options;
+    } else {
+        vc_fit_defaults(&own);
+    }
+    own.weights_only = own.weights_only || change->weights_only;
+    return vc_fit_decide(ctx, report, memory, vc_gpu_visible_bytes(change->gpu, NULL), &own, out);
+}
+
+/* The output, whose codes are loaded in that way. */
+static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *report,
+                                   const struct vc_memory_report *counted, const struct vc_memory_options *memory,
+                                   const struct vc_fit_options *options, struct vc_fit_change *change,
+                                   enum vc_runtime runtime, struct vc_fit *out)
+{
+    struct vc_memory_report after = *counted;
+    struct vc_written loaded = {
+        .type = memory->weights, .runtime = runtime, .align = vc_written_align(memory->allocator)};
+
+    vc_written_add(&loaded, report);
+    vc_written_put(&loaded, &after);
+    if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) {
+        after.components[VC_MEMORY_PARAMETERS].bytes += loaded.largest; /* one tensor as floats is there, too */
+    }
+    return decide(ctx, &after, memory, options, change, out);
+}
+
+enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                                const struct vc_graph *graph, const struct vc_fit_options *options,
+                                struct vc_fit_change *change)
+{
+    struct vc_memory_options memory;
+    struct vc_memory_report counted;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    vc_memory_defaults(&memory);
+    memory.allocator = VC_ALLOCATOR_PYTORCH;
+    memory.weights = vc_written_half(model);
+    memory.runtime = vc_memory_runtime(vc_model_layout(model));
+    VC_TRY(vc_memory_estimate(ctx, graph, model, &memory, &counted));
+    change->weights_only = counted.unknown != NULL;
+    VC_TRY(decide(ctx, &counted, &memory, options, change, &change->before));
+    memory.weights = vc_written_half_after(report);
+    memory.runtime = VC_RUNTIME_NATIVE;
+    VC_TRY(vc_memory_estimate(ctx, graph, model, &memory, &counted));
+    change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
+    VC_TRY(decide_after(ctx, report, &counted, &memory, options, change, change->runtime, &change->after));
+    VC_TRY(decide_after(ctx, report, &counted, &memory, options, change, VC_RUNTIME_NATIVE, &change->native));
+out:
+    return status;
+}

@@ -1,0 +1,27 @@
+/* target.h - --target-gpu: whether the model fits devices before and after a conversion, in its report. */
+#ifndef VC_TOOLS_TARGET_H
+#define VC_TOOLS_TARGET_H
+
+#include "tools/app.h"
+
+#define MAX_TARGETS 8
+
+struct targets {
+    size_t n;
+    const char *names[MAX_TARGETS]; /* as given */
+    /* what they are: targets_find */
+    struct vc_gpus *catalogue;
+    struct vc_fit_change changes[MAX_TARGETS];
+};
+
+/* Once there is a context, before any work. GO_ON or a status. targets_close in any case. */
+int targets_find(struct app *app, struct targets *targets);
+void targets_close(struct targets *targets);
+
+/* Asks about every target, and puts the answers into the report. GO_ON or a status. */
+int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report);
+
+/* The lines of the report: "  fit     Tesla T4: no -> yes, 1.40 GiB left". */
+void print_targets(const struct app *app, const struct vc_report *report);
+
+#endif
