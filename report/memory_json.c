@@ -207,6 +207,10 @@ static void write_row(struct vc_json *json, const struct vc_fit_row *row)
     if (row->has_context) {
         vc_json_uint(json, "max_ctx", row->largest_context);
     }
+    if (row->has_layers) {
+        vc_json_uint(json, "max_gpu_layers", row->largest_layers);
+        vc_json_uint(json, "layers", row->n_layers);
+    }
     vc_json_end(json, '}');
 }
 

@@ -16,8 +16,13 @@ struct fit_cli {
     size_t n_gpus;
     const char *gpus_file;
     uint64_t size;
-    bool all, max_batch, max_ctx, porcelain;
+    struct device_cli device;
+    const char *baseline;
+    double max_growth; /* a share, of the peak */
+    bool all, max_batch, max_ctx, max_layers, porcelain;
     /* what was found */
+    uint64_t peak_before;
+    bool grew; /* more than it may */
     struct vc_gpus *catalogue;
     struct vc_fit_row *rows;
     size_t n_rows;
@@ -34,10 +39,25 @@ static bool take_gpu(void *group, const char *value)
     return true;
 }
 
+/* "2%" or "0.02" */
+static bool take_growth(void *group, const char *value)
+{
+    double *share = &((struct fit_cli *)group)->max_growth;
+    char *end;
+
+    *share = strtod(value, &end);
+    if (end != value && strcmp(end, "%") == 0) {
+        *share /= 100.0;
+        end++;
+    }
+    return end != value && *end == '\0' && *share >= 0.0 && *share <= 1e6;
+}
+
 /* clang-format off */
 static const struct opt fit_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
-     .help = "as vcompress gpus lists them; repeat it for several, which all have to fit (default: $VCOMPRESS_GPU)"},
+     .help = "as vcompress gpus lists them, or auto, the one at hand; repeat it for several, which all have to fit (default: "
+             "$VCOMPRESS_GPU)"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct fit_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
@@ -46,6 +66,14 @@ static const struct opt fit_opts[] = {
      .help = "the largest batch that fits, too; it is the answer then: 0 is no"},
     {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
      .help = "the largest context that fits, too"},
+    {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
+     .help = "how many layers there is room for while the first ones are on the host with their keys and values, too; it is the "
+             "answer then: 0 is no"},
+    {.name = "baseline", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
+     .help = "a document of --json from before: exit 1, too, when the peak has grown since then by more than --max-growth"},
+    {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth,
+     .wanted = "a share such as 0.02 or 2%",
+     .help = "how much it may have grown (default 0)"},
     DEVICE_OPTIONS(struct fit_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
      .help = "a line per device: NAME, need and usable memory in MiB, verdict, with tabs between"},
@@ -72,13 +100,14 @@ static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gp
 static int add_named(struct app *app, struct fit_cli *cli, const char *name)
 {
     const struct vc_gpu *gpu = NULL;
+    uint64_t others = cli->fit.used_bytes;
+    uint64_t visible = 0;
     unsigned count = 1;
-    enum vc_status status = vc_gpus_find(app->ctx, cli->catalogue, name, &gpu, &count);
+    int rc = device_find(app, &cli->device, cli->catalogue, name, &gpu, &count, &visible, &cli->fit.used_bytes);
 
-    if (status != VC_OK) {
-        return app_usage(app, "--gpu: %s", vc_ctx_message(app->ctx));
-    }
-    return add_row(app, cli, gpu, count, vc_gpu_visible_bytes(gpu, NULL));
+    rc = rc == GO_ON ? add_row(app, cli, gpu, count, visible) : rc;
+    cli->fit.used_bytes = others;
+    return rc;
 }
 
 static int by_memory(const void *a, const void *b)
@@ -101,7 +130,7 @@ static int add_all(struct app *app, struct fit_cli *cli)
 
     for (size_t k = 0; rc == GO_ON && (gpu = vc_gpu(cli->catalogue, k)) != NULL; k++) {
         if (gpu->of == NULL) {
-            rc = add_row(app, cli, gpu, 1, vc_gpu_visible_bytes(gpu, NULL));
+            rc = add_named(app, cli, gpu->name);
         }
     }
     for (size_t k = 0; k < cli->n_rows; k++) {
@@ -126,14 +155,12 @@ static bool has_attention(const struct vc_graph *graph)
     return false;
 }
 
-/* The largest batch or context of each device. */
-static int find_largest(struct app *app, struct fit_cli *cli)
+/* What has no answer for this model. GO_ON or a status. */
+static int check_largest(struct app *app, const struct fit_cli *cli)
 {
-    const struct vc_model *model = graph_source_model(&cli->memory.source);
-    struct vc_graph *graph = cli->memory.source.graph;
-    enum vc_status status = VC_OK;
+    const struct vc_graph *graph = cli->memory.source.graph;
 
-    if (!cli->max_batch && !cli->max_ctx) {
+    if (!cli->max_batch && !cli->max_ctx && !cli->max_layers) {
         return GO_ON;
     }
     if (graph == NULL) {
@@ -143,12 +170,35 @@ static int find_largest(struct app *app, struct fit_cli *cli)
         return app_refuse(app, VC_E_UNSUPPORTED,
                           "has no attention that keeps keys and values, so --max-ctx has no answer");
     }
-    for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+    if (cli->max_layers && (cli->max_batch || cli->max_ctx || cli->fit.weights_only)) {
+        return app_usage(app,
+                         "--max-gpu-layers is about batch and context as they are given, and not about weights alone");
+    }
+    if (cli->max_layers && cli->memory.memory.mode != VC_MEMORY_INFER) {
+        return app_usage(app, "--max-gpu-layers is about inference");
+    }
+    if (cli->max_layers && cli->memory.report.unknown != NULL) {
+        return app_refuse(app, VC_E_UNSUPPORTED, "%s, so --max-gpu-layers has no answer", cli->memory.report.unknown);
+    }
+    return GO_ON;
+}
+
+/* The largest batch or context of each device, or how many layers it has room for. */
+static int find_largest(struct app *app, struct fit_cli *cli)
+{
+    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    struct vc_graph *graph = cli->memory.source.graph;
+    enum vc_status status = VC_OK;
+    int rc = check_largest(app, cli);
+
+    for (size_t k = 0; rc == GO_ON && k < cli->n_rows && status == VC_OK; k++) {
         struct vc_fit_row *row = &cli->rows[k];
         uint64_t visible = row->fit.visible_bytes;
+        bool fits = false;
 
         row->has_batch = cli->max_batch;
         row->has_context = cli->max_ctx;
+        row->has_layers = cli->max_layers;
         if (cli->max_batch) {
             status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, "batch", MOST,
                                     &row->largest_batch);
@@ -157,8 +207,61 @@ static int find_largest(struct app *app, struct fit_cli *cli)
             status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, NULL, MOST,
                                     &row->largest_context);
         }
+        if (cli->max_layers && status == VC_OK) {
+            status = vc_fit_layers(app->ctx, graph, model, &cli->memory.report, &cli->memory.memory, visible, &cli->fit,
+                                   &row->largest_layers, &row->n_layers, &fits);
+        }
     }
-    return status == VC_OK ? GO_ON : app_fail(app, status);
+    return rc != GO_ON ? rc : status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+/* ---- the one before ---- */
+
+/* The peak now, as the document of it says it; false: it is not known. */
+static bool peak_now(const struct fit_cli *cli, uint64_t *peak)
+{
+    const struct vc_memory_part *whole = &cli->memory.report.moments[VC_MOMENT_PEAK];
+
+    *peak = whole->known != VC_KNOWN_NOT ? whole->bytes : cli->n_rows != 0 ? cli->rows[0].fit.peak_bytes : 0;
+    return whole->known != VC_KNOWN_NOT || (cli->n_rows != 0 && cli->rows[0].fit.verdict != VC_FITS_UNKNOWN &&
+                                            (cli->fit.weights_only || cli->fit.activation_bytes != 0));
+}
+
+static int compare(struct app *app, struct fit_cli *cli)
+{
+    uint64_t now;
+    bool known;
+    enum vc_status status;
+
+    if (cli->baseline == NULL) {
+        return options_seen(&app->parsed, "max-growth") ? app_usage(app, "--max-growth goes with --baseline FILE")
+                                                        : GO_ON;
+    }
+    status = vc_fit_read_peak(app->ctx, cli->baseline, &cli->peak_before, &known);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (!known || !peak_now(cli, &now)) {
+        return app_gate(app, known ? "the peak is not known, so that it cannot be compared"
+                                   : "the peak of the baseline is not known, so that it cannot be compared");
+    }
+    cli->grew = (double)now > (double)cli->peak_before * (1 + cli->max_growth);
+    return GO_ON;
+}
+
+/* "peak: 5.02 GiB, 5.00 GiB in fit.json: +0.4 %, at most 2 %" */
+static void print_growth(const struct app *app, const struct fit_cli *cli)
+{
+    char buf[CELL_BYTES];
+    uint64_t now;
+
+    (void)peak_now(cli, &now);
+    fprintf(app->out.to, "peak: %s, ", fmt_size(buf, &app->out, now));
+    fprintf(app->out.to, "%s in ", fmt_size(buf, &app->out, cli->peak_before));
+    print_clean(app->out.to, cli->baseline);
+    fprintf(app->out.to, ": %+.2f %%, at most %g %%%s\n",
+            cli->peak_before == 0 ? 0.0 : 100 * ((double)now / (double)cli->peak_before - 1), 100 * cli->max_growth,
+            cli->grew ? ": too much" : "");
 }
 
 static int decide(struct app *app, struct fit_cli *cli)
@@ -175,6 +278,9 @@ static int decide(struct app *app, struct fit_cli *cli)
             return app_usage(app, "fit needs a device: --gpu NAME, --memory SIZE or --all-gpus");
         }
         cli->gpus[cli->n_gpus++] = usual;
+    }
+    if (cli->n_gpus == 0 && !cli->all && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
+        return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
     }
     cli->rows = calloc(vc_gpus_count(cli->catalogue) + MAX_DEVICES + 1, sizeof *cli->rows);
     if (cli->rows == NULL) {
@@ -195,11 +301,15 @@ static int decide(struct app *app, struct fit_cli *cli)
 /* All of the devices, one of them with --all-gpus; with a largest size, that there is one. */
 static bool is_yes(const struct fit_cli *cli)
 {
+    if (cli->grew) {
+        return false;
+    }
     for (size_t k = 0; k < cli->n_rows; k++) {
         const struct vc_fit_row *row = &cli->rows[k];
-        bool yes = row->has_batch || row->has_context ? (!row->has_batch || row->largest_batch != 0) &&
-                                                            (!row->has_context || row->largest_context != 0)
-                                                      : row->fit.verdict == VC_FITS;
+        bool yes = row->has_layers                      ? row->largest_layers != 0
+                   : row->has_batch || row->has_context ? (!row->has_batch || row->largest_batch != 0) &&
+                                                              (!row->has_context || row->largest_context != 0)
+                                                        : row->fit.verdict == VC_FITS;
 
         if (!yes && !cli->all) {
             return false;
@@ -257,6 +367,10 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
     if (cli->max_ctx) {
         table_add(table, INK_NONE, fmt_count(buf, row->largest_context));
     }
+    if (cli->max_layers) {
+        snprintf(buf, sizeof buf, "%u of %u", row->largest_layers, row->n_layers);
+        table_add(table, INK_NONE, buf);
+    }
 }
 
 static bool print_rows(struct app *app, const struct fit_cli *cli)
@@ -264,9 +378,9 @@ static bool print_rows(struct app *app, const struct fit_cli *cli)
     static const char *const titles[] = {"device", "visible", "usable", "left", "verdict"};
     struct table table;
 
-    table_init(&table, cli->max_batch && cli->max_ctx   ? "lrrrlrr"
-                       : cli->max_batch || cli->max_ctx ? "lrrrlr"
-                                                        : "lrrrl");
+    table_init(&table, cli->max_batch && cli->max_ctx                      ? "lrrrlrr"
+                       : cli->max_batch || cli->max_ctx || cli->max_layers ? "lrrrlr"
+                                                                           : "lrrrl");
     for (size_t k = 0; k < 5; k++) {
         table_add(&table, INK_DIM, titles[k]);
     }
@@ -275,6 +389,9 @@ static bool print_rows(struct app *app, const struct fit_cli *cli)
     }
     if (cli->max_ctx) {
         table_add(&table, INK_DIM, "context");
+    }
+    if (cli->max_layers) {
+        table_add(&table, INK_DIM, "layers");
     }
     for (size_t k = 0; k < cli->n_rows; k++) {
         add_cells(app, cli, &table, &cli->rows[k]);
@@ -336,6 +453,9 @@ static int tell(struct app *app, const struct fit_cli *cli)
         if (several) {
             fputs("several devices: each has a memory of its own and holds the whole model\n", app->out.to);
         }
+        if (cli->baseline != NULL) {
+            print_growth(app, cli);
+        }
         rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
@@ -366,6 +486,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
     cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
+    rc = rc == GO_ON ? compare(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
     rc = rc == GO_ON ? is_yes(&cli) ? EXIT_YES : EXIT_NO : rc;

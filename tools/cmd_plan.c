@@ -10,6 +10,7 @@ struct plan_cli {
     struct vc_fit_options fit;
     struct vc_recipe_options options;
     const char *gpu, *gpus_file;
+    struct device_cli device;
     uint64_t size;
     bool all, porcelain;
     /* what was found */
@@ -45,7 +46,7 @@ static bool take_without(void *group, const char *value)
 /* clang-format off */
 static const struct opt plan_opts[] = {
     {.name = "gpu", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
-     .help = "as vcompress gpus lists them (default: $VCOMPRESS_GPU)"},
+     .help = "as vcompress gpus lists them, or auto, the one at hand (default: $VCOMPRESS_GPU)"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct plan_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, all),
@@ -81,6 +82,9 @@ static int find_device(struct app *app, struct plan_cli *cli)
         }
     }
     cli->options.visible_bytes = cli->size;
+    if (cli->size != 0 && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
+        return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
+    }
     if (cli->size != 0) {
         return GO_ON;
     }
@@ -88,12 +92,8 @@ static int find_device(struct app *app, struct plan_cli *cli)
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    status = vc_gpus_find(app->ctx, cli->catalogue, cli->gpu, &cli->found, &count);
-    if (status != VC_OK) {
-        return app_usage(app, "--gpu: %s", vc_ctx_message(app->ctx));
-    }
-    cli->options.visible_bytes = vc_gpu_visible_bytes(cli->found, NULL);
-    return GO_ON;
+    return device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
+                       &cli->fit.used_bytes);
 }
 
 static int make_lines(struct app *app, struct plan_cli *cli)

@@ -18,6 +18,19 @@ struct memory_cli {
 
 extern const struct opt_group group_model, group_memory, group_devices;
 
+/* What is asked about a device beside its name, and the one at hand. */
+struct device_cli {
+    const char *slice; /* "1/8"; NULL: all of it */
+    int ecc;           /* enum vc_gpu_ecc */
+    struct vc_gpu at_hand;
+    uint64_t taken; /* of the one at hand, by others */
+};
+
+/* The device that --gpu TEXT means: of the catalogue, or with "auto" the one at hand, which is copied; what a program
+ * sees of it, and in *used what others have taken where that was asked. GO_ON or a status. */
+int device_find(struct app *app, struct device_cli *device, const struct vc_gpus *catalogue, const char *text,
+                const struct vc_gpu **gpu, unsigned *count, uint64_t *visible, uint64_t *used);
+
 /* What there is of a device beside its memory: rows of a command's table, for a structure with a member `fit`. */
 #define DEVICE_OPTIONS(type)                                                                                         \
     {.name = "gpus-file",                                                                                            \
@@ -25,6 +38,17 @@ extern const struct opt_group group_model, group_memory, group_devices;
      .kind = OPT_TEXT,                                                                                               \
      .field = offsetof(type, gpus_file),                                                                             \
      .help = "more GPUs (see vcompress gpus --csv)"},                                                                \
+        {.name = "ecc",                                                                                              \
+         .value = "as-listed|on|off",                                                                                \
+         .kind = OPT_CHOICE,                                                                                         \
+         .field = offsetof(type, device.ecc),                                                                        \
+         .help = "GDDR memory that checks itself is a sixteenth smaller; the catalogue has cards as they are sold "  \
+                 "(default as-listed)"},                                                                             \
+        {.name = "slice",                                                                                            \
+         .value = "N/M",                                                                                             \
+         .kind = OPT_TEXT,                                                                                           \
+         .field = offsetof(type, device.slice),                                                                      \
+         .help = "a slice (MIG) of the device: 1/8 for 1g.5gb of an A100"},                                          \
         {.name = "weights-only",                                                                                     \
          .kind = OPT_BOOL,                                                                                           \
          .set = 1,                                                                                                   \

@@ -64,6 +64,15 @@ VC_API enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph,
                                      const struct vc_fit_options *options, const char *symbol, uint64_t most,
                                      uint64_t *largest);
 
+/* How many layers a device has room for, the last ones, while the others with their keys and values are on the host, as
+ * llama.cpp does it: *largest of *n. What is in no layer is on the device. Inference only. *fits: not even that is
+ * there without any layer: false. VC_E_UNSUPPORTED: the graph has no numbered layers. `report` was made with `memory`
+ * and is known. */
+VC_API enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                    const struct vc_memory_report *report, const struct vc_memory_options *memory,
+                                    uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
+                                    uint32_t *n, bool *fits);
+
 /* A device that was asked about. */
 struct vc_fit_row {
     const struct vc_gpu *gpu; /* NULL: a memory of a given size */
@@ -71,6 +80,8 @@ struct vc_fit_row {
     struct vc_fit fit;
     bool has_batch, has_context; /* these were asked for */
     uint64_t largest_batch, largest_context;
+    bool has_layers;
+    uint32_t largest_layers, n_layers; /* of so many layers; vc_fit_layers */
 };
 
 /* The answers as one JSON document, schema vcompress.fit/1, with the report that they are made from. */
@@ -108,6 +119,10 @@ VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_gra
 VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                              const struct vc_gpus *gpus, struct vc_fit_matrix **out);
 VC_API void vc_fit_matrix_free(struct vc_fit_matrix *matrix); /* accepts NULL; before the catalogue is closed */
+
+/* The peak of a document of vc_fit_json, that was written before: what a pipeline compares with. *known: it was known.
+ * VC_E_FORMAT: the file is none. */
+VC_API enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *peak_bytes, bool *known);
 
 /* What a job does to the answer for one device: vc_report.fits has these where a target was given. */
 struct vc_fit_change {

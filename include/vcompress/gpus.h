@@ -74,6 +74,13 @@ VC_API bool vc_gpu_matches(const struct vc_gpu *gpu, const char *text);
 /* Bytes that a program sees before it has taken any. `source` may be NULL. 0 for an instance. */
 VC_API uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source);
 
+/* Whether the memory checks itself, where that takes a sixteenth of it (GDDR; HBM has bits of its own for that).
+ * Numbers are stable. */
+enum vc_gpu_ecc { VC_GPU_ECC_AS_LISTED = 0, VC_GPU_ECC_ON = 1, VC_GPU_ECC_OFF = 2 };
+
+/* The same of a part of it: `part` of `of` slices (MIG), which is a little less than that share; 1 of 1: all. */
+VC_API uint64_t vc_gpu_part_bytes(const struct vc_gpu *gpu, enum vc_gpu_ecc ecc, unsigned part, unsigned of);
+
 /* "fp16"; bit: one of enum vc_gpu_type. */
 VC_API const char *vc_gpu_type_name(enum vc_gpu_type bit);
 

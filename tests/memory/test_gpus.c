@@ -235,12 +235,44 @@ static void test_no_memory(void **unused)
     remove_path("more.csv");
 }
 
+/* Slices are less than their share, ECC takes a sixteenth of GDDR and nothing of HBM, and nothing twice. */
+static void test_parts(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_gpus *gpus = NULL;
+    const struct vc_gpu *gpu;
+    unsigned count;
+
+    (void)unused;
+    assert_int_equal(vc_gpus_open(ctx, NULL, &gpus), VC_OK);
+    for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        uint64_t listed = vc_gpu_visible_bytes(gpu, NULL);
+        uint64_t on = vc_gpu_part_bytes(gpu, VC_GPU_ECC_ON, 1, 1);
+        uint64_t off = vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1);
+
+        assert_int_equal(vc_gpu_part_bytes(gpu, VC_GPU_ECC_AS_LISTED, 1, 1), listed);
+        assert_true(on <= listed && listed <= off);
+        assert_true(on == listed || off == listed);
+        assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_AS_LISTED, 3, 8) <= listed * 3 / 8);
+        if (strncmp(gpu->memory_type, "HBM", 3) == 0) {
+            assert_true(on == listed && off == listed);
+        }
+    }
+    assert_int_equal(vc_gpus_find(ctx, gpus, "RTX A6000", &gpu, &count), VC_OK);
+    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_ON, 1, 1) < vc_gpu_visible_bytes(gpu, NULL)); /* listed without */
+    assert_int_equal(vc_gpus_find(ctx, gpus, "L40S", &gpu, &count), VC_OK);
+    assert_true(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 1, 1) > vc_gpu_visible_bytes(gpu, NULL)); /* listed with it */
+    assert_int_equal(vc_gpu_part_bytes(gpu, VC_GPU_ECC_OFF, 0, 8), 0);
+    vc_gpus_close(gpus);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_all_names), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_file),      cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_names),      cmocka_unit_test(test_all_names),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_round_trip), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

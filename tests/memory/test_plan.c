@@ -368,6 +368,45 @@ static void test_memory_faults(void **unused)
     vc_ctx_free(ctx);
 }
 
+/* Layers go to the host one by one, each with its weights and its share of keys and values; by hand: a layer has 4 * 64
+ * * 64 + 3 * 64 * 128 + 2 * 64 weights of f32, and 2 * 64 * 4 bytes for each of 256 positions. */
+static void test_layers(void **unused)
+{
+    static const char config[] =
+        "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64, "
+        "\"intermediate_size\": 128, \"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"vocab_size\": 100}";
+    const uint64_t layer = (uint64_t)(4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) * 4 + (uint64_t)2 * 64 * 4 * 256;
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = NULL;
+    struct vc_memory_report report;
+    struct asked a = ask(0);
+    uint64_t whole;
+    bool fits;
+    uint32_t n;
+
+    (void)unused;
+    assert_int_equal(vc_graph_build_config(ctx, save_text("config.json", config), &graph), VC_OK);
+    assert_int_equal(vc_graph_bind(ctx, graph, "batch", 1), VC_OK);
+    assert_int_equal(vc_graph_bind(ctx, graph, "sequence", 1), VC_OK);
+    a.memory.context_tokens = 256;
+    assert_int_equal(vc_memory_estimate(ctx, graph, NULL, &a.memory, &report), VC_OK);
+    whole = report.moments[VC_MOMENT_PEAK].bytes;
+    for (uint32_t k = 0; k <= 4; k++) {
+        uint32_t largest = 9;
+
+        assert_int_equal(
+            vc_fit_layers(ctx, graph, NULL, &report, &a.memory, whole - k * layer, &a.fit, &largest, &n, &fits), VC_OK);
+        assert_true(largest == 4 - k && n == 4 && fits);
+    }
+    assert_int_equal(vc_fit_layers(ctx, graph, NULL, &report, &a.memory, whole - 4 * layer - 1, &a.fit, &n, &n, &fits),
+                     VC_OK);
+    assert_false(fits);
+    a.memory.mode = VC_MEMORY_TRAIN;
+    assert_int_equal(vc_fit_layers(ctx, graph, NULL, &report, &a.memory, whole, &a.fit, &n, &n, &fits), VC_E_ARGUMENT);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
 static void test_names(void **unused)
 {
     (void)unused;
@@ -385,9 +424,10 @@ static void test_names(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inference), cmocka_unit_test(test_int8),    cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_training),  cmocka_unit_test(test_context), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_file),      cmocka_unit_test(test_report),  cmocka_unit_test(test_memory_faults),
+        cmocka_unit_test(test_inference),     cmocka_unit_test(test_int8),    cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_training),      cmocka_unit_test(test_context), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_file),          cmocka_unit_test(test_report),  cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_memory_faults),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

@@ -1,0 +1,112 @@
+/* fit_layers.c - how many layers of a model a device has room for, when the others are on the host. */
+#include <string.h>
+
+#include <vcompress/fit.h>
+
+#include "core/base/checked.h"
+#include "core/base/ctx.h"
+
+static bool is_number(const char *name)
+{
+    return *name != '\0' && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* The block whose numbered children have most parameters: "model.layers". VC_NO_BLOCK: there is none. */
+static uint32_t find_layers(const struct vc_graph_blocks *blocks, uint32_t *n)
+{
+    uint32_t best = VC_NO_BLOCK;
+    uint64_t most = 0;
+
+    for (uint32_t b = 0; b < blocks->n; b++) {
+        uint64_t params = 0;
+        uint32_t count = 0;
+
+        for (uint32_t c = blocks->blocks[b].first_child; c != VC_NO_BLOCK; c = blocks->blocks[c].next) {
+            if (is_number(blocks->blocks[c].name)) {
+                params += blocks->blocks[c].n_params;
+                count++;
+            }
+        }
+        if (count > 1 && params > most) {
+            most = params;
+            best = b;
+            *n = count;
+        }
+    }
+    return best;
+}
+
+/* What the weights of a layer take at least: what stays on the host must not be counted as more than it is. */
+static uint64_t least_bytes(const struct vc_graph_block *block, const struct vc_model *model,
+                            const struct vc_memory_options *memory)
+{
+    if (memory->scheme != NULL) {
+        const uint64_t row[] = {1, block->n_params}; /* one row has the fewest scales */
+        uint64_t bytes = vc_weight_scheme_bytes(memory->scheme, row, 2);
+
+        return bytes == UINT64_MAX ? 0 : vc_min_u64(bytes, block->n_params * 2);
+    }
+    if (memory->weights == VC_DTYPE_I8) {
+        return block->n_params;
+    }
+    if (model == NULL) {
+        return block->n_params * (memory->weights == VC_DTYPE_NONE ? 4 : vc_dtype_size(memory->weights));
+    }
+    if (memory->weights == VC_DTYPE_NONE && memory->runtime == VC_RUNTIME_NATIVE) {
+        return block->bytes;
+    }
+    return vc_min_u64(block->bytes, block->n_params * 2);
+}
+
+enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                             const struct vc_memory_report *report, const struct vc_memory_options *memory,
+                             uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
+                             uint32_t *n, bool *fits)
+{
+    struct vc_graph_blocks *blocks = NULL;
+    struct vc_memory_report rest = *report;
+    struct vc_fit fit;
+    uint64_t cache;
+    uint32_t list;
+    uint32_t child;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    *largest = *n = 0;
+    *fits = false;
+    if (memory->mode != VC_MEMORY_INFER || report->moments[VC_MOMENT_PEAK].known == VC_KNOWN_NOT) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "layers on the host are for inference, with a need that is known");
+    }
+    if (memory->tp > 1 || memory->pp > 1) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "layers on the host are counted of one device that has the whole model");
+    }
+    VC_TRY(vc_graph_blocks_make(ctx, graph, model, &blocks));
+    list = find_layers(blocks, n);
+    if (list == VC_NO_BLOCK) {
+        status = vc_fail(ctx, VC_E_UNSUPPORTED, "the model has no numbered layers");
+        goto out;
+    }
+    cache = report->components[VC_MEMORY_KV_CACHE].bytes / *n;
+    *largest = *n;
+    child = blocks->blocks[list].first_child;
+    for (;;) { /* the first layers go to the host, one after the other */
+        uint64_t gone;
+
+        VC_TRY(vc_fit_decide(ctx, &rest, memory, visible_bytes, options, &fit));
+        *fits = fit.verdict == VC_FITS;
+        while (child != VC_NO_BLOCK && !is_number(blocks->blocks[child].name)) {
+            child = blocks->blocks[child].next;
+        }
+        if (*fits || child == VC_NO_BLOCK) {
+            break;
+        }
+        gone = least_bytes(&blocks->blocks[child], model, memory);
+        rest.components[VC_MEMORY_PARAMETERS].bytes -= vc_min_u64(gone, rest.components[VC_MEMORY_PARAMETERS].bytes);
+        rest.moments[VC_MOMENT_PEAK].bytes -= vc_min_u64(gone + cache, rest.moments[VC_MOMENT_PEAK].bytes);
+        child = blocks->blocks[child].next;
+        (*largest)--;
+    }
+out:
+    vc_graph_blocks_free(blocks);
+    return status;
+}
