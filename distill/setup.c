@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "distill/masks.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 #include "kernels/kernels.h"
@@ -213,6 +214,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         VC_TRY(view_eval(t));
     }
     VC_TRY(check_terms(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
     VC_TRY(make_programs(t));
     count(t);
@@ -258,31 +260,6 @@ out:
     return status;
 }
 
-/* Where the weights of a tensor of two or more dimensions are 0. */
-static enum vc_status make_mask(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
-{
-    uint64_t n_masked = 0;
-
-    for (uint64_t i = 0; i < item->n; i++) {
-        n_masked += t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
-    }
-    vc_free(t->ctx, state->keep);
-    state->keep = NULL;
-    state->n_masked = n_masked;
-    if (n_masked == 0) {
-        return VC_OK;
-    }
-    state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
-    if (state->keep == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (uint64_t i = 0; i < item->n; i++) {
-        state->keep[i] = t->f64 ? ((const double *)item->data)[i] != 0 : ((const float *)item->data)[i] != 0;
-    }
-    t->report->n_masked += n_masked;
-    return VC_OK;
-}
-
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
     unsigned n_states = states_of(&t->options);
@@ -304,7 +281,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         at += n_states > 0 ? bytes : 0;
         t->states[k].v = n_states > 1 ? at : NULL;
         at += n_states > 1 ? bytes : 0;
-        VC_TRY(t->options.keep_sparsity && item->n_dims > 1 ? make_mask(t, item, &t->states[k]) : VC_OK);
+        VC_TRY(vc_masks_make(t, item, &t->states[k]));
     }
 out:
     return status;

@@ -11,7 +11,7 @@
 
 struct distill_cli {
     struct nets_cli nets; /* first */
-    const char *student, *eval, *log;
+    const char *student, *eval, *log, *mask;
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
@@ -108,6 +108,8 @@ static const struct opt training_opts[] = {
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
      .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
+    {.name = "mask", .value = "FILE", .kind = OPT_TEXT, CLI(mask), .option = "mask",
+     .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };
@@ -282,6 +284,7 @@ static int run_distill(struct app *app, int n_args, char **args)
     struct distill_cli cli;
     struct net student = {NULL, NULL, NULL};
     struct net teacher = {NULL, NULL, NULL};
+    struct vc_model *mask = NULL;
     int rc;
 
     memset(&cli, 0, sizeof cli);
@@ -302,7 +305,14 @@ static int run_distill(struct app *app, int n_args, char **args)
         rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,
                       cli.nets.graph != NULL ? cli.nets.graph : cli.student, &teacher);
     }
+    if (rc == GO_ON && cli.mask != NULL) {
+        enum vc_status status = vc_model_open(app->ctx, cli.mask, NULL, &mask);
+
+        cli.distill.mask = mask;
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
     rc = rc == GO_ON ? distill(app, &cli, &student, &teacher) : rc;
+    vc_model_close(mask);
     net_close(&student);
     net_close(&teacher);
     return rc;

@@ -48,7 +48,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     print_clean(to, student);
     fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
     fprintf(to, " of %zu tensors are trained", d->n_tensors);
-    if (o->keep_sparsity && !o->dry_run) {
+    if ((o->keep_sparsity || o->mask != NULL) && !o->dry_run) {
         fprintf(to, ", %s of which stay 0", fmt_count(buf, d->n_masked));
     }
     if (d->n_frozen != 0) {

@@ -113,6 +113,9 @@ struct vc_distill_options {
 
     void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
     void *user;
+    /* A file with masks (docs/formats.md): weights that are not kept become 0 and stay 0. Of tensors without a mask
+     * keep_sparsity decides. NULL: none. It has to stay open during the call. */
+    const struct vc_model *mask;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
