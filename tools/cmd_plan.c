@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/html_pages.h"
 #include "tools/plan_lines.h"
 
 struct plan_cli {
@@ -62,8 +63,8 @@ static const struct opt plan_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_plan = {"Plan", plan_opts, sizeof(plan_opts) / sizeof(plan_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices,
-                                                 &group_run,  &group_json,  &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices, &group_run,
+                                                 &group_json, &group_page,  &group_report, &group_help};
 
 /* ---- deciding ---- */
 
@@ -284,7 +285,8 @@ static int tell(struct app *app, const struct plan_cli *cli)
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_plan(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    return rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    return rc == GO_ON ? page_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines) : rc;
 }
 
 static int run_plan(struct app *app, int n_args, char **args)

@@ -5,6 +5,7 @@
 
 #include "tools/app.h"
 #include "tools/commands.h"
+#include "tools/html_pages.h"
 
 #define MAX_PATTERN_RULES 64
 
@@ -70,7 +71,8 @@ static const struct opt verify_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_verify = {"Verify", verify_opts, sizeof(verify_opts) / sizeof(verify_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_verify, &group_run, &group_json, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_verify, &group_run,    &group_json,
+                                                 &group_page,   &group_report, &group_help};
 
 /* What was found, and what that means for the exit status. */
 struct verdict {
@@ -234,6 +236,7 @@ static int tell(struct app *app, const struct verdict *verdict)
         rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
         vc_text_free(text);
     }
+    rc = rc == GO_ON ? page_verify(app, verdict->v, verdict->strict) : rc;
     app_print_memory(app);
     return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
 }

@@ -167,6 +167,32 @@ int page_graph(struct app *app, const struct vc_graph *graph, const struct vc_gr
     return html_write(app, status, text);
 }
 
+int page_verify(struct app *app, const struct vc_verification *v, bool strict)
+{
+    struct vc_page_options options = options_of(app);
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_verify_html(app->ctx, v, strict, &options, &text);
+    return html_write(app, status, text);
+}
+
+int page_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines)
+{
+    struct vc_page_options options = options_of(app);
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_recipes_html(app->ctx, recipes, gpu, app->subject, lines, &options, &text);
+    return html_write(app, status, text);
+}
+
 /* The timeline and the matrix of a run; both may stay NULL. */
 static enum vc_status gather(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
                              const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows,

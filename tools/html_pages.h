@@ -13,6 +13,8 @@ int page_diff(struct app *app, const struct vc_model *a, const struct vc_model *
               const struct vc_diff_limits *limits);
 int page_sensitivity(struct app *app, const struct vc_sensitivity *s);
 int page_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks);
+int page_verify(struct app *app, const struct vc_verification *v, bool strict);
+int page_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines);
 int page_estimate(struct app *app, const struct memory_cli *cli);
 int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
              const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows);

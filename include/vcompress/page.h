@@ -7,6 +7,7 @@
 #include <vcompress/fit.h>
 #include <vcompress/graph.h>
 #include <vcompress/inspect.h>
+#include <vcompress/plan.h>
 #include <vcompress/report.h>
 #include <vcompress/sensitivity.h>
 #include <vcompress/verify.h>
@@ -95,6 +96,11 @@ VC_API enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_se
 VC_API enum vc_status vc_graph_html(struct vc_ctx *ctx, const struct vc_graph *graph,
                                     const struct vc_graph_blocks *blocks, const char *path,
                                     const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_verify_html(struct vc_ctx *ctx, const struct vc_verification *verification, bool strict,
+                                     const struct vc_page_options *options, char **text);
+VC_API enum vc_status vc_recipes_html(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu,
+                                      const char *path, const struct vc_recipe_lines *lines,
+                                      const struct vc_page_options *options, char **text);
 /* timeline: of the same graph and options; NULL: none. */
 VC_API enum vc_status vc_memory_html(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                      const struct vc_memory_options *memory, const struct vc_graph *graph,

@@ -21,6 +21,8 @@ python3 "$here/demo.py" decoder.npz
 "$program" graph "$config" -q --html graph.html
 "$program" estimate "$config" --mode train --optimizer adamw --amp autocast --batch 8 -q --html estimate.html
 "$program" fit "$config" --gpu 'RTX 4060' --batch 64 -q --html fit.html
+"$program" verify decoder.int8.npz --against decoder.npz -q --html verify.html
+"$program" plan "$config" --gpu 'RTX 4060' --mode train --batch 256 -q --html plan.html || [ $? -eq 1 ]
 python3 "$here/check_page.py" ./*.html
 python3 "$here/browser.py" --out "$out" ${picture:+--picture "$picture"} --height 1330 quantize.html diff.html estimate.html \
-    fit.html graph.html inspect.html prune.html sensitivity.html
+    fit.html graph.html inspect.html prune.html sensitivity.html verify.html plan.html
