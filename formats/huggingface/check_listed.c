@@ -102,7 +102,7 @@ enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model,
                                enum vc_names_form form, size_t n, const char *const *names)
 {
     struct listed l = {.family = model->family, .form = form, .n = n, .names = names};
-    struct vc_arena arena = {NULL};
+    struct vc_arena arena = {0};
     enum vc_status status = VC_OK;
     size_t i;
 
