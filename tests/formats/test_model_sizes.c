@@ -89,7 +89,7 @@ static void test_edit(void **unused)
         for (n = 1; status != VC_OK; n++) {
             struct vc_ctx *ctx = test_ctx();
             struct vc_program program = kind == 0 ? of_keys() : of_config();
-            struct vc_arena arena = {NULL};
+            struct vc_arena arena = {0};
 
             vc_pool_fail_at(ctx->shared->pool, n, 0);
             status = vc_program_edit(ctx, edits, 2, &arena, &program);
@@ -113,7 +113,7 @@ static void test_others(void **unused)
     struct vc_ctx *ctx = test_ctx();
     struct vc_program none = {.kind = VC_PROGRAM_NONE};
     struct vc_program other = of_config();
-    struct vc_arena arena = {NULL};
+    struct vc_arena arena = {0};
     const struct vc_edit wrong = {.key = VC_EDIT_INTERMEDIATE, .before = 7, .after = 6};
 
     (void)unused;
