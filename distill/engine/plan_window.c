@@ -100,12 +100,103 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* ---- stride 1, without unrolling ---- */
+
+#define DIRECT_ELEMENTS 262144 /* of a padded image, at most */
+
+/* The taps of the windows: those of the convolution, or, turned round, those that lead from dy to dx. */
+static bool find_taps(struct vc_engine *e, const struct vc_args_conv *conv, bool turned, struct vc_args_direct *args)
+{
+    uint64_t window = volume(conv->kernel);
+    int64_t *tap_at = vc_plan_args(e, (size_t)args->n_taps * sizeof *tap_at);
+    int64_t *weight_at = vc_plan_args(e, (size_t)args->n_taps * sizeof *weight_at);
+    size_t n = 0;
+
+    if (tap_at == NULL || weight_at == NULL) {
+        return false;
+    }
+    for (int64_t c = 0; c < (int64_t)args->channels; c++) {
+        for (int64_t h = 0; h < conv->kernel[1]; h++) {
+            for (int64_t w = 0; w < conv->kernel[2]; w++, n++) {
+                int64_t i = turned ? conv->kernel[1] - 1 - h : h;
+                int64_t j = turned ? conv->kernel[2] - 1 - w : w;
+
+                tap_at[n] = (c * args->padded[0] + i * conv->dilation[1]) * args->padded[1] + j * conv->dilation[2];
+                weight_at[n] = (turned ? c * (int64_t)conv->channels * (int64_t)window : c * (int64_t)window) +
+                               h * conv->kernel[2] + w;
+            }
+        }
+    }
+    args->tap_at = tap_at;
+    args->weight_at = weight_at;
+    return true;
+}
+
+/* NULL: this convolution is none of those, or there is no memory. */
+static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_args_conv *conv, bool turned)
+{
+    struct vc_args_direct *args = vc_plan_args(e, sizeof *args);
+    uint64_t panels;
+
+    if (args == NULL || conv->in[0] != 1 || conv->kernel[0] != 1 || conv->out[0] != 1) {
+        return NULL;
+    }
+    args->batch = conv->batch;
+    args->groups = conv->groups;
+    args->channels = turned ? conv->filters : conv->channels;
+    args->filters = turned ? conv->channels : conv->filters;
+    for (unsigned k = 0; k < 2; k++) {
+        int64_t reach = (conv->kernel[k + 1] - 1) * conv->dilation[k + 1];
+
+        args->in[k] = turned ? conv->out[k + 1] : conv->in[k + 1];
+        args->out[k] = turned ? conv->in[k + 1] : conv->out[k + 1];
+        args->before[k] = turned ? reach - conv->before[k + 1] : conv->before[k + 1];
+        args->padded[k] = args->out[k] + reach;
+        if (conv->stride[k + 1] != 1 || args->before[k] < 0 || args->before[k] + args->in[k] > args->padded[k]) {
+            return NULL;
+        }
+    }
+    args->n_taps = args->channels * volume(conv->kernel);
+    args->filter_step = turned ? volume(conv->kernel) : args->n_taps;
+    args->n_sums = (uint64_t)((args->out[0] - 1) * args->padded[1] + args->out[1]);
+    args->sums_row = (args->n_sums + VC_DIRECT_SLACK / 2 - 1) / (VC_DIRECT_SLACK / 2) * (VC_DIRECT_SLACK / 2);
+    args->x_image = args->channels * (uint64_t)(args->padded[0] * args->padded[1]) + VC_DIRECT_SLACK;
+    args->sums_at = args->x_image;
+    args->scratch = args->sums_at + VC_DIRECT_ROWS * args->sums_row;
+    panels = vc_plan_blocks(args->filters, VC_DIRECT_ROWS);
+    if (args->x_image > DIRECT_ELEMENTS || args->n_taps * panels * VC_DIRECT_ROWS * args->groups > 1u << 24 ||
+        !find_taps(e, conv, turned, args)) {
+        return NULL;
+    }
+    return args;
+}
+
+/* to = (or +=) x with the taps of the weights. */
+static void emit_direct(struct vc_engine *e, uint32_t node, const struct vc_args_direct *args, struct vc_ref x,
+                        struct vc_ref bias, struct vc_ref to, bool add)
+{
+    size_t panels = vc_plan_blocks(args->filters, VC_DIRECT_ROWS) * (size_t)args->groups;
+    struct vc_ref packed = vc_plan_reals(e, panels * VC_DIRECT_ROWS * args->n_taps);
+    struct vc_ref pack[2] = {vc_plan_data(e, node, 1), packed};
+    struct vc_ref refs[5] = {x, packed, bias, to, vc_plan_scratch(e, args->scratch)};
+
+    vc_plan_emit(e, node, VC_LOOP_direct_pack, panels, args, false, pack, 2);
+    vc_plan_emit(e, node, VC_LOOP_direct, (size_t)(args->batch * args->groups), args, add, refs, 5);
+}
+
 void vc_train_forward_conv(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_conv *args = conv_args(e, node);
+    struct vc_args_direct *direct = args != NULL ? direct_args(e, args, false) : NULL;
     struct vc_ref refs[5];
 
     if (args == NULL) {
+        return;
+    }
+    if (direct != NULL) {
+        refs[0] = vc_plan_data(e, node, 0);
+        refs[1] = vc_plan_data(e, node, 2);
+        emit_direct(e, node, direct, refs[0], refs[1], vc_plan_make(e, node, 0, false), false);
         return;
     }
     refs[0] = vc_plan_data(e, node, 0);
@@ -121,6 +212,7 @@ static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_arg
 {
     uint64_t n = vc_plan_in(e, node, 1)->n;
     size_t parts = vc_plan_blocks(args->channels, args->channels_per_block);
+    struct vc_args_direct *direct = args->n_chunks > 1 || args->batch == 1 ? direct_args(e, args, false) : NULL;
     struct vc_args_chunks *chunks = vc_plan_args(e, sizeof *chunks);
     struct vc_ref refs[4] = {vc_plan_data(e, node, 0), vc_plan_grad(e, node, 0)};
     struct vc_ref dw;
@@ -131,9 +223,20 @@ static void conv_weights(struct vc_engine *e, uint32_t node, const struct vc_arg
     }
     dw = vc_plan_grad_to(e, node, 1, false, &add);
     refs[2] = args->n_chunks > 1 ? vc_plan_reals(e, args->n_chunks * n) : dw;
-    refs[3] = vc_plan_scratch(e, args->scratch);
-    vc_plan_emit(e, node, VC_LOOP_conv_weights, (size_t)(args->n_chunks * args->groups) * parts, args,
-                 args->n_chunks == 1 && add, refs, 4);
+    if (direct != NULL) {
+        direct->chunk = args->chunk;
+        direct->dy_image = (direct->filters + VC_DIRECT_ROWS) * direct->sums_row;
+        direct->scratch = direct->chunk * (direct->x_image + direct->dy_image);
+    }
+    if (direct != NULL && direct->scratch <= 4 * DIRECT_ELEMENTS) {
+        refs[3] = vc_plan_scratch(e, direct->scratch);
+        vc_plan_emit(e, node, VC_LOOP_direct_weights, (size_t)(args->n_chunks * args->groups), direct,
+                     args->n_chunks == 1 && add, refs, 4);
+    } else {
+        refs[3] = vc_plan_scratch(e, args->scratch);
+        vc_plan_emit(e, node, VC_LOOP_conv_weights, (size_t)(args->n_chunks * args->groups) * parts, args,
+                     args->n_chunks == 1 && add, refs, 4);
+    }
     if (args->n_chunks > 1) {
         *chunks = (struct vc_args_chunks){.n = n, .n_chunks = args->n_chunks};
         refs[0] = refs[2];
@@ -174,10 +277,15 @@ void vc_train_backward_conv(struct vc_engine *e, uint32_t node)
         conv_weights(e, node, args);
     }
     if (vc_plan_trained(e, node, 0)) {
+        struct vc_args_direct *direct = direct_args(e, args, true);
         struct vc_ref refs[4] = {vc_plan_grad(e, node, 0), vc_plan_data(e, node, 1)};
         bool add;
 
         refs[2] = vc_plan_grad_to(e, node, 0, false, &add);
+        if (direct != NULL) {
+            emit_direct(e, node, direct, refs[0], (struct vc_ref){0}, refs[2], add);
+            return;
+        }
         refs[3] = vc_plan_scratch(e, args->scratch);
         vc_plan_emit(e, node, VC_LOOP_conv_input, (size_t)(args->batch * args->groups), args, add, refs, 4);
     }

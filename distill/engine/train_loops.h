@@ -196,6 +196,31 @@ struct vc_args_chunks {
     uint64_t n, n_chunks;
 };
 
+/* Convolutions of stride 1 in two dimensions (train_direct.h): y = x with the taps of a window, or, for the gradient of
+ * the input, dx = dy with the taps turned round.
+ *
+ * direct_pack     p: weights, packed                    blocks: group, VC_DIRECT_ROWS filters
+ * direct          p: x, packed, bias or NULL, y, scratch   blocks: image, group
+ * direct_weights  p: x, dy, dw of each chunk, scratch      blocks: chunk, group
+ *
+ * packed has n_taps reals for each filter, of which there are whole VC_DIRECT_ROWS in a group. */
+#define VC_DIRECT_ROWS  8
+#define VC_DIRECT_SLACK 64 /* elements behind a padded image that may be read */
+
+struct vc_args_direct {
+    uint64_t batch, groups, channels, filters; /* of x and y, in one group */
+    int64_t in[2], out[2], before[2], padded[2];
+    uint64_t n_taps;
+    const int64_t *tap_at;             /* where in a padded image each one begins: channel, row, column */
+    const int64_t *weight_at;          /* which weight of a filter it is */
+    uint64_t filter_step;              /* from one filter to the next */
+    uint64_t n_sums;                   /* places of a padded image up to the last that is wanted */
+    uint64_t sums_row;                 /* the same, rounded up */
+    uint64_t sums_at;                  /* in the scratch of a worker, behind the padded image */
+    uint64_t scratch;                  /* reals for each worker */
+    uint64_t chunk, x_image, dy_image; /* direct_weights: images of a chunk, and their sizes in scratch */
+};
+
 /* ---- BatchNormalization ---- */
 
 /* batch_norm           p: x, y, scale, bias, running mean, running variance, saved

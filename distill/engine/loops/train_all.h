@@ -26,6 +26,7 @@
 #include "distill/engine/loops/train_product.h"
 
 #include "distill/engine/loops/train_conv.h"
+#include "distill/engine/loops/train_direct.h"
 #include "distill/engine/loops/train_norm.h"
 #include "distill/engine/loops/train_pool.h"
 

@@ -1,0 +1,254 @@
+/* train_direct.h - part of train_all.h: convolutions of stride 1 without unrolling. An image is copied once, with its
+ * padding, and then each element (tap) of a window is the same rows from another place on:
+ *
+ *     padded, 4 wide:   0 0 0 0     tap (1, 1) of all windows begins at 5:   a b 0 | 0 c d 0 | ...
+ *                       0 a b 0     every third and fourth sum of a row is none that is wanted
+ *                       0 c d 0
+ *                       0 0 0 0
+ *
+ * so that the sums of many windows are products of a number and a vector that lies in memory as it is. */
+
+#if defined(VC_TRAIN_AVX512)
+#define ROWS 8 /* filters whose sums are kept at a time */
+#define DOTS 6 /* filters, and TAPS taps, in the gradient of weights */
+#define TAPS 4
+#elif defined(VC_TRAIN_AVX2)
+#define ROWS 4
+#define DOTS 3
+#define TAPS 3
+#else
+#define ROWS 4
+#define DOTS 2
+#define TAPS 2
+#endif
+#define WIDTH (2 * VL)
+
+_Static_assert(VC_DIRECT_ROWS % ROWS == 0 && VC_DIRECT_SLACK >= WIDTH, "what planning takes them to be");
+
+/* Channels of an image with zeros around them. */
+static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to)
+{
+    for (size_t c = 0; c < (size_t)args->channels; c++) {
+        for (int64_t i = 0; i < args->padded[0]; i++, to += args->padded[1]) {
+            int64_t from = i - args->before[0];
+
+            if (from < 0 || from >= args->in[0]) {
+                memset(to, 0, (size_t)args->padded[1] * sizeof *to);
+                continue;
+            }
+            for (int64_t j = 0; j < args->before[1]; j++) {
+                to[j] = 0;
+            }
+            for (int64_t j = 0; j < args->in[1]; j++) {
+                to[args->before[1] + j] = x[from * args->in[1] + j];
+            }
+            for (int64_t j = args->before[1] + args->in[1]; j < args->padded[1]; j++) {
+                to[j] = 0;
+            }
+        }
+        x += args->in[0] * args->in[1];
+    }
+    memset(to, 0, VC_DIRECT_SLACK * sizeof *to);
+}
+
+/* Weights of ROWS filters side by side for each tap; a block is such a panel. The filters are those of the convolution,
+ * or, for the gradient of its input, its channels. */
+LOOP_FN(direct_pack)
+{
+    const struct vc_args_direct *args = call->args;
+    size_t per_group = (size_t)((args->filters + VC_DIRECT_ROWS - 1) / VC_DIRECT_ROWS);
+    size_t group = block / per_group;
+    size_t first = block % per_group * VC_DIRECT_ROWS;
+    const REAL *weights = (const REAL *)call->p[0] + group * (size_t)(args->filters * args->n_taps);
+    REAL *to = (REAL *)call->p[1] + block * VC_DIRECT_ROWS * (size_t)args->n_taps;
+
+    (void)pass;
+    (void)worker;
+    for (size_t panel = 0; panel < VC_DIRECT_ROWS; panel += ROWS) {
+        for (size_t t = 0; t < (size_t)args->n_taps; t++) {
+            for (size_t r = 0; r < ROWS; r++) {
+                size_t f = first + panel + r;
+
+                *to++ =
+                    f < (size_t)args->filters ? weights[f * (size_t)args->filter_step + (size_t)args->weight_at[t]] : 0;
+            }
+        }
+    }
+}
+
+/* ROWS x WIDTH sums from place x on. */
+static void direct_tile(const struct vc_args_direct *args, const REAL *weights, const REAL *x, REAL *to, size_t to_row)
+{
+    vec sum[ROWS][2];
+
+    UNROLL
+    for (unsigned r = 0; r < ROWS; r++) {
+        sum[r][0] = SPREAD((REAL)0);
+        sum[r][1] = SPREAD((REAL)0);
+    }
+    for (size_t t = 0; t < (size_t)args->n_taps; t++) {
+        const REAL *from = x + args->tap_at[t];
+        vec b0 = LOAD(from);
+        vec b1 = LOAD(from + VL);
+
+        UNROLL
+        for (unsigned r = 0; r < ROWS; r++) {
+            vec w = SPREAD(weights[t * ROWS + r]);
+
+            sum[r][0] = FMA(w, b0, sum[r][0]);
+            sum[r][1] = FMA(w, b1, sum[r][1]);
+        }
+    }
+    UNROLL
+    for (unsigned r = 0; r < ROWS; r++) {
+        STORE(to + r * to_row, sum[r][0]);
+        STORE(to + r * to_row + VL, sum[r][1]);
+    }
+}
+
+/* A block is an image of a group. p: x, packed weights, bias, y, scratch */
+LOOP_FN(direct)
+{
+    const struct vc_args_direct *args = call->args;
+    size_t group = block % (size_t)args->groups;
+    size_t image = (size_t)args->channels * (size_t)(args->in[0] * args->in[1]);
+    size_t places = (size_t)(args->out[0] * args->out[1]);
+    size_t row = (size_t)args->sums_row;
+    size_t panels = (size_t)((args->filters + VC_DIRECT_ROWS - 1) / VC_DIRECT_ROWS) * (VC_DIRECT_ROWS / ROWS);
+    const REAL *weights = (const REAL *)call->p[1] + group * panels * ROWS * (size_t)args->n_taps;
+    REAL *padded = (REAL *)call->p[4] + worker * (size_t)args->scratch;
+    REAL *sums = padded + args->sums_at;
+    REAL *y = (REAL *)call->p[3] + block * (size_t)args->filters * places;
+
+    (void)pass;
+    pad_image(args, (const REAL *)call->p[0] + block * image, padded);
+    for (size_t first = 0; first < (size_t)args->filters; first += ROWS, weights += ROWS * args->n_taps) {
+        for (size_t p = 0; p < (size_t)args->n_sums; p += WIDTH) {
+            direct_tile(args, weights, padded + p, sums + p, row);
+        }
+        for (size_t f = first; f < first + ROWS && f < (size_t)args->filters; f++) {
+            REAL bias = call->p[2] != NULL ? ((const REAL *)call->p[2])[group * (size_t)args->filters + f] : 0;
+
+            for (size_t i = 0; i < (size_t)args->out[0]; i++) {
+                const REAL *from = sums + (f - first) * row + i * (size_t)args->padded[1];
+                REAL *to = y + f * places + i * (size_t)args->out[1];
+
+                for (size_t j = 0; j < (size_t)args->out[1]; j++) {
+                    REAL v = from[j] + bias;
+
+                    to[j] = call->add ? to[j] + v : v;
+                }
+            }
+        }
+    }
+}
+
+/* ---- the gradient of weights ---- */
+
+static REAL add_up(vec v)
+{
+    REAL lane[VL];
+    REAL sum = 0;
+
+    STORE(lane, v);
+    for (size_t half = VL / 2; half > 0; half /= 2) {
+        for (size_t i = 0; i < half; i++) {
+            lane[i] += lane[i + half];
+        }
+    }
+    sum = lane[0];
+    return sum;
+}
+
+/* DOTS x TAPS sums of products of dy and x over all places of all images of a chunk. */
+static void direct_dots(const struct vc_args_direct *args, size_t images, const REAL *dy, const REAL *x,
+                        const int64_t *taps, vec sum[DOTS][TAPS])
+{
+    UNROLL
+    for (unsigned f = 0; f < DOTS; f++) {
+        UNROLL
+        for (unsigned t = 0; t < TAPS; t++) {
+            sum[f][t] = SPREAD((REAL)0);
+        }
+    }
+    for (size_t image = 0; image < images; image++, dy += args->dy_image, x += args->x_image) {
+        for (size_t p = 0; p < (size_t)args->sums_row; p += VL) {
+            vec d[DOTS];
+
+            UNROLL
+            for (unsigned f = 0; f < DOTS; f++) {
+                d[f] = LOAD(dy + f * (size_t)args->sums_row + p);
+            }
+            UNROLL
+            for (unsigned t = 0; t < TAPS; t++) {
+                vec v = LOAD(x + taps[t] + (int64_t)p);
+
+                UNROLL
+                for (unsigned f = 0; f < DOTS; f++) {
+                    sum[f][t] = FMA(d[f], v, sum[f][t]);
+                }
+            }
+        }
+    }
+}
+
+/* dy of an image in rows as wide as those of the padded one, with zeros where no window is wanted. */
+static void spread_rows(const struct vc_args_direct *args, const REAL *dy, REAL *to)
+{
+    size_t places = (size_t)(args->out[0] * args->out[1]);
+
+    for (size_t f = 0; f < (size_t)args->filters; f++, to += args->sums_row) {
+        memset(to, 0, (size_t)args->sums_row * sizeof *to);
+        for (size_t i = 0; i < (size_t)args->out[0]; i++) {
+            for (size_t j = 0; j < (size_t)args->out[1]; j++) {
+                to[i * (size_t)args->padded[1] + j] = dy[f * places + i * (size_t)args->out[1] + j];
+            }
+        }
+    }
+    memset(to, 0, VC_DIRECT_ROWS * (size_t)args->sums_row * sizeof *to); /* filters that DOTS adds */
+}
+
+/* A block is a chunk of images of a group. p: x, dy, dw of each chunk, scratch */
+LOOP_FN(direct_weights)
+{
+    const struct vc_args_direct *args = call->args;
+    size_t chunk = block / (size_t)args->groups;
+    size_t group = block % (size_t)args->groups;
+    size_t first = chunk * (size_t)args->chunk;
+    size_t images = VC_AT_MOST((size_t)args->chunk, (size_t)args->batch - first);
+    size_t all = (size_t)(args->filters * args->n_taps);
+    REAL *x = (REAL *)call->p[3] + worker * (size_t)args->scratch;
+    REAL *dy = x + (size_t)(args->chunk * args->x_image);
+    REAL *dw = (REAL *)call->p[2] + (chunk * (size_t)args->groups + group) * all;
+
+    (void)pass;
+    for (size_t i = 0; i < images; i++) {
+        size_t at = (first + i) * (size_t)args->groups + group;
+
+        pad_image(args, (const REAL *)call->p[0] + at * (size_t)args->channels * (size_t)(args->in[0] * args->in[1]),
+                  x + i * (size_t)args->x_image);
+        spread_rows(args, (const REAL *)call->p[1] + at * (size_t)args->filters * (size_t)(args->out[0] * args->out[1]),
+                    dy + i * (size_t)args->dy_image);
+    }
+    for (size_t t = 0; t < (size_t)args->n_taps; t += TAPS) {
+        size_t n_taps = VC_AT_MOST((size_t)args->n_taps - t, TAPS);
+        int64_t taps[TAPS];
+
+        for (size_t k = 0; k < TAPS; k++) { /* those that are missing are the first once more */
+            taps[k] = args->tap_at[k < n_taps ? t + k : t];
+        }
+        for (size_t f = 0; f < (size_t)args->filters; f += DOTS) {
+            vec sum[DOTS][TAPS];
+
+            direct_dots(args, images, dy + f * (size_t)args->sums_row, x, taps, sum);
+            for (size_t i = 0; i < DOTS && f + i < (size_t)args->filters; i++) {
+                for (size_t k = 0; k < n_taps; k++) {
+                    REAL *to = dw + (f + i) * (size_t)args->n_taps + t + k;
+                    REAL v = add_up(sum[i][k]);
+
+                    *to = call->add ? *to + v : v;
+                }
+            }
+        }
+    }
+}
