@@ -347,6 +347,128 @@ static void weights_that_are_not_reached(void **state)
     net_end(&net);
 }
 
+/* ---- parameters that are parts of tensors ---- */
+
+/* y = x a b c, all three of the tensor "qk" [4, 3]: a is its rows 1 and 2, transposed, b its columns 1 and 2,
+ * transposed, c all of it. The gradients of all go to their places in one tensor. */
+static void parts_of_one_tensor(void **state)
+{
+    struct vc_engine_options options = {.train = true, .threads = 1};
+    struct net net = {.ctx = test_ctx(), .random = 1};
+    const uint64_t shape[2] = {4, 3};
+    struct vc_param_spec rows = {.tensor = "qk", .index = VC_NO_TENSOR, .n_dims = 2, .shape = shape, .sliced = true};
+    struct vc_param_spec whole = {.tensor = "qk", .index = VC_NO_TENSOR, .n_dims = 2, .shape = shape};
+    struct vc_dim x_shape[2] = {vc_dim_number(2), vc_dim_number(3)};
+    const double *qk;
+    const double *grad;
+    double gx[2][3] = {{0}};
+    uint32_t x;
+    uint32_t a;
+    uint32_t b;
+    uint32_t c;
+
+    (void)state;
+    assert_int_equal(vc_graph_create(net.ctx, &net.graph), VC_OK);
+    x = vc_graph_add_input(net.graph, "x", VC_DTYPE_F32, x_shape, 2);
+    rows.first = 1;
+    rows.count = 2;
+    rows.transposed = true; /* [3, 2] */
+    a = vc_graph_add_param(net.graph, "rows", &rows);
+    rows.axis = 1; /* [4, 2], transposed [2, 4] */
+    b = vc_graph_add_param(net.graph, "columns", &rows);
+    c = vc_graph_add_param(net.graph, "whole", &whole); /* [4, 3] */
+    a = vc_graph_add(net.graph, "MatMul", "xa", (uint32_t[]){x, a}, 2);
+    b = vc_graph_add(net.graph, "MatMul", "xab", (uint32_t[]){a, b}, 2);
+    vc_graph_add_output(net.graph, vc_graph_add(net.graph, "MatMul", "y", (uint32_t[]){b, c}, 2));
+    assert_int_equal(vc_graph_finish(net.graph, &net.graph), VC_OK);
+    net_weights(&net, VC_GRAPH_F64);
+    options.input_grads = true;
+    net_engine(&net, &options);
+    net_numbers(&net);
+    assert_int_equal(net.weights->n, 1);
+    assert_int_equal(net.weights->items[0].n, 12);
+    step(&net);
+    step(&net); /* gradients are added up */
+    assert_true(vc_engine_reaches(net.engine, 0));
+    memcpy(gx, vc_engine_input(net.engine, 0)->grad, sizeof gx);
+    qk = net.weights->items[0].data;
+    grad = net.weights->items[0].grad;
+    /* by differences of the forward pass */
+    for (unsigned i = 0; i < 12; i++) {
+        double *w = (double *)net.weights->items[0].data + i;
+        double was = *w;
+        double up;
+
+        *w = was + 1e-5;
+        net_forward(&net, &training);
+        up = net_objective(&net);
+        *w = was - 1e-5;
+        net_forward(&net, &training);
+        assert_true(fabs((up - net_objective(&net)) / 2e-5 - grad[i] / 2) < 1e-8);
+        *w = was;
+    }
+    /* and the forward pass by hand */
+    net_forward(&net, &training);
+    for (unsigned i = 0; i < 2; i++) {
+        double xa[2] = {0};
+        double xab[4] = {0};
+
+        for (unsigned k = 0; k < 3; k++) {
+            xa[0] += net.inputs[3 * i + k] * qk[3 + k];
+            xa[1] += net.inputs[3 * i + k] * qk[6 + k];
+        }
+        for (unsigned j = 0; j < 4; j++) {
+            xab[j] = xa[0] * qk[3 * j + 1] + xa[1] * qk[3 * j + 2];
+        }
+        for (unsigned j = 0; j < 3; j++) {
+            double y = xab[0] * qk[j] + xab[1] * qk[3 + j] + xab[2] * qk[6 + j] + xab[3] * qk[9 + j];
+
+            assert_true(fabs(((double *)vc_engine_output(net.engine, 0)->data)[3 * i + j] - y) < 1e-14);
+        }
+    }
+    net_end(&net);
+}
+
+/* ---- levels of the processor ---- */
+
+/* Outputs and gradients are nearly the same at each level: products differ by fused additions. */
+static void levels_agree(void **state)
+{
+    const enum vc_cpu_level levels[] = {VC_CPU_BASE, VC_CPU_AVX2, VC_CPU_AVX512};
+    struct vc_engine_options options = {.train = true, .threads = 1};
+    double first[370 + 80];
+
+    (void)state;
+    for (unsigned k = 0; k < 3; k++) {
+        struct net net = {.ctx = test_ctx(), .random = 1};
+
+        if (net.ctx->shared->cpu_level >= VC_CPU_AVX512 + 1 || net.ctx->shared->cpu_level < levels[k]) {
+            test_ctx_done(net.ctx);
+            continue;
+        }
+        net.ctx->shared->cpu_level = levels[k];
+        net_parse(&net, CNN("37"));
+        net_weights(&net, VC_GRAPH_F64);
+        net_engine(&net, &options);
+        net_numbers(&net);
+        step(&net);
+        for (unsigned i = 0; i < 80; i++) {
+            double is = ((double *)net.weights->items[0].grad)[i % 72];
+
+            first[370 + i] = k == 0 ? is : first[370 + i];
+            assert_true(fabs(is - first[370 + i]) <= 1e-12 * (1 + fabs(is)));
+        }
+        net_forward(&net, &training);
+        for (unsigned i = 0; i < 370; i++) {
+            double is = ((double *)vc_engine_output(net.engine, 0)->data)[i];
+
+            first[i] = k == 0 ? is : first[i];
+            assert_true(fabs(is - first[i]) <= 1e-13 * (1 + fabs(is)));
+        }
+        net_end(&net);
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void refused_nodes(void **state)
@@ -440,6 +562,8 @@ int main(void)
         cmocka_unit_test(running_statistics),
         cmocka_unit_test(kept_values),
         cmocka_unit_test(weights_that_are_not_reached),
+        cmocka_unit_test(parts_of_one_tensor),
+        cmocka_unit_test(levels_agree),
         cmocka_unit_test(refused_nodes),
         cmocka_unit_test(sizes_that_are_not_known),
         cmocka_unit_test(cancelled),

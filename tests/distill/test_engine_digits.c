@@ -1,0 +1,115 @@
+/* test_engine_digits.c - the shipped digits network, from its list of layers and its file: the engine's answers against
+ * those of vc_graph_run, for all images. VCOMPRESS_EXAMPLES is the folder. */
+#include "engine_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define IMAGES 297
+
+static const char *folder;
+
+struct wanted {
+    double *out;
+    size_t n;
+};
+
+static enum vc_status take(void *user, const struct vc_graph_array *array)
+{
+    struct wanted *w = user;
+
+    for (size_t i = 0; i < array->n_elems; i++) {
+        w->out[w->n++] =
+            array->dtype == VC_DTYPE_F64 ? ((const double *)array->data)[i] : (double)((const float *)array->data)[i];
+    }
+    return VC_OK;
+}
+
+static void answers(enum vc_graph_precision precision, double bound)
+{
+    struct net net = {.ctx = test_ctx(), .random = 1};
+    struct vc_engine_options options = {.train = false, .threads = 2};
+    struct vc_engine_pass pass = {.norm_share = -1};
+    struct vc_graph_options graph_options;
+    struct vc_graph_run_options run;
+    struct vc_model *model = NULL;
+    struct vc_graph_array input = {.name = "test_images", .n_dims = 3, .n_elems = IMAGES * 64};
+    const uint64_t shape[3] = {IMAGES, 8, 8};
+    struct wanted wanted = {.out = calloc(IMAGES * 10, sizeof(double))};
+    float *as_float = calloc(IMAGES * 64, sizeof *as_float);
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/digits.npz", folder);
+    assert_int_equal(vc_model_open(net.ctx, path, NULL, &model), VC_OK);
+    vc_graph_defaults(&graph_options);
+    graph_options.weights = model;
+    snprintf(path, sizeof path, "%s/digits.layers.txt", folder);
+    if (vc_graph_read_text(net.ctx, path, &graph_options, &net.graph) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(net.ctx));
+    }
+    assert_int_equal(vc_graph_bind(net.ctx, net.graph, "batch", IMAGES), VC_OK);
+    assert_int_equal(vc_weights_make(net.ctx, net.graph, precision, false, NULL, &net.weights), VC_OK);
+    assert_int_equal(net.weights->grad_bytes, 0);
+    assert_int_equal(vc_weights_allocate(net.weights), VC_OK);
+    if (vc_weights_load(net.weights, model, NULL) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(net.ctx));
+    }
+    net_engine(&net, &options);
+    net_numbers(&net);
+    for (size_t i = 0; i < net.n_inputs; i++) { /* as pixels: 0 to 16 */
+        net.inputs[i] = (double)(int)((net.inputs[i] + 1) * 8.4);
+        as_float[i] = (float)net.inputs[i];
+    }
+    net_forward(&net, &pass);
+
+    vc_graph_run_defaults(&run);
+    run.precision = precision;
+    run.take = take;
+    run.user = &wanted;
+    input.dtype = precision == VC_GRAPH_F64 ? VC_DTYPE_F64 : VC_DTYPE_F32;
+    input.shape = shape;
+    input.data = precision == VC_GRAPH_F64 ? (const void *)net.inputs : as_float;
+    if (vc_graph_run(net.ctx, net.graph, model, &input, 1, &run) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(net.ctx));
+    }
+    assert_int_equal(wanted.n, IMAGES * 10);
+    for (size_t i = 0; i < IMAGES * 10; i++) {
+        double is = net_get(net.weights, vc_engine_output(net.engine, 0)->data, i);
+
+        if (!(fabs(is - wanted.out[i]) <= bound * (1 + fabs(wanted.out[i])))) {
+            fail_msg("logit %zu is %.17g; the definition gives %.17g", i, is, wanted.out[i]);
+        }
+    }
+    free(wanted.out);
+    free(as_float);
+    net_drop(&net);
+    vc_model_close(model);
+    vc_ctx_free(net.ctx); /* it ran a graph, and keeps its kernels */
+}
+
+static void in_double(void **state)
+{
+    (void)state;
+    answers(VC_GRAPH_F64, 1e-13);
+}
+
+static void in_float(void **state)
+{
+    (void)state;
+    answers(VC_GRAPH_F32, 1e-5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_double),
+        cmocka_unit_test(in_float),
+    };
+
+    folder = getenv("VCOMPRESS_EXAMPLES");
+    if (folder == NULL) {
+        fprintf(stderr, "VCOMPRESS_EXAMPLES is not set\n");
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
