@@ -157,7 +157,7 @@ static void release(struct caching *c, uint32_t block)
 }
 
 static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct vc_allocation *requests, size_t n,
-                            uint32_t *of_request)
+                            uint32_t *of_request, uint64_t *reserved)
 {
     for (size_t k = 0; k < n; k++) {
         const struct vc_allocation *r = &requests[k];
@@ -177,6 +177,9 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
             release(c, of_request[r->id]);
             of_request[r->id] = NO_BLOCK;
         }
+        if (reserved != NULL) {
+            reserved[k] = c->out->reserved;
+        }
     }
     return VC_OK;
 }
@@ -184,11 +187,17 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
 enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                     struct vc_allocated *out)
 {
+    vc_clear_error(ctx);
+    return vc_allocator_trace(ctx, requests, n, out, NULL);
+}
+
+enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
+                                  struct vc_allocated *out, uint64_t *reserved)
+{
     struct caching c = {.out = out};
     uint32_t *of_request = NULL;
     enum vc_status status;
 
-    vc_clear_error(ctx);
     *out = (struct vc_allocated){.allocated = 0};
     if (n > UINT32_MAX / 2) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%zu requests are too many", n);
@@ -199,7 +208,7 @@ enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocati
     of_request = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *of_request);
     status = c.blocks == NULL || c.pools[0].sorted == NULL || c.pools[1].sorted == NULL || of_request == NULL
                  ? VC_E_NOMEM
-                 : serve(ctx, &c, requests, n, of_request);
+                 : serve(ctx, &c, requests, n, of_request, reserved);
     vc_free(ctx, of_request);
     vc_free(ctx, c.pools[1].sorted);
     vc_free(ctx, c.pools[0].sorted);

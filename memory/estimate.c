@@ -5,7 +5,8 @@
 #include "core/base/option_struct.h"
 #include "memory/estimate.h"
 
-#define MIB ((uint64_t)1 << 20)
+#define MIB          ((uint64_t)1 << 20)
+#define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full: less is what the margin of fit is for */
 
 static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NONE,
                                                          .activations = VC_DTYPE_NONE,
@@ -158,6 +159,8 @@ static void add_device(struct vc_estimate *e)
     const struct vc_memory_options *o = &e->options;
     struct vc_memory_part *c = e->out->components;
     double share = o->slack >= 0 ? o->slack : vc_estimate_trains(e) && o->allocator == VC_ALLOCATOR_PYTORCH ? 0.3 : 0;
+    uint64_t peak = e->out->moments[VC_MOMENT_PEAK].bytes;
+    uint64_t reserved = e->out->reserved[VC_MOMENT_PEAK].bytes;
     uint64_t moving = vc_estimate_sum(e, c[VC_MEMORY_ACTIVATIONS].bytes, c[VC_MEMORY_TRANSIENT].bytes);
 
     c[VC_MEMORY_WORKSPACE] = (struct vc_memory_part){o->workspace_bytes, VC_KNOWN_ASSUMED};
@@ -166,6 +169,9 @@ static void add_device(struct vc_estimate *e)
     }
     c[VC_MEMORY_CONTEXT] = (struct vc_memory_part){o->context_bytes, VC_KNOWN_ASSUMED};
     c[VC_MEMORY_SLACK] = (struct vc_memory_part){(uint64_t)((double)moving * share), VC_KNOWN_ASSUMED};
+    if (o->slack < 0 && reserved > vc_estimate_sum(e, peak, vc_max_u64(c[VC_MEMORY_SLACK].bytes, FEW_SEGMENTS))) {
+        c[VC_MEMORY_SLACK] = (struct vc_memory_part){reserved - peak, VC_KNOWN_MODELLED};
+    }
 }
 
 /* ---- a teacher ---- */
@@ -214,6 +220,36 @@ static void set_moment(struct vc_estimate *e, enum vc_moment moment, uint64_t st
     e->out->moments[moment] = (struct vc_memory_part){vc_estimate_sum(e, states, more), known};
 }
 
+/* What the budget leaves for activations and transients. */
+static uint64_t budget_of(struct vc_estimate *e)
+{
+    const enum vc_memory_kind standing[] = {VC_MEMORY_PARAMETERS, VC_MEMORY_GRADIENTS,     VC_MEMORY_OPTIMIZER,
+                                            VC_MEMORY_MASTER,     VC_MEMORY_COMMUNICATION, VC_MEMORY_TRANSIENT};
+    uint64_t taken = 0;
+
+    for (size_t k = 0; k < sizeof standing / sizeof standing[0]; k++) {
+        taken = vc_estimate_sum(e, taken, bytes_of(e, standing[k]));
+    }
+    for (uint32_t k = 0; k < vc_graph_input_count(e->graph); k++) {
+        taken = vc_estimate_sum(e, taken, e->storages.bytes[vc_graph_input(e->graph, k)]);
+    }
+    return e->options.budget_bytes > taken ? e->options.budget_bytes - taken : 0;
+}
+
+static enum vc_status choose_parts(struct vc_estimate *e)
+{
+    enum vc_status status;
+
+    e->parts = vc_alloc_array(e->ctx, VC_TAG_MISC, e->storages.n_nodes + 1U, sizeof *e->parts);
+    if (e->parts == NULL) {
+        return VC_E_NOMEM;
+    }
+    VC_TRY(vc_recompute_choose(e, budget_of(e), e->parts));
+    e->storages.parts = e->parts;
+out:
+    return status;
+}
+
 static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_part *c = e->out->components;
@@ -224,6 +260,9 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     uint64_t kept;
     enum vc_status status;
 
+    if (trains && e->options.recompute == VC_RECOMPUTE_AUTO) {
+        VC_TRY(choose_parts(e));
+    }
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &e->timeline));
     VC_TRY(vc_buffers_pack(e->ctx, e->timeline.buffers, e->timeline.n, e->align, &packing));
     e->out->arena_bytes = packing.arena_bytes;
@@ -335,6 +374,10 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
             VC_TRY(add_teacher(e, &teacher));
         }
         set_moments(e, &teacher);
+        if (e->options.allocator == VC_ALLOCATOR_PYTORCH && e->options.mode != VC_MEMORY_DISTILL && e->options.pp < 2 &&
+            !e->overflow && !e->storages.overflow) { /* one sequence of requests */
+            VC_TRY(vc_estimate_reserved(e));
+        }
         if (e->options.mode == VC_MEMORY_DISTILL && teacher.unknown != NULL) {
             set_unknown(e, "what the teacher's forward pass takes is not known", NULL);
         }
@@ -347,6 +390,7 @@ out:
     if (e->storages.ctx != NULL) {
         vc_storages_release(&e->storages);
     }
+    vc_free(e->ctx, e->parts);
     vc_timeline_release(e->ctx, &e->timeline);
     return status;
 }
@@ -414,6 +458,11 @@ static enum vc_status check(struct vc_estimate *e)
         return vc_fail(e->ctx, VC_E_ARGUMENT,
                        trains ? "training needs a graph: what the model computes"
                               : "what a device of several holds needs a graph: what the model computes");
+    }
+    if (o->recompute == VC_RECOMPUTE_AUTO && (o->budget_bytes == 0 || o->pp > 1)) {
+        return vc_fail(e->ctx, VC_E_ARGUMENT,
+                       o->pp > 1 ? "recomputation within a budget is for a model without a pipeline"
+                                 : "recomputation within a budget needs a budget");
     }
     if (trains && e->coded && o->lora_rank == 0) {
         return vc_fail(e->ctx, VC_E_ARGUMENT, "training needs float weights");

@@ -5,7 +5,8 @@
  *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
  *     cache.c      keys and values
  *     points.c     a run as points in time
- *     reserve.c    what PyTorch's allocator takes */
+ *     reserve.c    what PyTorch's allocator takes
+ *     recompute.c  which parts are computed again within a budget */
 #ifndef VC_MEMORY_ESTIMATE_H
 #define VC_MEMORY_ESTIMATE_H
 
@@ -27,6 +28,7 @@ struct vc_estimate {
     uint64_t largest;       /* tensor as floats, of those that are decoded one at a time */
     uint64_t layer_largest; /* bytes of the weights of one module, of those that ZeRO collects */
     uint64_t logits;        /* of the teacher */
+    uint32_t *parts;        /* VC_RECOMPUTE_AUTO: storages.parts */
     bool overflow;
 };
 
@@ -87,6 +89,9 @@ void vc_estimate_states(struct vc_estimate *e);
  * communication. After both of the above. */
 void vc_estimate_divide(struct vc_estimate *e);
 void vc_estimate_cache(struct vc_estimate *e);
+/* Which nodes are computed again, a number for each part and 0 for what is kept, so that the most that lives at one
+ * step is within the budget, or the least that was found. recompute.c */
+enum vc_status vc_recompute_choose(struct vc_estimate *e, uint64_t budget, uint32_t *parts);
 /* What the allocator has taken at each moment, for two steps of training or one run. */
 enum vc_status vc_estimate_reserved(struct vc_estimate *e);
 

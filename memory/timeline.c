@@ -113,6 +113,8 @@ static void divide(struct maker *m)
     }
     if (o->recompute == VC_RECOMPUTE_LAYER) {
         part_by_layers(m);
+    } else if (o->recompute == VC_RECOMPUTE_AUTO && m->s->parts != NULL) {
+        memcpy(m->part, m->s->parts, m->s->n_nodes * sizeof *m->part);
     } else if (o->recompute == VC_RECOMPUTE_SQRT || o->recompute == VC_RECOMPUTE_EVERY) {
         uint32_t every = o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : (uint32_t)ceil(sqrt(weighted));
 

@@ -65,6 +65,7 @@ struct vc_storages {
     bool *idle;                      /* by node: another stage of the pipeline computes it */
     bool *adapted;                   /* by node: a product with an adapter of low rank */
     bool *used;                      /* by value: a node that is not idle reads or makes it */
+    const uint32_t *parts;           /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
     uint32_t vocabulary;             /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
 };
 
@@ -111,6 +112,10 @@ struct vc_timeline {
 
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);
 void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
+
+/* vc_allocator_emulate; reserved, if not NULL, gets what is reserved after each request. caching.c */
+enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
+                                  struct vc_allocated *out, uint64_t *reserved);
 
 /* What lives at that step, of that component or (VC_MEMORY_COMPONENTS) of all. */
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind);

@@ -64,6 +64,7 @@ static void write_division(struct vc_json *json, const struct vc_memory_options 
     vc_json_bool(json, "teacher", o->teacher != NULL);
     vc_json_string(json, "teacher_dtype", type_name(o->teacher_weights));
     vc_json_uint(json, "im2col_images", o->im2col_images);
+    vc_json_uint(json, "budget_bytes", o->budget_bytes);
 }
 
 static void write_options(struct vc_json *json, const struct vc_memory_options *o)
@@ -71,7 +72,7 @@ static void write_options(struct vc_json *json, const struct vc_memory_options *
     static const char *const modes[] = {"infer", "train", "distill"};
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"none", "autocast", "pure"};
-    static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective"};
+    static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective", "auto"};
     static const char *const attentions[] = {"fused", "eager", "softmax"};
     static const char *const allocators[] = {"exact", "cuda", "pytorch"};
     static const char *const runtimes[] = {"native", "dequantize", "layerwise"};

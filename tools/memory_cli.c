@@ -103,10 +103,12 @@ static const struct opt memory_opts[] = {
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
      .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
-    {.name = "recompute", .value = "none|sqrt|every|layer|selective", .kind = OPT_CHOICE,
+    {.name = "recompute", .value = "none|sqrt|every|layer|selective|auto", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.recompute),
      .help = "activation checkpointing: which parts are computed again in the backward pass (default none); selective: the "
-             "scores of attention"},
+             "scores of attention; auto: as little as lets the peak be within --budget"},
+    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
+     .help = "with --recompute auto: what the peak may take"},
     {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores (default fused); softmax: so, with probabilities of the activations' type"},
     {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
@@ -209,6 +211,7 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
         {"chunks", "--schedule interleaved", cli->memory.schedule == VC_PIPELINE_INTERLEAVED},
         {"teacher", "--mode distill", cli->memory.mode == VC_MEMORY_DISTILL},
         {"teacher-dtype", "--teacher MODEL", cli->teacher_path != NULL},
+        {"budget", "--recompute auto", cli->memory.recompute == VC_RECOMPUTE_AUTO},
         {"lora-targets", "--lora R", cli->lora != 0},
     };
 
@@ -464,6 +467,9 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
         if (trains || k == VC_MOMENT_LOAD || k == VC_MOMENT_PEAK) {
             add_part(app, &table, moments[k], &r->moments[k], 0, INK_BOLD);
         }
+    }
+    if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
+        add_part(app, &table, "reserved by the allocator", &r->reserved[VC_MOMENT_PEAK], 0, INK_NONE);
     }
     for (enum vc_memory_kind k = VC_MEMORY_WORKSPACE; cli->tell_device && k <= VC_MEMORY_SLACK; k++) {
         if (r->components[k].bytes != 0) {

@@ -63,13 +63,14 @@ enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION
 enum vc_allocator { VC_ALLOCATOR_EXACT = 0, VC_ALLOCATOR_CUDA = 1, VC_ALLOCATOR_PYTORCH = 2 };
 
 /* Which activations are computed again in the backward pass: none; all but the inputs of every k-th part; all but those
- * of every layer; the scores of attention. */
+ * of every layer; the scores of attention; those parts that cost least, so that the peak is within a budget. */
 enum vc_recompute {
     VC_RECOMPUTE_NONE = 0,
     VC_RECOMPUTE_SQRT = 1,
     VC_RECOMPUTE_EVERY = 2,
     VC_RECOMPUTE_LAYER = 3,
-    VC_RECOMPUTE_SELECTIVE = 4
+    VC_RECOMPUTE_SELECTIVE = 4,
+    VC_RECOMPUTE_AUTO = 5
 };
 
 /* In which order a pipeline computes the parts of a batch: how many of them a stage keeps activations of. */
@@ -127,6 +128,7 @@ struct vc_memory_options {
     uint64_t context_bytes;   /* of the device's runtime: 300 MiB, see fit.h */
     uint64_t workspace_bytes; /* of the library for products: 32 MiB, see fit.h */
     double slack;             /* as in fit.h */
+    uint64_t budget_bytes;    /* VC_RECOMPUTE_AUTO: what the peak may take */
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
