@@ -169,7 +169,10 @@ static void add_assumptions(struct memory_page *p, const struct vc_graph *graph)
 {
     static const char *const optimizers[] = {"SGD", "SGD with momentum", "Adam", "AdamW", "Adafactor", "8-bit Adam"};
     static const char *const amps[] = {"none", "autocast", "pure half precision"};
-    static const char *const recomputes[] = {"none", "in parts, as many as the root", "every k-th part", "every layer"};
+    static const char *const recomputes[] = {
+        "none",        "in parts, as many as the root", "every k-th part",
+        "every layer", "the scores of attention",       "what the budget asks for"};
+    static const char *const attentions[] = {"fused", "eager", "eager, with a softmax of half precision"};
     static const char *const allocators[] = {"exact sizes", "CUDA", "PyTorch"};
     const struct vc_memory_options *o = p->options;
     struct vc_page *page = &p->page;
@@ -184,8 +187,11 @@ static void add_assumptions(struct memory_page *p, const struct vc_graph *graph)
         vc_page_name(page, name);
         vc_page_add(page, "</dt><dd>%s</dd></div>\n", size < 0 ? "open" : vc_figure_count((uint64_t)size).s);
     }
-    add_option(page, "weights", o->weights == VC_DTYPE_NONE ? "as stored" : vc_dtype_name(o->weights));
-    add_option(page, "attention", o->attention == VC_ATTENTION_FUSED ? "fused" : "eager");
+    add_option(page, "weights",
+               o->scheme != NULL             ? o->scheme
+               : o->weights == VC_DTYPE_NONE ? "as stored"
+                                             : vc_dtype_name(o->weights));
+    add_option(page, "attention", attentions[o->attention]);
     add_option(page, "allocator", allocators[o->allocator]);
     if (p->trains) {
         add_option(page, "optimizer", optimizers[o->optimizer]);

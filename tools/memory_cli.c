@@ -55,6 +55,32 @@ static bool take_kv_dtype(void *group, const char *value)
     return false;
 }
 
+/* "layer", "every:3". */
+static bool take_recompute(void *group, const char *value)
+{
+    static const char *const words[] = {"none", "sqrt", "every:", "layer", "selective", "auto"};
+    struct memory_cli *cli = group;
+    size_t n = strlen(words[VC_RECOMPUTE_EVERY]);
+    uint64_t every;
+
+    if (strncmp(value, words[VC_RECOMPUTE_EVERY], n) == 0) {
+        cli->memory.recompute = VC_RECOMPUTE_EVERY;
+        if (!options_count(value + n, &every) || every == 0 || every > 1000000) {
+            return false;
+        }
+        cli->memory.recompute_every = (unsigned)every;
+        return true;
+    }
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        if (strcmp(value, words[k]) == 0) {
+            cli->memory.recompute = (enum vc_recompute)k;
+            cli->memory.recompute_every = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_teacher_dtype(void *group, const char *value)
 {
     struct memory_cli *cli = group;
@@ -103,10 +129,11 @@ static const struct opt memory_opts[] = {
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
      .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
-    {.name = "recompute", .value = "none|sqrt|every|layer|selective|auto", .kind = OPT_CHOICE,
-     OPT_FIELD(struct memory_cli, memory.recompute),
-     .help = "activation checkpointing: which parts are computed again in the backward pass (default none); selective: the "
-             "scores of attention; auto: as little as lets the peak be within --budget"},
+    {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
+     .option = "recompute", .wanted = "none, sqrt, every:K, layer, selective or auto",
+     .help = "activation checkpointing: which parts are computed again in the backward pass (default none): about the square root of "
+             "their number, of K operators with weights each, every layer; selective: the scores of attention; auto: as little as "
+             "lets the peak be within --budget"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
      .help = "with --recompute auto: what the peak may take"},
     {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
@@ -226,7 +253,7 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "every",   "dropout",   "lora",
+    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "lora",
                                               "dp",        "accum", "offload",   "teacher", "grad-dtype"};
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
@@ -234,9 +261,6 @@ static int check_options(struct app *app, const struct memory_cli *cli)
         if (options_seen(&app->parsed, of_training[k])) {
             return app_usage(app, "--%s is about training: --mode train", of_training[k]);
         }
-    }
-    if ((cli->every != 0) != (cli->memory.recompute == VC_RECOMPUTE_EVERY)) {
-        return app_usage(app, "--recompute every and --every K belong together");
     }
     if (trains && cli->memory.context_tokens != 0) {
         return app_usage(app, "--ctx is about inference: training keeps no keys and values");
@@ -252,7 +276,6 @@ static int take_counts(struct app *app, struct memory_cli *cli)
         uint64_t from;
         unsigned *to;
     } counts[] = {
-        {"every", cli->every, &cli->memory.recompute_every},
         {"dp", cli->dp, &cli->memory.dp},
         {"tp", cli->tp, &cli->memory.tp},
         {"pp", cli->pp, &cli->memory.pp},

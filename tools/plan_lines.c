@@ -98,8 +98,8 @@ static void put_passes(FILE *to, const struct vc_recipe *recipe, const char *inp
 /* What recipes may change of the options of the groups that plan and fit share, and what is plan's alone. */
 static bool is_carried(const struct app *app, const struct opt *opt)
 {
-    static const char *const own[] = {"all",  "scan",     "without",   "porcelain", "batch",     "ctx",   "dtype",
-                                      "mode", "kv-dtype", "optimizer", "amp",       "recompute", "every", "weights"};
+    static const char *const own[] = {"all",  "scan",     "without",   "porcelain", "batch",     "ctx",    "dtype",
+                                      "mode", "kv-dtype", "optimizer", "amp",       "recompute", "weights"};
 
     for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
         if (strcmp(opt->name, own[k]) == 0) {
@@ -139,7 +139,7 @@ static void put_training(FILE *to, const struct vc_memory_options *m)
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"none", "autocast", "pure"};
-    static const char *const recomputes[] = {"none", "sqrt", "every", "layer"};
+    static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective", "auto"};
 
     fprintf(to, " --mode train --optimizer %s", optimizers[m->optimizer]);
     if (m->amp != VC_AMP_NONE) {
@@ -149,7 +149,7 @@ static void put_training(FILE *to, const struct vc_memory_options *m)
         fprintf(to, " --recompute %s", recomputes[m->recompute]);
     }
     if (m->recompute == VC_RECOMPUTE_EVERY) {
-        fprintf(to, " --every %u", m->recompute_every);
+        fprintf(to, ":%u", m->recompute_every);
     }
 }
 
@@ -170,7 +170,9 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     if (m->mode == VC_MEMORY_TRAIN) {
         put_training(to, m);
     }
-    if (graph_source_model(source) == NULL && recipe->more_tensors) {
+    if (m->scheme != NULL) {
+        fprintf(to, " --dtype %s", m->scheme);
+    } else if (graph_source_model(source) == NULL && recipe->more_tensors) {
         fputs(" --dtype int8", to);
     } else if (m->weights != VC_DTYPE_NONE) {
         fprintf(to, " --dtype %s", type_word(m->weights));

@@ -40,6 +40,55 @@ static void test_example(void **unused)
     test_ctx_done(ctx);
 }
 
+/* The table of variants in docs/memory-model.md: weights, gradients and states; what is kept; after the forward pass;
+ * at the peak. */
+static void test_variants(void **unused)
+{
+    static const char half[] =
+        "input x [batch, 3, 32, 32]\nconv conv1 32 kernel=3\nrelu\nconv conv2 64 kernel=3\nrelu\n"
+        "flatten\nlinear fc 10\n";
+    const uint64_t states = 4 * 4316712;
+    const struct {
+        const char *net;
+        int64_t batch;
+        unsigned parts, every;
+        enum vc_amp amp;
+        uint64_t states, kept, forward, peak;
+    } rows[] = {
+        {SIMPLE, 64, 1, 0, VC_AMP_NONE, states, 40438272, 58491552, 109869216},
+        {SIMPLE, 32, 1, 0, VC_AMP_NONE, states, 20219136, 37879200, 63568032},
+        {SIMPLE, 16, 4, 0, VC_AMP_NONE, states, 10109568, 27573024, 40417440},
+        {SIMPLE, 64, 1, 0, VC_AMP_AUTOCAST, states + 2158336, 20613632, 40825248, 66512800},
+        {SIMPLE, 64, 1, 1, VC_AMP_NONE, states, 40438272, 58491552, 109869216},
+        {SIMPLE, 64, 1, 2, VC_AMP_NONE, states, 25692672, 43745952, 109869216},
+        {half, 64, 1, 0, VC_AMP_NONE, 4 * 2084648, 20220416, 29345440, 55032992},
+    };
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)unused;
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        struct vc_graph *graph = read_net(ctx, rows[k].net);
+        struct vc_memory_options options = training(VC_OPTIMIZER_ADAM);
+        struct vc_memory_report r;
+
+        options.micro_batches = rows[k].parts;
+        options.amp = rows[k].amp;
+        options.recompute = rows[k].every != 0 ? VC_RECOMPUTE_EVERY : VC_RECOMPUTE_NONE;
+        options.recompute_every = rows[k].every;
+        assert_int_equal(vc_graph_bind(ctx, graph, "batch", rows[k].batch), VC_OK);
+        r = count(ctx, graph, &options);
+        assert_int_equal(r.n_params, rows[k].net == half ? 521162 : 1079178);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS) + bytes_of(&r, VC_MEMORY_GRADIENTS) +
+                             bytes_of(&r, VC_MEMORY_OPTIMIZER) + bytes_of(&r, VC_MEMORY_MASTER),
+                         rows[k].states);
+        assert_int_equal(bytes_of(&r, VC_MEMORY_ACTIVATIONS), rows[k].kept);
+        assert_int_equal(r.moments[VC_MOMENT_FORWARD].bytes, rows[k].forward);
+        assert_int_equal(r.moments[VC_MOMENT_PEAK].bytes, rows[k].peak);
+        vc_graph_close(graph);
+    }
+    test_ctx_done(ctx);
+}
+
 /* Evaluation: an operator's input and output live together; in place, the output of an activation is its input. */
 static void test_inference(void **unused)
 {
@@ -558,11 +607,11 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_example),    cmocka_unit_test(test_inference),  cmocka_unit_test(test_vgg),
-        cmocka_unit_test(test_states),     cmocka_unit_test(test_statistics), cmocka_unit_test(test_allocators),
-        cmocka_unit_test(test_bert_large), cmocka_unit_test(test_block),      cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_overflow),   cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_pack),       cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_example),    cmocka_unit_test(test_variants),   cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_vgg),        cmocka_unit_test(test_states),     cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_allocators), cmocka_unit_test(test_bert_large), cmocka_unit_test(test_block),
+        cmocka_unit_test(test_llama),      cmocka_unit_test(test_unknown),    cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_recompute),  cmocka_unit_test(test_pack),       cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
