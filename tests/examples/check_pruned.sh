@@ -1,7 +1,8 @@
 #!/bin/sh
-# check_pruned.sh VCOMPRESS EVALUATE SOURCE - the table of README.md about the pruned digits network is what the programs
-# measure: answers from the written files, and bytes from the reports. The deflated size depends on the version of zlib,
-# so it may differ by 2 %. With SOURCE - the rows are printed for the table: check_pruned.sh VCOMPRESS EVALUATE SOURCE -
+# check_pruned.sh VCOMPRESS EVALUATE SOURCE - the table of README.md about the pruned digits network, that of six columns
+# of figures, is what the programs measure: answers from the written files, and bytes from the reports. The deflated size
+# depends on the version of zlib, so it may differ by 2 %. With SOURCE - the rows are printed for the table:
+# check_pruned.sh VCOMPRESS EVALUATE SOURCE -
 set -eu
 vcompress=$1
 evaluate=$2
@@ -21,7 +22,7 @@ measure() { # COMMAND WITH OPTIONS: the cells behind it
         "$(kib "$(sed -nE 's/.*"native": ([0-9]+).*/\1/p' "$dir/report")") | $(kib "$(of_report device sparse_2_4)") |"
 }
 
-sed -nE '/--structured/!s/^\| `((prune|run) [^`]*)` \| (.*)$/\1\t\3/p' "$source/README.md" >"$dir/rows"
+sed -nE 's/^\| `((prune|run) [^`]*)` \| (([^|]*\|){6})$/\1\t\3/p' "$source/README.md" >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -ge 8 ] || { echo "README.md has no table of the pruned network"; exit 1; }
 tab=$(printf '\t')
 while IFS=$tab read -r command said; do
