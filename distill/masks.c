@@ -92,7 +92,7 @@ static enum vc_status read_mask(struct vc_trainer *t, const struct vc_weight *it
     VC_TRY_ALLOC(state->keep);
     VC_TRY(vc_model_read(t->ctx, masks, index, 0, mask->n_elems, bytes, (size_t)mask->size_bytes));
     for (uint64_t i = 0; i < item->n; i++) {
-        state->keep[i] = is_whole(mask, item) ? bytes[i] : (uint8_t)(bytes[i / 8] >> i % 8 & 1);
+        state->keep[i] = (uint8_t)(is_whole(mask, item) ? bytes[i] : bytes[i / 8] >> i % 8 & 1);
         if (state->keep[i] > 1) {
             status = vc_fail(t->ctx, VC_E_FORMAT, "%s: %s: element %llu is neither 0 nor 1", masks->path, mask->name,
                              (unsigned long long)i);
