@@ -149,6 +149,25 @@ class MiniLM(Judge):
             others = [s[a, k] for k in range(len(SENTENCES)) if k not in (a, b)]
             self.assertGreater(s[a, b], max(others), SENTENCES[a])
 
+    def test_graph(self):
+        """The network that vcompress builds from config.json computes the same embeddings, of all sentences at once."""
+        tokens = [tokens_of(s, self.vocabulary) for s in SENTENCES]
+        ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+        for row, of_row in zip(ids, tokens):
+            row[:len(of_row)] = of_row
+        mask = (np.arange(ids.shape[1]) < np.array([[len(t)] for t in tokens])).astype(np.int64)
+        np.savez(self.path("in.npz"), input_ids=ids, attention_mask=mask)
+        for precision in ("f32", "f64"):
+            self.vc("graph", "-q", "--precision", precision, "--value", "last_hidden_state", "--data", self.path("in.npz"),
+                    "--outputs", self.path("out.npz"), "--force", FOLDER)
+            with np.load(self.path("out.npz")) as z:
+                hidden = z["last_hidden_state"]
+            mean = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+            got = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+            off = np.abs(got - self.original).max()
+            print("graph, %s: embeddings differ by up to %.2g" % (precision, off))
+            self.assertLess(off, 2e-6)
+
     def test_int8(self):
         for kind, reader in (("safetensors", from_safetensors), ("npz", from_npz)):
             out = self.path("int8." + kind)
