@@ -148,7 +148,7 @@ static enum vc_status run_control(struct vc_trainer *t, struct vc_answers *answe
         t->report->control_reason = "the data have no labels";
         return VC_OK;
     }
-    if (!t->has_teacher || t->options.alpha == 0) {
+    if (!t->data.taught || t->options.alpha == 0) {
         t->report->control_reason = "the run itself learns from labels alone";
         return VC_OK;
     }
@@ -286,7 +286,7 @@ static enum vc_status work(struct vc_trainer *t, struct result *result)
         VC_TRY_ALLOC(with.right);
         without.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
         VC_TRY_ALLOC(without.right);
-        VC_TRY(t->has_teacher ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
+        VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
         VC_TRY(t->options.control ? run_control(t, &without) : VC_OK);
     }
     VC_TRY(vc_trainer_begin(t));

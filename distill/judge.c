@@ -12,29 +12,46 @@ struct tally {
     double ce, kd; /* sums */
 };
 
-enum vc_status vc_trainer_ask(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n)
+enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
+                              const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
     enum vc_status status;
 
+    if (rows->files.n != 0) {
+        return vc_teacher_files_read(&rows->files, t->f64, t->options.temperature, of_logits, numbers, n, out);
+    }
     VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
-    VC_TRY(vc_net_forward(&t->teacher, engine, view, numbers, n, &pass, &logits));
+    VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
     memcpy(t->teacher_logits, logits->data, (size_t)logits->n * vc_real_bytes(t->options.precision));
+    *out = (struct vc_teacher_rows){.logits = t->teacher_logits};
 out:
     return status;
 }
 
-static void count_row(struct vc_trainer *t, size_t row, const void *logits, bool taught, struct tally *tally,
-                      uint8_t *right)
+/* The class that the teacher answers with; n_classes where its logits are no numbers. */
+static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher_rows *teacher, size_t row)
+{
+    size_t best;
+
+    if (teacher->classes == NULL) {
+        return vc_answer(t->f64, teacher->logits, row, t->student.n_classes);
+    }
+    best = vc_answer(t->f64, teacher->logits, row, teacher->k);
+    return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.n_classes;
+}
+
+static void count_row(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
+                      struct tally *tally, uint8_t *right)
 {
     size_t classes = t->student.n_classes;
-    size_t answer = vc_answer(t->f64, logits, row, classes);
-    size_t wanted = taught ? vc_answer(t->f64, t->teacher_logits, row, classes) : classes;
+    size_t wanted = teacher->logits != NULL ? teacher_answer(t, teacher, row) : classes;
+    size_t answer = logits != NULL ? vc_answer(t->f64, logits, row, classes) : wanted;
     bool has_label = t->labels[row] != VC_NO_LABEL;
     bool is_right = has_label && answer == (size_t)t->labels[row];
-    bool agrees = taught && answer == wanted && answer != classes;
+    bool agrees = teacher->logits != NULL && answer == wanted && answer != classes;
 
     *right = t->eval.rows.labels != NULL ? is_right : agrees;
     if (t->mask[row] == 0) {
@@ -46,33 +63,50 @@ static void count_row(struct vc_trainer *t, size_t row, const void *logits, bool
     tally->agree += agrees;
 }
 
+/* The logits of a network for n rows of eval; NULL: they are those of a file that has not all of them. */
+static enum vc_status answer(struct vc_trainer *t, bool the_teacher, const struct vc_teacher_rows *teacher,
+                             const uint64_t *numbers, size_t n, const void **out)
+{
+    struct vc_net *net = the_teacher ? &t->teacher : &t->student;
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_engine_value *logits;
+    struct vc_engine *engine;
+    enum vc_status status;
+
+    if (the_teacher && t->eval.files.n != 0) {
+        *out = teacher->classes == NULL ? teacher->logits : NULL;
+        return VC_OK;
+    }
+    VC_TRY(vc_net_engine(net, n, false, &engine));
+    VC_TRY(vc_net_forward(net, engine, the_teacher ? &t->eval.teacher : &t->eval.student, numbers, n, &pass, &logits));
+    *out = logits->data;
+out:
+    return status;
+}
+
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {
-    struct vc_net *net = the_teacher ? &t->teacher : &t->student;
-    const struct vc_rows_view *view = the_teacher ? &t->eval.teacher : &t->eval.student;
-    const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_loss_spec spec = {.alpha = 1, .temperature = t->options.temperature, .kd_rows = 1, .ce_rows = 1};
     struct vc_teacher_rows teacher = {.logits = NULL};
-    const struct vc_engine_value *logits;
-    struct vc_loss_sums sums;
-    struct vc_engine *engine;
+    struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
+    const void *logits;
     enum vc_status status = VC_OK;
 
     vc_trainer_gather(t, &t->eval.rows, numbers, n);
-    if (t->has_teacher) {
-        VC_TRY(vc_trainer_ask(t, &t->eval.teacher, numbers, n));
-        teacher.logits = t->teacher_logits;
+    if (t->eval.taught) {
+        VC_TRY(vc_trainer_ask(t, &t->eval, false, numbers, n, &teacher));
     }
-    VC_TRY(vc_net_engine(net, n, false, &engine));
-    VC_TRY(vc_net_forward(net, engine, view, numbers, n, &pass, &logits));
-    sums = vc_loss(t->f64, &spec, n, t->student.n_classes, logits->data, &teacher, t->labels, t->mask, t->row, NULL);
+    VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
+    if (logits != NULL) {
+        sums = vc_loss(t->f64, &spec, n, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row, NULL);
+    }
     tally->kd += sums.kd;
     tally->ce += sums.ce;
     for (size_t i = 0; i < n; i++) {
         uint8_t one;
 
-        count_row(t, i, logits->data, t->has_teacher, tally, &one);
+        count_row(t, i, logits, &teacher, tally, &one);
         if (right != NULL) {
             right[numbers[i]] = one;
         }
@@ -102,8 +136,8 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                                    .n_labels = tally.n_labels,
                                    .accuracy = tally.n_labels != 0 ? (double)tally.right / (double)tally.n_labels : NAN,
                                    .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
-                                   .agreement = t->has_teacher ? (double)tally.agree / (double)tally.n : NAN,
-                                   .kd = t->has_teacher ? tally.kd / (double)tally.n : NAN};
+                                   .agreement = t->eval.taught ? (double)tally.agree / (double)tally.n : NAN,
+                                   .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
 out:
     vc_free(t->ctx, numbers);
     return status;

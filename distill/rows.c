@@ -142,7 +142,7 @@ static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_m
     }
     *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof **out);
     VC_TRY_ALLOC(*out);
-    status = vc_place_integers(rows->ctx, rows->model, tensor, &place, *out);
+    status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
 out:
     return status == VC_OK || *out == NULL ? status : vc_context(rows->ctx, "%s", model->path);
 }
@@ -293,8 +293,8 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     }
     VC_TRY(check_arrays(rows, graphs, n_graphs));
     VC_TRY(vc_model_open(ctx, rows->options.path, NULL, &rows->model));
-    rows->held = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->held);
-    VC_TRY_ALLOC(rows->held);
+    rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
+    VC_TRY_ALLOC(rows->arrays);
     VC_TRY(count_rows(rows, graphs[0]));
     VC_TRY(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
                                       : VC_OK);
@@ -309,10 +309,10 @@ out:
 
 void vc_rows_close(struct vc_rows *rows)
 {
-    for (size_t i = 0; rows->held != NULL && i < rows->model->n_tensors; i++) {
-        vc_free(rows->ctx, rows->held[i]);
+    for (size_t i = 0; rows->arrays != NULL && i < rows->model->n_tensors; i++) {
+        vc_row_array_close(rows->ctx, &rows->arrays[i]);
     }
-    vc_free(rows->ctx, rows->held);
+    vc_free(rows->ctx, rows->arrays);
     vc_free(rows->ctx, rows->labels);
     vc_free(rows->ctx, rows->mask);
     vc_model_close(rows->labels_model);

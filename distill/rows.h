@@ -1,13 +1,12 @@
 /* rows.h - the rows that a network is trained with or judged by, from the arrays of a file: labels and mask as a whole,
- * inputs by rows, on request. Arrays that are compressed, or small beside the memory limit, are held in memory as they
- * are stored; others are read by range. */
+ * inputs by rows, on request. */
 #ifndef VC_DISTILL_ROWS_H
 #define VC_DISTILL_ROWS_H
 
 #include <vcompress/distill.h>
 
 #include "core/base/arena.h"
-#include "core/model/source.h"
+#include "distill/row_array.h"
 
 struct vc_rows {
     struct vc_ctx *ctx;
@@ -18,13 +17,14 @@ struct vc_rows {
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
     uint8_t *mask;     /* NULL: all rows count */
     int64_t max_label;
-    void **held; /* by tensor: its bytes; NULL: it is read from the file */
+    struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
     size_t n_mean, n_deviation;
     double *mean, *deviation;
 };
 
 /* One input of a graph. */
 struct vc_rows_input {
+    const char *name; /* the graph's */
     uint32_t value;
     size_t tensor;
     size_t n_elems;  /* of a row */
@@ -38,7 +38,6 @@ struct vc_rows_view {
     const struct vc_rows *rows;
     size_t n;
     struct vc_rows_input *inputs; /* in the order of the graph's */
-    void *raw;                    /* a row as it is stored */
 };
 
 /* graphs: whose inputs the names in options.arrays may be; those of the first one count the rows. NULL entries are

@@ -102,26 +102,6 @@ static enum vc_status check_type(const struct vc_rows *rows, const struct vc_gra
                    vc_dtype_name(t->dtype), input->name, input->dtype == VC_DTYPE_F32 ? "numbers" : "integers");
 }
 
-/* The array in memory, where it has to be or may be. */
-static enum vc_status hold(const struct vc_rows *rows, size_t tensor)
-{
-    const struct vc_tensor *t = &rows->model->tensors[tensor];
-    enum vc_status status = VC_OK;
-
-    if (rows->held[tensor] != NULL ||
-        (!rows->model->io[tensor].sequential && t->size_bytes > vc_ctx_max_memory(rows->ctx) / 4)) {
-        return VC_OK;
-    }
-    if (t->size_bytes > SIZE_MAX / 2) {
-        return vc_fail(rows->ctx, VC_E_NOMEM, "%s: %s does not fit into memory", rows->model->path, t->name);
-    }
-    rows->held[tensor] = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1);
-    VC_TRY_ALLOC(rows->held[tensor]);
-    status = vc_model_read(rows->ctx, rows->model, tensor, 0, t->n_elems, rows->held[tensor], (size_t)t->size_bytes);
-out:
-    return status;
-}
-
 static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k, const char **batch,
                                 int64_t *fixed)
 {
@@ -142,6 +122,7 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
         *batch = symbol_of(graph, input->shape[0]);
         *fixed = input->shape[0].size;
     }
+    to->name = input->name;
     to->value = vc_graph_input(graph, k);
     to->integers = input->dtype != VC_DTYPE_F32;
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
@@ -153,7 +134,9 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
                        input->name, to->channels);
     }
     to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
-    VC_TRY(hold(rows, to->tensor));
+    if (rows->arrays[to->tensor].model == NULL) {
+        VC_TRY(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));
+    }
     view->n++;
 out:
     return status;
@@ -163,7 +146,6 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
                                  const char **batch, int64_t *fixed)
 {
     uint32_t n = vc_graph_input_count(graph);
-    size_t raw = 0;
     enum vc_status status = VC_OK;
 
     *view = (struct vc_rows_view){.rows = rows};
@@ -171,10 +153,7 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
     VC_TRY_ALLOC(view->inputs);
     for (uint32_t k = 0; k < n; k++) {
         VC_TRY(add_input(view, graph, k, batch, fixed));
-        raw = vc_max_u64(raw, view->inputs[k].n_elems * sizeof(double));
     }
-    view->raw = vc_alloc(rows->ctx, VC_TAG_TILES, raw + 1);
-    VC_TRY_ALLOC(view->raw);
 out:
     return status;
 }
@@ -183,29 +162,10 @@ void vc_rows_view_release(struct vc_rows_view *view)
 {
     if (view->rows != NULL) {
         vc_free(view->rows->ctx, view->inputs);
-        vc_free(view->rows->ctx, view->raw);
     }
 }
 
 /* ---- elements ---- */
-
-static double number_at(enum vc_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case VC_DTYPE_F64:
-        return ((const double *)data)[i];
-    case VC_DTYPE_F32:
-        return (double)((const float *)data)[i];
-    case VC_DTYPE_F16:
-        return (double)vc_f16_to_f32(((const uint16_t *)data)[i]);
-    case VC_DTYPE_BF16:
-        return (double)vc_bf16_to_f32(((const uint16_t *)data)[i]);
-    case VC_DTYPE_U64:
-        return (double)((const uint64_t *)data)[i];
-    default:
-        return (double)vc_integer_at(dtype, data, i);
-    }
-}
 
 static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
                     bool f64, void *to, size_t at)
@@ -217,7 +177,7 @@ static void put_row(const struct vc_rows *rows, const struct vc_rows_input *inpu
         double deviation = rows->n_deviation == 0 ? 1 : rows->deviation[rows->n_deviation == 1 ? 0 : c];
 
         for (size_t k = 0; k < input->plane; k++, i++) {
-            double x = (number_at(dtype, raw, i) * scale - mean) / deviation;
+            double x = (vc_number_at(dtype, raw, i) * scale - mean) / deviation;
 
             if (f64) {
                 ((double *)to)[at + i] = x;
@@ -234,18 +194,12 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
     const struct vc_rows_input *input = &view->inputs[k];
     const struct vc_rows *rows = view->rows;
     enum vc_dtype dtype = rows->model->tensors[input->tensor].dtype;
-    size_t size = vc_dtype_size(dtype);
     enum vc_status status = VC_OK;
 
     for (size_t r = 0; r < n; r++) {
-        const char *raw = view->raw;
+        const void *raw;
 
-        if (rows->held[input->tensor] != NULL) {
-            raw = (const char *)rows->held[input->tensor] + numbers[r] * input->n_elems * size;
-        } else {
-            VC_TRY(vc_model_read(rows->ctx, rows->model, input->tensor, numbers[r] * input->n_elems, input->n_elems,
-                                 view->raw, input->n_elems * size));
-        }
+        VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], numbers[r], &raw));
         for (size_t i = 0; input->integers && i < input->n_elems; i++) {
             ((int64_t *)to)[r * input->n_elems + i] = vc_integer_at(dtype, raw, i);
         }

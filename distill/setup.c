@@ -41,14 +41,14 @@ static enum vc_status check_terms(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (t->eval.open && t->eval.rows.labels == NULL && !t->has_teacher) {
+    if (t->eval.open && t->eval.rows.labels == NULL && !t->eval.taught && !t->unjudged) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by",
                        t->eval.rows.model->path);
     }
     if (t->judge_only) {
         return VC_OK;
     }
-    if (!t->has_teacher && o->alpha != 0) {
+    if (!t->data.taught && o->alpha != 0) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
                        vc_option(t->ctx, "alpha"));
     }
@@ -58,13 +58,17 @@ static enum vc_status check_terms(struct vc_trainer *t)
                        "alone",
                        t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"));
     }
+    if (o->loss == VC_TEACHER_LOSS_MSE && t->data.files.k != 0) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s mse compares all",
+                       t->data.files.items[0].model->path, t->data.files.k, vc_option(t->ctx, "loss"));
+    }
     if ((o->min_accuracy > 0 || o->max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
                        vc_option(t->ctx, "min_accuracy"), vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
     }
-    if (o->max_drop < 1 && !t->has_teacher) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none",
-                       vc_option(t->ctx, "max_drop"));
+    if (o->max_drop < 1 && !t->eval.taught) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none for the rows of %s",
+                       vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
     }
     return VC_OK;
 }
@@ -86,8 +90,9 @@ static enum vc_status view_eval(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
-    VC_TRY(t->has_teacher ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
-                          : VC_OK);
+    VC_TRY(t->runs_teacher
+               ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
+               : VC_OK);
     VC_TRY(check_labels(t, &t->eval.rows));
 out:
     return status;
@@ -108,7 +113,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
 
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
-    if (t->has_teacher) {
+    if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
         if (t->teacher.n_classes != t->student.n_classes) {
             return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", t->teacher.n_classes,
@@ -116,6 +121,30 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
         }
     }
     VC_TRY(check_labels(t, &rows->rows));
+out:
+    return status;
+}
+
+/* Whom the rows are taught by: the network, or files that answer these rows. */
+static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows *rows,
+                                   const struct vc_model *const *files, size_t n_files)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status = VC_OK;
+
+    if (!rows->open) {
+        return n_files == 0 ? VC_OK
+                            : vc_fail(t->ctx, VC_E_ARGUMENT, "%s has answers to the rows of %s, which is not given",
+                                      vc_option(t->ctx, "eval_logits"), vc_option(t->ctx, "eval"));
+    }
+    if (n_files != 0 && t->runs_teacher) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers");
+    }
+    if (n_files != 0) {
+        VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, t->student.n_classes, o->temperature,
+                                     o->batch, &rows->files));
+    }
+    rows->taught = t->runs_teacher || n_files != 0;
 out:
     return status;
 }
@@ -141,11 +170,11 @@ static enum vc_status make_programs(struct vc_trainer *t)
 
     if (t->data.open) {
         VC_TRY(make_engines(t, &t->student, t->data.rows.n, true));
-        VC_TRY(t->has_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
     }
     if (t->eval.open) {
         VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
-        VC_TRY(t->has_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
     }
 out:
     return status;
@@ -172,7 +201,8 @@ static void count(struct vc_trainer *t)
     r->weight_bytes = t->student.weights->data_bytes;
     r->gradient_bytes = t->student.weights->grad_bytes;
     r->state_bytes = states_of(&t->options) * r->gradient_bytes;
-    r->teacher_bytes = t->has_teacher ? t->teacher.weights->data_bytes : 0;
+    r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
+    r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
     r->n_rows = t->data.rows.n;
     r->batch = t->options.batch;
     r->accum = t->options.accum;
@@ -202,7 +232,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     t->f64 = t->options.precision == VC_GRAPH_F64;
-    t->has_teacher = t->options.teacher.graph != NULL;
+    t->runs_teacher = t->options.teacher.graph != NULL;
     if (t->options.data == NULL || t->options.student.graph == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
     }
@@ -213,6 +243,8 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         VC_TRY(open_rows(t, t->options.eval, &t->eval));
         VC_TRY(view_eval(t));
     }
+    VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
+    VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
     VC_TRY(check_terms(t));
     VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
@@ -235,7 +267,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
         return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
     }
     VC_TRY(vc_net_load(&t->student));
-    VC_TRY(t->has_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
     t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->arena_bytes);
     VC_TRY_ALLOC(t->arena);
     vc_net_attach(&t->student, t->arena); /* programs find the weights, too, so these come first */
@@ -252,7 +284,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     VC_TRY_ALLOC(t->states);
     t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
     VC_TRY_ALLOC(t->state_block);
-    if (t->has_teacher) {
+    if (t->runs_teacher) {
         t->teacher_logits = vc_alloc_array(t->ctx, VC_TAG_TILES, n_logits, sizeof(double));
         VC_TRY_ALLOC(t->teacher_logits);
     }
@@ -305,6 +337,7 @@ void vc_trainer_close(struct vc_trainer *t)
     for (unsigned k = 0; k < 2; k++) {
         struct vc_trainer_rows *rows = k == 0 ? &t->data : &t->eval;
 
+        vc_teacher_files_close(&rows->files);
         vc_rows_view_release(&rows->student);
         vc_rows_view_release(&rows->teacher);
         if (rows->open) {

@@ -73,9 +73,10 @@ static size_t find_bad_row(struct vc_trainer *t, const uint64_t *numbers, size_t
 
 /* Why the loss of a batch is no number. */
 static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, const uint64_t *numbers, size_t n,
-                                  const struct vc_engine_value *logits)
+                                  const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
 {
     unsigned long long step = (unsigned long long)w->step + 1;
+    size_t n_elems = n * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
     const char *array = NULL;
     size_t bad = find_bad_row(t, numbers, n, &array);
 
@@ -83,8 +84,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number (step %llu)",
                        t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
     }
-    if (t->has_teacher && !t->control &&
-        vc_first_nonfinite(t->f64, t->teacher_logits, n * t->student.n_classes) != n * t->student.n_classes) {
+    if (teacher->logits != NULL && vc_first_nonfinite(t->f64, teacher->logits, n_elems) != n_elems) {
         return vc_fail(t->ctx, VC_E_FORMAT, "step %llu: the teacher's logits are no finite numbers", step);
     }
     return vc_fail(t->ctx, VC_E_ARGUMENT,
@@ -162,9 +162,8 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     enum vc_status status;
 
     vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
-    if (t->has_teacher && !t->control) {
-        VC_TRY(vc_trainer_ask(t, &t->data.teacher, w->numbers + first, n));
-        teacher.logits = t->teacher_logits;
+    if (t->data.taught && !t->control) {
+        VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse, w->numbers + first, n, &teacher));
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
@@ -176,7 +175,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     w->sums.kd += sums.kd;
     w->sums.ce += sums.ce;
     if (!isfinite(sums.kd) || !isfinite(sums.ce)) {
-        return refuse_loss(t, w, w->numbers + first, n, logits);
+        return refuse_loss(t, w, w->numbers + first, n, logits, &teacher);
     }
     VC_TRY(vc_engine_backward(engine));
 out:
@@ -219,7 +218,7 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .n_steps = t->n_steps,
                                    .control = t->control,
                                    .loss = loss,
-                                   .kd = t->has_teacher && !t->control ? w->sums.kd : NAN,
+                                   .kd = t->data.taught && !t->control ? w->sums.kd : NAN,
                                    .ce = w->spec.ce_rows != 0 ? w->sums.ce : NAN,
                                    .grad_norm = w->grad_norm,
                                    .lr = lr,

@@ -3,26 +3,31 @@
  *     distill.c   the public call: options, order of the work, gates, output
  *     setup.c     opens data and networks, checks that they fit, counts memory, takes it
  *     train.c     steps
- *     judge.c     answers on rows that are not trained with */
+ *     judge.c     answers on rows that are not trained with
+ *     logits.c    answers into a file, which teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H
 
 #include "distill/network.h"
-#include "distill/step_math.h"
+#include "distill/teacher_file.h"
 
 /* What rows of data look like to both networks. */
 struct vc_trainer_rows {
     struct vc_rows rows;
     bool open;
     struct vc_rows_view student, teacher;
+    struct vc_teacher_files files; /* answers to these rows */
+    bool taught;                   /* there is a teacher for them: the network, or files */
 };
 
 struct vc_trainer {
     struct vc_ctx *ctx;
     struct vc_distill_options options;
     struct vc_distillation *report;
-    bool f64, has_teacher;
-    bool judge_only; /* options.data are the rows of eval; nothing is trained */
+    bool f64;
+    bool runs_teacher; /* the teacher is a network */
+    bool judge_only;   /* options.data are the rows of eval; nothing is trained */
+    bool unjudged;     /* judge_only: answers are all that is wanted, so neither labels nor a teacher are needed */
     struct vc_trainer_rows data, eval;
     struct vc_net student, teacher;
     uint64_t n_steps, per_step, steps_per_epoch;
@@ -60,8 +65,9 @@ void vc_trainer_close(struct vc_trainer *t);
 
 /* Copies the labels and the mask of n rows to those of the trainer. */
 void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n);
-/* The teacher's logits of n rows, into t->teacher_logits. */
-enum vc_status vc_trainer_ask(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n);
+/* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. */
+enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
+                              const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
 
 /* Writes the gradients of the student to options.gradients. */
 enum vc_status vc_trainer_dump(struct vc_trainer *t);

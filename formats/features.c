@@ -5,7 +5,7 @@
 #include "core/base/cpu.h"
 #include "formats/io/codec.h"
 
-#if VC_HAVE_NETTLE /* measure/ */
+#if VC_HAVE_NETTLE /* passes/ */
 #define SHA256_TEXT ", nettle"
 #else
 #define SHA256_TEXT ""

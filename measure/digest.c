@@ -10,7 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
-#include "measure/sha256.h"
+#include "passes/sha256.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define MAX_DEPTH   8 /* of folders in an output that is one */

@@ -6,8 +6,8 @@
 
 #include "kernels/kernels.h"
 #include "measure/diff.h"
-#include "measure/sha256.h"
 #include "measure/verify_parts.h"
+#include "passes/sha256.h"
 #include "passes/values.h"
 
 #define VC_TIED_MIN_ELEMS 1024 /* smaller tensors are often equal by chance: all zeros, all ones */

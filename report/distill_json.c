@@ -76,6 +76,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
         vc_json_real(json, "first_loss", d->first_loss);
         vc_json_real(json, "last_loss", d->last_loss);
     }
+    vc_json_real(json, "teacher_accuracy", d->teacher_accuracy);
     vc_json_real(json, "kd_gradient", d->kd_gradient);
     vc_json_real(json, "ce_gradient", d->ce_gradient);
     vc_json_real(json, "seconds", d->seconds);
@@ -89,7 +90,7 @@ static void write_eval(struct vc_json *json, const struct vc_distill_options *o,
         return;
     }
     vc_json_begin(json, "eval", '{', false);
-    if (o->teacher.graph != NULL) {
+    if (o->teacher.graph != NULL || o->n_eval_logits != 0) {
         write_quality(json, "teacher", &d->teacher);
     } else {
         vc_json_null(json, "teacher");
@@ -113,7 +114,17 @@ static void write_document(struct vc_json *json, const struct vc_distill_options
     vc_json_string(json, "schema", "vcompress.distill/1");
     vc_json_string(json, "version", vc_version());
     vc_json_string(json, "student", vc_model_path(o->student.weights));
-    vc_json_string(json, "teacher", o->teacher.weights != NULL ? vc_model_path(o->teacher.weights) : NULL);
+    vc_json_string(json, "teacher",
+                   o->teacher.weights != NULL ? vc_model_path(o->teacher.weights)
+                   : o->n_logits != 0         ? vc_model_path(o->logits[0])
+                                              : NULL);
+    if (o->n_logits != 0) {
+        vc_json_begin(json, "teacher_files", '[', true);
+        for (size_t k = 0; k < o->n_logits; k++) {
+            vc_json_string(json, NULL, vc_model_path(o->logits[k]));
+        }
+        vc_json_end(json, ']');
+    }
     vc_json_string(json, "data", o->data->path);
     vc_json_string(json, "output", d->written != NULL && o->write != NULL ? o->write->path : NULL);
     write_options(json, o);

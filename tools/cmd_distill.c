@@ -12,6 +12,7 @@
 struct distill_cli {
     struct nets_cli nets; /* first */
     const char *student, *eval, *log, *mask;
+    const char *eval_teacher;
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
@@ -64,6 +65,8 @@ static const struct opt student_opts[] = {
              "worse than it began"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .help = "as --array, for --eval"},
+    {.name = "eval-teacher", .value = "FILE", .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval_logits",
+     .help = "answers of the teacher to the rows of --eval, where --teacher is a file of vcompress logits"},
     {.name = "eval-labels", .value = "FILE", .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
 };
 
@@ -135,8 +138,9 @@ static const struct opt_group group_student = {"Student", student_opts, sizeof(s
 static const struct opt_group group_training = {"Training", training_opts,
                                                 sizeof(training_opts) / sizeof(training_opts[0]), 0};
 static const struct opt_group group_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_student, &group_nets, &group_training, &group_output,
-                                                 &group_run,     &group_json, &group_report,   &group_help};
+static const struct opt_group *const groups[] = {&group_student,  &group_teacher, &group_rows,
+                                                 &group_training, &group_output,  &group_run,
+                                                 &group_json,     &group_report,  &group_help};
 
 /* ---- steps ---- */
 
@@ -279,12 +283,55 @@ static int check(struct app *app, const struct distill_cli *cli)
                : GO_ON;
 }
 
+/* What the command opens beside its data. */
+struct opened {
+    struct net student, teacher;
+    struct answer_files answers, eval_answers;
+    struct vc_model *mask;
+};
+
+static int open_teacher(struct app *app, struct distill_cli *cli, struct opened *o)
+{
+    const char *other = cli->nets.graph != NULL ? cli->nets.graph : cli->student;
+    int rc = GO_ON;
+
+    if (cli->nets.teacher != NULL) {
+        rc = answers_open(app, cli->nets.teacher, &o->answers);
+        cli->distill.logits = (const struct vc_model *const *)o->answers.models;
+        cli->distill.n_logits = o->answers.n;
+    }
+    if (rc == GO_ON && cli->nets.teacher != NULL && o->answers.n == 0) {
+        rc = net_open(app, cli->nets.teacher, cli->nets.teacher_graph, other, &o->teacher);
+    }
+    if (rc == GO_ON && cli->eval_teacher != NULL) {
+        rc = answers_open(app, cli->eval_teacher, &o->eval_answers);
+        cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
+        cli->distill.n_eval_logits = o->eval_answers.n;
+    }
+    if (rc == GO_ON && cli->eval_teacher != NULL && o->eval_answers.n == 0) {
+        rc = app_usage(app, "--eval-teacher %s: is no file of vcompress logits", cli->eval_teacher);
+    }
+    return rc;
+}
+
+static int open_all(struct app *app, struct distill_cli *cli, struct opened *o)
+{
+    int rc = net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+
+    rc = rc == GO_ON ? open_teacher(app, cli, o) : rc;
+    if (rc == GO_ON && cli->mask != NULL) {
+        enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
+
+        cli->distill.mask = o->mask;
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
+    return rc;
+}
+
 static int run_distill(struct app *app, int n_args, char **args)
 {
     struct distill_cli cli;
-    struct net student = {NULL, NULL, NULL};
-    struct net teacher = {NULL, NULL, NULL};
-    struct vc_model *mask = NULL;
+    struct opened opened = {.mask = NULL};
     int rc;
 
     memset(&cli, 0, sizeof cli);
@@ -300,21 +347,13 @@ static int run_distill(struct app *app, int n_args, char **args)
     app->output = cli.write.path;
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? net_open(app, cli.student, cli.nets.graph, cli.nets.teacher, &student) : rc;
-    if (rc == GO_ON && cli.nets.teacher != NULL) {
-        rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,
-                      cli.nets.graph != NULL ? cli.nets.graph : cli.student, &teacher);
-    }
-    if (rc == GO_ON && cli.mask != NULL) {
-        enum vc_status status = vc_model_open(app->ctx, cli.mask, NULL, &mask);
-
-        cli.distill.mask = mask;
-        rc = status == VC_OK ? GO_ON : app_fail(app, status);
-    }
-    rc = rc == GO_ON ? distill(app, &cli, &student, &teacher) : rc;
-    vc_model_close(mask);
-    net_close(&student);
-    net_close(&teacher);
+    rc = rc == GO_ON ? open_all(app, &cli, &opened) : rc;
+    rc = rc == GO_ON ? distill(app, &cli, &opened.student, &opened.teacher) : rc;
+    vc_model_close(opened.mask);
+    answers_close(&opened.answers);
+    answers_close(&opened.eval_answers);
+    net_close(&opened.student);
+    net_close(&opened.teacher);
     return rc;
 }
 

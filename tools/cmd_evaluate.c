@@ -25,7 +25,8 @@ static const struct opt evaluate_opts[] = {
 /* clang-format on */
 static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
                                                 sizeof(evaluate_opts) / sizeof(evaluate_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_nets, &group_evaluate, &group_run, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate,
+                                                 &group_run,     &group_report, &group_help};
 
 static void print(struct app *app, const struct vc_quality *q)
 {

@@ -19,12 +19,17 @@ static bool take_array(void *group, const char *value)
 #define NETS(member) .field = offsetof(struct nets_cli, member)
 
 /* clang-format off */
-static const struct opt nets_opts[] = {
-    {.name = "teacher", .value = "FILE", .kind = OPT_TEXT, NETS(teacher), .help = "the network whose answers are the aim"},
-    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, NETS(graph),
-     .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
+static const struct opt teacher_opts[] = {
+    {.name = "teacher", .value = "FILE", .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
+     .help = "the network whose answers are the aim; distill also takes a file of vcompress logits, or several: A,B are one "
+             "teacher with the mean of their probabilities"},
     {.name = "teacher-graph", .value = "FILE", .kind = OPT_TEXT, NETS(teacher_graph),
      .help = "what the teacher computes, where it is another one"},
+};
+
+static const struct opt rows_opts[] = {
+    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, NETS(graph),
+     .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
     {.name = "data", .value = "FILE", .kind = OPT_TEXT, NETS(data.path),
      .help = "rows: an array for each input of the graph and, where they are known, labels y and a mask (npz, safetensors, "
              "...)"},
@@ -42,7 +47,8 @@ static const struct opt nets_opts[] = {
      .help = "then divide by it: one number, or one for each channel"},
 };
 /* clang-format on */
-const struct opt_group group_nets = {"Networks and rows", nets_opts, sizeof(nets_opts) / sizeof(nets_opts[0]), 0};
+const struct opt_group group_teacher = {"Teacher", teacher_opts, sizeof(teacher_opts) / sizeof(teacher_opts[0]), 0};
+const struct opt_group group_rows = {"Networks and rows", rows_opts, sizeof(rows_opts) / sizeof(rows_opts[0]), 0};
 
 /* All that is wrong with the graph: the first sentence as every failure, the others under it. */
 static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status status)
@@ -98,6 +104,52 @@ void net_close(struct net *net)
 struct vc_network net_of(const struct net *net)
 {
     return (struct vc_network){.graph = net->graph, .weights = net->weights, .beside = net->beside};
+}
+
+/* Files that are not of that kind are no teachers together with others. */
+static int open_answers(struct app *app, const char *path, bool alone, struct answer_files *files)
+{
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(app->ctx, path, NULL, &model);
+
+    if (status != VC_OK) {
+        app->subject = path;
+        return app_fail(app, status);
+    }
+    if (vc_logits_is(model)) {
+        files->models[files->n++] = model;
+        return GO_ON;
+    }
+    vc_model_close(model);
+    return alone ? GO_ON : app_usage(app, "%s: is no file of vcompress logits; several teachers are such files", path);
+}
+
+int answers_open(struct app *app, const char *paths, struct answer_files *files)
+{
+    bool alone = strchr(paths, ',') == NULL;
+    const char *end;
+    char path[4096];
+    int rc = GO_ON;
+
+    for (const char *at = paths; rc == GO_ON && at != NULL; at = end != NULL ? end + 1 : NULL) {
+        end = strchr(at, ',');
+        if (files->n == MAX_TEACHERS) {
+            return app_usage(app, "--teacher: more than %d files", MAX_TEACHERS);
+        }
+        if (snprintf(path, sizeof(path), "%.*s", end != NULL ? (int)(end - at) : (int)strlen(at), at) >=
+            (int)sizeof(path)) {
+            return app_usage(app, "--teacher: a name is too long");
+        }
+        rc = open_answers(app, path, alone, files);
+    }
+    return rc;
+}
+
+void answers_close(struct answer_files *files)
+{
+    for (size_t k = 0; k < files->n; k++) {
+        vc_model_close(files->models[k]);
+    }
 }
 
 const char *fmt_share(char *buf, double share)

@@ -1,4 +1,4 @@
-/* distill_nets.h - networks and rows of the commands that run them: distill, evaluate. */
+/* distill_nets.h - networks and rows of the commands that run them: distill, evaluate, logits. */
 #ifndef VC_TOOLS_DISTILL_NETS_H
 #define VC_TOOLS_DISTILL_NETS_H
 
@@ -15,8 +15,8 @@ struct nets_cli {
     const char *arrays[MAX_NET_ARRAYS];
 };
 
-/* --teacher, --graph, --data and what belongs to them. */
-extern const struct opt_group group_nets;
+/* --graph, --data and what belongs to them; --teacher and --teacher-graph. */
+extern const struct opt_group group_rows, group_teacher;
 
 /* A network that was opened. */
 struct net {
@@ -28,6 +28,20 @@ struct net {
  * says itself, or else what `other` says. GO_ON or a status, with all that is wrong printed. */
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net);
 void net_close(struct net *net);
+
+#define MAX_TEACHERS 16
+
+/* Files with a teacher's answers, which were opened. */
+struct answer_files {
+    struct vc_model *models[MAX_TEACHERS];
+    size_t n;
+};
+
+/* Opens them, where `paths`, one or several with commas between them, are such files. None is there when it is one file
+ * of another kind. GO_ON or a status. */
+int answers_open(struct app *app, const char *paths, struct answer_files *files);
+void answers_close(struct answer_files *files);
+
 struct vc_network net_of(const struct net *net);
 
 /* "98.2 %", "-" for NaN */

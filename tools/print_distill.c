@@ -56,6 +56,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
     fputs("\nteacher   ", to);
     print_clean(to, teacher != NULL ? teacher : "none: labels alone");
+    if (!isnan(d->teacher_accuracy)) {
+        fprintf(to, ": accuracy on the labelled rows %s", fmt_share(buf, d->teacher_accuracy));
+    }
     fputs("\ndata      ", to);
     print_clean(to, o->data->path);
     fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
@@ -131,7 +134,7 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         fputs("eval      ", to);
         print_clean(to, o->eval->path);
         fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
-        printed = print_qualities(app, d, teacher != NULL);
+        printed = print_qualities(app, d, o->teacher.graph != NULL || o->n_eval_logits != 0);
     }
     if (d->has_control) {
         fprintf(to, "the teacher gains %+.2f +- %.2f points over the control, which learnt from labels alone\n",

@@ -116,6 +116,12 @@ struct vc_distill_options {
     /* A file with masks (docs/formats.md): weights that are not kept become 0 and stay 0. Of tensors without a mask
      * keep_sparsity decides. NULL: none. It has to stay open during the call. */
     const struct vc_model *mask;
+    /* In place of `teacher`: files with its answers to the rows of `data`, and to those of `eval`, as vc_logits writes
+     * them. Several are one teacher, whose probabilities are the mean of theirs. They have to stay open. */
+    const struct vc_model *const *logits;
+    size_t n_logits;
+    const struct vc_model *const *eval_logits;
+    size_t n_eval_logits;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -162,6 +168,9 @@ struct vc_distillation {
     const char *missed;              /* the gate that was missed; NULL: none */
     const struct vc_report *written; /* of the job that wrote the output; NULL: none did */
     double seconds;
+    /* Of files with its answers: the share of the rows with a label that they answer rightly; NaN: there are no labels,
+     * or no files. */
+    double teacher_accuracy;
 };
 
 /* Trains, evaluates, writes. VC_E_GATE: a gate was missed, or the student answers worse on `eval` than it did before;
@@ -193,6 +202,36 @@ static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
 
 VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
                                   struct vc_quality *out);
+
+/* ---- answers in a file ---- */
+
+struct vc_logits_options {
+    size_t struct_size; /* set by vc_logits_defaults */
+    struct vc_network network;
+    const struct vc_data_options *data;   /* has to be set */
+    const struct vc_write_options *write; /* has to have a path */
+    uint64_t batch;
+    uint64_t topk;       /* only the so many largest logits of each row, and the sum of all; 0: all */
+    double temperature;  /* of that sum: what a student can learn at from them */
+    enum vc_dtype dtype; /* of the logits: f16, f32, f64 */
+    enum vc_graph_precision precision;
+};
+
+VC_API void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size);
+
+/* All logits as f32, 64 rows at a time, temperature 2. */
+static inline void vc_logits_defaults(struct vc_logits_options *options)
+{
+    vc_logits_defaults_sized(options, sizeof *options);
+}
+
+/* Writes what the network answers to every row, with digests of the network and of the rows: the teacher of a
+ * distillation that has no teacher in memory. docs/distillation.md has the arrays. *out: how well it answers, as far as
+ * there are labels. */
+VC_API enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *options, struct vc_quality *out);
+
+/* The file has answers that vc_logits wrote; the names of its arrays say so. */
+VC_API bool vc_logits_is(const struct vc_model *model);
 
 /* The report of a distillation as one JSON document, schema vcompress.distill/1 (installed as distill-1.schema.json).
  * *text is freed with vc_text_free. */

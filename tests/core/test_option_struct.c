@@ -365,6 +365,14 @@ static enum vc_status use_evaluate(void *options)
     return strstr(vc_ctx_message(ctx), "there are no data") != NULL ? VC_OK : status;
 }
 
+/* Without an output, which is told after the options. */
+static enum vc_status use_logits(void *options)
+{
+    enum vc_status status = vc_logits(ctx, options, &(struct vc_quality){0});
+
+    return strstr(vc_ctx_message(ctx), "there is no output") != NULL ? VC_OK : status;
+}
+
 /* Rows for a graph without inputs, which is told after the options. */
 static enum vc_status use_data(void *options)
 {
@@ -409,6 +417,7 @@ MAKER(page)
 MAKER(data)
 MAKER(distill)
 MAKER(evaluate)
+MAKER(logits)
 
 static const struct public_options {
     const char *name, *maker;
@@ -459,6 +468,8 @@ static const struct public_options {
      offsetof(struct vc_distill_options, temperature), make_distill, use_distill},
     {"vc_evaluate_options", "vc_evaluate_defaults", sizeof(struct vc_evaluate_options),
      offsetof(struct vc_evaluate_options, batch), make_evaluate, use_evaluate},
+    {"vc_logits_options", "vc_logits_defaults", sizeof(struct vc_logits_options),
+     offsetof(struct vc_logits_options, topk), make_logits, use_logits},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 

@@ -1,15 +1,8 @@
 /* test_distill.c - vc_distill on a small network: losses and weights against figures of PyTorch (make_goldens.py), rows
  * from files, what memory it takes and gives back, and every allocation that can fail. */
-#include "scratch.h"
-#include "support.h"
+#include "distill_test.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "core/model/memory_model.h"
-
-#define ROWS  20
-#define STEPS 12
 
 struct golden {
     enum vc_optimizer optimizer;
@@ -20,169 +13,6 @@ struct golden {
 };
 
 #include "goldens.h"
-
-static struct vc_ctx *ctx;
-static const char layers[] = "input x [batch, 5]\nlinear a 8\nrelu\nlinear b 3\n";
-
-static void numbers(uint32_t seed, size_t n, double *out)
-{
-    uint64_t state = seed;
-
-    for (size_t i = 0; i < n; i++) {
-        state = (state * 1103515245u + 12345u) % 2147483648u;
-        out[i] = (double)(state >> 7) / 8388608.0 - 1;
-    }
-}
-
-/* Writes tensors to a file of the folder. */
-static void write_file(const char *name, const struct vc_memory_tensor *tensors, size_t n)
-{
-    struct vc_write_options write;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-
-    vc_write_defaults(&write);
-    write.path = in_folder(name);
-    write.force = true;
-    assert_int_equal(vc_memory_model_create(ctx, tensors, n, &model), VC_OK);
-    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
-    assert_int_equal(vc_job_run(ctx, job), VC_OK);
-    vc_job_free(job);
-    vc_model_close(model);
-}
-
-static const uint64_t shape_a[2] = {8, 5};
-static const uint64_t shape_b[2] = {3, 8};
-static const uint64_t shape_x[2] = {ROWS, 5};
-
-static void write_net(const char *name, uint32_t seed)
-{
-    double a[40], a_bias[8], b[24], b_bias[3];
-    const struct vc_memory_tensor tensors[] = {
-        {"a.weight", VC_DTYPE_F64, 2, shape_a, a},
-        {"a.bias", VC_DTYPE_F64, 1, shape_a, a_bias},
-        {"b.weight", VC_DTYPE_F64, 2, shape_b, b},
-        {"b.bias", VC_DTYPE_F64, 1, shape_b, b_bias},
-    };
-
-    numbers(seed, 40, a);
-    numbers(seed + 1, 8, a_bias);
-    numbers(seed + 2, 24, b);
-    numbers(seed + 3, 3, b_bias);
-    write_file(name, tensors, 4);
-}
-
-static void write_rows(const char *name, int64_t last_label)
-{
-    double x[ROWS * 5];
-    int64_t y[ROWS];
-    const struct vc_memory_tensor tensors[] = {{"x", VC_DTYPE_F64, 2, shape_x, x}, {"y", VC_DTYPE_I64, 1, shape_x, y}};
-
-    numbers(7, (size_t)ROWS * 5, x);
-    for (int64_t i = 0; i < ROWS; i++) {
-        y[i] = i % 3;
-    }
-    y[ROWS - 1] = last_label;
-    write_file(name, tensors, 2);
-}
-
-static int begin(void **state)
-{
-    if (scratch_make(state) != 0) {
-        return -1;
-    }
-    ctx = test_ctx();
-    write_net("teacher.npz", 100);
-    write_net("student.npz", 200);
-    write_rows("rows.npz", 1);
-    (void)save_text("net.txt", layers);
-    return 0;
-}
-
-static int end(void **state)
-{
-    vc_ctx_free(ctx);
-    return scratch_clear(state);
-}
-
-/* ---- a run ---- */
-
-struct run {
-    struct vc_network teacher, student;
-    struct vc_data_options data;
-    struct vc_write_options write;
-    struct vc_distill_options options;
-    double losses[STEPS];
-    size_t n_losses;
-    char rows[256], out[256]; /* paths */
-};
-
-static void open_net(const char *name, struct vc_network *net)
-{
-    struct vc_graph_options options;
-    struct vc_model *model = NULL;
-
-    assert_int_equal(vc_model_open(ctx, in_folder(name), NULL, &model), VC_OK);
-    vc_graph_defaults(&options);
-    options.weights = model;
-    assert_int_equal(vc_graph_read_text(ctx, in_folder("net.txt"), &options, &net->graph), VC_OK);
-    net->weights = model;
-}
-
-static void close_net(struct vc_network *net)
-{
-    vc_graph_close(net->graph);
-    vc_model_close((struct vc_model *)(uintptr_t)net->weights);
-}
-
-static void tell(void *user, const struct vc_distill_step *step)
-{
-    struct run *run = user;
-
-    assert_true(run->n_losses < STEPS && step->step == run->n_losses + 1);
-    run->losses[run->n_losses++] = step->loss;
-}
-
-static void open_run(struct run *run)
-{
-    memset(run, 0, sizeof *run);
-    open_net("teacher.npz", &run->teacher);
-    open_net("student.npz", &run->student);
-    vc_data_defaults(&run->data);
-    (void)snprintf(run->rows, sizeof run->rows, "%s", in_folder("rows.npz"));
-    (void)snprintf(run->out, sizeof run->out, "%s", in_folder("out.npz"));
-    run->data.path = run->rows;
-    vc_write_defaults(&run->write);
-    run->write.path = run->out;
-    run->write.force = true;
-    vc_distill_defaults(&run->options);
-    run->options.teacher = run->teacher;
-    run->options.student = run->student;
-    run->options.data = &run->data;
-    run->options.write = &run->write;
-    run->options.steps = STEPS;
-    run->options.batch = 8;
-    run->options.order = VC_ORDER_FILE;
-    run->options.precision = VC_GRAPH_F64;
-    run->options.tell = tell;
-    run->options.user = run;
-}
-
-static void close_run(struct run *run)
-{
-    close_net(&run->teacher);
-    close_net(&run->student);
-}
-
-static void read_doubles(const char *file, const char *tensor, double *out, size_t n)
-{
-    struct vc_model *model = NULL;
-
-    assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
-    assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, tensor), 0, n, out, n * sizeof *out), VC_OK);
-    vc_model_close(model);
-}
 
 static void test_goldens(void **unused)
 {
@@ -251,15 +81,6 @@ static void test_judged(void **unused)
     vc_distillation_free(d);
     close_net(&out);
     close_run(&run);
-}
-
-static void expect_refused(struct run *run, enum vc_status wanted, const char *words)
-{
-    struct vc_distillation *d = NULL;
-
-    assert_int_equal(vc_distill(ctx, &run->options, &d), wanted);
-    assert_null(d);
-    expect_says(ctx, words);
 }
 
 static void test_refused(void **unused)

@@ -425,6 +425,24 @@ class Faults(unittest.TestCase):
         with open(os.path.join(out, "config.json")) as f:
             self.assertEqual(json.load(f), {"num_experts": 3, "moe_intermediate_size": 384})
 
+    def write_net(self, rows):
+        """A network of one layer, and rows for it: what distill and logits need."""
+        write_npz(os.path.join(self.dir, "net.npz"), [(4, 6)])
+        write_npz(os.path.join(self.dir, "rows.npz"), [(rows, 6)])
+        with open(os.path.join(self.dir, "net.txt"), "w") as f:
+            f.write("input x [batch, 6]\nlinear layer.0 4 bias=no\n")
+        return ["--graph", os.path.join(self.dir, "net.txt"), "--data", os.path.join(self.dir, "rows.npz")]
+
+    def test_full_disk_with_logits(self):
+        net = self.write_net(20000)
+        for size in (8192, 200000):
+            self.mount("size=%d,mode=777" % size)
+            old = self.older(True)
+            self.failed(self.run_it("logits", *net, os.path.join(self.dir, "net.npz"), "--force", "-o", self.out),
+                        "o.npz", codes=(4,))
+            self.left(old)
+            subprocess.run(["umount", self.out_dir], check=True)
+
     def test_disk_too_full_by_a_little(self):
         """Deflated output is not known beforehand: the space runs out in the middle."""
         self.mount("size=2m,mode=777")

@@ -86,7 +86,7 @@ list_edges | awk -v sq="'" '
         if (quoted && t ~ /^vcompress\//) { bad("public headers are included with <>"); next }
         if (t ~ /^jansson\.h$/ && from ~ /^(graph|memory)$/) { next }
         if (t ~ /^(zlib|jansson|libdeflate)\.h$|^isa-l/ && from != "formats") { bad("only formats/ may"); next }
-        if (t ~ /^nettle\// && from != "measure") { bad("only measure/ may"); next }
+        if (t ~ /^nettle\// && from != "passes") { bad("only passes/ may"); next }
         if (t ~ /^(cuda|cublas|nvml|nvrtc|curand|cooperative_groups|device_launch)/ && $1 !~ /^kernels\/cuda\//) {
             bad("only kernels/cuda/ may")
             next

@@ -1,5 +1,5 @@
 /* sha256.c - see sha256.h. The only file that knows nettle. */
-#include "measure/sha256.h"
+#include "passes/sha256.h"
 
 #if VC_HAVE_NETTLE
 

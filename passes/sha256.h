@@ -1,6 +1,6 @@
 /* sha256.h - SHA-256 of bytes that come piece by piece. By nettle, where it was found at build time. */
-#ifndef VC_MEASURE_SHA256_H
-#define VC_MEASURE_SHA256_H
+#ifndef VC_PASSES_SHA256_H
+#define VC_PASSES_SHA256_H
 
 #include <stdalign.h>
 #include <stdbool.h>

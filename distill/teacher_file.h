@@ -1,0 +1,49 @@
+/* teacher_file.h - answers of teachers that lie in files, so that no teacher is in memory. vc_logits (logits.c) writes:
+ *
+ *     logits       f16, f32 or f64 [rows, classes]; of the k largest: [rows, k], the largest first
+ *     classes      i32 [rows, k]    of the k largest: which class each logit belongs to
+ *     rest         f64 [rows]       ... log of the sum of exp(logit / T) over all classes
+ *     temperature  f64 [1]          ... T
+ *     n_classes    i64 [1]
+ *     teacher      u8 [64]          SHA-256, as digits, of graph and weights (identity.h)
+ *     data.x       u8 [64]          ... of the rows of the input x */
+#ifndef VC_DISTILL_TEACHER_FILE_H
+#define VC_DISTILL_TEACHER_FILE_H
+
+#include "distill/rows.h"
+#include "distill/step_math.h"
+
+#define VC_TEACHER_DATA "data." /* begins the names of digests of inputs */
+
+struct vc_teacher_file {
+    const struct vc_model *model;
+    size_t k; /* 0: all logits are there */
+    struct vc_row_array logits, classes, rest;
+};
+
+/* Several teachers are one, whose probabilities are the mean of theirs. */
+struct vc_teacher_files {
+    struct vc_ctx *ctx;
+    size_t n; /* 0: there are none */
+    struct vc_teacher_file *items;
+    size_t n_classes, k;
+    double accuracy; /* on rows that have a label; NaN: there are none */
+    /* The answers to one batch. */
+    void *logits;
+    int32_t *classes;
+    double *rest, *row, *sum;
+};
+
+/* Checks that the files are about these rows, in this order, and these classes, and that they do not answer as chance
+ * would where there are labels. batch: the most rows that are read at once. The models outlive it. */
+enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
+                                     const struct vc_rows_view *view, size_t n_classes, double temperature,
+                                     uint64_t batch, struct vc_teacher_files *files);
+void vc_teacher_files_close(struct vc_teacher_files *files);
+
+/* The answers to n rows, as float or double; valid until the next call. of_logits: several teachers are the mean of
+ * their logits, as a loss needs it that compares those. */
+enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, double temperature, bool of_logits,
+                                     const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
+
+#endif
