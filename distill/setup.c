@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "distill/masks.h"
+#include "distill/real.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 #include "kernels/kernels.h"
@@ -292,6 +293,16 @@ out:
     return status;
 }
 
+/* Training would spread it over all weights in the first step. */
+static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight *item)
+{
+    size_t bad = vc_first_nonfinite(t->f64, item->data, (size_t)item->n);
+
+    return bad == item->n ? VC_OK
+                          : vc_fail(t->ctx, VC_E_FORMAT, "%s: %s has a value that is no finite number at element %zu",
+                                    t->options.student.weights->path, item->name, bad);
+}
+
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
     unsigned n_states = states_of(&t->options);
@@ -309,6 +320,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         if (!item->trained) {
             continue;
         }
+        VC_TRY(check_finite(t, item));
         t->states[k].m = n_states > 0 ? at : NULL;
         at += n_states > 0 ? bytes : 0;
         t->states[k].v = n_states > 1 ? at : NULL;
