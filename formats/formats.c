@@ -4,6 +4,7 @@
  *     first bytes             format
  *     93 4e 55 4d 50 59       npy         \x93NUMPY
  *     50 4b 03 04             npz or PyTorch: a zip, whose members decide (50 4b 05 06: an empty one)
+ *     00 00 08 03             idx: zeros, a type, dimensions; 1f 8b: gzip, of one
  *     47 47 55 46             GGUF        GGUF
  *     80 02 8a 0a 6c fc ...   PyTorch before 1.6, a pickle with its magic number
  *     u64, then 7b            safetensors: the length of a JSON header, and its '{'
@@ -35,16 +36,17 @@
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 
-static const struct vc_format *const formats[] = {&vc_format_npy,  &vc_format_npz,   &vc_format_safetensors,
-                                                  &vc_format_gguf, &vc_format_torch, &vc_format_onnx};
+static const struct vc_format *const formats[] = {&vc_format_npy,         &vc_format_npz,  &vc_format_idx,
+                                                  &vc_format_safetensors, &vc_format_gguf, &vc_format_torch,
+                                                  &vc_format_onnx};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
 #define READABLE_BYTES 160
 
-/* "npy, npz, safetensors, GGUF, PyTorch and ONNX files", from the table: what every message says that tells what can be
- * read. Returns `list`. */
+/* "npy, npz, idx, safetensors, GGUF, PyTorch and ONNX files", from the table: what every message says that tells what
+ * can be read. Returns `list`. */
 static const char *list_readable(char *list)
 {
     size_t n = 0;
@@ -85,7 +87,6 @@ static const struct known knowns[] = {
     VC_RIVAL(0, "\x80\x05", "a Python pickle, which is never run"),
     VC_KNOWN(0, "7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
     VC_KNOWN(0, "Rar!\x1a\x07", "a RAR archive; unpack it first"),
-    VC_KNOWN(0, "\x1f\x8b", "a gzip file; unpack it first"),
     VC_KNOWN(0, "BZh", "a bzip2 file; unpack it first"),
     VC_KNOWN(0, "\xfd\x37zXZ", "an xz file; unpack it first"),
     VC_KNOWN(0, "\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),

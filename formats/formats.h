@@ -51,6 +51,7 @@ struct vc_format {
 
 extern const struct vc_format vc_format_npy;
 extern const struct vc_format vc_format_npz;
+extern const struct vc_format vc_format_idx;
 extern const struct vc_format vc_format_safetensors;
 extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_torch;

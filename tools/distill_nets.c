@@ -32,7 +32,7 @@ static const struct opt rows_opts[] = {
      .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
     {.name = "data", .value = "FILE", .kind = OPT_TEXT, NETS(data.path),
      .help = "rows: an array for each input of the graph and, where they are known, labels y and a mask (npz, safetensors, "
-             "...)"},
+             "idx, idx.gz, ...)"},
     {.name = "array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .help = "the input of that name, or y, or mask, is that array (default: the one of its name; a single array is the "
              "single input)"},

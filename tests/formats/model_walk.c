@@ -95,7 +95,9 @@ enum vc_status walk_model(struct vc_ctx *ctx, struct vc_model *model)
 
     for (i = 0; i < model->n_tensors; i++) {
         VC_TRY(walk_form(ctx, model, i, VC_FORM_VALUES));
-        VC_TRY(walk_form(ctx, model, i, VC_FORM_RAW));
+        if (model->io[i].raw_bytes != 0) { /* else the format has no such form */
+            VC_TRY(walk_form(ctx, model, i, VC_FORM_RAW));
+        }
     }
 out:
     return status;
