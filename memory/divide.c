@@ -6,21 +6,6 @@
 
 /* ---- layers ---- */
 
-size_t vc_block_layer(const char *block)
-{
-    size_t n = 0;
-
-    while (block[n] != '\0') {
-        size_t word = strcspn(block + n, ".");
-
-        if (word != 0 && strspn(block + n, "0123456789") == word) {
-            return n + word;
-        }
-        n += word + (block[n + word] == '.');
-    }
-    return 0;
-}
-
 static bool has_layers(const struct vc_graph *graph)
 {
     for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {

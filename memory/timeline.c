@@ -1,5 +1,4 @@
 /* timeline.c - see timeline.h: when each storage is made, and until when something needs it. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -59,66 +58,18 @@ static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, 
 
 /* ---- which nodes are computed again, together ---- */
 
-/* A matrix or more: a bias does not count. */
-bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_node *node)
-{
-    for (unsigned k = 0; k < node->n_inputs; k++) {
-        const struct vc_graph_value *value =
-            node->inputs[k] != VC_NO_VALUE ? vc_graph_value(graph, node->inputs[k]) : NULL;
-
-        if (value != NULL && value->kind == VC_VALUE_PARAMETER && value->n_dims > 1) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void part_by_weights(struct maker *m, uint32_t every)
-{
-    uint32_t seen = 0;
-
-    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
-        seen += vc_node_has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
-        m->part[n] = 1 + (seen == 0 ? 0 : (seen - 1) / every);
-    }
-}
-
-static void part_by_layers(struct maker *m)
-{
-    const char *last = "";
-    size_t length = 0;
-    uint32_t part = 0;
-
-    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
-        const char *block = vc_graph_node(m->s->graph, n)->block;
-        size_t own = vc_block_layer(block);
-
-        if (own != 0 && (own != length || strncmp(block, last, own) != 0)) {
-            part++;
-            last = block;
-            length = own;
-        }
-        m->part[n] = own != 0 ? part : 0;
-    }
-}
-
 static void divide(struct maker *m)
 {
     const struct vc_memory_options *o = m->s->options;
-    uint32_t weighted = 0;
 
-    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
-        m->part[n] = 0;
-        weighted += vc_node_has_weights(m->s->graph, vc_graph_node(m->s->graph, n));
-    }
     if (o->recompute == VC_RECOMPUTE_LAYER) {
-        part_by_layers(m);
+        vc_parts_by_layers(m->s->graph, m->part);
     } else if (o->recompute == VC_RECOMPUTE_AUTO && m->s->parts != NULL) {
         memcpy(m->part, m->s->parts, m->s->n_nodes * sizeof *m->part);
     } else if (o->recompute == VC_RECOMPUTE_SQRT || o->recompute == VC_RECOMPUTE_EVERY) {
-        uint32_t every = o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : (uint32_t)ceil(sqrt(weighted));
-
-        part_by_weights(m, every == 0 ? 1 : every);
+        vc_parts_by_weights(m->s->graph, o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : 0, m->part);
+    } else {
+        memset(m->part, 0, m->s->n_nodes * sizeof *m->part);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <vcompress/memory.h>
 
 #include "core/base/ctx.h"
+#include "graph/parts.h"
 
 /* ---- op_memory.c: what operators do ---- */
 
@@ -78,17 +79,14 @@ bool vc_find_adapted(struct vc_storages *s);
 
 /* The weight of a product with one, MatMul or Gemm; VC_NO_VALUE: the node is none. */
 uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_node *node);
-/* The length of the block's name up to its first number, "encoder.layer.3"; 0: there is none. */
-size_t vc_block_layer(const char *block);
 
 /* stage: of the pipeline, from 0 on. */
 enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                 const struct vc_memory_options *options, unsigned stage, struct vc_storages *out);
 void vc_storages_release(struct vc_storages *s);
 
-/* An attribute of the node; a matrix or more among its inputs is a parameter. */
+/* An attribute of the node. */
 int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
-bool vc_node_has_weights(const struct vc_graph *graph, const struct vc_graph_node *node);
 
 /* Whether the backward step of the node needs its input k, or (k == n_inputs) its first output. */
 bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);

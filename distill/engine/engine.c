@@ -253,6 +253,9 @@ static void add_forward(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
+        int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, e->graph->nodes[n].macs) : 0;
+
+        e->macs += macs > 0 ? (uint64_t)macs : 0;
 
         if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
             op->forward(e, n);
@@ -276,6 +279,9 @@ static void add_backward(struct vc_engine *e)
 
         for (unsigned k = 0; e->needed[n] && k < e->graph->nodes[n].n_outputs; k++) {
             came = came || vc_plan_grad(e, n, k).kind != VC_REF_NONE;
+        }
+        if (e->status == VC_OK && e->n_problems == 0) {
+            vc_plan_repeat(e, n);
         }
         if (came && op != NULL && !op->view && e->status == VC_OK && e->n_problems == 0) {
             op->backward(e, n);
@@ -325,6 +331,8 @@ static enum vc_status make_program(struct vc_engine *e)
     find_trained(e);
     find_uses(e);
     hold_values(e);
+    VC_TRY(vc_plan_divide(e));
+    vc_plan_find_kept(e);
     VC_TRY(load_constants(e));
     VC_TRY(make_inputs(e));
     add_forward(e);
@@ -352,6 +360,8 @@ static enum vc_status allocate(struct vc_engine *e)
     VC_TRY_ALLOC(e->values);
     e->needed = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->needed);
     VC_TRY_ALLOC(e->needed);
+    e->parts = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->parts);
+    VC_TRY_ALLOC(e->parts);
     e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
     VC_TRY_ALLOC(e->reached);
     VC_TRY(vc_crew_create(e->ctx, e->options.threads != 0 ? e->options.threads : vc_ctx_threads(e->ctx), &e->crew));
@@ -366,8 +376,10 @@ static void forget(struct vc_engine *e)
 {
     vc_free(e->ctx, e->values);
     vc_free(e->ctx, e->needed);
+    vc_free(e->ctx, e->parts);
     e->values = NULL;
     e->needed = NULL;
+    e->parts = NULL;
 }
 
 enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,

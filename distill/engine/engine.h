@@ -18,6 +18,8 @@
 #ifndef VC_DISTILL_ENGINE_H
 #define VC_DISTILL_ENGINE_H
 
+#include <vcompress/memory.h>
+
 #include "distill/engine/weights.h"
 
 struct vc_engine;
@@ -31,6 +33,11 @@ struct vc_engine_options {
     bool input_grads; /* train: gradients of float inputs are computed and can be read */
     size_t n_kept;    /* values beside the outputs that the loss reads, and whose gradients it may set */
     const uint32_t *kept;
+    /* train: what of the forward pass is computed again in the backward pass (as in <vcompress/memory.h>): none, sqrt,
+     * every, layer; auto: as few multiply-adds as let the arena be within the budget. */
+    enum vc_recompute recompute;
+    uint32_t recompute_every;
+    uint64_t budget_bytes;
 };
 
 /* A value as the loss sees it. */
@@ -68,6 +75,9 @@ uint64_t vc_engine_bytes(const struct vc_engine *engine);
 uint64_t vc_engine_least_bytes(const struct vc_engine *engine);
 /* The same without any reuse: each value with memory of its own. */
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);
+
+/* Multiply-adds that a backward pass computes again, and those of the forward pass. */
+void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint64_t *forward);
 
 /* Whether backward adds to the gradient of this entry of the weights: one that is trained and not reached would never
  * change. */

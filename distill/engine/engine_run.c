@@ -21,6 +21,12 @@ uint64_t vc_engine_naive_bytes(const struct vc_engine *engine)
     return engine->naive_bytes;
 }
 
+void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint64_t *forward)
+{
+    *again = engine->macs_again;
+    *forward = engine->macs;
+}
+
 bool vc_engine_reaches(const struct vc_engine *engine, size_t weight)
 {
     return engine->reached[weight];

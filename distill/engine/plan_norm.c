@@ -44,7 +44,8 @@ static struct vc_args_norm *norm_args(struct vc_engine *e, uint32_t node)
         args->epsilon = vc_plan_float(n, "epsilon", (double)1e-5f);
         args->momentum = vc_plan_float(n, "momentum", (double)0.9f);
         args->frozen = e->options.frozen_norm;
-        args->fixed = e->graph->values[n->inputs[3]].kind != VC_VALUE_PARAMETER ||
+        args->fixed = e->repeats || /* running statistics move once in a step */
+                      e->graph->values[n->inputs[3]].kind != VC_VALUE_PARAMETER ||
                       e->graph->values[n->inputs[4]].kind != VC_VALUE_PARAMETER;
     }
     return args;

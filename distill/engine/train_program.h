@@ -13,8 +13,6 @@
 #ifndef VC_DISTILL_TRAIN_PROGRAM_H
 #define VC_DISTILL_TRAIN_PROGRAM_H
 
-#include <vcompress/memory.h>
-
 #include "core/base/arena.h"
 #include "core/base/crew.h"
 #include "distill/engine/engine.h"
@@ -54,6 +52,8 @@ struct vc_plan_value {
     /* Of a root: */
     uint32_t last_read; /* the last node that reads the elements in the forward pass */
     bool saved;         /* a backward instruction reads them */
+    bool kept;          /* what the forward pass left of them is read in the backward pass */
+    bool again;         /* they are computed again, in the part whose turn it is */
     bool held;          /* nobody may write over them: inputs, weights, constants, outputs */
     bool has_grad;      /* the gradient was begun */
     struct vc_ref grad;
@@ -71,6 +71,8 @@ struct vc_engine {
 
     struct vc_plan_value *values; /* by value of the graph; NULL behind vc_engine_make */
     bool *needed;                 /* nodes; the same */
+    uint32_t *parts; /* by node: which are computed again together; 0: not at all; NULL behind the making */
+    bool repeats;    /* instructions that are added compute a part again */
     size_t n, capacity;
     struct vc_instruction *instructions;
     size_t n_forward; /* of them */
@@ -79,7 +81,8 @@ struct vc_engine {
     struct vc_buffer *buffers;
     struct vc_buffer_plan plan;
     uint64_t naive_bytes;
-    void *constants; /* elements of the graph's constants */
+    uint64_t macs, macs_again; /* of the forward pass; of what is computed again */
+    void *constants;           /* elements of the graph's constants */
     size_t n_inputs, n_outputs;
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
@@ -148,6 +151,15 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
 /* Where the gradient of input k goes. *add: to what is there; else all of it has to be written. `over`: where it is the
  * first, it may take the memory of the gradient of output 0, which has as many elements and is read no more. */
 struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add);
+
+/* ---- recomputation (plan_again.c) ---- */
+
+/* Divides the nodes into parts as the options say. The last part is kept: its backward instructions come next. */
+enum vc_status vc_plan_divide(struct vc_engine *e);
+/* Sets `kept` of all roots; `saved` and `held` are set. */
+void vc_plan_find_kept(struct vc_engine *e);
+/* Before the backward instructions of a node: those that compute its part again, where it is the last one of that. */
+void vc_plan_repeat(struct vc_engine *e, uint32_t node);
 
 /* ---- instructions ---- */
 
