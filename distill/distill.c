@@ -1,8 +1,10 @@
-/* distill.c - vc_distill: checks the options, and goes through the work: control, training, judgement, output. */
+/* distill.c - checks the options, and goes through the work: control, training, judgement. vc_distill is a job of one
+ * pass that does it (distill_pass.c). */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "distill/distill_pass.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 #include "passes/graph_params.h"
@@ -29,12 +31,11 @@ void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct
     vc_options_fill(&distill_kind, options, struct_size);
 }
 
-/* What the caller gets, and the job that its `written` belongs to. */
+/* What the caller gets, with the job that trained and wrote. */
 struct result {
     struct vc_distillation report; /* first */
     struct vc_ctx *ctx;
     struct vc_job *job;
-    struct vc_arena arena;
 };
 
 /* ---- options ---- */
@@ -102,14 +103,23 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
-static enum vc_status check_options(struct vc_ctx *ctx, struct vc_distill_options *o)
+enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
+                                struct vc_distill_options *o)
 {
     enum vc_status status;
 
+    VC_TRY(vc_options_read(ctx, &distill_kind, given, o));
     o->steps = o->steps == 0 && o->epochs == 0 ? 400 : o->steps;
     o->weight_decay = o->weight_decay == -1 ? (o->optimizer == VC_OPTIMIZER_ADAMW ? 0.01 : 0) : o->weight_decay;
+    if (o->data == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
+    }
     VC_TRY(check_ranges(ctx, o));
     VC_TRY(check_counts(ctx, o));
+    if (o->control && o->eval == NULL) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
+                         vc_option(ctx, "control"), vc_option(ctx, "eval"));
+    }
 out:
     return status;
 }
@@ -171,7 +181,7 @@ static double figure_of(const struct vc_quality *q)
     return isnan(q->accuracy) ? q->agreement : q->accuracy;
 }
 
-static enum vc_status check_gates(struct vc_trainer *t, struct result *result)
+static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
     double drop = r->teacher.accuracy - r->after.accuracy;
@@ -181,13 +191,13 @@ static enum vc_status check_gates(struct vc_trainer *t, struct result *result)
         return VC_OK;
     }
     if (t->options.min_accuracy > 0 && r->after.accuracy < t->options.min_accuracy) {
-        missed = vc_arena_printf(t->ctx, &result->arena, "accuracy %.4f is below %s %g", r->after.accuracy,
+        missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is below %s %g", r->after.accuracy,
                                  vc_option(t->ctx, "min_accuracy"), t->options.min_accuracy);
     } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
-        missed = vc_arena_printf(t->ctx, &result->arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
+        missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                                  r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
     } else if (figure_of(&r->after) < figure_of(&r->before)) {
-        missed = vc_arena_printf(t->ctx, &result->arena, "%s fell from %.4f to %.4f: the student was better before",
+        missed = vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                                  isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
                                  figure_of(&r->before), figure_of(&r->after));
     } else {
@@ -233,49 +243,15 @@ out:
     return status;
 }
 
-/* ---- output ---- */
+/* ---- the work ---- */
 
-static enum vc_status write_output(struct vc_trainer *t, struct result *result)
-{
-    const struct vc_distill_options *o = &t->options;
-    enum vc_status status = VC_OK;
-
-    if (o->write == NULL || (o->write->path == NULL && o->write->n_emit == 0)) {
-        return VC_OK;
-    }
-    VC_TRY(vc_job_create(t->ctx, o->student.weights, &result->job));
-    VC_TRY(vc_job_add_trained(t->ctx, result->job, t->student.weights, !o->frozen_norm, "distill", NULL, 0));
-    VC_TRY(vc_job_plan(t->ctx, result->job, o->write));
-    if (!o->dry_run && t->report->missed == NULL) {
-        VC_TRY(vc_job_run(t->ctx, result->job));
-        t->report->written = vc_job_report(result->job);
-    }
-out:
-    return status;
-}
-
-/* Everything that can be refused about the output, before training. */
-static enum vc_status plan_output(struct vc_trainer *t, struct result *result)
-{
-    bool dry = t->options.dry_run;
-    enum vc_status status;
-
-    t->options.dry_run = true;
-    status = write_output(t, result);
-    t->options.dry_run = dry;
-    vc_job_free(result->job);
-    result->job = NULL;
-    return status;
-}
-
-static enum vc_status work(struct vc_trainer *t, struct result *result)
+enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_answers with = {NULL, 0};
     struct vc_answers without = {NULL, 0};
     enum vc_status status;
 
     VC_TRY(vc_trainer_open(t));
-    VC_TRY(plan_output(t, result));
     if (t->options.dry_run) {
         return VC_OK;
     }
@@ -299,44 +275,73 @@ static enum vc_status work(struct vc_trainer *t, struct result *result)
         if (t->report->has_control) {
             compare_answers(t, &with, &without, &t->report->gain, &t->report->gain_error);
         }
-        VC_TRY(check_gates(t, result));
+        VC_TRY(check_gates(t, arena));
     }
-    VC_TRY(write_output(t, result));
 out:
     vc_free(t->ctx, with.right);
     vc_free(t->ctx, without.right);
     return status;
 }
 
+/* ---- a job of its own ---- */
+
+/* The caller's options of the output, which may be shorter or longer than those of the library, as a dry run. */
+static void make_dry(const struct vc_write_options *given, struct vc_write_options *own)
+{
+    vc_write_defaults(own);
+    if (given != NULL) {
+        memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
+        own->struct_size = sizeof *own;
+    }
+    own->dry_run = true;
+}
+
+/* Plans the job, which trains, and runs it, which writes. */
+static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
+{
+    bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0);
+    const struct vc_report *report;
+    struct vc_write_options own;
+    enum vc_status status;
+
+    vc_write_defaults(&own);
+    if (o->dry_run) {
+        make_dry(writes ? o->write : NULL, &own);
+    }
+    VC_TRY(vc_job_create(ctx, o->student.weights, &result->job));
+    VC_TRY(vc_job_add_distill(ctx, result->job, o));
+    VC_TRY(vc_job_plan(ctx, result->job, writes && !o->dry_run ? o->write : &own));
+    VC_TRY(writes && !o->dry_run && !o->write->dry_run ? vc_job_run(ctx, result->job) : VC_OK);
+out:
+    report = result->job != NULL ? vc_job_report(result->job) : NULL;
+    if (report != NULL && report->n_distillations != 0 && (status == VC_OK || status == VC_E_GATE)) {
+        result->report = *report->distillations[0];
+        result->report.written = report->written ? report : NULL;
+    }
+    return status;
+}
+
 enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_distillation **out)
 {
-    struct vc_trainer t = {.ctx = ctx};
+    struct vc_distill_options own;
     struct result *result = NULL;
     enum vc_status status = VC_OK;
 
     *out = NULL;
     vc_call_begin(ctx);
-    VC_TRY(vc_options_read(ctx, &distill_kind, options, &t.options));
-    VC_TRY(check_options(ctx, &t.options));
+    VC_TRY(vc_distill_check(ctx, options, &own));
+    if (own.student.weights == NULL) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "there is no student");
+        goto out;
+    }
     result = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *result);
     VC_TRY_ALLOC(result);
     result->ctx = ctx;
-    t.report = &result->report;
-    t.began = vc_seconds();
-    if (t.options.control && t.options.eval == NULL) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
-                         vc_option(ctx, "control"), vc_option(ctx, "eval"));
-        goto out;
-    }
-    VC_TRY(work(&t, result));
-    result->report.seconds = vc_seconds() - t.began;
-    *out = &result->report;
-    if (result->report.missed != NULL) {
-        status = vc_fail(ctx, VC_E_GATE, "%s", result->report.missed);
-    }
+    VC_TRY(run_job(ctx, &own, result));
 out:
-    vc_trainer_close(&t);
-    if (*out == NULL && result != NULL) {
+    if (result != NULL && (status == VC_OK || status == VC_E_GATE)) {
+        *out = &result->report;
+    } else if (result != NULL) {
         vc_distillation_free(&result->report);
     }
     return vc_call_end(ctx, status);
@@ -350,7 +355,6 @@ void vc_distillation_free(struct vc_distillation *distillation)
         struct vc_ctx *ctx = result->ctx;
 
         vc_job_free(result->job);
-        vc_arena_release(ctx, &result->arena);
         vc_free(ctx, result);
     }
 }

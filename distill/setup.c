@@ -283,6 +283,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     VC_TRY_ALLOC(t->mask);
     t->states = vc_calloc_array(t->ctx, VC_TAG_MISC, n + 1, sizeof *t->states);
     VC_TRY_ALLOC(t->states);
+    t->n_states = n;
     t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
     VC_TRY_ALLOC(t->state_block);
     if (t->runs_teacher) {
@@ -333,7 +334,7 @@ out:
 
 void vc_trainer_close(struct vc_trainer *t)
 {
-    for (size_t k = 0; t->states != NULL && k < t->student.weights->n; k++) {
+    for (size_t k = 0; t->states != NULL && k < t->n_states; k++) {
         vc_free(t->ctx, t->states[k].keep);
     }
     vc_net_close(&t->student);

@@ -5,12 +5,7 @@
 #include <string.h>
 
 #include "kernels/arith.h"
-
-struct trained {
-    struct vc_pass pass;
-    const struct vc_weights *weights;
-    bool statistics;
-};
+#include "kernels/kernels.h"
 
 /* ---- values in the type of a file ---- */
 
@@ -104,79 +99,136 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, const struct vc_weights *wei
     return VC_OK;
 }
 
-/* ---- the pass ---- */
+/* ---- the step ---- */
+
+/* What the step of a tensor holds, in the job's arena. */
+struct trained {
+    const struct vc_weight *item;
+    bool f64, rehearsal;
+};
+
+/* n values of a float type as floats, or as doubles where the type is f64. */
+static void widen(enum vc_dtype dtype, const void *from, size_t n, void *to)
+{
+    const uint16_t *half = from;
+
+    if (dtype == VC_DTYPE_F64 || dtype == VC_DTYPE_F32) {
+        memcpy(to, from, n * (dtype == VC_DTYPE_F64 ? sizeof(double) : sizeof(float)));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        ((float *)to)[i] = dtype == VC_DTYPE_F16 ? vc_f16_to_f32(half[i]) : vc_bf16_to_f32(half[i]);
+    }
+}
+
+static uint64_t count_zeros(const void *x, size_t n, bool f64)
+{
+    uint64_t zeros = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        zeros += f64 ? ((const double *)x)[i] == 0 : ((const float *)x)[i] == 0;
+    }
+    return zeros;
+}
+
+/* How far the values have moved, as the error of every lossy step is measured. scratch: two arrays of the tile as
+ * floats or doubles, then four sums for each chunk. */
+static enum vc_status measure(struct vc_ctx *ctx, enum vc_dtype dtype, const struct vc_tile *tile, const void *before,
+                              const void *after, void *scratch, struct vc_tile_stats *stats)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    bool f64 = dtype == VC_DTYPE_F64;
+    size_t n = (size_t)tile->n_elems;
+    double *x = scratch;
+    double *y = x + n;
+    struct vc_diff_sums sums = {.chunk_sums = y + n};
+    enum vc_status status = VC_OK;
+
+    if (k == NULL) {
+        return ctx->status;
+    }
+    memcpy(y, before, n * vc_dtype_size(dtype)); /* a tile is not aligned */
+    widen(dtype, y, n, x);
+    widen(dtype, after, n, y);
+    VC_KERNEL_TRY(f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &sums)
+                      : k->diff_f32((const float *)x, (const float *)y, tile->n_rows, tile->row_len, &sums));
+    for (size_t i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
+        stats->chunk_sums[2 * i] = sums.chunk_sums[4 * i];
+        stats->chunk_sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
+    }
+    stats->max_abs_error = sums.max_abs_error;
+    stats->zeros_before = count_zeros(x, n, f64);
+    stats->zeros_after = count_zeros(y, n, f64);
+out:
+    return status;
+}
 
 static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                     struct vc_tile_out *out)
 {
-    const struct trained *t = step->pass->self;
+    const struct trained *t = step->state;
 
-    (void)ctx;
     (void)item;
-    (void)in;
-    (void)scratch;
-    convert(step->state, t->weights->precision == VC_GRAPH_F64, tile->first, tile->n_elems, step->out.dtype, out->data);
-    return VC_OK;
+    if (t->rehearsal) {
+        memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->out.dtype, tile->n_elems));
+    } else {
+        convert(t->item, t->f64, tile->first, (size_t)tile->n_elems, step->out.dtype, out->data);
+    }
+    return measure(ctx, step->out.dtype, tile, in->data, out->data, scratch, out->stats);
 }
 
 static const struct vc_step_ops trained_step_ops = {.apply = trained_apply};
 
-static struct vc_weight *find_entry(const struct trained *t, const char *name)
+static const struct vc_weight *find_entry(const struct vc_weights *weights, const char *name)
 {
-    for (size_t k = 0; k < t->weights->n; k++) {
-        if (strcmp(t->weights->items[k].name, name) == 0) {
-            return &t->weights->items[k];
+    for (size_t k = 0; k < weights->n; k++) {
+        if (strcmp(weights->items[k].name, name) == 0) {
+            return &weights->items[k];
         }
     }
     return NULL;
 }
 
-static enum vc_status trained_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+/* For the largest tile, which is the first one. */
+static size_t scratch_bytes(const struct vc_desc *desc)
 {
-    const struct trained *t = pass->self;
-    struct vc_weight *weight = find_entry(t, item->set->model->tensors[item->source].name);
+    struct vc_tile tile;
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    vc_desc_grid(desc, &n_rows, &row_len);
+    if (vc_tile_count(n_rows, row_len) == 0) {
+        return 0;
+    }
+    vc_tile_get(n_rows, row_len, 0, &tile);
+    return (2 * (size_t)tile.n_elems + 4 * vc_tile_chunks(&tile)) * sizeof(double);
+}
+
+enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
+                               bool rehearsal)
+{
+    const struct vc_weight *weight = find_entry(weights, item->set->model->tensors[item->source].name);
+    struct trained *state;
     struct vc_step *step;
 
     if (weight == NULL) {
         return vc_item_keep_as(ctx, item, "not in the graph");
     }
-    if (!is_changed(weight, t->statistics)) {
+    if (!is_changed(weight, statistics)) {
         return vc_item_keep_as(ctx, item, weight->statistic ? "statistics, frozen" : "not trained");
     }
-    step = vc_item_add_step(ctx, item, &trained_step_ops);
+    state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
+    step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;
     if (step == NULL) {
         return VC_E_NOMEM;
     }
-    step->state = weight;
+    *state = (struct trained){weight, weights->precision == VC_GRAPH_F64, rehearsal};
+    step->state = state;
     step->action = VC_ACTION_TRAINED;
     step->scheme = weight->statistic ? "statistics" : "trained";
+    step->lossy = true;
+    step->scratch_bytes = scratch_bytes(&step->in);
     vc_item_replan(item);
     return VC_OK;
-}
-
-static void trained_free(struct vc_ctx *ctx, struct vc_pass *pass)
-{
-    vc_free(ctx, pass->self);
-}
-
-static const struct vc_pass_ops trained_ops = {.name = "distill", .plan = trained_plan, .free = trained_free};
-
-enum vc_status vc_job_add_trained(struct vc_ctx *ctx, struct vc_job *job, const struct vc_weights *weights,
-                                  bool statistics, const char *command, const struct vc_recipe_entry *recipe,
-                                  size_t n_recipe)
-{
-    struct trained *t = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *t);
-
-    if (t == NULL) {
-        return VC_E_NOMEM;
-    }
-    t->weights = weights;
-    t->statistics = statistics;
-    t->pass.ops = &trained_ops;
-    t->pass.self = t;
-    t->pass.command = command;
-    t->pass.recipe = recipe;
-    t->pass.n_recipe = n_recipe;
-    return vc_job_add_pass(ctx, job, &t->pass);
 }

@@ -1,15 +1,16 @@
-/* trained.h - the pass by which trained weights leave: each tensor that was trained gets its new values, in the type
- * that the file has it in; all others are copied bit for bit. */
+/* trained.h - the step by which trained weights leave: each tensor that was trained gets its new values, in the type
+ * that the student has it in; all others are copied bit for bit. */
 #ifndef VC_DISTILL_TRAINED_H
 #define VC_DISTILL_TRAINED_H
 
 #include "core/chain/pass.h"
 #include "distill/engine/weights.h"
 
-/* `weights` and `command` outlive the job. statistics: those of BatchNormalization have changed, too. */
-enum vc_status vc_job_add_trained(struct vc_ctx *ctx, struct vc_job *job, const struct vc_weights *weights,
-                                  bool statistics, const char *command, const struct vc_recipe_entry *recipe,
-                                  size_t n_recipe);
+/* Plans a tensor of the student: adds the step that gives its new values, or says why it has none. `weights` outlive
+ * the item. statistics: those of BatchNormalization have changed, too. rehearsal: nothing was trained, and the step
+ * gives the values that it gets. */
+enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
+                               bool rehearsal);
 
 /* Rounds the weights to the types that the model has them in, so that they are what is written. VC_E_UNSUPPORTED: one
  * of them is no plain float in the file, so it cannot be trained. */

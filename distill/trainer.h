@@ -1,6 +1,6 @@
 /* trainer.h - one distillation from inside: what vc_distill opens, trains, judges and closes.
  *
- *     distill.c   the public call: options, order of the work, gates, output
+ *     distill.c   options, order of the work, gates; distill_pass.c has the pass that does it in a job
  *     setup.c     opens data and networks, checks that they fit, counts memory, takes it
  *     train.c     steps
  *     judge.c     answers on rows that are not trained with
@@ -8,6 +8,7 @@
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H
 
+#include "core/base/arena.h"
 #include "distill/network.h"
 #include "distill/teacher_file.h"
 
@@ -39,7 +40,8 @@ struct vc_trainer {
         void *m, *v;
         uint8_t *keep; /* NULL: nothing is masked */
         uint64_t n_masked;
-    } * states;           /* by entry of the student's weights */
+    } * states; /* by entry of the student's weights */
+    size_t n_states;
     double *row;          /* n_classes */
     void *teacher_logits; /* of one batch */
     int64_t *labels;      /* of one batch */
@@ -55,6 +57,10 @@ struct vc_answers {
 };
 
 double vc_seconds(void);
+
+/* The whole of a run: opens, trains, judges. With options.dry_run it ends when everything is checked and counted. The
+ * sentence of a missed gate, report->missed, is in the arena. vc_trainer_close after it, also after a failure. */
+enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
 
 enum vc_status vc_trainer_open(struct vc_trainer *t);
 /* Takes the memory that vc_trainer_open counted, and reads the weights. */

@@ -1,7 +1,5 @@
 /* distill_json.c - the report of a distillation as JSON, schema vcompress.distill/1 (distill-1.schema.json). */
-#include <vcompress/distill.h>
-
-#include "core/base/json_write.h"
+#include "report/distill_part.h"
 
 static void write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
 {
@@ -108,11 +106,8 @@ static void write_eval(struct vc_json *json, const struct vc_distill_options *o,
     vc_json_end(json, '}');
 }
 
-static void write_document(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output)
 {
-    vc_json_begin(json, NULL, '{', false);
-    vc_json_string(json, "schema", "vcompress.distill/1");
-    vc_json_string(json, "version", vc_version());
     vc_json_string(json, "student", vc_model_path(o->student.weights));
     vc_json_string(json, "teacher",
                    o->teacher.weights != NULL ? vc_model_path(o->teacher.weights)
@@ -126,12 +121,25 @@ static void write_document(struct vc_json *json, const struct vc_distill_options
         vc_json_end(json, ']');
     }
     vc_json_string(json, "data", o->data->path);
-    vc_json_string(json, "output", d->written != NULL && o->write != NULL ? o->write->path : NULL);
+    vc_json_string(json, "output", output);
+}
+
+void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
     write_options(json, o);
     write_run(json, o, d);
     write_memory(json, d);
     write_eval(json, o, d);
     vc_json_string(json, "missed", d->missed);
+}
+
+static void write_document(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    vc_json_begin(json, NULL, '{', false);
+    vc_json_string(json, "schema", "vcompress.distill/1");
+    vc_json_string(json, "version", vc_version());
+    vc_write_distill_files(json, o, d->written != NULL && o->write != NULL ? o->write->path : NULL);
+    vc_write_distill_part(json, o, d);
     vc_json_end(json, '}');
 }
 

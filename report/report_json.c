@@ -19,6 +19,7 @@
 #include <vcompress/fit.h>
 
 #include "core/base/json_write.h"
+#include "report/distill_part.h"
 
 static const char *action_name(enum vc_action action)
 {
@@ -500,6 +501,25 @@ static void write_fits(struct vc_json *json, const struct vc_report *report)
     vc_json_end(json, ']');
 }
 
+/* "distillations": [{"student": "digits.npz", ..., "eval": {...}, "missed": null}], or null. */
+static void write_distillations(struct vc_json *json, const struct vc_report *report)
+{
+    if (report->n_distillations == 0) {
+        vc_json_null(json, "distillations");
+        return;
+    }
+    vc_json_begin(json, "distillations", '[', false);
+    for (size_t i = 0; i < report->n_distillations; i++) {
+        const struct vc_distillation *d = report->distillations[i];
+
+        vc_json_begin(json, NULL, '{', false);
+        vc_write_distill_files(json, d->options, report->written ? report->output : NULL);
+        vc_write_distill_part(json, d->options, d);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report, char **out)
 {
     struct vc_json json;
@@ -528,6 +548,7 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     vc_json_end(&json, ']');
     write_removal(&json, report->removal);
     write_fits(&json, report);
+    write_distillations(&json, report);
     vc_json_end(&json, '}');
     *out = vc_text_detach(&text);
     return text.status;

@@ -5,9 +5,18 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/distill_nets.h"
+#include "tools/passes.h"
 #include "tools/print_distill.h"
 
 #define MAX_FREEZE 64
+
+/* What the command opens beside its data. */
+struct opened {
+    struct net student, teacher;
+    struct answer_files answers, eval_answers;
+    struct vc_model *mask;
+};
 
 struct distill_cli {
     struct nets_cli nets; /* first */
@@ -16,9 +25,10 @@ struct distill_cli {
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
-    struct vc_write_options write;
     const char *freeze[MAX_FREEZE];
     FILE *log_to;
+    struct opened opened;
+    bool own_teacher; /* in a chain: it is the input itself, which is not closed */
 };
 
 static bool take_eval_array(void *group, const char *value)
@@ -59,7 +69,7 @@ static bool take_betas(void *group, const char *value)
 /* clang-format off */
 static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
-     .help = "the network that learns: a pruned copy of the teacher, or another one"},
+     .help = "the network that learns: a pruned copy of the teacher, or another one (not in a recipe: what the passes before it leave)"},
     {.name = "eval", .value = "FILE", .kind = OPT_TEXT, CLI(eval), .option = "eval",
      .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
              "worse than it began"},
@@ -118,12 +128,15 @@ static const struct opt training_opts[] = {
 };
 
 static const struct opt output_opts[] = {
-    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, write.path),
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
      .help = "where to write, in the student's format or that of the extension"},
-    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, write.force),
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, nets.convert.write.force),
      .help = "replace an existing file (never the input)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
      .help = "check everything and count the memory; train nothing, write nothing"},
+};
+
+static const struct opt watch_opts[] = {
     {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file"},
     {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors)"},
@@ -137,10 +150,12 @@ static const struct opt_group group_student = {"Student", student_opts, sizeof(s
                                                0};
 static const struct opt_group group_training = {"Training", training_opts,
                                                 sizeof(training_opts) / sizeof(training_opts[0]), 0};
-static const struct opt_group group_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_student,  &group_teacher, &group_rows,
-                                                 &group_training, &group_output,  &group_run,
-                                                 &group_json,     &group_report,  &group_help};
+static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeof(watch_opts) / sizeof(watch_opts[0]),
+                                             0};
+const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_student,        &group_teacher, &group_rows, &group_training,
+                                                 &group_distill_output, &group_watch,   &group_run,  &group_json,
+                                                 &group_report,         &group_help};
 
 /* ---- steps ---- */
 
@@ -206,7 +221,18 @@ static int close_log(struct app *app, struct distill_cli *cli, int rc)
     bool bad = cli->log_to != NULL && (ferror(cli->log_to) | fclose(cli->log_to)) != 0;
 
     cli->log_to = NULL;
-    return bad && rc == GO_ON ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno)) : rc;
+    return bad && (rc == GO_ON || rc == EXIT_YES) ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno))
+                                                  : rc;
+}
+
+/* --log, which is replaced. GO_ON or a status. */
+static int open_log(struct app *app, struct distill_cli *cli)
+{
+    if (cli->log == NULL) {
+        return GO_ON;
+    }
+    cli->log_to = fopen(cli->log, "w");
+    return cli->log_to != NULL ? GO_ON : app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
 }
 
 static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
@@ -218,15 +244,13 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     cli->distill.student = net_of(student);
     cli->distill.teacher = net_of(teacher);
     cli->distill.data = &cli->nets.data;
-    cli->distill.write = &cli->write;
+    cli->distill.write = &cli->nets.convert.write;
     cli->distill.tell = tell_step;
     cli->distill.user = cli;
     app->subject = NULL; /* sentences name the file that they are about */
-    if (cli->log != NULL && !cli->distill.dry_run) {
-        cli->log_to = fopen(cli->log, "w");
-        if (cli->log_to == NULL) {
-            return app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
-        }
+    rc = cli->distill.dry_run ? GO_ON : open_log(app, cli);
+    if (rc != GO_ON) {
+        return rc;
     }
     progress_begin(app);
     status = vc_distill(app->ctx, &cli->distill, &d);
@@ -262,6 +286,8 @@ static void set_eval(struct distill_cli *cli)
 /* GO_ON or a status. */
 static int check(struct app *app, const struct distill_cli *cli)
 {
+    const char *output = cli->nets.convert.write.path;
+
     if (app->parsed.n_args != 0) {
         return app_usage(app, "distill takes its files by options: --teacher, --student, --data; got '%s'",
                          app->parsed.args[0]);
@@ -269,10 +295,10 @@ static int check(struct app *app, const struct distill_cli *cli)
     if (cli->student == NULL || cli->nets.data.path == NULL) {
         return app_usage(app, "distill needs --teacher, --student and --data; see vcompress distill --help");
     }
-    if (cli->write.path == NULL && !cli->distill.dry_run) {
+    if (output == NULL && !cli->distill.dry_run) {
         return app_usage(app, "distill needs -o FILE, or --dry-run");
     }
-    if (cli->write.path != NULL && strcmp(cli->write.path, "-") == 0) {
+    if (output != NULL && strcmp(output, "-") == 0) {
         return app_usage(app, "-o -: a trained network goes into a file");
     }
     if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
@@ -283,15 +309,9 @@ static int check(struct app *app, const struct distill_cli *cli)
                : GO_ON;
 }
 
-/* What the command opens beside its data. */
-struct opened {
-    struct net student, teacher;
-    struct answer_files answers, eval_answers;
-    struct vc_model *mask;
-};
-
-static int open_teacher(struct app *app, struct distill_cli *cli, struct opened *o)
+static int open_teacher(struct app *app, struct distill_cli *cli)
 {
+    struct opened *o = &cli->opened;
     const char *other = cli->nets.graph != NULL ? cli->nets.graph : cli->student;
     int rc = GO_ON;
 
@@ -314,11 +334,12 @@ static int open_teacher(struct app *app, struct distill_cli *cli, struct opened 
     return rc;
 }
 
-static int open_all(struct app *app, struct distill_cli *cli, struct opened *o)
+static int open_all(struct app *app, struct distill_cli *cli)
 {
+    struct opened *o = &cli->opened;
     int rc = net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
 
-    rc = rc == GO_ON ? open_teacher(app, cli, o) : rc;
+    rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc == GO_ON && cli->mask != NULL) {
         enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
 
@@ -328,34 +349,152 @@ static int open_all(struct app *app, struct distill_cli *cli, struct opened *o)
     return rc;
 }
 
+static void begin(void *options)
+{
+    struct distill_cli *cli = options;
+
+    vc_distill_defaults(&cli->distill);
+    vc_data_defaults(&cli->nets.data);
+}
+
+/* Closes what was opened. */
+static void end(void *options)
+{
+    struct distill_cli *cli = options;
+
+    if (cli->own_teacher) {
+        cli->opened.teacher.weights = NULL;
+    }
+    vc_model_close(cli->opened.mask);
+    answers_close(&cli->opened.answers);
+    answers_close(&cli->opened.eval_answers);
+    net_close(&cli->opened.student);
+    net_close(&cli->opened.teacher);
+    memset(&cli->opened, 0, sizeof(cli->opened));
+}
+
 static int run_distill(struct app *app, int n_args, char **args)
 {
     struct distill_cli cli;
-    struct opened opened = {.mask = NULL};
     int rc;
 
     memset(&cli, 0, sizeof cli);
-    vc_distill_defaults(&cli.distill);
-    vc_data_defaults(&cli.nets.data);
-    vc_write_defaults(&cli.write);
+    convert_defaults(&cli.nets.convert);
+    begin(&cli);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
     if (rc != GO_ON) {
         return rc;
     }
     set_eval(&cli);
-    app->output = cli.write.path;
+    app->output = cli.nets.convert.write.path;
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
-    rc = rc == GO_ON ? open_all(app, &cli, &opened) : rc;
-    rc = rc == GO_ON ? distill(app, &cli, &opened.student, &opened.teacher) : rc;
-    vc_model_close(opened.mask);
-    answers_close(&opened.answers);
-    answers_close(&opened.eval_answers);
-    net_close(&opened.student);
-    net_close(&opened.teacher);
+    rc = rc == GO_ON ? open_all(app, &cli) : rc;
+    rc = rc == GO_ON ? distill(app, &cli, &cli.opened.student, &cli.opened.teacher) : rc;
+    end(&cli);
     return rc;
 }
+
+/* ---- as a pass of a chain ---- */
+
+static int ready(struct app *app, void *options, struct conversion *what)
+{
+    struct distill_cli *cli = options;
+
+    if (cli->student != NULL) {
+        return app_usage(app, "--student: in a chain the student is what the passes before distill leave");
+    }
+    if (cli->nets.data.path == NULL) {
+        return app_usage(app, "distill needs --data FILE");
+    }
+    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
+        return app_usage(app, "--eval-array needs --eval FILE");
+    }
+    set_eval(cli);
+    what->tag = "distilled";
+    return answers_check(app, cli->nets.teacher);
+}
+
+/* The teacher is another network, files with its answers, or the input itself; or labels alone teach. */
+static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
+{
+    const struct nets_cli *nets = &cli->nets;
+    struct net *teacher = &cli->opened.teacher;
+    bool own = nets->teacher == NULL;
+    enum vc_status status = VC_OK;
+
+    if (own && cli->distill.alpha == 0) {
+        return VC_OK;
+    }
+    cli->own_teacher = own;
+    if (own) {
+        teacher->weights = (struct vc_model *)(uintptr_t)model;
+        return net_build(ctx, nets->teacher_graph != NULL ? nets->teacher_graph : nets->graph, NULL, teacher);
+    }
+    status = answers_read(ctx, nets->teacher, &cli->opened.answers);
+    if (status == VC_OK && cli->opened.answers.n == 0) {
+        status = vc_model_open(ctx, nets->teacher, NULL, &teacher->weights);
+        status = status == VC_OK ? net_build(ctx, nets->teacher_graph,
+                                             nets->graph != NULL ? nets->graph : vc_model_path(model), teacher)
+                                 : status;
+    }
+    return status;
+}
+
+/* The files of one input, which are opened anew for the next one. */
+static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
+{
+    struct opened *o = &cli->opened;
+    enum vc_status status;
+
+    end(cli);
+    status = find_teacher(ctx, model, cli);
+    if (status == VC_OK && cli->eval_teacher != NULL) {
+        status = answers_read(ctx, cli->eval_teacher, &o->eval_answers);
+    }
+    if (status == VC_OK && cli->mask != NULL) {
+        status = vc_model_open(ctx, cli->mask, NULL, &o->mask);
+    }
+    cli->distill.teacher = net_of(&o->teacher);
+    cli->distill.logits = (const struct vc_model *const *)o->answers.models;
+    cli->distill.n_logits = o->answers.n;
+    cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
+    cli->distill.n_eval_logits = o->eval_answers.n;
+    cli->distill.mask = o->mask;
+    return status;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *options)
+{
+    struct distill_cli *cli = options;
+    enum vc_status status = open_files(ctx, model, cli);
+
+    cli->distill.graph = cli->nets.graph;
+    cli->distill.data = &cli->nets.data;
+    cli->distill.tell = tell_step;
+    cli->distill.user = cli;
+    return status == VC_OK ? vc_job_add_distill(ctx, job, &cli->distill) : status;
+}
+
+static int start(struct app *app, void *options, bool dry_run)
+{
+    return dry_run ? GO_ON : open_log(app, options);
+}
+
+static int finish(struct app *app, void *options, int rc)
+{
+    return close_log(app, options, rc);
+}
+
+const struct pass_row pass_distill = {.command = &command_distill,
+                                      .size = sizeof(struct distill_cli),
+                                      .begin = begin,
+                                      .ready = ready,
+                                      .add = add,
+                                      .start = start,
+                                      .finish = finish,
+                                      .end = end};
 
 const struct command command_distill = {
     .name = "distill",
@@ -368,10 +507,14 @@ const struct command command_distill = {
         "student's "
         "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
         "losses. "
-        "Operators that cannot be trained are refused before anything is.\n"
+        "Operators that cannot be trained are refused before anything is. As a line of a recipe (vcompress run) it "
+        "stands behind "
+        "prune and before quantize, and its student is what is left by then.\n"
         "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
         "  vcompress distill --teacher digits.npz --student pruned.npz --graph digits.layers.txt --keep-sparsity \\\n"
-        "    --data images.npz --array test_images=train_images -o recovered.npz",
+        "    --data images.npz --array test_images=train_images -o recovered.npz\n"
+        "  vcompress run --pass 'prune --sparsity 0.9' --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+        "    --pass 'quantize --int8' net.onnx -o small.onnx",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .schema = "vcompress.distill/1",

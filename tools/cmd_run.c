@@ -119,6 +119,27 @@ static int list_passes(struct app *app, const struct run_cli *cli, struct chain 
     return rc;
 }
 
+/* Does the chain to every input, and lets passes begin and end what all inputs share: a log. */
+static int do_chain(struct app *app, struct chain *chain, struct convert_options *convert,
+                    const struct conversion *what)
+{
+    int rc = GO_ON;
+    size_t n = 0;
+
+    for (; rc == GO_ON && n < chain->n; n++) {
+        const struct chain_pass *pass = &chain->pass[n];
+
+        rc = pass->row->start != NULL ? pass->row->start(app, pass->cli, convert->write.dry_run) : GO_ON;
+    }
+    rc = rc == GO_ON ? convert_run(app, convert, what) : rc;
+    for (size_t i = 0; i < n; i++) {
+        const struct chain_pass *pass = &chain->pass[i];
+
+        rc = pass->row->finish != NULL ? pass->row->finish(app, pass->cli, rc) : rc;
+    }
+    return rc;
+}
+
 static int run_run(struct app *app, int n_args, char **args)
 {
     struct run_cli cli = {.convert = {.n_rules = 0}};
@@ -133,7 +154,7 @@ static int run_run(struct app *app, int n_args, char **args)
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? list_passes(app, &cli, chain) : rc;
     rc = rc == GO_ON ? join(app, chain, &cli.convert, &what) : rc;
-    rc = rc == GO_ON ? convert_run(app, &cli.convert, &what) : rc;
+    rc = rc == GO_ON ? do_chain(app, chain, &cli.convert, &what) : rc;
     chain_free(chain);
     return rc;
 }
@@ -148,8 +169,12 @@ const struct command command_run = {
         "first weights are written; the report has the steps of each tensor, and the error of the whole chain. A "
         "RECIPE is "
         "a text file with one pass per line, as on the command line; # begins a comment. Options of the input, the "
-        "output and the run stand behind run, not in a pass.\n"
+        "output and the run stand behind run, not in a pass. Behind prune, distill trains what is left, with the input "
+        "as its "
+        "teacher: no intermediate file is written.\n"
         "  vcompress run --pass 'prune --sparsity 0.5' --pass 'quantize --int8' model.npz -o small.npz\n"
+        "  vcompress run --pass 'prune --sparsity 0.9' --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+        "    --pass 'quantize --int8' net.onnx -o small.onnx\n"
         "  vcompress run recipe.txt model.npz -o small.npz",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -22,7 +22,7 @@ static bool take_array(void *group, const char *value)
 static const struct opt teacher_opts[] = {
     {.name = "teacher", .value = "FILE", .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
      .help = "the network whose answers are the aim; distill also takes a file of vcompress logits, or several: A,B are one "
-             "teacher with the mean of their probabilities"},
+             "teacher with the mean of their probabilities. In a recipe the input of the run, unless another one is given"},
     {.name = "teacher-graph", .value = "FILE", .kind = OPT_TEXT, NETS(teacher_graph),
      .help = "what the teacher computes, where it is another one"},
 };
@@ -65,7 +65,7 @@ static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status 
 }
 
 /* The graph in a file of its own, with the network's weights. */
-static enum vc_status read_graph(struct app *app, const char *path, struct net *net)
+static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct net *net)
 {
     struct vc_graph_options options;
     enum vc_status status;
@@ -73,10 +73,21 @@ static enum vc_status read_graph(struct app *app, const char *path, struct net *
     vc_graph_defaults(&options);
     options.weights = net->weights;
     if (vc_graph_is_text(path)) {
-        return vc_graph_read_text(app->ctx, path, &options, &net->graph);
+        return vc_graph_read_text(ctx, path, &options, &net->graph);
     }
-    status = vc_model_open(app->ctx, path, NULL, &net->beside);
-    return status == VC_OK ? vc_graph_build(app->ctx, net->beside, &options, &net->graph) : status;
+    status = vc_model_open(ctx, path, NULL, &net->beside);
+    return status == VC_OK ? vc_graph_build(ctx, net->beside, &options, &net->graph) : status;
+}
+
+enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net)
+{
+    enum vc_status status =
+        graph != NULL ? read_graph(ctx, graph, net) : vc_graph_build(ctx, net->weights, NULL, &net->graph);
+
+    if (status == VC_E_UNSUPPORTED && net->graph == NULL && graph == NULL && other != NULL) {
+        status = read_graph(ctx, other, net);
+    }
+    return status;
 }
 
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net)
@@ -84,13 +95,7 @@ int net_open(struct app *app, const char *path, const char *graph, const char *o
     enum vc_status status = vc_model_open(app->ctx, path, NULL, &net->weights);
 
     app->subject = path;
-    if (status == VC_OK) {
-        status =
-            graph != NULL ? read_graph(app, graph, net) : vc_graph_build(app->ctx, net->weights, NULL, &net->graph);
-    }
-    if (status == VC_E_UNSUPPORTED && net->graph == NULL && net->weights != NULL && graph == NULL && other != NULL) {
-        status = read_graph(app, other, net);
-    }
+    status = status == VC_OK ? net_build(app->ctx, graph, other, net) : status;
     return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
 }
 
@@ -106,41 +111,68 @@ struct vc_network net_of(const struct net *net)
     return (struct vc_network){.graph = net->graph, .weights = net->weights, .beside = net->beside};
 }
 
-/* Files that are not of that kind are no teachers together with others. */
-static int open_answers(struct app *app, const char *path, bool alone, struct answer_files *files)
+/* Takes the next name of "a.npz,b.npz"; false behind the last. */
+static bool next_name(const char **at, char path[MAX_TEACHER_NAME])
 {
-    struct vc_model *model = NULL;
-    enum vc_status status = vc_model_open(app->ctx, path, NULL, &model);
+    size_t n = *at != NULL ? strcspn(*at, ",") : 0;
 
-    if (status != VC_OK) {
-        app->subject = path;
-        return app_fail(app, status);
+    if (*at == NULL) {
+        return false;
     }
-    if (vc_logits_is(model)) {
-        files->models[files->n++] = model;
-        return GO_ON;
+    snprintf(path, MAX_TEACHER_NAME, "%.*s", (int)n, *at);
+    *at = (*at)[n] == ',' ? *at + n + 1 : NULL;
+    return true;
+}
+
+int answers_check(struct app *app, const char *paths)
+{
+    char path[MAX_TEACHER_NAME];
+    size_t n = 0;
+
+    while (next_name(&paths, path)) {
+        if (strlen(path) + 1 == sizeof(path)) {
+            return app_usage(app, "--teacher: a name is too long");
+        }
+        n++;
     }
-    vc_model_close(model);
-    return alone ? GO_ON : app_usage(app, "%s: is no file of vcompress logits; several teachers are such files", path);
+    return n <= MAX_TEACHERS ? GO_ON : app_usage(app, "--teacher: more than %d files", MAX_TEACHERS);
+}
+
+enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files)
+{
+    bool alone = strchr(paths, ',') == NULL;
+    char path[MAX_TEACHER_NAME];
+    enum vc_status status = VC_OK;
+
+    while (status == VC_OK && next_name(&paths, path)) {
+        struct vc_model *model = NULL;
+
+        status = vc_model_open(ctx, path, NULL, &model);
+        if (status == VC_OK && alone && !vc_logits_is(model)) {
+            vc_model_close(model);
+        } else if (status == VC_OK) {
+            files->models[files->n++] = model;
+        } else {
+            snprintf(files->failed, sizeof(files->failed), "%s", path);
+        }
+    }
+    return status;
 }
 
 int answers_open(struct app *app, const char *paths, struct answer_files *files)
 {
-    bool alone = strchr(paths, ',') == NULL;
-    const char *end;
-    char path[4096];
-    int rc = GO_ON;
+    int rc = answers_check(app, paths);
+    enum vc_status status = rc == GO_ON ? answers_read(app->ctx, paths, files) : VC_OK;
 
-    for (const char *at = paths; rc == GO_ON && at != NULL; at = end != NULL ? end + 1 : NULL) {
-        end = strchr(at, ',');
-        if (files->n == MAX_TEACHERS) {
-            return app_usage(app, "--teacher: more than %d files", MAX_TEACHERS);
+    if (status != VC_OK) {
+        app->subject = files->failed;
+        return app_fail(app, status);
+    }
+    for (size_t k = 0; rc == GO_ON && k < files->n; k++) { /* files of another kind are no teachers with others */
+        if (!vc_logits_is(files->models[k])) {
+            rc = app_usage(app, "%s: is no file of vcompress logits; several teachers are such files",
+                           vc_model_path(files->models[k]));
         }
-        if (snprintf(path, sizeof(path), "%.*s", end != NULL ? (int)(end - at) : (int)strlen(at), at) >=
-            (int)sizeof(path)) {
-            return app_usage(app, "--teacher: a name is too long");
-        }
-        rc = open_answers(app, path, alone, files);
     }
     return rc;
 }

@@ -2,13 +2,13 @@
 #ifndef VC_TOOLS_DISTILL_NETS_H
 #define VC_TOOLS_DISTILL_NETS_H
 
-#include "tools/app.h"
+#include "tools/convert.h"
 
 #define MAX_NET_ARRAYS 64
 
 /* Their options; a command's structure begins with it. */
 struct nets_cli {
-    struct base_options base;
+    struct convert_options convert;    /* first: of distill as a pass; else only what all commands share */
     const char *graph, *teacher_graph; /* --graph, --teacher-graph */
     const char *teacher;               /* --teacher */
     struct vc_data_options data;
@@ -24,23 +24,31 @@ struct net {
     struct vc_graph *graph;
 };
 
+/* What the checkpoint net->weights computes: as net_open says. */
+enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net);
 /* Opens the checkpoint at `path`, and what it computes: the graph in `graph`, a text or an ONNX file; NULL: what it
  * says itself, or else what `other` says. GO_ON or a status, with all that is wrong printed. */
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net);
 void net_close(struct net *net);
 
-#define MAX_TEACHERS 16
+#define MAX_TEACHERS     16
+#define MAX_TEACHER_NAME 4096
 
 /* Files with a teacher's answers, which were opened. */
 struct answer_files {
     struct vc_model *models[MAX_TEACHERS];
     size_t n;
+    char failed[MAX_TEACHER_NAME]; /* the one that could not be opened */
 };
 
 /* Opens them, where `paths`, one or several with commas between them, are such files. None is there when it is one file
  * of another kind. GO_ON or a status. */
 int answers_open(struct app *app, const char *paths, struct answer_files *files);
 void answers_close(struct answer_files *files);
+/* In two steps: what is wrong with the names alone; then without an app, where files of another kind are left to the
+ * library to refuse. */
+int answers_check(struct app *app, const char *paths);
+enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files);
 
 struct vc_network net_of(const struct net *net);
 

@@ -15,6 +15,10 @@ struct pass_row {
     int (*ready)(struct app *app, void *cli, struct conversion *what);
     /* Adds the pass to a job of the model. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli);
+    /* In a chain, before the first input and after the last one, where `rc` is the status so far. GO_ON or a status;
+     * the status. May be NULL. */
+    int (*start)(struct app *app, void *cli, bool dry_run);
+    int (*finish)(struct app *app, void *cli, int rc);
     void (*end)(void *cli); /* frees; may be NULL */
 };
 
@@ -34,5 +38,9 @@ int pass_run(struct app *app, const struct pass_row *row, int n_args, char **arg
 extern const struct pass_row pass_quantize;
 extern const struct pass_row pass_prune;
 extern const struct pass_row pass_dequantize;
+extern const struct pass_row pass_distill; /* not by pass_run: as a command it has a report of its own */
+
+/* Options of distill that are those of the run in a chain. */
+extern const struct opt_group group_distill_output;
 
 #endif

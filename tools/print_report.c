@@ -7,6 +7,7 @@
 
 #include "tools/convert.h"
 #include "tools/group.h"
+#include "tools/print_distill.h"
 
 #define MAX_LINES 40 /* of the table without -v; the smallest groups beyond it share a line */
 
@@ -752,11 +753,30 @@ static void print_digests(const struct out *out, const struct vc_report *report)
     }
 }
 
+/* What passes trained. */
+static bool print_distillations(struct app *app, const struct vc_report *report)
+{
+    bool printed = true;
+
+    for (size_t i = 0; printed && i < report->n_distillations; i++) {
+        const struct vc_distillation *d = report->distillations[i];
+        const struct vc_distill_options *o = d->options;
+        const struct vc_model *teacher = o->teacher.weights != NULL ? o->teacher.weights
+                                         : o->n_logits != 0         ? o->logits[0]
+                                                                    : NULL;
+
+        fputc('\n', app->out.to);
+        printed = print_distillation(app, o, teacher != NULL ? vc_model_path(teacher) : NULL,
+                                     vc_model_path(o->student.weights), d);
+    }
+    return printed;
+}
+
 bool print_report(struct app *app, const struct vc_report *report)
 {
     print_input(&app->out, report);
     if (!print_changed(app, report) || !print_why(app, report, true) || !print_why(app, report, false) ||
-        !print_removal(app, report) || !print_totals(&app->out, report)) {
+        !print_removal(app, report) || !print_distillations(app, report) || !print_totals(&app->out, report)) {
         return false;
     }
     print_targets(app, report);

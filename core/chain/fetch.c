@@ -136,3 +136,61 @@ void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch)
         fetch->begun = false;
     }
 }
+
+/* All tiles of the result, or all pieces of one of its parts, into dst. */
+static enum vc_status collect(struct vc_ctx *ctx, struct vc_fetch *fetch, size_t part, char *dst)
+{
+    const struct vc_desc *desc = fetch->item->desc;
+    enum vc_status status = VC_OK;
+
+    for (;;) {
+        struct vc_tile_result result;
+        struct vc_part_view view;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_fetch_next(ctx, fetch, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        if (part == SIZE_MAX) {
+            memcpy(dst + vc_dtype_bytes(desc->dtype, tile.first), result.data,
+                   (size_t)vc_dtype_bytes(desc->dtype, tile.n_elems));
+            continue;
+        }
+        view = vc_fetch_view(fetch, part);
+        if (view.write && view.n != 0) {
+            memcpy(dst + vc_dtype_bytes(desc->parts[part].dtype, view.first), view.data,
+                   (size_t)vc_dtype_bytes(desc->parts[part].dtype, view.n));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_fetch_all(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst, size_t n_bytes)
+{
+    size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(item->desc, role);
+    struct vc_room room = {0};
+    struct vc_buffers buffers = {0};
+    struct vc_fetch fetch = {0};
+    enum vc_status status = VC_OK;
+    uint64_t needed;
+
+    if (role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the passes make no such part of it");
+    }
+    needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
+                              : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
+    if (needed != n_bytes) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed, n_bytes);
+    }
+    vc_room_add(&room, item);
+    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    VC_TRY(vc_fetch_open(ctx, item, &buffers, &fetch));
+    VC_TRY(collect(ctx, &fetch, part, dst));
+out:
+    vc_fetch_close(ctx, &fetch);
+    vc_buffers_release(ctx, &buffers);
+    return status;
+}

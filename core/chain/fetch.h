@@ -35,4 +35,9 @@ struct vc_part_view vc_fetch_view(const struct vc_fetch *fetch, size_t part);
 /* Ends the steps and closes the source. Nothing happens to a fetch that is zeros. */
 void vc_fetch_close(struct vc_ctx *ctx, struct vc_fetch *fetch);
 
+/* The whole of what the steps make of the item: its values or codes (VC_PART_CODES), or one of the parts that they
+ * make. n_bytes has to be its size; VC_E_ARGUMENT otherwise, and where there is no such part. */
+enum vc_status vc_fetch_all(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst,
+                            size_t n_bytes);
+
 #endif

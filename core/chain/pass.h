@@ -209,6 +209,8 @@ struct vc_plan {
     const char **names; /* new names of tensors, by item: NULL where the old one stays; NULL: nobody has a new one */
     bool *gone;         /* with them: tensors that a pass left out */
     bool renames;       /* the pass that is being planned changed the two lists */
+    bool rehearsal;     /* everything is planned once more, or this is a dry run: nobody trains, and what would be
+                           trained is as it was */
     uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
                            gate; 0: none did */
 };
@@ -243,6 +245,8 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index);
 
 struct vc_pass_ops {
     const char *name;
+    bool rehearsed; /* planning it takes long, because it trains: the whole job is planned in a rehearsal first, so that
+                       what any pass refuses is refused before that (vc_plan.rehearsal) */
 
     /* Before all tensors: refuses what the pass cannot do for this output. May be NULL. */
     enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan);
@@ -270,7 +274,11 @@ struct vc_pass {
     const char *note;      /* for the report; NULL: none. Set by plan_end or decide */
     const char *mask_path; /* the masks that its steps make go to a file of that name, one tensor each; NULL: they stay
                               beside the weights. Of one pass in a job */
-    const char *said;      /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
+    const char *gate_missed; /* a gate of its own that was missed, a sentence: nothing is written; NULL: none. Set while
+                                it is planned, and valid until it is planned anew */
+    bool names_files; /* failures of planning it name the file that they are about, which may not be the source */
+    const struct vc_distillation *distillation; /* what it trained, for the report; NULL: nothing */
+    const char *said; /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };

@@ -211,6 +211,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
     exec = job_exec(job);
     VC_TRY(vc_exec_workers(ctx, &exec, &n_workers));
     job->report.threads = n_workers;
+    VC_TRY(vc_job_check_passes(ctx, job));
     VC_TRY(vc_job_check_size(ctx, job));
     VC_TRY(vc_job_check_sparsity(ctx, job));
 out:
@@ -226,10 +227,48 @@ void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_siz
     vc_options_fill(&write_kind, options, struct_size);
 }
 
+/* The failure is about a file of a pass, not about the source. */
+static bool names_file(const struct vc_job *job)
+{
+    for (size_t i = 0; i < job->plan.n_sets; i++) {
+        const struct vc_pass *pass = job->plan.sets[i].pass;
+
+        if (pass != NULL && pass->names_files) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Everything anew. */
+static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
+                                bool size_only)
+{
+    enum vc_status status;
+
+    vc_job_reset(ctx, job);
+    job->options = *options;
+    /* Refuses a bad name of an output; those sentences are not about the input. */
+    status = vc_job_create_sink(ctx, job);
+    if (status == VC_OK) {
+        status = plan(ctx, job, size_only);
+        if (status != VC_OK && status != VC_E_GATE && !names_file(job)) {
+            (void)vc_context(ctx, "%s", job->model->path);
+        }
+        status = vc_model_unchanged(ctx, job->model, status); /* passes may have looked at values */
+    }
+    if (status != VC_OK && status != VC_E_GATE) { /* a missed gate has a report */
+        vc_job_reset(ctx, job);
+    }
+    return status;
+}
+
+/* What trains while it is planned does so once the plan of all passes is known to hold. */
 static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                bool size_only)
 {
     struct vc_write_options own;
+    bool rehearse = false;
     enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
 
     if (status != VC_OK) {
@@ -241,21 +280,18 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
-    vc_job_reset(ctx, job);
-    job->options = own;
-    /* Refuses a bad name of an output; those sentences are not about the input. */
-    status = vc_job_create_sink(ctx, job);
-    if (status == VC_OK) {
-        status = plan(ctx, job, size_only);
-        if (status != VC_OK && status != VC_E_GATE) {
-            (void)vc_context(ctx, "%s", job->model->path);
+    for (size_t i = 0; i < job->n_passes; i++) {
+        rehearse = rehearse || job->passes[i]->ops->rehearsed;
+    }
+    job->rehearsal = true;
+    if (rehearse || size_only || own.dry_run) {
+        status = plan_once(ctx, job, &own, size_only);
+        if (status != VC_OK || size_only || own.dry_run) {
+            return status;
         }
-        status = vc_model_unchanged(ctx, job->model, status); /* passes may have looked at values */
     }
-    if (status != VC_OK && status != VC_E_GATE) { /* a missed gate has a report */
-        vc_job_reset(ctx, job);
-    }
-    return status;
+    job->rehearsal = false;
+    return plan_once(ctx, job, &own, size_only);
 }
 
 enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)

@@ -114,6 +114,16 @@ enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job)
                                 worst.sqnr_db, vc_option(ctx, "min_sqnr_db"), limit));
 }
 
+enum vc_status vc_job_check_passes(struct vc_ctx *ctx, struct vc_job *job)
+{
+    for (size_t i = 0; i < job->n_passes; i++) {
+        if (job->passes[i]->gate_missed != NULL) {
+            return miss(ctx, job, vc_arena_printf(ctx, &job->arena, "%s", job->passes[i]->gate_missed));
+        }
+    }
+    return VC_OK;
+}
+
 /* The zeros that pruning each tensor to that share makes. */
 static uint64_t expected_zeros(const struct vc_job *job, double share)
 {

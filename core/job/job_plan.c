@@ -369,7 +369,8 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
                              .arena = &job->arena,
                              .dialect = job->sink->dialect,
                              .layout = job->options.layout,
-                             .job = job};
+                             .job = job,
+                             .rehearsal = job->rehearsal};
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;
@@ -381,6 +382,9 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY(share_items(ctx, job));
     for (i = 0; i < job->n_passes; i++) {
         VC_TRY(plan_pass(ctx, job, job->passes[i]));
+    }
+    for (i = 0; i < plan->n_sets; i++) {
+        plan->sets[i].pass = NULL;
     }
     vc_job_settle_parts(job);
     for (i = 0; i < plan->n_items; i++) {

@@ -442,6 +442,23 @@ static void fill_rows(struct vc_job *job)
     vc_totals_end(&sum, &job->report.totals, &job->report.n_params_after);
 }
 
+/* What passes trained. */
+static enum vc_status list_distillations(struct vc_ctx *ctx, struct vc_job *job)
+{
+    const struct vc_distillation **list = vc_arena_alloc(ctx, &job->arena, (job->n_passes + 1) * sizeof *list);
+
+    if (list == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t i = 0; i < job->n_passes; i++) {
+        if (job->passes[i]->distillation != NULL) {
+            list[job->report.n_distillations++] = job->passes[i]->distillation;
+        }
+    }
+    job->report.distillations = list;
+    return VC_OK;
+}
+
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_report *report = &job->report;
@@ -470,6 +487,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY(vc_job_report_layers(ctx, job));
     VC_TRY(vc_job_report_pruning(ctx, job));
     job->report.removal = job->plan.removal;
+    VC_TRY(list_distillations(ctx, job));
     VC_TRY(list_notes(ctx, job));
 out:
     return status;

@@ -15,6 +15,7 @@ struct vc_job {
     size_t n_passes, pass_capacity;
     struct vc_pass **passes;
     bool drop[VC_ROLE_OTHER + 1];
+    bool rehearsal; /* of the plan that is being made: vc_plan.rehearsal */
 
     /* Everything from here on is made by planning, and taken back when it fails or starts over: vc_job_reset. */
     struct vc_arena arena;
@@ -111,6 +112,8 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job);
  * run. VC_E_GATE: report.gate_missed has the sentence. */
 enum vc_status vc_job_check_size(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_check_quality(struct vc_ctx *ctx, struct vc_job *job);
+/* The gates that passes have themselves, such as distillation; when planned. */
+enum vc_status vc_job_check_passes(struct vc_ctx *ctx, struct vc_job *job);
 /* The gate on zeros: when planned, whether there is anything pruned at all; after the run, how many there are. */
 enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job);
 

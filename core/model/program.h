@@ -152,6 +152,17 @@ enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *prog
 enum vc_status vc_program_edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                                struct vc_program *program);
 
+/* The same for the graph of a VC_PROGRAM_NODES: the edits are made, and what is declared for values whose shapes they
+ * do not tell is left out, as the writer of such a file does where shapes change. VC_E_INTERNAL for an edit that fits
+ * no node. */
+enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_edit *edits, size_t n,
+                                     struct vc_arena *arena, struct vc_program *program);
+
+/* Its constants that are tensors of `model` are as that has them: shape and, where the program has the elements, the
+ * elements. For a model that is not the one whose file the program is from, but what passes make of it. */
+enum vc_status vc_program_take_shapes(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                      struct vc_program *program);
+
 /* Asks the model's format; where that says nothing, the config.json beside the model is the program. VC_OK with
  * VC_PROGRAM_NONE where the file says nothing. */
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,

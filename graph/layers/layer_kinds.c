@@ -175,6 +175,21 @@ static uint32_t param(struct vc_layer_list *list, const char *layer, const char 
     return vc_graph_add_param(list->graph, name, &spec);
 }
 
+/* How many outputs the layer has: as many as the list says, or fewer where units were removed from the weights. */
+static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, int64_t said)
+{
+    char name[VC_LAYER_MAX_LINE + 32];
+    const struct vc_tensor *weight;
+    size_t index;
+
+    snprintf(name, sizeof name, "%s.weight", layer);
+    index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
+    weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
+    return weight != NULL && weight->n_dims >= 2 && weight->shape[0] != 0 && weight->shape[0] < (uint64_t)said
+               ? weight->shape[0]
+               : (uint64_t)said;
+}
+
 /* One node with attributes; the list goes on with its output. */
 static void node(struct vc_layer_list *list, const char *op, const uint32_t *inputs, unsigned n_inputs,
                  const struct vc_graph_attr *attrs, unsigned n_attrs, bool last)
@@ -272,7 +287,7 @@ static void add_conv(struct vc_layer_list *list)
                       (unsigned long long)in);
         return;
     }
-    shape[0] = (uint64_t)out;
+    shape[0] = outputs_of(list, name, out);
     shape[1] = in / (uint64_t)groups;
     shape[2] = (uint64_t)kernel[0];
     shape[3] = (uint64_t)kernel[1];
@@ -299,6 +314,7 @@ static void add_linear(struct vc_layer_list *list)
     if (out == 0 || shape[1] == 0) {
         return;
     }
+    shape[0] = outputs_of(list, name, out);
     inputs[1] = param(list, name, "weight", shape, 2, true);
     node(list, "MatMul", inputs, 2, NULL, 0, !bias);
     if (bias) {

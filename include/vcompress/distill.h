@@ -122,6 +122,9 @@ struct vc_distill_options {
     size_t n_logits;
     const struct vc_model *const *eval_logits;
     size_t n_eval_logits;
+    /* vc_job_add_distill: what the student computes, a text or an ONNX file; NULL: what the source says itself, or else
+     * the file of the teacher. */
+    const char *graph;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -171,11 +174,23 @@ struct vc_distillation {
     /* Of files with its answers: the share of the rows with a label that they answer rightly; NaN: there are no labels,
      * or no files. */
     double teacher_accuracy;
+    const struct vc_distill_options *options; /* of the run, with what was not given as it was taken */
 };
 
-/* Trains, evaluates, writes. VC_E_GATE: a gate was missed, or the student answers worse on `eval` than it did before;
- * *out is complete, nothing was written. VC_E_UNSUPPORTED: nodes that cannot be trained; the sentence is the first.
- * *out is NULL after other failures. */
+/* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and
+ * options->write are not looked at (of options->student the graph, where no earlier pass changes anything), nor is
+ * dry_run, which vc_write_options has. All that the options point to outlives the job.
+ *
+ * vc_job_plan trains: it plans all passes without training, so that everything is checked before the first step,
+ * trains, and plans the passes behind it with the trained weights. With vc_write_options.dry_run it does the first of
+ * these only. A missed gate (min_accuracy, max_drop, a student that was better before) is one of the job: vc_job_plan
+ * returns VC_E_GATE, and the report is complete. vc_report.distillations has the figures. */
+VC_API enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job,
+                                         const struct vc_distill_options *options);
+
+/* A job with that one pass: trains, evaluates, writes. VC_E_GATE: a gate was missed, or the student answers worse on
+ * `eval` than it did before; *out is complete, nothing was written. VC_E_UNSUPPORTED: nodes that cannot be trained; the
+ * sentence is the first. *out is NULL after other failures. */
 VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options,
                                  struct vc_distillation **out);
 VC_API void vc_distillation_free(struct vc_distillation *distillation); /* accepts NULL */

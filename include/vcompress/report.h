@@ -194,7 +194,8 @@ struct vc_report_removal {
 };
 
 struct vc_job;
-struct vc_fit_change; /* fit.h */
+struct vc_fit_change;   /* fit.h */
+struct vc_distillation; /* distill.h */
 
 struct vc_report {
     const char *command;        /* "quantize --int8", as a recipe: no paths */
@@ -230,6 +231,8 @@ struct vc_report {
     const struct vc_report_removal *removal; /* NULL: no pass removes rows and columns */
     size_t n_fits;                    /* 0 from a job: a program that asks about devices (fit.h) sets these ... */
     const struct vc_fit_change *fits; /* ... in a copy of the report, before it is rendered */
+    size_t n_distillations;           /* one for each pass that trains, in their order */
+    const struct vc_distillation *const *distillations;
 };
 
 /* Row number `index`, whether the report has a list of them (vc_write_options.rows_on_request) or not. Its strings and

@@ -107,7 +107,7 @@ struct run {
     struct vc_distill_options options;
     double losses[STEPS];
     size_t n_losses;
-    char rows[256], out[256]; /* paths */
+    char rows[256], out[256], layers[256], chain[256]; /* paths */
 };
 
 static inline void open_net(const char *name, struct vc_network *net)
@@ -144,6 +144,8 @@ static inline void open_run(struct run *run)
     vc_data_defaults(&run->data);
     (void)snprintf(run->rows, sizeof run->rows, "%s", in_folder("rows.npz"));
     (void)snprintf(run->out, sizeof run->out, "%s", in_folder("out.npz"));
+    (void)snprintf(run->layers, sizeof run->layers, "%s", in_folder("net.txt"));
+    (void)snprintf(run->chain, sizeof run->chain, "%s", in_folder("chain.npz"));
     run->data.path = run->rows;
     vc_write_defaults(&run->write);
     run->write.path = run->out;

@@ -120,6 +120,134 @@ static void test_refused(void **unused)
     close_run(&run);
 }
 
+/* prune, distill, prune on the student's file. */
+static enum vc_status run_chain(struct run *run, struct vc_job **job)
+{
+    struct vc_write_options write;
+    struct vc_prune_options prune;
+    enum vc_status status = vc_job_create(ctx, run->student.weights, job);
+
+    vc_write_defaults(&write);
+    write.path = run->chain;
+    write.force = true;
+    vc_prune_defaults(&prune);
+    prune.sparsity = "0.5";
+    prune.scope = VC_PRUNE_GLOBAL;
+    status = status == VC_OK ? vc_job_add_prune(ctx, *job, &prune) : status;
+    status = status == VC_OK ? vc_job_add_distill(ctx, *job, &run->options) : status;
+    prune.sparsity = "0.75";
+    status = status == VC_OK ? vc_job_add_prune(ctx, *job, &prune) : status;
+    status = status == VC_OK ? vc_job_plan(ctx, *job, &write) : status;
+    return status == VC_OK ? vc_job_run(ctx, *job) : status;
+}
+
+static size_t count_zeros(const char *file)
+{
+    double weights[24];
+    size_t n = 0;
+
+    read_doubles(file, "b.weight", weights, 24);
+    for (size_t i = 0; i < 24; i++) {
+        n += weights[i] == 0;
+    }
+    return n;
+}
+
+/* Passes before and behind a training see what it gets and what it leaves; without a run nothing is trained. */
+static void test_chain(void **unused)
+{
+    const struct vc_report *report;
+    struct vc_write_options dry;
+    struct vc_job *job = NULL;
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    run.options.graph = run.layers;
+    run.options.keep_sparsity = true;
+    run.options.eval = &run.data;
+    assert_int_equal(run_chain(&run, &job), VC_OK);
+    report = vc_job_report(job);
+    assert_int_equal(report->n_distillations, 1);
+    assert_true(report->distillations[0]->n_masked == 32 && report->distillations[0]->n_steps == STEPS);
+    assert_true(report->distillations[0]->options->steps == STEPS && report->distillations[0]->written == NULL);
+    assert_string_equal(report->command,
+                        "prune --sparsity 0.5 --scope global + distill + prune --sparsity 0.75 --scope global");
+    assert_int_equal(run.n_losses, STEPS);
+    vc_job_free(job);
+    assert_true(count_zeros("chain.npz") >= 12);
+    run.n_losses = 0;
+    vc_write_defaults(&dry);
+    dry.path = in_folder("dry.npz");
+    dry.dry_run = true;
+    assert_int_equal(vc_job_create(ctx, run.student.weights, &job), VC_OK);
+    assert_int_equal(vc_job_add_distill(ctx, job, &run.options), VC_OK);
+    assert_int_equal(vc_job_plan(ctx, job, &dry), VC_OK);
+    assert_true(run.n_losses == 0 && vc_job_report(job)->distillations[0]->n_steps == 0);
+    assert_true(vc_job_report(job)->distillations[0]->arena_bytes != 0);
+    vc_job_free(job);
+    close_run(&run);
+}
+
+/* A gate of the training is a gate of the job. */
+static void test_chain_gate(void **unused)
+{
+    struct vc_job *job = NULL;
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    remove_path("chain.npz");
+    run.options.graph = run.layers;
+    run.options.eval = &run.data;
+    run.options.min_accuracy = 1;
+    assert_int_equal(run_chain(&run, &job), VC_E_GATE);
+    expect_says(ctx, "is below min_accuracy 1");
+    assert_string_equal(vc_job_report(job)->gate_missed, vc_job_report(job)->distillations[0]->missed);
+    assert_int_equal(vc_job_run(ctx, job), VC_E_ARGUMENT);
+    vc_job_free(job);
+    run.options.min_accuracy = 0;
+    run.options.graph = in_folder("nowhere.txt");
+    assert_int_equal(run_chain(&run, &job), VC_E_IO);
+    vc_job_free(job);
+    assert_false(exists("chain.npz"));
+    close_run(&run);
+}
+
+static void test_chain_no_memory(void **unused)
+{
+    struct vc_job *job = NULL;
+    struct run run;
+    unsigned in_row = 0;
+    uint64_t n;
+
+    (void)unused;
+    open_run(&run);
+    remove_path("chain.npz");
+    run.options.graph = run.layers;
+    run.options.steps = 1;
+    run.options.tell = NULL;
+    for (n = 1; n < 100000; n++) {
+        enum vc_status status;
+
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = run_chain(&run, &job);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        vc_job_free(job);
+        if (status != VC_OK && status != VC_E_NOMEM) {
+            fail_msg("allocation %llu: %s", (unsigned long long)n, vc_ctx_message(ctx));
+        }
+        in_row = status == VC_OK ? in_row + 1 : 0; /* fewer workers do without some */
+        if (in_row == 100) {
+            break;
+        }
+        assert_true((status == VC_OK) == exists("chain.npz"));
+        remove_path("chain.npz");
+    }
+    assert_true(n > 200 && n < 100000);
+    close_run(&run);
+}
+
 /* Each allocation fails once: a sentence, no output, and nothing is lost. */
 static void test_no_memory(void **unused)
 {
@@ -181,8 +309,9 @@ static void test_cancelled(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_judged),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_goldens),    cmocka_unit_test(test_judged),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_chain_gate), cmocka_unit_test(test_chain_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,30 @@
+/* changed_model.h - a model as the passes of a job leave it, while the job is planned: some of its tensors have other
+ * shapes, types and values, which lie in memory; all others are the base's, and are read from there.
+ *
+ *     base (a file)         changes               this model
+ *     fc1.weight [784,128]  f32 [784,64], bytes   fc1.weight [784,64], read from memory
+ *     fc1.bias   [128]      none                  fc1.bias [128], read from the file
+ *
+ * So a pass that computes with the whole model (training) sees what a file that was written in between would hold. */
+#ifndef VC_CORE_CHANGED_MODEL_H
+#define VC_CORE_CHANGED_MODEL_H
+
+#include "core/model/source.h"
+
+/* What a tensor has become: plain values. */
+struct vc_change {
+    bool changed; /* false: the tensor is as the base has it, and the rest is not looked at */
+    enum vc_dtype dtype;
+    unsigned n_dims;
+    const uint64_t *shape;
+    uint64_t n_elems;
+    const void *data; /* C order, little-endian */
+};
+
+/* changes: one for each tensor of the base. The base, the changes and what they point to outlive the model, which
+ * vc_changed_model_free ends; vc_model_close is not for it. */
+enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *base, const struct vc_change *changes,
+                                     struct vc_model **out);
+void vc_changed_model_free(struct vc_ctx *ctx, struct vc_model *model); /* accepts NULL */
+
+#endif

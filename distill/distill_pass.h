@@ -1,0 +1,14 @@
+/* distill_pass.h - distillation as a pass of a job: between planning the passes before it and those behind it, it
+ * trains what the first ones leave. */
+#ifndef VC_DISTILL_PASS_H
+#define VC_DISTILL_PASS_H
+
+#include <vcompress/distill.h>
+
+#include "core/base/ctx.h"
+
+/* Reads and checks the options, and fills what was not given. */
+enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
+                                struct vc_distill_options *out);
+
+#endif

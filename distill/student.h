@@ -1,0 +1,32 @@
+/* student.h - the network that learns in a chain: what the passes before distillation leave of the source, and what
+ * that computes.
+ *
+ *     source -- prune --> item->desc and steps -- vc_student_make --> weights: the source with values in memory
+ *                                                                     graph: the source's, with the new shapes */
+#ifndef VC_DISTILL_STUDENT_H
+#define VC_DISTILL_STUDENT_H
+
+#include <vcompress/distill.h>
+
+#include "core/chain/pass.h"
+
+/* Starts as zeros. */
+struct vc_student {
+    struct vc_ctx *ctx;
+    struct vc_network network;
+    struct vc_change *changes;
+    char *values;           /* of all that changed */
+    struct vc_model *own;   /* network.weights, where something changed */
+    struct vc_model *other; /* the ONNX file that says what it computes */
+    struct vc_graph *graph; /* network.graph, unless the caller has it */
+    struct vc_arena arena;
+};
+
+/* Takes the values of the plan as they are now. What they compute is said by the file options->graph; by
+ * options->student, where no pass has changed anything; by the source, or by the file of the teacher.
+ * VC_E_UNSUPPORTED: an earlier pass has quantized a tensor. Ended by vc_student_free, also after a failure. */
+enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_distill_options *options,
+                               struct vc_student *student);
+void vc_student_free(struct vc_student *student);
+
+#endif

@@ -1,0 +1,194 @@
+"""test_run_distill.py - chains that train: every run of `run` gives the bytes of its passes one after the other through
+files, in npz, safetensors, pt and ONNX; what is removed before training is gone from the graph that is trained; a gate
+stops the whole chain."""
+import json
+import os
+import shlex
+import unittest
+
+from judge_support import Judge, main, np, run
+
+try:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    onnx = None
+try:
+    import torch
+except ImportError:
+    torch = None
+
+NET = """input x [batch, 1, 8, 8]
+conv c 8 kernel=3 pad=1
+batchnorm n
+relu
+maxpool kernel=2
+flatten
+linear f 24
+relu
+linear g 5
+"""
+PRUNE = "prune --sparsity 0.7"
+GLOBAL = "prune --sparsity 0.6 --scope global --include '*.weight'"
+PATTERN = "prune --pattern 2:4"
+DISTILL = "distill --data rows.npz --steps 20 --batch 32 --keep-sparsity --lr 0.01"
+LABELS = "distill --data rows.npz --alpha 0.5 --temperature 3 --steps 8 --optimizer momentum --frozen-norm --freeze 'c.*'"
+INT8 = "quantize --int8 --min-elements 1"
+AIM = "quantize --aim-sqnr 25 --min-elements 1"
+HALF = "quantize --fp16"
+
+
+class Chains(Judge):
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(7)
+
+        def normal(*shape):
+            return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype("f4")
+
+        self.weights = {"c.weight": normal(8, 1, 3, 3), "c.bias": normal(8, 1)[:, 0] / 4, "n.weight": 1 + normal(8, 1)[:, 0] / 8,
+                        "n.bias": normal(8, 1)[:, 0] / 8, "n.running_mean": np.zeros(8, "f4"), "n.running_var": np.ones(8, "f4"),
+                        "f.weight": normal(24, 128), "f.bias": normal(24, 1)[:, 0], "g.weight": normal(5, 24),
+                        "g.bias": normal(5, 1)[:, 0]}
+        np.savez(self.path("in.npz"), **self.weights)
+        x = rng.standard_normal((150, 1, 8, 8)).astype("f4")
+        np.savez(self.path("rows.npz"), x=x, y=rng.integers(0, 5, 150))
+        with open(self.path("net.txt"), "w") as f:
+            f.write(NET)
+
+    def save_onnx(self, name):
+        node, value = helper.make_node, helper.make_tensor_value_info
+        nodes = [node("Conv", ["x", "c.weight", "c.bias"], ["a"], pads=[1, 1, 1, 1]),
+                 node("BatchNormalization", ["a", "n.weight", "n.bias", "n.running_mean", "n.running_var"], ["b"]),
+                 node("Relu", ["b"], ["d"]), node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]),
+                 node("Reshape", ["e", "sizes"], ["h"]), node("Gemm", ["h", "f.weight", "f.bias"], ["i"], transB=1),
+                 node("Relu", ["i"], ["j"]), node("Gemm", ["j", "g.weight", "g.bias"], ["y"], transB=1)]
+        tensors = [numpy_helper.from_array(a, n) for n, a in self.weights.items()]
+        tensors.append(numpy_helper.from_array(np.array([0, 128], "i8"), "sizes"))
+        inside = [value("e", TensorProto.FLOAT, ["batch", 8, 4, 4]), value("h", TensorProto.FLOAT, ["batch", 128])]
+        graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, ["batch", 1, 8, 8])],
+                                  [value("y", TensorProto.FLOAT, ["batch", 5])], tensors, value_info=inside)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path(name))
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def graph(self, words, extension):
+        """The pass with what it needs to know the network: an ONNX file says it itself."""
+        knows = words.startswith("distill") or "--structured" in words
+        return words + " --graph net.txt" if knows and extension != "onnx" else words
+
+    def step(self, words, source, target):
+        """One pass as a command of its own."""
+        args = shlex.split(words)
+        if args[0] == "distill":
+            args += ["--teacher", "in." + source.split(".")[-1], "--student", source]
+        else:
+            args += [source]
+        return run(*args, "-q", "--force", "-o", target, cwd=self.dir)
+
+    def compare(self, passes, extension):
+        """The chain in one run, and pass by pass; both are there, or neither."""
+        source = "in." + extension
+        lines = [self.graph(p, extension) for p in passes]
+        two = None
+        for k, line in enumerate(lines):
+            two = self.step(line, source, "mid%d.%s" % (k, extension))
+            source = "mid%d.%s" % (k, extension)
+            if two.code != 0:
+                break
+        words = [w for line in lines for w in ("--pass", line)]
+        one = run("run", "-q", "--force", *words, "in." + extension, "-o", "one." + extension, cwd=self.dir)
+        self.assertEqual(one.code, two.code, one.err + two.err)
+        if one.code == 0:
+            self.assertEqual(self.read("one." + extension), self.read(source))
+        else:
+            self.assertEqual(one.err.count("\n"), 1, one.err)
+        return one
+
+    CHAINS = [[PRUNE, DISTILL], [GLOBAL, DISTILL], [PATTERN, DISTILL], [DISTILL, INT8], [DISTILL, AIM], [DISTILL, PRUNE],
+              [PRUNE, LABELS], [PRUNE, DISTILL, INT8], [PRUNE, DISTILL, HALF], [HALF, DISTILL], [PRUNE, LABELS, GLOBAL, INT8],
+              [DISTILL, LABELS], ["prune --structured 0.5", DISTILL], ["prune --structured 0.25", DISTILL, INT8],
+              ["prune --structured 0.25", PRUNE, DISTILL, AIM]]
+
+    def test_chains(self):
+        extensions = ["npz", "safetensors"] + (["pt"] if torch is not None else []) + (["onnx"] if onnx is not None else [])
+        for extension in extensions:
+            if extension == "onnx":
+                self.save_onnx("in.onnx")
+            elif extension != "npz":
+                self.vc("convert", "-q", self.path("in.npz"), "-o", self.path("in." + extension))
+            for passes in self.CHAINS:
+                with self.subTest(format=extension, passes=passes):
+                    self.assertEqual(self.compare(passes, extension).code, 0)
+
+    def test_quantized_before(self):
+        self.assertEqual(self.compare([INT8, DISTILL], "npz").code, 3)
+
+    def test_report(self):
+        """One report: the steps of each tensor, and what the training did."""
+        with open(self.path("recipe"), "w") as f:
+            f.write("%s\n%s --eval rows.npz --log log  # the input teaches\n%s\n" % (PRUNE, self.graph(DISTILL, ""), INT8))
+        r = self.vc("run", "--json", "recipe", "in.npz", "-o", "out.npz", cwd=self.dir)
+        document = json.loads(r.out.decode())
+        rows = {t["name"]: t for t in document["tensors"]}
+        self.assertEqual([s["pass"] for s in rows["f.weight"]["steps"]], ["prune", "distill", "quantize"])
+        self.assertEqual([s["pass"] for s in rows["c.bias"]["steps"]], ["distill"])
+        trained = document["distillations"]
+        self.assertEqual(len(trained), 1)
+        self.assertEqual((trained[0]["teacher"], trained[0]["run"]["steps"]), ("in.npz", 20))
+        self.assertLess(trained[0]["eval"]["after"]["divergence"], trained[0]["eval"]["before"]["divergence"])
+        with open(self.path("log")) as f:
+            self.assertEqual(len(f.readlines()), 20)
+        # the zeros of the pruned tensors are those of the file, behind training and quantization
+        self.assertGreaterEqual(document["totals"]["pruning"]["sparsity"], 0.69)
+
+    def test_dry_run(self):
+        """Nothing is trained, and everything is refused that a run would refuse."""
+        words = ["--pass", PRUNE, "--pass", self.graph(DISTILL, "") + " --log log", "--pass", INT8]
+        r = self.vc("run", "-n", "--json", *words, "in.npz", "-o", "out.npz", cwd=self.dir)
+        document = json.loads(r.out.decode())
+        self.assertEqual(document["distillations"][0]["run"]["steps"], 0)
+        self.assertIsNone(document["distillations"][0]["run"]["last_loss"])
+        self.assertFalse(os.path.exists(self.path("log")) or os.path.exists(self.path("out.npz")))
+        full = self.vc("run", "--json", *words, "in.npz", "-o", "out.npz", cwd=self.dir).json()
+        self.assertEqual(document["output"]["file_bytes"], full["output"]["file_bytes"])
+
+    def test_gates(self):
+        """A missed gate stops the chain: status 1, nothing written, the report with all figures."""
+        words = ["--pass", PRUNE, "--pass", self.graph(DISTILL, "") + " --eval rows.npz --min-accuracy 1", "--pass", INT8]
+        r = run("run", "--json=report.json", "-q", *words, "in.npz", "-o", "out.npz", cwd=self.dir)
+        self.assertEqual((r.code, r.err.count("\n")), (1, 1), r.err)
+        self.assertRegex(r.err, r"^vcompress: in\.npz: accuracy 0\.\d+ is below --min-accuracy 1\n$")
+        self.assertFalse(os.path.exists(self.path("out.npz")))
+        with open(self.path("report.json")) as f:
+            document = json.load(f)
+        self.assertFalse(document["gates"]["met"])
+        self.assertIn("min-accuracy", document["distillations"][0]["missed"])
+        self.assertFalse(document["output"]["written"])
+
+    def test_checked_before_training(self):
+        """What a pass behind the training refuses is said before the first step."""
+        words = ["--pass", self.graph(DISTILL, "") + " --steps 1000000000 --log log", "--pass", "quantize --int8 --granularity group:999"]
+        r = run("run", "-q", *words, "in.npz", "-o", "none/out.npz", cwd=self.dir)
+        self.assertEqual(r.code, 4, r.err)
+        r = run("run", "-q", "--max-bytes", "100", *words, "in.npz", "-o", "out.npz", cwd=self.dir)
+        self.assertEqual(r.code, 1, r.err)
+        self.assertEqual(self.read("log"), b"")
+
+    @unittest.skipIf(onnx is None, "the package onnx")
+    def test_structured_onnx(self):
+        """The graph of the result fits its weights, and is that of the student that was trained."""
+        self.save_onnx("in.onnx")
+        self.assertEqual(self.compare(["prune --structured 0.5", DISTILL], "onnx").code, 0)
+        model = onnx.load(self.path("one.onnx"))
+        onnx.checker.check_model(model, full_check=True)
+        shapes = {t.name: list(t.dims) for t in model.graph.initializer}
+        self.assertEqual((shapes["c.weight"][0], shapes["f.weight"]), (4, [12, 64]))
+        r = self.vc("evaluate", "--data", "rows.npz", "--teacher", "in.onnx", "one.onnx", cwd=self.dir)
+        self.assertIn(b"agreement with the teacher", r.out)
+
+
+if __name__ == "__main__":
+    main()
