@@ -79,6 +79,16 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* The most parts of whole heads, up to n, that are equal: a device with one head more than the others has most. */
+static uint32_t parts_of_heads(int64_t heads, uint32_t n)
+{
+    n = least(n, heads > UINT32_MAX ? UINT32_MAX : (uint32_t)heads);
+    while (heads % n != 0) {
+        n--;
+    }
+    return n;
+}
+
 /* In how many parts the node can take its input k. */
 static uint32_t parts_of_input(const struct divider *d, const struct vc_graph_node *node, unsigned k)
 {
@@ -93,7 +103,7 @@ static uint32_t parts_of_input(const struct divider *d, const struct vc_graph_no
     if (strcmp(node->op, "Attention") == 0) {
         int64_t heads = k > 2 ? 1 : vc_node_int(node, k == 0 ? "q_num_heads" : "kv_num_heads", 1);
 
-        return then == 1 || heads < 1 ? 1 : least(d->tp, (uint32_t)heads);
+        return then == 1 || heads < 1 ? 1 : parts_of_heads(heads, d->tp);
     }
     if (strcmp(node->op, "Add") == 0) {
         return is_vector(graph, node->inputs[0]) || is_vector(graph, node->inputs[1]) ? then : 1;
@@ -169,7 +179,7 @@ static void divide_product(struct divider *d, const struct vc_graph_node *node, 
     uint32_t out = node->outputs[0];
 
     if (shard[node->inputs[0]] > 1) {
-        shard[weight] = d->tp; /* rows; the results are sums, of which every device has all */
+        shard[weight] = shard[node->inputs[0]]; /* rows; the results are sums, of which every device has all */
     } else if (is_head(d, weight)) {
         shard[weight] = shard[out] = d->tp;
     } else if (in_layer(d, node) && d->may[out] > 1) {

@@ -6,7 +6,7 @@
 #include "memory/estimate.h"
 
 #define MIB          ((uint64_t)1 << 20)
-#define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full: less is what the margin of fit is for */
+#define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
 
 static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NONE,
                                                          .activations = VC_DTYPE_NONE,
@@ -70,6 +70,9 @@ static const char *name_of_step(const struct vc_estimate *e, uint64_t step)
     uint32_t n = step < e->timeline.n_steps ? e->timeline.node_of[step] : VC_NO_NODE;
     const struct vc_graph_node *node = n != VC_NO_NODE ? vc_graph_node(e->graph, n) : NULL;
 
+    if (vc_estimate_trains(e) && step + 1 == e->timeline.n_steps) {
+        return "the optimizer's step";
+    }
     return node == NULL ? "" : *node->name != '\0' ? node->name : *node->block != '\0' ? node->block : node->op;
 }
 
@@ -169,7 +172,9 @@ static void add_device(struct vc_estimate *e)
     }
     c[VC_MEMORY_CONTEXT] = (struct vc_memory_part){o->context_bytes, VC_KNOWN_ASSUMED};
     c[VC_MEMORY_SLACK] = (struct vc_memory_part){(uint64_t)((double)moving * share), VC_KNOWN_ASSUMED};
-    if (o->slack < 0 && reserved > vc_estimate_sum(e, peak, vc_max_u64(c[VC_MEMORY_SLACK].bytes, FEW_SEGMENTS))) {
+    if (o->slack < 0 && o->allocator == VC_ALLOCATOR_PYTORCH && reserved == 0) {
+        c[VC_MEMORY_SLACK].bytes = vc_max_u64(c[VC_MEMORY_SLACK].bytes, FEW_SEGMENTS);
+    } else if (o->slack < 0 && reserved > vc_estimate_sum(e, peak, c[VC_MEMORY_SLACK].bytes)) {
         c[VC_MEMORY_SLACK] = (struct vc_memory_part){reserved - peak, VC_KNOWN_MODELLED};
     }
 }
@@ -482,22 +487,37 @@ out:
     return status;
 }
 
+static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_options *options)
+{
+    enum vc_status status;
+
+    vc_clear_error(e->ctx);
+    *e->out = (struct vc_memory_report){.peak_at = ""};
+    VC_TRY(vc_estimate_begin(e, options));
+    if (e->options.pp > 1) {
+        VC_TRY(run_stages(e));
+    } else {
+        VC_TRY(run(e, 0));
+        e->out->n_stages = e->out->stage = 1;
+        e->out->stages[0].peak_bytes = e->out->moments[VC_MOMENT_PEAK].bytes;
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                   const struct vc_memory_options *options, struct vc_memory_report *out)
 {
     struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .out = out};
-    enum vc_status status;
 
-    vc_clear_error(ctx);
-    *out = (struct vc_memory_report){.peak_at = ""};
-    VC_TRY(vc_estimate_begin(&e, options));
-    if (e.options.pp > 1) {
-        VC_TRY(run_stages(&e));
-    } else {
-        VC_TRY(run(&e, 0));
-        out->n_stages = out->stage = 1;
-        out->stages[0].peak_bytes = out->moments[VC_MOMENT_PEAK].bytes;
-    }
-out:
-    return status;
+    return estimate(&e, options);
+}
+
+enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                          const struct vc_model *model, const struct vc_memory_options *options,
+                                          const struct vc_written *written, struct vc_memory_report *out)
+{
+    struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .written = written, .out = out};
+
+    return estimate(&e, options);
 }

@@ -13,15 +13,18 @@
 #include "core/base/checked.h"
 #include "memory/scheme.h"
 #include "memory/timeline.h"
+#include "memory/written.h"
 
 struct vc_estimate {
     struct vc_ctx *ctx;
     const struct vc_graph *graph; /* NULL: only weights are known */
     const struct vc_model *model;
+    const struct vc_written *written; /* weights in place of those of the model; NULL: these */
     struct vc_memory_options options;
     struct vc_scheme_layout scheme; /* where `coded` */
     bool coded;
-    uint64_t align; /* of every block of memory */
+    uint32_t n_layers; /* of a scheme that is a mixture */
+    uint64_t align;    /* of every block of memory */
     struct vc_storages storages;
     struct vc_timeline timeline;
     struct vc_memory_report *out;

@@ -19,21 +19,24 @@ static enum vc_status decide(struct vc_ctx *ctx, const struct vc_memory_report *
 }
 
 /* The output, whose codes are loaded in that way. */
-static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *report,
-                                   const struct vc_memory_report *counted, const struct vc_memory_options *memory,
+static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                                   const struct vc_graph *graph, const struct vc_memory_options *memory,
                                    const struct vc_fit_options *options, struct vc_fit_change *change,
                                    enum vc_runtime runtime, struct vc_fit *out)
 {
-    struct vc_memory_report after = *counted;
+    struct vc_memory_report after;
     struct vc_written loaded = {
         .type = memory->weights, .runtime = runtime, .align = vc_written_align(memory->allocator)};
+    enum vc_status status;
 
     vc_written_add(&loaded, report);
-    vc_written_put(&loaded, &after);
+    VC_TRY(vc_memory_estimate_written(ctx, graph, model, memory, &loaded, &after));
     if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) {
         after.components[VC_MEMORY_PARAMETERS].bytes += loaded.largest; /* one tensor as floats is there, too */
     }
-    return decide(ctx, &after, memory, options, change, out);
+    VC_TRY(decide(ctx, &after, memory, options, change, out));
+out:
+    return status;
 }
 
 enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
@@ -54,10 +57,9 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
     VC_TRY(decide(ctx, &counted, &memory, options, change, &change->before));
     memory.weights = vc_written_half_after(report);
     memory.runtime = VC_RUNTIME_NATIVE;
-    VC_TRY(vc_memory_estimate(ctx, graph, model, &memory, &counted));
     change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
-    VC_TRY(decide_after(ctx, report, &counted, &memory, options, change, change->runtime, &change->after));
-    VC_TRY(decide_after(ctx, report, &counted, &memory, options, change, VC_RUNTIME_NATIVE, &change->native));
+    VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));
+    VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, VC_RUNTIME_NATIVE, &change->native));
 out:
     return status;
 }

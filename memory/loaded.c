@@ -49,9 +49,27 @@ static bool stays(const struct vc_estimate *e, const struct vc_graph_param *para
            (param->value == table || value->shape[1].size == vc_graph_value(graph, table)->shape[0].size);
 }
 
-/* Bytes of n weights of that shape as codes; of what stays, as f16. */
-static uint64_t coded_bytes(struct vc_estimate *e, uint64_t n, unsigned n_dims, const uint64_t *shape, bool stay)
+/* One more than the highest number of a layer, for mixtures of types. */
+static void count_layers(struct vc_estimate *e)
 {
+    size_t n = e->model != NULL   ? vc_model_tensor_count(e->model)
+               : e->graph != NULL ? vc_graph_param_count(e->graph)
+                                  : 0;
+
+    e->n_layers = 0;
+    for (size_t k = 0; e->scheme.mixed && k < n; k++) {
+        uint32_t layer = vc_scheme_layer(e->model != NULL ? vc_model_tensor(e->model, k)->name
+                                                          : vc_graph_param(e->graph, (uint32_t)k)->tensor);
+
+        e->n_layers = layer != UINT32_MAX && layer >= e->n_layers ? layer + 1 : e->n_layers;
+    }
+}
+
+/* Bytes of n weights of that name and shape as codes; of what stays, as f16. */
+static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
+                            bool stay)
+{
+    struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, e->n_layers);
     uint64_t whole = 1;
     uint64_t rows = 1;
     uint64_t bytes;
@@ -67,7 +85,7 @@ static uint64_t coded_bytes(struct vc_estimate *e, uint64_t n, unsigned n_dims, 
     if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE) {
         e->largest = vc_max_u64(e->largest, vc_estimate_block(e, n, 2)); /* each product has its weight as floats */
     }
-    bytes = vc_scheme_bytes(&e->scheme, rows, whole / rows);
+    bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
     e->overflow = e->overflow || bytes == UINT64_MAX;
     return whole == 0 ? 0 : vc_estimate_block(e, share(bytes, n, whole), 1);
 }
@@ -85,7 +103,7 @@ static void add_params(struct vc_estimate *e)
         }
         n = vc_param_elems(e, param, false);
         vc_estimate_add(e, VC_MEMORY_PARAMETERS,
-                        e->coded ? coded_bytes(e, n, param->n_dims, param->shape, stays(e, param))
+                        e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param))
                                  : vc_estimate_block(e, n, vc_float_bytes(e->options.weights)));
     }
 }
@@ -127,7 +145,7 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
         return 0; /* of no use any more */
     }
     if (is_plain_float(tensor) && !part && e->coded) {
-        return coded_bytes(e, tensor->n_elems, tensor->n_dims, tensor->shape,
+        return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape,
                            vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name));
     }
     if (is_plain_float(tensor) && !part && e->options.weights != VC_DTYPE_NONE) {
@@ -189,7 +207,11 @@ enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
     enum vc_status status = VC_OK;
 
-    if (e->model != NULL) {
+    count_layers(e);
+    if (e->written != NULL) {
+        vc_estimate_add(e, VC_MEMORY_PARAMETERS, e->written->bytes);
+        e->largest = e->written->runtime == VC_RUNTIME_LAYERWISE ? e->written->largest : 0;
+    } else if (e->model != NULL) {
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);

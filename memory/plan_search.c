@@ -48,14 +48,21 @@ static bool may(const struct vc_planning *p, enum vc_lever lever)
 
 /* ---- one choice ---- */
 
-/* What passes leave of the weights, in place of what is there. */
-static void put_form(const struct vc_form *form, struct vc_memory_report *r)
+/* With what passes leave of the weights, in place of what is there. */
+static enum vc_status count(const struct vc_planning *p, const struct vc_form *form,
+                            const struct vc_memory_options *memory, struct vc_memory_report *report)
 {
     const struct vc_written loaded = {
         .runtime = form->runtime, .bytes = form->parameter_bytes, .largest = form->largest_bytes};
+    enum vc_status status;
 
-    vc_written_put(&loaded, r);
-    r->n_params = form->n_params;
+    if (!form->counted) {
+        return vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
+    }
+    VC_TRY(vc_memory_estimate_written(p->ctx, p->graph, p->model, memory, &loaded, report));
+    report->n_params = form->n_params;
+out:
+    return status;
 }
 
 static enum vc_status bind(const struct vc_planning *p, uint64_t batch)
@@ -78,15 +85,12 @@ static enum vc_status try_choice(struct search *s, struct vc_choice choice)
         memory.runtime = VC_RUNTIME_NATIVE;
     }
     VC_TRY(bind(p, choice.batch));
-    status = vc_memory_estimate(p->ctx, p->graph, p->model, &memory, &choice.report);
+    status = count(p, choice.form, &memory, &choice.report);
     if (status == VC_E_ARGUMENT && s->n != 0) {
         vc_clear_error(p->ctx);
         return VC_OK;
     }
     VC_TRY(status);
-    if (choice.form->counted) {
-        put_form(choice.form, &choice.report);
-    }
     VC_TRY(vc_fit_decide(p->ctx, &choice.report, &choice.memory, p->options.visible_bytes, p->fit, &choice.fit));
     choice.number = s->n;
     s->choices[s->n++] = choice;

@@ -1,6 +1,7 @@
 /* reserve.c - what PyTorch's allocator has taken from the device at the moments of a run: its requests are those of the
  * timeline, step by step, for two steps of training or one run of inference. The second step of training is the usual
  * one: gradients and states are there already, between what the first one left. */
+#include <math.h>
 #include <string.h>
 
 #include "memory/estimate.h"
@@ -21,12 +22,15 @@ static uint64_t ask(struct requests *r, uint64_t bytes)
     return r->n++;
 }
 
-/* Part n of `whole` of the component. */
+/* Part n of `whole` of the component. Where it has a whole number of bytes for each element but for what its blocks are
+ * rounded up to, the part has them, too: 4 MiB, and not a few bytes more, which would be another block. */
 static uint64_t part(const struct requests *r, enum vc_memory_kind component, uint64_t n, uint64_t whole)
 {
     uint64_t bytes = r->e->out->components[component].bytes;
+    double each = whole == 0 ? 0 : (double)bytes / (double)whole;
 
-    return whole == 0 ? 0 : (uint64_t)((double)bytes * ((double)n / (double)whole));
+    each = fabs(each - round(each)) < 0.01 ? round(each) : each;
+    return (uint64_t)((double)n * each);
 }
 
 /* ---- what stays ---- */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/names.h"
 #include "memory/scheme.h"
 
 /* Bytes of a matrix of r rows and c columns, n = r * c weights, in groups of g columns:
@@ -50,11 +51,22 @@ static const char *const gguf[] = {"q4_0",  "q4_1",    "q5_0",  "q5_1",   "q8_0"
                                    "iq2_s", "iq3_xxs", "iq3_s", "iq4_nl", "iq4_xs", "tq1_0",   "tq2_0"};
 #define N_GGUF (sizeof gguf / sizeof gguf[0])
 
+/* Files of llama.cpp with several types, and the type of most tensors. */
+static const struct {
+    const char *name;
+    enum vc_dtype most;
+} mixtures[] = {{"q4_k_m", VC_DTYPE_Q4_K}, {"q5_k_m", VC_DTYPE_Q5_K}};
+#define N_MIXTURES (sizeof mixtures / sizeof mixtures[0])
+
 #define MOST_GROUP 1000000U
 
 const char *vc_weight_scheme_name(size_t index)
 {
-    return index < N_ROWS ? rows[index].name : index < N_ROWS + N_GGUF ? gguf[index - N_ROWS] : NULL;
+    if (index < N_ROWS) {
+        return rows[index].name;
+    }
+    index -= N_ROWS;
+    return index < N_GGUF ? gguf[index] : index - N_GGUF < N_MIXTURES ? mixtures[index - N_GGUF].name : NULL;
 }
 
 /* "int4-g128" is the row "int4-gN" with groups of 128. */
@@ -85,6 +97,13 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
             return out->dtype != VC_DTYPE_NONE;
         }
     }
+    for (size_t k = 0; k < N_MIXTURES; k++) {
+        if (strcmp(mixtures[k].name, name) == 0) {
+            out->dtype = mixtures[k].most;
+            out->all = out->mixed = true;
+            return true;
+        }
+    }
     for (size_t k = 0; k < N_ROWS; k++) {
         unsigned group = rows[k].group;
 
@@ -98,6 +117,67 @@ bool vc_scheme_find(const char *name, struct vc_scheme_layout *out)
     }
     return false;
 }
+
+/* ---- mixtures ---- */
+
+uint32_t vc_scheme_layer(const char *tensor)
+{
+    for (const char *word = tensor; word != NULL; word = strchr(word, '.') != NULL ? strchr(word, '.') + 1 : NULL) {
+        size_t digits = strspn(word, "0123456789");
+
+        if (digits != 0 && digits < 7 && (word[digits] == '.' || word[digits] == '\0')) {
+            uint32_t layer = 0;
+
+            for (size_t k = 0; k < digits; k++) {
+                layer = layer * 10 + (uint32_t)(word[k] - '0');
+            }
+            return layer;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static bool has_one_of(const char *tensor, const char *const *words, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        if (strstr(tensor, words[k]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* llama.cpp's rules: the output layer is q6_k, and so are, in the first and the last eighth of the layers and in every
+ * third of the others, the products of values and the last one of the MLP. Of models with 80 layers (70B) the other
+ * values are q5_k. A product of queries, keys and values in one has its own type. */
+struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor,
+                                            uint32_t n_layers)
+{
+    static const char *const values[] = {".v_proj.", ".attn_v.", ".wv."};
+    static const char *const last[] = {".down_proj", ".ffn_down", ".w2.", ".fc2.", ".mlp.c_proj."};
+    static const char *const packed[] = {".qkv_proj.", ".attn_qkv.", ".c_attn."};
+    struct vc_scheme_layout own = *layout;
+    uint32_t layer = vc_scheme_layer(tensor);
+    uint32_t eighth = n_layers / 8;
+    bool more = layer < eighth || layer >= 7 * n_layers / 8 || (layer - eighth) % 3 == 2;
+
+    if (!layout->mixed) {
+        return own;
+    }
+    own.mixed = false;
+    if (layer == UINT32_MAX) {
+        own.dtype = vc_name_is_head(tensor) ? VC_DTYPE_Q6_K : own.dtype;
+    } else if (has_one_of(tensor, values, 3)) {
+        own.dtype = more ? VC_DTYPE_Q6_K : n_layers == 80 ? VC_DTYPE_Q5_K : own.dtype;
+    } else if (has_one_of(tensor, last, 5)) {
+        own.dtype = more ? VC_DTYPE_Q6_K : own.dtype;
+    } else if (has_one_of(tensor, packed, 3)) {
+        own.dtype = own.dtype == VC_DTYPE_Q4_K ? VC_DTYPE_Q5_K : VC_DTYPE_Q6_K;
+    }
+    return own;
+}
+
+/* ---- bytes ---- */
 
 /* *sum += a * b */
 static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)

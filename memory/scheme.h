@@ -10,10 +10,17 @@ struct vc_scheme_layout {
     unsigned group; /* 0: none */
     bool all;       /* embeddings and the output layer, too; else these stay as they are */
     bool vectors;   /* what has one dimension, too */
+    bool mixed;     /* some tensors have another type, by their names: vc_scheme_of_tensor */
 };
 
 /* False: there is no scheme of that name. */
 bool vc_scheme_find(const char *name, struct vc_scheme_layout *out);
+
+/* Of a mixture, the type that a tensor of a model of so many numbered layers has; else `layout`. */
+struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor,
+                                            uint32_t n_layers);
+/* The first number among the parts of a name, "model.layers.3.mlp.down_proj.weight": 3; UINT32_MAX: there is none. */
+uint32_t vc_scheme_layer(const char *tensor);
 
 /* UINT64_MAX: too many. */
 uint64_t vc_scheme_bytes(const struct vc_scheme_layout *layout, uint64_t n_rows, uint64_t n_columns);

@@ -73,7 +73,7 @@ static void divide(struct maker *m)
     }
 }
 
-/* Numbers the steps: forward, two for the loss, then backward. */
+/* Numbers the steps: forward, two for the loss, then backward, and one for the optimizer. */
 static void number_steps(struct maker *m)
 {
     uint32_t n = m->s->n_nodes;
@@ -101,7 +101,8 @@ static void number_steps(struct maker *m)
             m->back[i - 1] = step++;
         }
     }
-    m->out->n_steps = step;
+    m->out->node_of[step] = VC_NO_NODE;
+    m->out->n_steps = step + 1;
     for (uint32_t i = 0; i < m->s->n_nodes; i++) {
         int64_t macs = m->s->idle[i] ? 0 : vc_graph_dim_value(m->s->graph, vc_graph_node(m->s->graph, i)->macs);
 
@@ -270,6 +271,33 @@ static void add_loss(struct maker *m)
     }
 }
 
+/* ---- the optimizer ---- */
+
+/* Beside gradients and states, when activations are gone: of one weight the root of its second moments and the quotient
+ * of that, or the roots for all weights. Adafactor has two copies of a gradient. */
+static void add_optimizer(struct maker *m)
+{
+    const struct vc_storages *s = m->s;
+    const struct vc_memory_options *o = s->options;
+    bool adam = o->optimizer == VC_OPTIMIZER_ADAM || o->optimizer == VC_OPTIMIZER_ADAMW;
+    uint64_t step = m->out->n_steps - 1;
+    uint64_t largest = 0;
+    uint64_t all = 0;
+
+    if ((!adam && o->optimizer != VC_OPTIMIZER_ADAFACTOR) || o->offload != VC_OFFLOAD_NONE) {
+        return;
+    }
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        if (s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
+            uint64_t bytes = s->bytes[v] / s->width[v] * (o->amp == VC_AMP_PURE ? 4 : s->width[v]);
+
+            largest = vc_max_u64(largest, bytes);
+            all += bytes;
+        }
+    }
+    add(m, adam && o->foreach_step != 0 ? all : 2 * largest, step, step, VC_MEMORY_TRANSIENT);
+}
+
 /* ---- inference ---- */
 
 static void add_inference(struct maker *m)
@@ -330,6 +358,7 @@ enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s,
         add_values(&m);
         add_gradients(&m);
         add_loss(&m);
+        add_optimizer(&m);
     } else {
         for (uint32_t n = 0; n < s->n_nodes; n++) {
             m.redo[n] = NO_STEP;

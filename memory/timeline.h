@@ -2,7 +2,7 @@
  *
  *     inference   one step per node
  *     training    one step per node, the loss, then the backward step of each node, last node first; with recomputation
- *                 the nodes of a part are computed once more before the backward steps of that part
+ *                 the nodes of a part are computed once more before the backward steps of that part; then the optimizer
  *
  * op_memory.c says what each operator does to memory, storage.c which values share it, timeline.c makes the list. */
 #ifndef VC_MEMORY_TIMELINE_H
@@ -104,7 +104,7 @@ struct vc_timeline {
     uint8_t *kinds;     /* enum vc_memory_kind of each */
     uint64_t loss_step; /* training: what lives here is what the backward pass needs */
     uint64_t n_steps;
-    uint32_t *node_of;              /* by step; VC_NO_NODE: the loss */
+    uint32_t *node_of;              /* by step; VC_NO_NODE: the loss, and the optimizer's step, which is the last one */
     uint64_t recomputed, n_forward; /* multiply-adds that are computed again, and in the forward pass */
 };
 

@@ -75,23 +75,6 @@ void vc_written_add(struct vc_written *loaded, const struct vc_report *report)
     }
 }
 
-void vc_written_put(const struct vc_written *loaded, struct vc_memory_report *r)
-{
-    uint64_t before = r->components[VC_MEMORY_PARAMETERS].bytes;
-    uint64_t transient = loaded->runtime == VC_RUNTIME_LAYERWISE ? loaded->largest : 0;
-
-    for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
-        if (r->moments[m].known != VC_KNOWN_NOT) {
-            r->moments[m].bytes = r->moments[m].bytes - vc_min_u64(before, r->moments[m].bytes) + loaded->bytes;
-        }
-    }
-    r->components[VC_MEMORY_PARAMETERS].bytes = loaded->bytes;
-    r->components[VC_MEMORY_TRANSIENT].bytes += transient;
-    if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
-        r->moments[VC_MOMENT_PEAK].bytes += transient;
-    }
-}
-
 /* *all: of those so far, VC_DTYPE_NONE before the first. False: they are not of one type. */
 static bool same_type(enum vc_dtype dtype, enum vc_dtype *all)
 {

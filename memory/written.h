@@ -17,8 +17,10 @@ struct vc_written {
 /* Adds all weights of the output. type, runtime and align have to be set. */
 void vc_written_add(struct vc_written *loaded, const struct vc_report *report);
 
-/* Puts them in the place of the parameters that the report has, which was made with VC_RUNTIME_NATIVE. */
-void vc_written_put(const struct vc_written *loaded, struct vc_memory_report *report);
+/* vc_memory_estimate of the model with these as its weights; `options` have VC_RUNTIME_NATIVE. */
+enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                          const struct vc_model *model, const struct vc_memory_options *options,
+                                          const struct vc_written *written, struct vc_memory_report *out);
 
 /* The type of two bytes that all float weights have; VC_DTYPE_NONE: they have not. Of a model, and of a job's output.
  */

@@ -65,6 +65,7 @@ static void write_division(struct vc_json *json, const struct vc_memory_options 
     vc_json_string(json, "teacher_dtype", type_name(o->teacher_weights));
     vc_json_uint(json, "im2col_images", o->im2col_images);
     vc_json_uint(json, "budget_bytes", o->budget_bytes);
+    vc_json_bool(json, "foreach", o->foreach_step != 0);
 }
 
 static void write_options(struct vc_json *json, const struct vc_memory_options *o)

@@ -126,6 +126,8 @@ static const struct opt memory_opts[] = {
      .help = "what the teacher's floats are loaded as (default: as they are stored)"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default sgd: none)"},
+    {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
+     .help = "the optimizer's step is that of all weights at once, as PyTorch 2 does it on GPUs: Adam has a copy of its second moments then"},
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
      .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
@@ -253,8 +255,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "lora",
-                                              "dp",        "accum", "offload",   "teacher", "grad-dtype"};
+    static const char *const of_training[] = {"optimizer", "amp",     "recompute", "dropout",    "lora",   "dp",
+                                              "accum",     "offload", "teacher",   "grad-dtype", "foreach"};
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
     for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
@@ -296,6 +298,7 @@ static int take_counts(struct app *app, struct memory_cli *cli)
     if (cli->memory.schedule == VC_PIPELINE_INTERLEAVED && cli->chunks == 0) {
         cli->memory.chunks = 2;
     }
+    cli->memory.foreach_step = cli->foreach_step;
     cli->memory.scheme = cli->scheme[0] != '\0' ? cli->scheme : NULL;
     return GO_ON;
 }

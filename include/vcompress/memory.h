@@ -129,6 +129,8 @@ struct vc_memory_options {
     uint64_t workspace_bytes; /* of the library for products: 32 MiB, see fit.h */
     double slack;             /* as in fit.h */
     uint64_t budget_bytes;    /* VC_RECOMPUTE_AUTO: what the peak may take */
+    uint64_t foreach_step; /* not 0: the optimizer changes all weights at once, as PyTorch does on GPUs by default: Adam
+                              and AdamW have another copy of the second moments then; 0: one after the other */
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);

@@ -158,6 +158,11 @@ static void test_tensor_parallel(void **unused)
     assert_int_equal(bytes_of(&r, VC_MEMORY_GRADIENTS), bytes_of(&r, VC_MEMORY_PARAMETERS));
     assert_true(bytes_of(&r, VC_MEMORY_ACTIVATIONS) < bytes_of(&whole, VC_MEMORY_ACTIVATIONS));
     assert_true(4 * bytes_of(&r, VC_MEMORY_ACTIVATIONS) > bytes_of(&whole, VC_MEMORY_ACTIVATIONS));
+    /* three devices cannot have eight heads in equal parts: as on two, one has four of them */
+    options.tp = 3;
+    r = count(ctx, graph, &options);
+    layer = h * h / 2 + 2 * (h * 16 / 2) + h * h / 2 + 3 * ((h * f + 2) / 3);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), 4 * (2 * layer + norms + 2 * ((v * h + 2) / 3)));
     vc_memory_defaults(&options);
     options.tp = 4;
     options.context_tokens = 100;

@@ -117,6 +117,37 @@ static void test_exceptions(void **unused)
     test_ctx_done(ctx);
 }
 
+/* llama.cpp's mixtures: of eight layers the numbers 0, 3, 6 and 7 have q6_k for values and for the last product of the
+ * MLP, and so has the output layer. */
+static void test_mixtures(void **unused)
+{
+    const uint64_t h = 256;
+    const uint64_t kv = 128;
+    const uint64_t f = 512;
+    const uint64_t v = 512;
+    const uint64_t all = 8 * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * v * h;
+    const uint64_t more = 4 * (h * kv + f * h) + v * h;
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+    struct vc_graph *graph;
+    char text[512];
+
+    (void)unused;
+    snprintf(text, sizeof text, LLAMA_TEXT, 256, 512, 8, 4, 2, 512);
+    graph = read_config(ctx, text);
+    bind(ctx, graph, 1, 16);
+    vc_memory_defaults(&options);
+    options.scheme = "q4_k_m";
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 144 + more / 256 * (210 - 144) + 17 * h * 2);
+    options.scheme = "q5_k_m";
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_PARAMETERS), all / 256 * 176 + more / 256 * (210 - 176) + 17 * h * 2);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
 /* ---- keys and values ---- */
 
 #define MISTRAL                                                                                                     \
@@ -248,8 +279,8 @@ static void test_caching(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matrix), cmocka_unit_test(test_names),   cmocka_unit_test(test_exceptions),
-        cmocka_unit_test(test_cache),  cmocka_unit_test(test_caching),
+        cmocka_unit_test(test_matrix),   cmocka_unit_test(test_names), cmocka_unit_test(test_exceptions),
+        cmocka_unit_test(test_mixtures), cmocka_unit_test(test_cache), cmocka_unit_test(test_caching),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
