@@ -16,6 +16,7 @@ struct run {
     size_t n_changed;
     double error2;          /* of the outputs */
     uint64_t n_rows, other; /* of the first output, and those whose largest entry is another one */
+    float *copy;            /* of a value that is asked for */
 };
 
 static double now(void)
@@ -388,25 +389,44 @@ bool vc_output_runs_use(const struct vc_output_runs *runs, size_t tensor)
     return false;
 }
 
-/* Marks the values behind the tensors. */
-static void reach(const struct vc_output_runs *runs, const struct vc_changed_tensor *changed, size_t n, bool *reached)
+/* Marks the parameters that are made of the tensors. */
+static void mark_changed(const struct vc_output_runs *runs, const struct vc_changed_tensor *changed, size_t n,
+                         bool *reached)
 {
     for (uint32_t k = 0; k < vc_graph_param_count(runs->graph); k++) {
         for (size_t i = 0; i < n; i++) {
             reached[vc_graph_param(runs->graph, k)->value] |= runs->tensor_of[k] == changed[i].tensor;
         }
     }
+}
+
+static bool reads_marked(const struct vc_graph_node *node, const bool *reached)
+{
+    for (unsigned i = 0; i < node->n_inputs; i++) {
+        if (node->inputs[i] != VC_NO_VALUE && reached[node->inputs[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void mark_outputs(const struct vc_graph_node *node, bool *reached)
+{
+    for (unsigned i = 0; i < node->n_outputs; i++) {
+        if (node->outputs[i] != VC_NO_VALUE) {
+            reached[node->outputs[i]] = true;
+        }
+    }
+}
+
+/* Marks the values behind those that are marked. */
+static void mark_behind(const struct vc_output_runs *runs, bool *reached)
+{
     for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
         const struct vc_graph_node *node = vc_graph_node(runs->graph, k);
-        bool any = false;
 
-        for (unsigned i = 0; i < node->n_inputs; i++) {
-            any |= node->inputs[i] != VC_NO_VALUE && reached[node->inputs[i]];
-        }
-        for (unsigned i = 0; any && i < node->n_outputs; i++) {
-            if (node->outputs[i] != VC_NO_VALUE) {
-                reached[node->outputs[i]] = true;
-            }
+        if (reads_marked(node, reached)) {
+            mark_outputs(node, reached);
         }
     }
 }
@@ -421,7 +441,8 @@ double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *r
     if (reached == NULL) {
         return -1.0;
     }
-    reach(runs, changed, n, reached);
+    mark_changed(runs, changed, n, reached);
+    mark_behind(runs, reached);
     for (uint32_t v = 0; v < n_values; v++) {
         seconds += reached[v] ? runs->seconds[v] : 0.0;
     }
@@ -444,6 +465,15 @@ static struct vc_output_change judge(const struct run *run)
     return change;
 }
 
+/* What is known of the first run, without what is reached. */
+static void give_known(const struct vc_output_runs *runs, const bool *reached, struct vc_run_value *given)
+{
+    for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
+        given[v] = runs->known[v];
+        given[v].data = reached[v] ? NULL : given[v].data;
+    }
+}
+
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                                   const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out)
 {
@@ -455,14 +485,94 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
     enum vc_status status = VC_OK;
 
     VC_TRY(given == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
-    reach(runs, changed, n, reached);
-    for (uint32_t v = 0; v < n_values; v++) {
-        given[v] = runs->known[v];
-        given[v].data = reached[v] ? NULL : given[v].data;
-    }
+    mark_changed(runs, changed, n, reached);
+    mark_behind(runs, reached);
+    give_known(runs, reached, given);
     VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
     *out = judge(&run);
 out:
+    vc_free(ctx, given);
+    vc_free(ctx, reached);
+    return status;
+}
+
+/* ---- runs in which some units are not chosen ---- */
+
+static uint32_t find_scores(const struct vc_output_runs *runs, uint64_t n, bool *reached)
+{
+    for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
+        const struct vc_graph_node *node = vc_graph_node(runs->graph, k);
+        bool chooses = strcmp(node->op, "Softmax") == 0 || strcmp(node->op, "TopK") == 0;
+        uint32_t v = node->n_inputs != 0 ? node->inputs[0] : VC_NO_VALUE;
+
+        if (!runs->needed[k] || !reads_marked(node, reached)) {
+            continue;
+        }
+        if (!chooses) {
+            mark_outputs(node, reached);
+        } else if (v != VC_NO_VALUE && reached[v]) {
+            const struct vc_run_value *scores = &runs->known[v];
+            bool fits = scores->is_real && scores->n_dims != 0 && scores->shape[scores->n_dims - 1] == (int64_t)n;
+
+            return fits ? v : VC_NO_VALUE;
+        }
+    }
+    return VC_NO_VALUE;
+}
+
+uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *runs, size_t tensor, uint64_t n)
+{
+    const struct vc_changed_tensor changed = {.tensor = tensor};
+    bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_value_count(runs->graph) + (size_t)1, sizeof *reached);
+    uint32_t scores = VC_NO_VALUE;
+
+    if (reached != NULL) {
+        mark_changed(runs, &changed, 1, reached);
+        scores = find_scores(runs, n, reached);
+    }
+    vc_free(ctx, reached);
+    return scores;
+}
+
+/* vc_run_feed.take: the elements of one value. */
+static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
+{
+    (void)ctx;
+    (void)v;
+    memcpy(((struct run *)user)->copy, value->data, (size_t)bytes_of(value));
+    return VC_OK;
+}
+
+enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
+                                  const bool *goes, uint64_t n, struct vc_output_change *out)
+{
+    uint32_t n_values = vc_graph_value_count(runs->graph);
+    struct run run = {.runs = runs};
+    struct vc_run_feed feed = {.user = &run, .param = next_param, .input = no_input, .take = copy_take};
+    struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
+    bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
+    const struct vc_run_value *known = &runs->known[scores];
+    enum vc_status status = VC_OK;
+
+    run.copy = vc_alloc_array(ctx, VC_TAG_TILES, known->n + 1, sizeof *run.copy);
+    VC_TRY(given == NULL || reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
+    if (known->data != NULL) {
+        memcpy(run.copy, known->data, (size_t)bytes_of(known));
+    } else {
+        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->known, &scores, 1));
+    }
+    for (size_t i = 0; i < known->n; i++) {
+        run.copy[i] = goes[i % n] ? -INFINITY : run.copy[i];
+    }
+    reached[scores] = true;
+    mark_behind(runs, reached);
+    give_known(runs, reached, given);
+    given[scores].data = run.copy;
+    feed.take = next_take;
+    VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
+    *out = judge(&run);
+out:
+    vc_free(ctx, run.copy);
     vc_free(ctx, given);
     vc_free(ctx, reached);
     return status;

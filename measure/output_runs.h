@@ -50,4 +50,12 @@ double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *r
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                                   const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out);
 
+/* The value whose entries along its last axis are the chances of n units to be chosen, before Softmax or TopK looks at
+ * them, and that is made from the tensor, as a router's weights make it; VC_NO_VALUE: there is none, or no memory. */
+uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *runs, size_t tensor, uint64_t n);
+/* One run in which the units that go are never chosen: their entries of that value are -infinity. Several threads may
+ * call it at the same time. */
+enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
+                                  const bool *goes, uint64_t n, struct vc_output_change *out);
+
 #endif

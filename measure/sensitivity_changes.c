@@ -145,10 +145,10 @@ static uint64_t unit_at(const struct vc_coupling *group, const struct vc_couplin
 void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupling_member *member,
                          const struct vc_tensor *tensor, const float *values, double *norms)
 {
-    uint64_t inner = inner_of(tensor, member->axis);
+    uint64_t inner = member->whole ? tensor->n_elems : inner_of(tensor, member->axis);
 
     for (uint64_t run = 0; run < tensor->n_elems / inner; run++) {
-        uint64_t unit = unit_at(group, member, run % tensor->shape[member->axis]);
+        uint64_t unit = member->whole ? member->unit : unit_at(group, member, run % tensor->shape[member->axis]);
 
         for (uint64_t i = 0; unit < group->n_units && i < inner; i++) {
             double x = (double)values[run * inner + i];

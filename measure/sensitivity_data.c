@@ -14,6 +14,7 @@
 #include "measure/output_runs.h"
 #include "measure/sensitivity_changes.h"
 #include "measure/sensitivity_parts.h"
+#include "measure/sensitivity_units.h"
 #include "passes/graph_params.h"
 
 static const unsigned percents[] = {50, 70, 90};
@@ -34,6 +35,7 @@ struct target {
     struct vc_changed_tensor *changed; /* values: NULL until a run */
     const struct vc_coupling *group;   /* NULL: one tensor */
     const double *norms;               /* of the group's units, squared */
+    uint32_t scores;                   /* of experts: the value that says which are chosen */
     uint64_t bytes;                    /* of the tensors, for progress */
     size_t n_ways;
     struct vc_output_change *changes; /* one for each way */
@@ -181,7 +183,7 @@ out:
     return status;
 }
 
-/* Why the group cannot be measured by setting its units to zero; NULL: it can. */
+/* Why the group cannot be measured; NULL: it can. */
 static const char *group_reason(const struct measuring *m, const struct vc_coupling *group)
 {
     const struct vc_model *model = m->owned->result.model;
@@ -194,10 +196,7 @@ static const char *group_reason(const struct measuring *m, const struct vc_coupl
         const struct vc_coupling_member *member = &group->members[k];
         size_t tensor = vc_model_find(model, member->tensor);
 
-        if (group->unit == VC_UNIT_EXPERTS || member->whole) {
-            return "a router chooses among all of them";
-        }
-        if (tensor == VC_NO_TENSOR || member->axis >= model->tensors[tensor].n_dims ||
+        if (tensor == VC_NO_TENSOR || (!member->whole && member->axis >= model->tensors[tensor].n_dims) ||
             !vc_output_runs_use(&m->runs, tensor)) {
             return "has a tensor that the model does not have";
         }
@@ -206,90 +205,34 @@ static const char *group_reason(const struct measuring *m, const struct vc_coupl
     return made ? NULL : "no tensor of the model makes it";
 }
 
-static enum vc_status read_floats(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, float **values)
+/* The value that says which experts are chosen: made of the members that are not the experts themselves. */
+static uint32_t find_scores(struct vc_ctx *ctx, const struct measuring *m, const struct vc_coupling *group)
 {
-    struct vc_place place = vc_place_whole();
-    enum vc_status status = VC_OK;
-
-    *values = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)model->tensors[tensor].n_elems + 1, sizeof **values);
-    VC_TRY_ALLOC(*values);
-    VC_TRY(vc_place_values(ctx, model, tensor, &place, false, *values));
-out:
-    return status;
-}
-
-/* Norms of the units over the tensors that make them. */
-static enum vc_status sum_norms(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group, double *norms)
-{
-    const struct vc_model *model = m->owned->result.model;
-    enum vc_status status = VC_OK;
-
-    for (size_t k = 0; k < group->n_members && status == VC_OK; k++) {
-        size_t tensor = vc_model_find(model, group->members[k].tensor);
-        float *values = NULL;
-
-        if (group->members[k].makes) {
-            status = read_floats(ctx, model, tensor, &values);
+    for (size_t k = 0; k < group->n_members; k++) {
+        if (!group->members[k].makes) {
+            return vc_output_runs_scores(ctx, &m->runs, vc_model_find(m->owned->result.model, group->members[k].tensor),
+                                         group->n_units);
         }
-        if (values != NULL && status == VC_OK) {
-            vc_change_add_norms(group, &group->members[k], &model->tensors[tensor], values, norms);
-        }
-        vc_free(ctx, values);
     }
-    return status;
-}
-
-struct scored {
-    double norm;
-    uint64_t unit;
-};
-
-static int smaller_first(const void *a, const void *b)
-{
-    const struct scored *x = a;
-    const struct scored *y = b;
-
-    return x->norm != y->norm ? (x->norm < y->norm ? -1 : 1) : x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-/* The units by their norms; NULL without memory. */
-static struct scored *sort_units(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms)
-{
-    struct scored *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *units);
-
-    for (uint64_t u = 0; units != NULL && u < group->n_units; u++) {
-        units[u] = (struct scored){norms[u], u};
-    }
-    if (units != NULL) {
-        qsort(units, (size_t)group->n_units, sizeof *units, smaller_first);
-    }
-    return units;
+    return VC_NO_VALUE;
 }
 
 /* How many units go at each sparsity, and their share of the norm. */
 static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
                                   uint64_t *n_removed, double *relative)
 {
-    struct scored *units = sort_units(ctx, group, norms);
-    double all = 0.0;
+    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    enum vc_status status = VC_OK;
 
-    if (units == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (uint64_t u = 0; u < group->n_units; u++) {
-        all += units[u].norm;
-    }
+    VC_TRY_ALLOC(goes);
     for (size_t i = 0; i < N_PERCENTS; i++) {
-        double gone = 0.0;
-
         n_removed[i] = group->n_units * percents[i] / 100;
-        for (uint64_t u = 0; u < n_removed[i]; u++) {
-            gone += units[u].norm;
-        }
-        relative[i] = all == 0.0 ? 0.0 : sqrt(gone / all);
+        VC_TRY(vc_units_smallest(ctx, group, norms, n_removed[i], goes));
+        relative[i] = vc_units_share(group, norms, goes);
     }
-    vc_free(ctx, units);
-    return VC_OK;
+out:
+    vc_free(ctx, goes);
+    return status;
 }
 
 static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group)
@@ -299,14 +242,21 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     uint64_t *n_removed;
     double *relative;
     double *norms;
+    const char *reason;
+    uint32_t scores = VC_NO_VALUE;
     struct target *target;
     enum vc_status status = VC_OK;
 
     *g = (struct vc_measured_group){
         .name = vc_arena_printf(ctx, arena, "%s", group->name), .unit = group->unit, .n_units = group->n_units};
     VC_TRY_ALLOC(g->name);
-    if (group_reason(m, group) != NULL) {
-        g->reason = vc_arena_printf(ctx, arena, "%s", group_reason(m, group));
+    reason = group_reason(m, group);
+    if (reason == NULL && group->unit == VC_UNIT_EXPERTS) {
+        scores = find_scores(ctx, m, group);
+        reason = scores == VC_NO_VALUE ? "how a router chooses among them is not understood" : NULL;
+    }
+    if (reason != NULL) {
+        g->reason = vc_arena_printf(ctx, arena, "%s", reason);
         VC_TRY_ALLOC(g->reason);
         return VC_OK;
     }
@@ -314,14 +264,17 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     relative = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *relative);
     norms = vc_arena_alloc(ctx, arena, ((size_t)group->n_units + 1) * sizeof *norms);
     VC_TRY(n_removed == NULL || relative == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
-    memset(norms, 0, (size_t)group->n_units * sizeof *norms);
-    VC_TRY(sum_norms(ctx, m, group, norms));
+    VC_TRY(vc_units_norms(ctx, m->owned->result.model, group, norms));
     VC_TRY(weigh_group(ctx, group, norms, n_removed, relative));
     VC_TRY(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
     for (size_t k = 0; k < group->n_members; k++) {
-        add_tensor(m, target, vc_model_find(m->owned->result.model, group->members[k].tensor));
+        /* Experts stay as they are: only what chooses among them changes. */
+        if (scores == VC_NO_VALUE || !group->members[k].makes) {
+            add_tensor(m, target, vc_model_find(m->owned->result.model, group->members[k].tensor));
+        }
     }
     target->group = group;
+    target->scores = scores;
     target->norms = norms;
     g->n_removed = n_removed;
     g->relative = relative;
@@ -381,22 +334,15 @@ out:
 
 /* ---- one unit of work ---- */
 
-static enum vc_status change_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t way,
-                                   struct vc_changed_tensor *changed)
+static enum vc_status zero_units(struct vc_ctx *ctx, struct measuring *m, const struct target *target, const bool *goes,
+                                 struct vc_changed_tensor *changed)
 {
     const struct vc_coupling *group = target->group;
     const struct vc_model *model = m->owned->result.model;
-    uint64_t n = group->n_units * percents[way] / 100;
-    struct scored *units = sort_units(ctx, group, target->norms);
-    bool *goes = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
     enum vc_status status = VC_OK;
 
-    VC_TRY(units == NULL || goes == NULL ? VC_E_NOMEM : VC_OK);
-    for (uint64_t u = 0; u < n; u++) {
-        goes[units[u].unit] = true;
-    }
     for (size_t i = 0; i < target->n_changed; i++) {
-        VC_TRY(read_floats(ctx, model, changed[i].tensor, &changed[i].values));
+        VC_TRY(vc_units_read(ctx, model, changed[i].tensor, &changed[i].values));
         for (size_t k = 0; k < group->n_members; k++) {
             if (vc_model_find(model, group->members[k].tensor) == changed[i].tensor) {
                 vc_change_remove(group, &group->members[k], &model->tensors[changed[i].tensor], goes,
@@ -405,7 +351,37 @@ static enum vc_status change_group(struct vc_ctx *ctx, struct measuring *m, cons
         }
     }
 out:
-    vc_free(ctx, units);
+    return status;
+}
+
+/* A token is given to as many experts as before. */
+static bool too_few_stay(const struct measuring *m, const struct vc_coupling *group, uint64_t n_go)
+{
+    uint32_t chosen = 0;
+
+    return vc_graph_experts(m->options.graph, &chosen) != 0 && group->n_units - n_go < chosen;
+}
+
+static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t way,
+                                struct vc_changed_tensor *changed)
+{
+    const struct vc_coupling *group = target->group;
+    uint64_t n = group->n_units * percents[way] / 100;
+    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    struct vc_output_change *change = &target->changes[way];
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(goes);
+    VC_TRY(vc_units_smallest(ctx, group, target->norms, n, goes));
+    if (target->scores == VC_NO_VALUE) {
+        VC_TRY(zero_units(ctx, m, target, goes, changed));
+        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, change));
+    } else if (too_few_stay(m, group, n)) {
+        change->reason = "fewer would stay than a token is given to";
+    } else {
+        VC_TRY(vc_output_runs_bar(ctx, &m->runs, target->scores, goes, group->n_units, change));
+    }
+out:
     vc_free(ctx, goes);
     return status;
 }
@@ -417,7 +393,7 @@ static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, siz
     unsigned percent = m->owned->result.ways[m->out->ways[way]].percent;
     enum vc_status status;
 
-    VC_TRY(read_floats(ctx, model, changed->tensor, &changed->values));
+    VC_TRY(vc_units_read(ctx, model, changed->tensor, &changed->values));
     if (m->way_of[way] != NULL) {
         VC_TRY(vc_change_way(ctx, model, changed->tensor, m->way_of[way], changed->values));
     } else {
@@ -436,9 +412,12 @@ static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, const str
 
     VC_TRY_ALLOC(changed);
     memcpy(changed, target->changed, target->n_changed * sizeof *changed);
-    VC_TRY(target->group != NULL ? change_group(ctx, m, target, work->way, changed)
-                                 : change_tensor(ctx, m, work->way, changed));
-    VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->way]));
+    if (target->group != NULL) {
+        VC_TRY(run_group(ctx, m, target, work->way, changed));
+    } else {
+        VC_TRY(change_tensor(ctx, m, work->way, changed));
+        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->way]));
+    }
 out:
     for (size_t i = 0; changed != NULL && i < target->n_changed; i++) {
         vc_free(ctx, changed[i].values);
