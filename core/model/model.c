@@ -267,7 +267,8 @@ enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *mod
     char before[VC_MESSAGE_BYTES];
     enum vc_status changed;
 
-    if (model->check_unchanged == NULL || (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED)) {
+    if (model->check_unchanged == NULL || (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED &&
+                                           status != VC_E_INTERNAL)) { /* what was checked before is not so any more */
         return status;
     }
     (void)snprintf(before, sizeof before, "%s", status != VC_OK ? ctx->message : "");

@@ -158,9 +158,9 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
     VC_PRINTF(4, 5);
 
 /* For whoever has read values, once the last one is there and before anything is made of them. `status` is what reading
- * gave. VC_E_FORMAT where an input was changed meanwhile, also in place of a failure about its content: that it was
- * changed says more than that it looks damaged. Other failures are returned as they are, their sentence too. To be
- * called last: the sentence names the file and needs no context. */
+ * gave. VC_E_FORMAT where an input was changed meanwhile, also in place of a failure about its content or of one that
+ * cannot be: that it was changed says more than that it looks damaged. Other failures are returned as they are, their
+ * sentence too. To be called last: the sentence names the file and needs no context. */
 enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status);
 
 /* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */

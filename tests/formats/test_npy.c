@@ -143,6 +143,9 @@ static const struct bad_text bad_texts[] = {
     {"{'descr': '|S4', 'fortran_order': False, 'shape': (3,), }\n", "text"},
     {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (3,), }\n", "dates"},
     {"{'descr': '<m8', 'fortran_order': False, 'shape': (3,), }\n", "dates"},
+    {"{'descr': [('a', '<f4', (1000, 1000, 1000))], 'fortran_order': False, 'shape': (3,), }\n", "2^31 - 1"},
+    {"{'descr': [('a', '<f4', (4294967296, 4294967296, 4294967296))], 'fortran_order': False, 'shape': (3,), }\n",
+     "2^31 - 1"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", "pickled"},
 };
 
@@ -155,6 +158,34 @@ static void test_bad_texts(void **state)
         struct bytes b = npy_text(bad_texts[i].text, zeros, F4_3x4);
 
         expect_bad(bad_texts[i].text, b.p, b.n, bad_texts[i].needle);
+        bytes_release(&b);
+    }
+}
+
+/* What stands between the quotes of 'descr': types that NumPy has, and what only looks like one. */
+static void test_types(void **state)
+{
+    static const struct {
+        const char *descr, *needle;
+    } types[] = {
+        {"|O8", "pickled"},       {"|O[x]", "not a type"},   {"a5", "text"},           {"|S", "not a type"},
+        {"|S4[x]", "not a type"}, {"<U", "not a type"},      {"<U4[x]", "not a type"}, {"<U2000000000", "not a type"},
+        {"<M8[25s]", "dates"},    {"<M8[]", "not a type"},   {"<M8[s", "not a type"},  {"<M4", "not a type"},
+        {"<m8[", "not a type"},   {"|V", "not a type"},      {"|V0[x]", "not a type"}, {"|V4[x]", "not a type"},
+        {"<f12", "long doubles"}, {"<f12[x]", "not a type"}, {"<f20", "not a type"},   {"<c24", "long doubles"},
+        {"<c32", "long doubles"}, {"<c32[x]", "not a type"}, {"<c64", "not a type"},   {"<f4[x]", "not a type"},
+        {"<i4s", "not a type"},   {"=", "not a type"},       {"<f00", "not a type"},   {"<i429496730", "not a type"},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char text[100];
+        struct bytes b;
+
+        (void)snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }", types[i].descr);
+        b = npy_text(text, zeros, 24);
+        expect_bad(text, b.p, b.n, types[i].needle);
         bytes_release(&b);
     }
 }
@@ -452,9 +483,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_texts),      cmocka_unit_test(test_bad_texts), cmocka_unit_test(test_nul_in_text),
-        cmocka_unit_test(test_prefix),          cmocka_unit_test(test_versions),  cmocka_unit_test(test_big_endian),
-        cmocka_unit_test(test_fortran),         cmocka_unit_test(test_void_as),   cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_good_texts),      cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_nul_in_text),     cmocka_unit_test(test_types),
+        cmocka_unit_test(test_prefix),          cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_big_endian),      cmocka_unit_test(test_fortran),
+        cmocka_unit_test(test_void_as),         cmocka_unit_test(test_cut_everywhere),
         cmocka_unit_test(test_flip_everywhere), cmocka_unit_test(test_no_memory),
     };
 

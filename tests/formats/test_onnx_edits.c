@@ -7,7 +7,7 @@
 
 #include "cut_pass.h"
 #include "onnx_builder.h"
-#include "scratch.h"
+#include "tasks.h"
 
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO = 13, INT64 = 7 };
 
@@ -430,27 +430,56 @@ static void test_refused(void **state)
     refuse_cut(&g, "shape a -1,2,2", "'a' is declared with 2 dimensions, and an edit has 3");
 }
 
-static void test_allocations(void **state)
+/* ---- failures ---- */
+
+/* Every kind of edit at once: an attribute, shapes, an initializer, a Constant node. */
+#define EVERY_EDIT "keep w 1 0,1,3,4\nattribute b split 2,2\nshape a -1,2\nshape h -1,4\ninput y 1 -1,4\ninput z 1 -1,4"
+
+static void save_every_edit(void)
 {
     static const int64_t shape[] = {-1, 6};
-    struct vc_ctx *ctx = test_ctx();
     struct onnx_builder g = {0};
-    enum vc_status status = VC_E_NOMEM;
-    uint64_t n;
 
-    (void)state;
     split_graph(&g, false);
     reshapes(&g, "shape", "other");
     integers(&g, "shape", shape, 2);
     onnx_constant(&g, "other", INT64, 1, (const uint64_t[]){2}, shape, sizeof shape);
     declare(&g, VALUE_INFO, "h", "n 6");
     (void)save_own("in.onnx", onnx_finish(&g));
+}
+
+static enum vc_status cut_everything(struct vc_ctx *ctx, struct vc_job *job)
+{
+    return add_cut(ctx, job, EVERY_EDIT);
+}
+
+/* The graph is read again while it is edited: reads fail, and somebody changes the file. */
+static void test_reads(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_copy();
+
+    (void)state;
+    task.add = cut_everything;
+    save_every_edit();
+    fail_each_read(ctx, "in.onnx", "out.onnx", task, 5);
+    change_each_byte(ctx, "in.onnx", "in.onnx", "out.onnx", task, 1);
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
+static void test_allocations(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t n;
+
+    (void)state;
+    save_every_edit();
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     for (n = 1; status != VC_OK; n++) {
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = run_cut(ctx, in_folder("in.onnx"), in_folder("out.onnx"), NULL,
-                         "keep w 1 0,1,3,4\nattribute b split 2,2\nshape a -1,2\nshape h -1,4\ninput y 1 -1,4\n"
-                         "input z 1 -1,4");
+        status = run_cut(ctx, in_folder("in.onnx"), in_folder("out.onnx"), NULL, EVERY_EDIT);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
         assert_true(status == VC_OK || status == VC_E_NOMEM);
@@ -467,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_attribute),    cmocka_unit_test(test_value_info),     cmocka_unit_test(test_old_inputs),
         cmocka_unit_test(test_initializers), cmocka_unit_test(test_constant_nodes), cmocka_unit_test(test_inner_graphs),
         cmocka_unit_test(test_beside),       cmocka_unit_test(test_refused),        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_reads),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -1,6 +1,10 @@
 /* tasks.c - see tasks.h. */
 #include "tasks.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "formats/io/infile.h"
 #include "formats/io/outfile.h"
 #include "support.h"
@@ -57,6 +61,7 @@ static enum vc_status add_passes(struct vc_ctx *ctx, struct vc_job *job, const s
     } else if (task->work == TASK_DEQUANTIZE) {
         VC_TRY(vc_job_add_dequantize(ctx, job, &task->dequantize));
     }
+    VC_TRY(task->add != NULL ? task->add(ctx, job) : VC_OK);
     VC_TRY(task->drop_optimizer ? vc_job_drop(ctx, job, VC_ROLE_OPTIMIZER) : VC_OK);
     VC_TRY(task->drop_other ? vc_job_drop(ctx, job, VC_ROLE_OTHER) : VC_OK);
 out:
@@ -72,6 +77,9 @@ enum vc_status run_task(struct vc_ctx *ctx, const char *from, const char *to, co
 
     write.path = in_folder(to);
     VC_TRY(vc_model_open(ctx, in_folder(from), &task->open, &model));
+    if (task->opened != NULL) {
+        task->opened();
+    }
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(add_passes(ctx, job, task));
     VC_TRY(vc_job_plan(ctx, job, &write));
@@ -192,4 +200,104 @@ void fail_each_write(struct vc_ctx *ctx, const char *from, const char *to, struc
     static const struct fault fault = {"write", fail_write, vc_outfile_call_count, VC_E_IO, true};
 
     fail_each(ctx, from, to, &task, &fault, at_least);
+}
+
+/* ---- an input that changes, or is damaged ---- */
+
+enum way { OTHER_BYTE, CUT, NEXT_BYTE, OTHER_CASE, N_WAYS }; /* OTHER_CASE: { for [, 1 for a control character, ... */
+
+static struct {
+    const char *path;
+    struct bytes was;
+    size_t at;
+    enum way way;
+} change;
+
+/* As it was, and older than any change. */
+static void change_back(void)
+{
+    static const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    int fd = open(change.path, O_WRONLY | O_TRUNC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, change.was.p, change.was.n), change.was.n);
+    assert_int_equal(futimens(fd, old), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+static void change_now(void)
+{
+    unsigned char was = change.was.p[change.at];
+    unsigned char other = (unsigned char)(change.way == OTHER_BYTE  ? ~was
+                                          : change.way == NEXT_BYTE ? was + 1
+                                                                    : was ^ 0x20);
+    int fd = open(change.path, O_WRONLY);
+
+    assert_true(fd >= 0);
+    if (change.way == CUT) {
+        assert_int_equal(ftruncate(fd, (off_t)change.at), 0);
+    } else {
+        assert_int_equal(pwrite(fd, &other, 1, (off_t)change.at), 1);
+    }
+    assert_int_equal(close(fd), 0);
+}
+
+static void change_failed(struct vc_ctx *ctx, const char *from, const char *to, enum vc_status status)
+{
+    static const char *const ways[N_WAYS] = {"another byte", "cut", "the next byte", "another case"};
+
+    fail_msg("%s -> %s, %s, %s at %zu: %s, \"%s\", %s", from, to, change.path, ways[change.way], change.at,
+             vc_status_name(status), vc_ctx_message(ctx), exists(to) ? "an output" : "no output");
+}
+
+/* Runs the task with each change, made before the model is opened or by the task. */
+static void change_each(struct vc_ctx *ctx, const char *from, const char *file, const char *to, const struct task *task,
+                        size_t step, unsigned n_ways, bool before)
+{
+    struct task whole = *task;
+    char path[1000];
+    uint64_t in_use;
+
+    whole.opened = NULL;
+    (void)snprintf(path, sizeof path, "%s", in_folder(file));
+    change.path = path;
+    change.was = load(file);
+    change_back();
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    must_run(ctx, from, to, whole);
+    in_use = vc_pool_in_use(ctx->shared->pool);
+    for (change.at = 0; change.at < change.was.n; change.at += step) {
+        for (change.way = 0; change.way < n_ways; change.way++) {
+            enum vc_status status;
+
+            remove_path(to);
+            if (before) {
+                change_now();
+            }
+            status = run_task(ctx, from, to, task);
+            if (status == VC_E_INTERNAL || (status == VC_OK) != exists(to) || (status == VC_OK && !before) ||
+                (status == VC_OK) != (vc_ctx_message(ctx)[0] == '\0') || vc_pool_in_use(ctx->shared->pool) != in_use) {
+                change_failed(ctx, from, to, status);
+            }
+            if (status == VC_OK) {
+                vc_model_close(must_open(ctx, to));
+            }
+            change_back();
+        }
+    }
+    remove_path(to);
+    bytes_release(&change.was);
+}
+
+void change_each_byte(struct vc_ctx *ctx, const char *from, const char *file, const char *to, struct task task,
+                      size_t step)
+{
+    task.opened = change_now;
+    change_each(ctx, from, file, to, &task, step, NEXT_BYTE, false);
+}
+
+void damage_each_byte(struct vc_ctx *ctx, const char *from, const char *file, const char *to, struct task task,
+                      size_t step)
+{
+    change_each(ctx, from, file, to, &task, step, N_WAYS, true);
 }

@@ -15,6 +15,8 @@ struct task {
     struct vc_dequantize_options dequantize;
     bool drop_optimizer, drop_other;
     bool over_older; /* fail_each_...: an output of before lies there, and is whole whatever fails */
+    enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job); /* adds a pass of the test's own; NULL: none */
+    void (*opened)(void); /* called once the model is open; NULL: nothing happens in between */
 };
 
 /* They replace an older output and work on tensors of any size. */
@@ -48,5 +50,16 @@ void fail_each_allocation(struct vc_ctx *ctx, const char *from, const char *to, 
  * another way, and where the last ones fail the output is complete already: what is there can be opened. */
 void fail_each_read(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least);
 void fail_each_write(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least);
+
+/* The same with a file of the input that somebody changes once the model is open: another byte at each offset, and the
+ * file cut there. Every time the job fails with a sentence that names the file, and there is no output. file: that of
+ * the model, or one in its folder. step: from one offset to the next. */
+void change_each_byte(struct vc_ctx *ctx, const char *from, const char *file, const char *to, struct task task,
+                      size_t step);
+
+/* A file of the input that was damaged before: at each offset one byte is another one, in several ways, or the file
+ * ends. Either the job says so and leaves nothing, or there is an output that can be opened. */
+void damage_each_byte(struct vc_ctx *ctx, const char *from, const char *file, const char *to, struct task task,
+                      size_t step);
 
 #endif

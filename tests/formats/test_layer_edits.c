@@ -1,0 +1,320 @@
+/* test_layer_edits.c - layers 1 and 3 of 4 go: every form in which a configuration or the metadata of GGUF may speak of
+ * layers, by kind of value. Tables of what goes in and what comes out; test_edits.c has the other edits. */
+#include "formats_test.h"
+
+#include <stdlib.h>
+
+#include "core/model/edit.h"
+#include "core/model/program.h"
+#include "formats/gguf/gguf.h"
+#include "formats/huggingface/hf_rewrite.h"
+#include "gguf_builder.h"
+#include "tasks.h"
+
+#include <vcompress/depth.h>
+
+static const uint64_t gone[] = {1, 3};
+static const struct vc_edit layers = {.key = VC_EDIT_LAYERS, .before = 4, .after = 2, .n_dropped = 2, .dropped = gone};
+
+/* ---- config.json ---- */
+
+struct config_case {
+    const char *in;      /* the members beside the number of layers */
+    const char *out;     /* as they are afterwards; NULL: refused */
+    const char *because; /* "'name' because", of a refusal */
+};
+
+static const struct config_case config_cases[] = {
+    /* Lists with an entry for each layer. */
+    {"\"layer_types\": []", "\"layer_types\": []", NULL},
+    {"\"layers_block_type\": [\"a\", [1, 2], {\"b\": \",\"}, 0]", "\"layers_block_type\": [\"a\", {\"b\": \",\"}]",
+     NULL},
+    {"\"num_query_heads\": 8", "\"num_query_heads\": 8", NULL},
+    {"\"hybrid_override_pattern\": \"M\\n-E\"", "\"hybrid_override_pattern\": \"M-\"", NULL},
+    /* Numbers of layers. */
+    {"\"mlp_only_layers\": []", "\"mlp_only_layers\": []", NULL},
+    {"\"mlp_only_layers\": [1, 3]", "\"mlp_only_layers\": []", NULL},
+    {"\"full_attn_idxs\": [2, 9]", "\"full_attn_idxs\": [1, 7]", NULL},
+    {"\"moe_layers\": [0.5]", NULL, "'moe_layers' has numbers of layers that are none"},
+    {"\"moe_layers\": [\"0\"]", NULL, "'moe_layers' has numbers of layers that are none"},
+    {"\"moe_layers\": \"all\"", "\"moe_layers\": \"all\"", NULL},
+    /* So many from the first. */
+    {"\"num_dense_layers\": 0", "\"num_dense_layers\": 0", NULL},
+    {"\"num_dense_layers\": 3", "\"num_dense_layers\": 2", NULL},
+    {"\"num_dense_layers\": -1", "\"num_dense_layers\": -1", NULL},
+    {"\"num_dense_layers\": 4", "\"num_dense_layers\": 4", NULL},
+    /* Refused, unless it says nothing. */
+    {"\"num_kv_shared_layers\": 0", "\"num_kv_shared_layers\": 0", NULL},
+    {"\"num_kv_shared_layers\": -1", "\"num_kv_shared_layers\": -1", NULL},
+    {"\"scale_attn_by_inverse_layer_idx\": false", "\"scale_attn_by_inverse_layer_idx\": false", NULL},
+    {"\"deepstack_visual_indexes\": null", "\"deepstack_visual_indexes\": null", NULL},
+    {"\"deepstack_visual_indexes\": []", "\"deepstack_visual_indexes\": []", NULL},
+    {"\"scale_attn_by_inverse_layer_idx\": true", NULL,
+     "'scale_attn_by_inverse_layer_idx' speaks of layers by their number"},
+    {"\"deepstack_visual_indexes\": [8]", NULL, "'deepstack_visual_indexes' speaks of layers by their number"},
+    {"\"stage_names\": \"a\"", NULL, "'stage_names' speaks of layers by their number"},
+    /* Patterns: not asked where they say each layer, or every second one of what stays. */
+    {"\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 1", NULL},
+    {"\"decoder_sparse_step\": 0", "\"decoder_sparse_step\": 0", NULL},
+    {"\"moe_layer_freq\": [1, 2, 3, 4]", "\"moe_layer_freq\": [1, 3]", NULL},
+    {"\"attn_layer_period\": 2, \"layers_block_type\": null", NULL, "of 'attn_layer_period' every layer"},
+    {"\"attn_layer_period\": 2, \"layers_block_type\": []", NULL, "of 'attn_layer_period' every layer"},
+    {"\"attn_layer_period\": 2, \"layers_block_type\": [1, 2, 3, 4]",
+     "\"attn_layer_period\": 2, \"layers_block_type\": [1, 3]", NULL},
+    {"\"sliding_window_pattern\": \"LG\", \"layer_types\": [1, 2, 3, 4]",
+     "\"sliding_window_pattern\": \"LG\", \"layer_types\": [1, 3]", NULL},
+    /* Lists that nobody knows. */
+    {"\"odd_blocks\": [1]", NULL, "'odd_blocks' is a list whose meaning is not known"},
+    {"\"odd_layers\": [\"a\", \"b\", \"c\", \"d\"]", NULL, "'odd_layers' is a list whose meaning is not known"},
+    {"\"odd_layers\": [\"a\", \"b\"]", "\"odd_layers\": [\"a\", \"b\"]", NULL},
+    {"\"odd_layers\": []", "\"odd_layers\": []", NULL},
+    {"\"things\": [1, 2, 3, 4]", "\"things\": [1, 2, 3, 4]", NULL},
+    /* GPT-Neo's lists. */
+    {"\"attention_types\": [[[\"g\", \"l\"], 2]]", "\"attention_types\": [[[\"g\", \"g\"], 1]]", NULL},
+    {"\"attention_types\": [[[\"g\", \"l\"], 3]]", NULL, "'attention_types' has not a word for each layer"},
+    {"\"attention_types\": [[[\"g\", \"l\"], -3]]", NULL, "'attention_types' has not a word for each layer"},
+    {"\"attention_types\": [[[1, 2], 2]]", NULL, "'attention_types' has no words"},
+    {"\"attention_types\": []", NULL, "'attention_types' has not a word for each layer"},
+    /* What a kind of model does without a word. */
+    {"\"model_type\": \"gemma3\"", NULL, "of 'gemma3' every layer"},
+    {"\"model_type\": \"gemma3\", \"sliding_window_pattern\": 1",
+     "\"model_type\": \"gemma3\", \"sliding_window_pattern\": 1", NULL},
+    {"\"model_type\": \"gemma3\", \"layer_types\": []", NULL, "of 'gemma3' every layer"},
+    {"\"model_type\": \"llama\"", "\"model_type\": \"llama\"", NULL},
+    {"\"model_type\": 5", "\"model_type\": 5", NULL},
+};
+
+static void check_config(const struct config_case *c)
+{
+    const struct vc_out_list outs = {.n_edits = 1, .edits = &layers};
+    const struct vc_hf_change change = {.outs = &outs};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_text out;
+    char text[300];
+    char want[300];
+    enum vc_status status;
+
+    (void)snprintf(text, sizeof text, "{\"num_hidden_layers\": 4, %s}", c->in);
+    (void)snprintf(want, sizeof want, "{\"num_hidden_layers\": 2, %s}", c->out != NULL ? c->out : "");
+    vc_text_init(&out, ctx);
+    status = vc_hf_rewrite(ctx, text, strlen(text), &change, &out);
+    if (c->out == NULL) {
+        if (status != VC_E_UNSUPPORTED || strstr(vc_ctx_message(ctx), c->because) == NULL) {
+            fail_msg("%s: %s, \"%s\"", text, vc_status_name(status), vc_ctx_message(ctx));
+        }
+    } else if (status != VC_OK || strcmp(out.data, want) != 0) {
+        fail_msg("%s: %s, %s", text, vc_status_name(status), status == VC_OK ? out.data : vc_ctx_message(ctx));
+    }
+    vc_text_release(&out);
+    test_ctx_done(ctx);
+}
+
+static void test_config(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
+        check_config(&config_cases[i]);
+    }
+}
+
+/* ---- GGUF ---- */
+
+enum { U8 = 0, I8 = 1, U16 = 2, U32 = 4, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9, U64 = 10, I64 = 11 };
+
+struct value {
+    const char *key;
+    uint32_t kind, of; /* of: what an array has */
+    uint64_t numbers[4];
+    unsigned n; /* of an array */
+};
+
+static void add_number(struct bytes *b, uint32_t kind, uint64_t v)
+{
+    static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8};
+    unsigned i;
+
+    for (i = 0; i < sizes[kind]; i++) {
+        unsigned char byte = (unsigned char)(v >> (8 * i));
+
+        bytes_add(b, &byte, 1);
+    }
+}
+
+static void add_value(struct gguf_builder *g, const struct value *v)
+{
+    struct bytes b = {NULL, 0, 0};
+    unsigned i;
+
+    if (v->kind == ARRAY) {
+        bytes_u32(&b, v->of);
+        bytes_u64(&b, v->n);
+        for (i = 0; i < v->n; i++) {
+            add_number(&b, v->of, v->numbers[i]);
+        }
+    } else {
+        add_number(&b, v->kind, v->numbers[0]);
+    }
+    gguf_pair(g, v->key, v->kind, b.p, b.n);
+    bytes_release(&b);
+}
+
+/* A model with the layers that are named by `stay`, which are then 0, 1, ... */
+static struct bytes gguf_with(const char *stay, uint64_t count, const struct value *value)
+{
+    static const uint64_t dims[] = {32, 4};
+    const struct value block_count = {.key = "llama.block_count", .kind = U32, .numbers = {count}};
+    struct gguf_builder g = {0};
+    unsigned i;
+
+    gguf_pair_string(&g, "general.architecture", "llama");
+    add_value(&g, &block_count);
+    add_value(&g, value);
+    gguf_pair_string(&g, "llama.note", "text");
+    for (i = 0; stay[i] != '\0'; i++) {
+        char name[40];
+
+        (void)snprintf(name, sizeof name, "blk.%u.w.weight", i);
+        gguf_tensor(&g, name, 0, 2, dims, 512);
+    }
+    return gguf_finish(&g);
+}
+
+static enum vc_status drop_two(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_depth_options depth;
+
+    vc_depth_defaults(&depth);
+    depth.drop = "1,3";
+    return vc_job_add_depth(ctx, job, &depth);
+}
+
+/* The value behind the drop; because: NULL, or why it is refused. */
+static void check_gguf(struct value in, struct value out, const char *because)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_copy();
+
+    task.add = drop_two;
+    (void)save_own("in.gguf", gguf_with("0123", 4, &in));
+    (void)save_own("want.gguf", gguf_with("02", 2, &out));
+    if (because != NULL) {
+        must_refuse(ctx, "in.gguf", "out.gguf", task, because);
+    } else {
+        struct bytes got, want;
+
+        must_run(ctx, "in.gguf", "out.gguf", task);
+        got = load("out.gguf");
+        want = load("want.gguf");
+        if (got.n < want.n - 1024 || memcmp(got.p, want.p, want.n - 1024) != 0) { /* all before the values */
+            fail_msg("%s: %u is not as it should be", in.key, (unsigned)in.kind);
+        }
+        bytes_release(&got);
+        bytes_release(&want);
+    }
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
+static void test_gguf(void **state)
+{
+    static const struct value same[] = {
+        {.key = "llama.rope.sections", .kind = ARRAY, .of = U32, .numbers = {4, 4, 1, 4}, .n = 4},
+        {.key = "llama.other", .kind = ARRAY, .of = U32, .numbers = {1, 2, 3}, .n = 3},
+        {.key = "llama.scales", .kind = ARRAY, .of = F32, .numbers = {1, 2}, .n = 2},
+        {.key = "llama.flag", .kind = BOOL, .numbers = {1}},
+        {.key = "llama.eps", .kind = F32, .numbers = {4}},
+        {.key = "llama.leading_dense_block_count", .kind = U32, .numbers = {4}},
+        {.key = "llama.leading_dense_block_count", .kind = U32, .numbers = {9}},
+        {.key = "llama.nextn_predict_layers", .kind = U32, .numbers = {0}},
+        {.key = "llama.full_attention_interval", .kind = U32, .numbers = {1}},
+        {.key = "llamas.block_count", .kind = U32, .numbers = {4}},
+    };
+    struct value list = {.key = "llama.sizes", .kind = ARRAY, .numbers = {10, 20, 30, 40}, .n = 4};
+    struct value kept = {.key = "llama.sizes", .kind = ARRAY, .numbers = {10, 30}, .n = 2};
+    struct value dense = {.key = "llama.leading_dense_block_count", .kind = U8, .numbers = {3}};
+    struct value fewer = {.key = "llama.leading_dense_block_count", .kind = U8, .numbers = {2}};
+    static const uint32_t kinds[] = {U8, I8, U16, U32, F32, BOOL, U64, I64};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof same / sizeof same[0]; i++) {
+        check_gguf(same[i], same[i], NULL);
+    }
+    for (i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        uint64_t unit = kinds[i] == BOOL ? 0 : 1;
+
+        list.of = kept.of = kinds[i];
+        list.numbers[0] = kept.numbers[0] = 10 * unit;
+        list.numbers[2] = kept.numbers[1] = 30 * unit;
+        list.numbers[1] = list.numbers[3] = 1;
+        check_gguf(list, kept, NULL);
+    }
+    check_gguf(dense, fewer, NULL);
+    dense.kind = fewer.kind = I64;
+    check_gguf(dense, fewer, NULL);
+    dense.key = "llama.nextn_predict_layers";
+    check_gguf(dense, dense, "'llama.nextn_predict_layers' speaks of layers by their number, and layers are left out");
+    dense.key = "llama.full_attention_interval";
+    check_gguf(dense, dense, "of 'full_attention_interval' every layer is what its number says, in a pattern of 3");
+}
+
+/* ---- the keys as a program ---- */
+
+#define KEY(name, value)                                                         \
+    {                                                                            \
+        .key = (name), .is_integer = true, .integer = (value), .number = (value) \
+    }
+
+static void test_keys(void **state)
+{
+    static int64_t sizes[] = {64, 96, 64, -1};
+    static int64_t three[] = {1, 2, 3};
+    static struct vc_program_key keys[] = {
+        KEY("a.block_count", 4),
+        KEY("a.leading_dense_block_count", 3),
+        KEY("a.embedding_length", 64),
+        KEY("a.leading_dense_block_count", -1),
+        {.key = "a.name", .text = "x"},
+        {.key = "alone"},
+        {.key = "a.feed_forward_length", .n = 4, .integers = sizes},
+        {.key = "a.rope.sections", .n = 4, .integers = sizes},
+        {.key = "a.three", .n = 3, .integers = three},
+    };
+    const struct vc_edit edits[] = {layers, {.key = VC_EDIT_INTERMEDIATE, .before = 64, .after = 32}};
+    struct vc_program program = {.kind = VC_PROGRAM_KEYS, .keys = keys, .n_keys = sizeof keys / sizeof keys[0]};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_arena arena = {0};
+
+    (void)state;
+    assert_true(vc_gguf_says(&program, VC_EDIT_LAYERS, 4));
+    assert_false(vc_gguf_says(&program, VC_EDIT_LAYERS, 5));
+    assert_true(vc_gguf_says(&program, VC_EDIT_INTERMEDIATE, 96));
+    assert_false(vc_gguf_says(&program, VC_EDIT_INTERMEDIATE, UINT64_MAX));
+    assert_false(vc_gguf_says(&program, VC_EDIT_EXPERTS, 4));
+    assert_int_equal(vc_gguf_edit_keys(ctx, edits, 2, &arena, &program), VC_OK);
+    assert_int_equal(program.keys[0].integer, 2);
+    assert_int_equal(program.keys[1].integer, 2);
+    assert_int_equal(program.keys[2].integer, 64);
+    assert_int_equal(program.keys[3].integer, -1);
+    assert_int_equal(program.keys[6].n, 2);
+    assert_int_equal(program.keys[6].integers[0], 32);
+    assert_int_equal(program.keys[6].integers[1], 32);
+    assert_int_equal(program.keys[7].n, 4);
+    assert_int_equal(program.keys[7].integers[0], 64);
+    assert_int_equal(program.keys[8].n, 3);
+    vc_arena_release(ctx, &arena);
+    test_ctx_done(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_keys),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
