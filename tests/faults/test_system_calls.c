@@ -471,6 +471,98 @@ static void standard_input(void **state)
     test_ctx_done(ctx);
 }
 
+/* int8 of in.npz to standard output, which is the file that is open as fd meanwhile. */
+static enum vc_status to_stdout(struct vc_ctx *ctx, int fd)
+{
+    struct task task = task_int8();
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    int own = dup(STDOUT_FILENO);
+    enum vc_status status;
+
+    (void)fflush(stdout);
+    assert_int_equal(dup2(fd, STDOUT_FILENO), STDOUT_FILENO);
+    task.write.path = "-";
+    task.write.deflate = VC_DEFLATE_AUTO;
+    fault.n = 0;
+    fault.armed = true;
+    VC_TRY(vc_model_open(ctx, in_folder("in.npz"), NULL, &model));
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(ctx, job, &task.quantize));
+    VC_TRY(vc_job_plan(ctx, job, &task.write));
+    VC_TRY(vc_job_run(ctx, job));
+out:
+    fault.armed = false;
+    vc_job_free(job);
+    vc_model_close(model);
+    assert_int_equal(dup2(own, STDOUT_FILENO), STDOUT_FILENO);
+    (void)close(own);
+    return status;
+}
+
+/* One run into the file "stdout". True: the fault was met. */
+static bool stdout_fails_once(struct vc_ctx *ctx, const struct bytes *expected)
+{
+    int fd = open(in_folder("stdout"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    enum vc_status status;
+    struct bytes got;
+
+    assert_true(fd >= 0);
+    status = to_stdout(ctx, fd);
+    (void)close(fd);
+    got = load("stdout");
+    if ((status == VC_OK && (got.n != expected->n || memcmp(got.p, expected->p, got.n) != 0)) ||
+        (status != VC_OK && (fault.way != FAILS || got.n > expected->n || vc_ctx_message(ctx)[0] == '\0'))) {
+        fail_msg("%s %u: %s, \"%s\", %zu bytes", call_names[fault.call], (unsigned)fault.at, vc_status_name(status),
+                 vc_ctx_message(ctx), got.n);
+    }
+    bytes_release(&got);
+    return fault.n >= fault.at;
+}
+
+/* Standard output: what arrives there is whole, or the job says that it is not. */
+static void standard_output(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_int8();
+    struct bytes expected;
+    struct zip_builder z = {0};
+    unsigned n = 0;
+    int fd;
+
+    (void)state;
+    zip_add_bytes(&z, "a.npy", npy_matrix(60, 100), NULL);
+    zip_add_bytes(&z, "b.npy", npy_matrix(2, 3), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    save("in.npz", &z.out);
+    zip_release(&z);
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    task.write.deflate = VC_DEFLATE_AUTO;
+    must_run(ctx, "in.npz", "q.npz", task);
+    expected = load("q.npz");
+    for (fault.call = OPEN; fault.call < N_CALLS; fault.call++) {
+        for (fault.way = FAILS; fault.way < N_WAYS; fault.way++) {
+            bool more = can(fault.call, fault.way);
+
+            for (fault.at = 1; more; fault.at++, n++) {
+                more = stdout_fails_once(ctx, &expected);
+            }
+        }
+    }
+    assert_true(n > 50);
+    fd = open(in_folder("in.npz"), O_RDWR);
+    assert_int_equal(to_stdout(ctx, fd), VC_E_ARGUMENT);
+    expect_says(ctx, "is the input itself");
+    (void)close(fd);
+    fd = open("/dev/full", O_WRONLY);
+    assert_int_equal(to_stdout(ctx, fd), VC_E_IO);
+    expect_says(ctx, "cannot write to standard output");
+    (void)close(fd);
+    bytes_release(&expected);
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +572,7 @@ int main(void)
         cmocka_unit_test(pipeline),
         cmocka_unit_test(onnx),
         cmocka_unit_test(standard_input),
+        cmocka_unit_test(standard_output),
         cmocka_unit_test(gguf_and_torch),
     };
 

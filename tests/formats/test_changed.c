@@ -27,6 +27,14 @@ static void change_each(const char *from, const char *file, const char *to, stru
     vc_ctx_free(ctx);
 }
 
+static void damage_each(const char *from, const char *file, const char *to, struct task task, size_t step)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    damage_each_byte(ctx, from, file, to, task, step);
+    vc_ctx_free(ctx);
+}
+
 /* ---- npy and npz ---- */
 
 static void test_npz(void **state)
@@ -185,6 +193,8 @@ static void test_shards(void **state)
     change_each("in", "in/a.safetensors", "out", task, 1);
     change_each("in", "in/b.safetensors", "out", task_copy(), 1);
     change_each("in", "in/tokenizer.json", "out", task_copy(), 1);
+    damage_each("in", "in/" FOLDER_INDEX, "out", task_copy(), 1);
+    damage_each("in", "in/config.json", "out", task, 1);
     remove_path("in");
     empty_folder();
 }
@@ -241,11 +251,49 @@ static void test_torch(void **state)
     empty_folder();
 }
 
+/* ---- codes ---- */
+
+/* What says how codes become values is damaged: manifests, nodes around a weight, the loader's configuration. */
+static void test_codes(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task groups = task_int8();
+    struct onnx_builder g = {.ir = 8, .opset = 21};
+    struct zip_builder z = {0};
+
+    (void)state;
+    groups.quantize.granularity = VC_GRANULARITY_GROUP;
+    groups.quantize.group_size = 32;
+    groups.quantize.asymmetric = true;
+    zip_add_bytes(&z, "w.npy", npy_matrix(2, 64), NULL);
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    (void)save("w.npz", &z.out);
+    zip_release(&z);
+    must_run(ctx, "w.npz", "c.npz", task_int8());
+    must_run(ctx, "w.npz", "g.npz", groups);
+    onnx_op(&g, "MatMul", "x w", "y");
+    onnx_weights(&g, "w", 64, 4);
+    onnx_info(&g, 11, "x");
+    onnx_info(&g, 12, "y");
+    (void)save_own("w.onnx", onnx_finish(&g));
+    must_run(ctx, "w.onnx", "c.onnx", task_int8());
+    must_run(ctx, "w.onnx", "g.onnx", groups);
+    must_run(ctx, "w.onnx", "h.onnx", task_fp16());
+    vc_ctx_free(ctx);
+    damage_each("c.npz", "c.npz", "q.npz", task_back(), 1);
+    damage_each("g.npz", "g.npz", "q.npz", task_copy(), 1);
+    damage_each("c.onnx", "c.onnx", "q.onnx", task_back(), 1);
+    damage_each("g.onnx", "g.onnx", "q.onnx", task_back(), 1);
+    damage_each("h.onnx", "h.onnx", "q.onnx", task_back(), 1);
+    empty_folder();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_npz),    cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder),
         cmocka_unit_test(test_shards), cmocka_unit_test(test_onnx), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_codes),
     };
 
     if (access("/dev/shm", W_OK) == 0) { /* thousands of outputs are begun */

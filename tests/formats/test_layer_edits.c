@@ -3,6 +3,7 @@
 #include "formats_test.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "core/model/edit.h"
 #include "core/model/program.h"
@@ -308,12 +309,86 @@ static void test_keys(void **state)
     test_ctx_done(ctx);
 }
 
+/* ---- folders that are quantized already ---- */
+
+static enum vc_status drop_one(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_depth_options depth;
+
+    vc_depth_defaults(&depth);
+    depth.drop = "1";
+    depth.layers = "model.layers"; /* they are not alike */
+    return vc_job_add_depth(ctx, job, &depth);
+}
+
+/* in/: three layers, the last one with a second matrix. */
+static void make_folder(struct vc_ctx *ctx, const char *config)
+{
+    static const char *const names[] = {"0.up_proj", "1.up_proj", "2.up_proj", "2.down_proj"};
+    struct zip_builder z = {0};
+    size_t i;
+
+    for (i = 0; i < 4; i++) {
+        char name[60];
+
+        (void)snprintf(name, sizeof name, "model.layers.%c.mlp%s.weight.npy", names[i][0], names[i] + 1);
+        zip_add_bytes(&z, name, npy_matrix(32, 32), NULL);
+    }
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    (void)save("in.npz", &z.out);
+    zip_release(&z);
+    assert_int_equal(mkdir(in_folder("in"), 0700), 0);
+    must_run(ctx, "in.npz", "in/model.safetensors", task_copy());
+    save_text("in/config.json", config);
+}
+
+/* A configuration names layers by numbers: it is written anew where the codes are ours, goes where nothing is left to
+ * say, and is refused where its loader is another. */
+static void test_named_layers(void **state)
+{
+    static const struct vc_rule rules[] = {{"*down_proj*", false}};
+    struct vc_ctx *ctx = test_ctx();
+    struct task int8 = task_int8();
+    struct task shorter = task_copy();
+
+    (void)state;
+    shorter.add = drop_one;
+    int8.quantize.rules = rules;
+    int8.quantize.n_rules = 1;
+    int8.write.layout = "compressed-tensors";
+    make_folder(ctx, "{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"torch_dtype\": \"float32\"}");
+    must_run(ctx, "in", "q", int8);
+    assert_true(holds("q/config.json", "model.layers.2.mlp.down_proj"));
+    must_run(ctx, "q", "out", shorter);
+    assert_true(holds("out/config.json", "model.layers.1.mlp.down_proj"));
+    assert_false(holds("out/config.json", "model.layers.2"));
+    assert_true(holds("out/config.json", "\"num_hidden_layers\": 2"));
+    remove_path("out");
+    /* The same as another loader would say it, of codes that it does not know. */
+    save_text("q/config.json", "{\"num_hidden_layers\": 3, \"quantization_config\": {\"quant_method\": \"fp8\", \"x\": "
+                               "[{\"model.layers.2.mlp\": 1}]}}");
+    assert_int_not_equal(run_task(ctx, "q", "out", &shorter), VC_OK);
+    assert_false(exists("out"));
+    /* Nothing is quantized: what it said of layers says nothing. */
+    save_text("in/config.json",
+              "{\"num_hidden_layers\": 3, \"quantization_config\": {\"quant_method\": \"fp8\", \"x\": "
+              "[1, \"model.layers.2.mlp\"]}}");
+    must_run(ctx, "in", "out", shorter);
+    assert_false(holds("out/config.json", "model.layers"));
+    remove_path("in");
+    remove_path("q");
+    remove_path("out");
+    empty_folder();
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_gguf),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_named_layers),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

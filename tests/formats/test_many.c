@@ -169,9 +169,65 @@ static void test_folder(void **state)
     empty_folder();
 }
 
+/* ---- names ---- */
+
+/* Names that one format has and another cannot: refused with the name's place, whatever its length. */
+static void test_names(void **state)
+{
+    static const struct {
+        const char *first, *second, *sentence; /* of an npz */
+    } cases[] = {
+        {"", "w", "has an empty name"},
+        {"<70000>", "w", "zip allows"},
+        {"<300>", "<400>", NULL},
+        {"a/b", "a\\\\b", NULL},
+    };
+    struct vc_ctx *ctx = test_ctx();
+    size_t i;
+    unsigned k;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bytes header = {NULL, 0, 0};
+        struct bytes b = {NULL, 0, 0};
+
+        for (k = 0; k < 2; k++) {
+            const char *name = k == 0 ? cases[i].first : cases[i].second;
+            char text[100];
+
+            bytes_add(&header, k == 0 ? "{\"" : ",\"", 2);
+            if (name[0] == '<') {
+                bytes_fill(&header, 'n', strtoul(name + 1, NULL, 10));
+            } else {
+                bytes_add(&header, name, strlen(name));
+            }
+            (void)snprintf(text, sizeof text, "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%u,%u]}", 4 * k,
+                           4 * k + 4);
+            bytes_add(&header, text, strlen(text));
+        }
+        bytes_add(&header, "}", 1);
+        bytes_u64(&b, header.n);
+        bytes_add(&b, header.p, header.n);
+        bytes_add(&b, "abcdefgh", 8);
+        (void)save_own("in.safetensors", b);
+        bytes_release(&header);
+        if (cases[i].sentence != NULL) {
+            remove_path("out.npz");
+            must_refuse(ctx, "in.safetensors", "out.npz", task_copy(), cases[i].sentence);
+        } else {
+            must_run(ctx, "in.safetensors", "out.npz", task_copy());
+            must_run(ctx, "out.npz", "back.safetensors", task_copy());
+            must_run(ctx, "in.safetensors", "out.safetensors", task_copy());
+            expect_same("back.safetensors", "out.safetensors");
+        }
+    }
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder), cmocka_unit_test(test_names)};
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
 }

@@ -3,6 +3,7 @@
  * That nothing is ever imported or called no test can show: the code has no way to do it. */
 #include "formats_test.h"
 
+#include "core/base/ctx.h"
 #include "formats/torch/pickle.h"
 #include "torch_builder.h"
 
@@ -395,6 +396,92 @@ static void test_cuts_and_flips(void **state)
     test_ctx_done(ctx);
 }
 
+/* What lies on the stack before the opcode: nothing, marks, values of every kind, objects, a memo. */
+static const struct {
+    const char *text;
+    size_t n;
+} stacks[] = {
+#define STACK(text)            \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+    STACK(""),
+    STACK("("),
+    STACK("N"),
+    STACK("NN"),
+    STACK("N("),
+    STACK("(N"),
+    STACK("K\1"),
+    STACK("U\1a"),
+    STACK("]"),
+    STACK("](N"),
+    STACK("}"),
+    STACK("}(U\1aN"),
+    STACK("}(N"),
+    STACK("}U\1aN"),
+    STACK("\x8f"),
+    STACK("\x8f(N"),
+    STACK("\x8f(]"),
+    STACK(")"),
+    STACK("cm\nf\n"),
+    STACK("cm\nf\n)"),
+    STACK("cm\nf\n)}"),
+    STACK("cm\nf\n)R}"),
+    STACK("cm\nf\n)R(NN}\x86"),
+    STACK("ccollections\nOrderedDict\n)R"),
+    STACK("ccollections\nOrderedDict\n]R"),
+    STACK("ccollections\nOrderedDict\n](]U\1aNee\x85"),
+    STACK("ccollections\nOrderedDict\n]]U\1aaNaa\x85"),
+    STACK("U\1mU\1f"),
+    STACK("Nq\1"),
+    STACK("N\x94"),
+};
+
+/* Every opcode on each of these stacks, with arguments that are there or cut: refused with a sentence, or a tree; the
+ * same where an allocation fails. */
+static void test_opcodes(void **state)
+{
+    static const char arguments[] = "\1\0\0\0\0\0\0\0\nx\n";
+    static const size_t lengths[] = {0, 1, 2, 4, 8, sizeof arguments - 1};
+    struct vc_ctx *ctx = test_ctx();
+    unsigned op;
+    size_t i, k;
+    uint64_t fail;
+
+    (void)state;
+    for (op = 0; op < 256; op++) {
+        for (i = 0; i < sizeof stacks / sizeof stacks[0]; i++) {
+            for (k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+                unsigned char byte = (unsigned char)op;
+                struct bytes b = {NULL, 0, 0};
+
+                bytes_add(&b, "\x80\4", 2);
+                bytes_add(&b, stacks[i].text, stacks[i].n);
+                bytes_add(&b, &byte, 1);
+                bytes_add(&b, arguments, lengths[k]);
+                bytes_add(&b, ".", 1);
+                for (fail = 0; fail < (k == 1 ? 4U : 1U); fail++) {
+                    struct vc_pickle pickle;
+                    enum vc_status status;
+
+                    vc_pool_fail_at(ctx->shared->pool, fail, 0);
+                    status = vc_pickle_parse(ctx, b.p, b.n, &pickle, NULL);
+                    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+                    assert_int_equal(pickle.root != NULL, status == VC_OK);
+                    assert_int_equal(vc_ctx_message(ctx)[0] != '\0', status != VC_OK);
+                    assert_true(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED ||
+                                (fail != 0 && status == VC_E_NOMEM));
+                    vc_pickle_release(ctx, &pickle);
+                    assert_int_equal(vc_pool_in_use(ctx->shared->pool), 0);
+                    vc_clear_error(ctx);
+                }
+                bytes_release(&b);
+            }
+        }
+    }
+    vc_ctx_free(ctx);
+}
+
 static void test_allocations(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -419,10 +506,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_float),  cmocka_unit_test(test_containers),
-        cmocka_unit_test(test_wrong),       cmocka_unit_test(test_cycles), cmocka_unit_test(test_cuts_and_flips),
-        cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),  cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_unhashable),  cmocka_unit_test(test_floods), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_float),       cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_wrong),   cmocka_unit_test(test_cycles),      cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_opcodes), cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),
+        cmocka_unit_test(test_bomb),    cmocka_unit_test(test_unhashable),  cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

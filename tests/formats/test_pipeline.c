@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <vcompress/depth.h>
 #include <vcompress/verify.h>
 
 #include "core/model/source.h"
@@ -355,6 +356,43 @@ static void test_int8(void **state)
     vc_ctx_free(ctx); /* keeps the kernels */
 }
 
+/* Two that are refused for one reason are named together; layers of a pipeline do not go. */
+static enum vc_status drop_first(struct vc_ctx *ctx, struct vc_job *job)
+{
+    struct vc_depth_options depth;
+
+    vc_depth_defaults(&depth);
+    depth.drop = "0";
+    return vc_job_add_depth(ctx, job, &depth);
+}
+
+static void test_same_reason(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct task shorter = task_copy();
+
+    (void)state;
+    shorter.add = drop_first;
+    add_text("model_index.json",
+             "{\"_class_name\": \"StableDiffusionPipeline\", \"unet\": [\"diffusers\", \"UNet2DConditionModel\"], "
+             "\"text_encoder\": [\"transformers\", \"CLIPTextModel\"], \"vae\": [\"diffusers\", \"AutoencoderKL\"], "
+             "\"text_encoder_2\": [\"transformers\", \"CLIPTextModel\"]}");
+    add_folder("vae");
+    add_text("vae/config.json", "{\"_class_name\": \"AutoencoderKL\"}");
+    add_weights("vae/" UNET_FILE, 0.03F);
+    add_folder("text_encoder_2");
+    add_text("text_encoder_2/config.json", "{\"model_type\": \"llama\", \"torch_dtype\": \"float32\"}");
+    add_weights("text_encoder_2/model.safetensors", 0.04F);
+    must_run(ctx, pipe_folder, out_folder("out"), task_int8());
+    assert_non_null(strstr(last_report.note, "unet, vae: no int8 (its config.json is that of a diffusers model"));
+    assert_true(holds(out_folder("out/text_encoder/config.json"), "compressed-tensors"));
+    assert_true(holds(out_folder("out/text_encoder_2/config.json"), "compressed-tensors"));
+    remove_path(out_folder("out"));
+    assert_int_not_equal(run_task(ctx, pipe_folder, out_folder("out"), &shorter), VC_OK);
+    assert_false(exists(out_folder("out")));
+    vc_ctx_free(ctx);
+}
+
 /* A layout that was asked for is that of all of them. */
 static void test_plain(void **state)
 {
@@ -532,6 +570,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_output, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_cast, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_int8, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_same_reason, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_plain, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_refused, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_names, set_up, scratch_clear),
