@@ -74,6 +74,7 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
 {
     size_t bytes = is_real ? run->real_bytes : sizeof(int64_t);
     struct vc_run_value *out;
+    char text[200];
     size_t n = 1;
 
     if (k >= run->node->n_outputs || run->status != VC_OK) {
@@ -88,8 +89,17 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
         out->shape[i] = shape[i];
     }
     out->n_dims = n_dims;
-    out->n = n;
     out->is_real = is_real;
+    if (run->places != NULL && run->places[k] != NULL) {
+        if (n != out->n) {
+            vc_run_fail(run, "the output %s has %zu elements, and there is room for %zu",
+                        shape_text(shape, n_dims, text, sizeof text), n, out->n);
+            return NULL;
+        }
+        out->data = run->places[k];
+        return out->data;
+    }
+    out->n = n;
     if (!fits_memory(run, shape, n_dims, n, bytes)) {
         return NULL;
     }

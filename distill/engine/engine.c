@@ -23,11 +23,13 @@ static void find_needed(struct vc_engine *e)
         const struct vc_train_op *op = vc_train_op_find(node->op);
 
         for (unsigned k = 0; k < node->n_outputs; k++) {
-            e->needed[n] = e->needed[n] || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].made);
+            e->needed[n] = e->needed[n] || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].made &&
+                                            !e->values[node->outputs[k]].known);
         }
         for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
-            bool read = op == NULL || (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
+            bool read = op == NULL || vc_plan_makes_integers(e, n) || (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
 
+            read = read && (k != 1 || !vc_plan_is_swish(e, n));
             if (read && node->inputs[k] != VC_NO_VALUE) {
                 e->values[node->inputs[k]].made = true;
             }
@@ -92,17 +94,17 @@ static void find_uses(struct vc_engine *e)
         unsigned saves;
         bool trained = false;
 
-        if (!e->needed[n] || op == NULL) {
+        if (!e->needed[n]) {
             continue;
         }
-        if (op->view) {
+        if (op != NULL && op->view) {
             e->values[node->outputs[0]].root = e->values[node->inputs[0]].root;
             continue;
         }
         for (unsigned k = 0; k < node->n_outputs; k++) {
             trained = trained || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].trained);
         }
-        saves = trained && op->saves != NULL ? op->saves(e, node) : 0;
+        saves = trained && op != NULL ? op->saves(e, node) : 0;
         for (unsigned k = 0; k < node->n_inputs; k++) {
             struct vc_plan_value *x = vc_plan_in(e, n, k);
 
@@ -127,7 +129,7 @@ static enum vc_status load_constants(struct vc_engine *e)
     enum vc_status status = VC_OK;
 
     for (uint32_t v = 0; v < g->n_values; v++) {
-        if (g->values[v].kind == VC_VALUE_CONSTANT && e->values[v].made) {
+        if (e->values[v].known && e->values[v].made) {
             e->values[v].data = (struct vc_ref){.kind = VC_REF_CONSTANT, .offset = bytes};
             bytes += (e->values[v].n * 8 + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
         }
@@ -137,7 +139,7 @@ static enum vc_status load_constants(struct vc_engine *e)
     for (uint32_t v = 0; v < g->n_values; v++) {
         void *to = (char *)e->constants + e->values[v].data.offset;
 
-        if (e->values[v].data.kind != VC_REF_CONSTANT) {
+        if (e->values[v].data.kind != VC_REF_CONSTANT || g->values[v].kind != VC_VALUE_CONSTANT) {
             continue;
         }
         if (e->values[v].real && !f64) {
@@ -148,6 +150,7 @@ static enum vc_status load_constants(struct vc_engine *e)
             memcpy(to, g->values[v].data, (size_t)e->values[v].n * 8);
         }
     }
+    status = vc_plan_compute_known(e);
 out:
     return status;
 }
@@ -157,13 +160,20 @@ static void hold_values(struct vc_engine *e)
     const struct vc_graph *g = e->graph;
 
     for (uint32_t v = 0; v < g->n_values; v++) {
-        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT;
+        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known;
     }
     for (uint32_t k = 0; k < g->n_outputs; k++) {
         e->values[e->values[g->outputs[k]].root].held = true;
     }
     for (size_t k = 0; k < e->options.n_kept; k++) {
         e->values[e->values[e->options.kept[k]].root].held = true;
+    }
+    for (uint32_t n = 0; n < g->n_nodes; n++) { /* masks and the like are small, and are not computed again */
+        for (unsigned k = 0; e->needed[n] && vc_plan_is_defined(e, n) && k < g->nodes[n].n_outputs; k++) {
+            if (g->nodes[n].outputs[k] != VC_NO_VALUE) {
+                e->values[g->nodes[n].outputs[k]].held = true;
+            }
+        }
     }
 }
 
@@ -243,7 +253,7 @@ static void check_nodes(struct vc_engine *e)
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_graph_node *node = &e->graph->nodes[n];
 
-        if (e->needed[n] && vc_train_op_find(node->op) == NULL) {
+        if (e->needed[n] && vc_train_op_find(node->op) == NULL && !vc_plan_is_defined(e, n)) {
             vc_plan_fail(e, n, "the operator is none of those that can be trained");
         }
     }
@@ -257,7 +267,9 @@ static void add_forward(struct vc_engine *e)
 
         e->macs += macs > 0 ? (uint64_t)macs : 0;
 
-        if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
+        if (e->needed[n] && e->status == VC_OK && vc_plan_is_defined(e, n)) {
+            vc_plan_define(e, n);
+        } else if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
             op->forward(e, n);
         } else if (e->needed[n] && op != NULL && op->view) {
             struct vc_plan_value *root = &e->values[vc_plan_out(e, n, 0)->root];
@@ -322,13 +334,14 @@ static enum vc_status make_program(struct vc_engine *e)
 {
     enum vc_status status = VC_OK;
 
+    vc_plan_find_known(e);
     find_needed(e);
     for (uint32_t v = 0; v < e->graph->n_values; v++) {
         size_value(e, v);
     }
     VC_TRY(e->status);
-    check_nodes(e);
     find_trained(e);
+    check_nodes(e);
     find_uses(e);
     hold_values(e);
     VC_TRY(vc_plan_divide(e));
@@ -394,6 +407,8 @@ enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, 
     e->graph = graph;
     e->weights = weights;
     e->options = *options;
+    vc_ctx_fork(ctx, &e->define_ctx);
+    atomic_flag_clear(&e->fault.lock);
     VC_TRY(allocate(e));
     VC_TRY(make_program(e));
     e->next = vc_calloc_array(ctx, VC_TAG_MISC, e->n + 1, sizeof *e->next);

@@ -94,7 +94,8 @@ const struct vc_engine_value *vc_engine_input(const struct vc_engine *engine, si
 size_t vc_engine_output_count(const struct vc_engine *engine);
 const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, size_t k);
 
-/* VC_E_CANCELLED, or nothing fails. */
+/* VC_E_CANCELLED; VC_E_ARGUMENT: an index among the inputs is out of range; VC_E_FORMAT: integers that the graph cannot
+ * compute with. Nothing else fails. */
 enum vc_status vc_engine_forward(struct vc_engine *engine, const struct vc_engine_pass *pass);
 /* Of the last forward pass. Adds to weights->items[].grad. */
 enum vc_status vc_engine_backward(struct vc_engine *engine);

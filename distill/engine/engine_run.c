@@ -127,10 +127,35 @@ static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
     return status;
 }
 
+/* What the data were found to be while instructions ran. */
+static enum vc_status check_data(struct vc_engine *e)
+{
+    const struct vc_engine_fault *fault = &e->fault;
+
+    if (e->define_status != VC_OK) {
+        return vc_fail(e->ctx, e->define_status, "%s", vc_ctx_message(&e->define_ctx));
+    }
+    if (fault->set) {
+        const struct vc_graph_node *node = &e->graph->nodes[fault->node];
+
+        return vc_fail(e->ctx, VC_E_ARGUMENT,
+                       "%s '%s': index %lld, at place %llu, is out of range: there are %lld rows", node->op,
+                       e->graph->values[node->outputs[0]].name, (long long)fault->index, (unsigned long long)fault->at,
+                       (long long)fault->size);
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pass *pass)
 {
+    enum vc_status status;
+
     e->pass = *pass;
-    return run(e, 0, e->n_forward);
+    e->fault.set = false;
+    e->define_status = VC_OK;
+    vc_clear_error(&e->define_ctx);
+    status = run(e, 0, e->n_forward);
+    return status != VC_OK ? status : check_data(e);
 }
 
 enum vc_status vc_engine_backward(struct vc_engine *e)

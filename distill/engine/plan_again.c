@@ -120,7 +120,7 @@ static bool is_wanted(const struct vc_engine *e, uint32_t node)
     const struct vc_train_op *op = vc_train_op_find(n->op);
     bool wanted = false;
 
-    for (unsigned k = 0; e->needed[node] && !op->view && k < n->n_outputs; k++) {
+    for (unsigned k = 0; e->needed[node] && op != NULL && !op->view && k < n->n_outputs; k++) {
         const struct vc_plan_value *y = vc_plan_out(e, node, k);
 
         wanted = wanted || (y != NULL && (y->again || (y->extra.kind != VC_REF_NONE && !is_there(y))));

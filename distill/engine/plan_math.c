@@ -17,6 +17,11 @@ static unsigned unary_saves(enum vc_unary kind)
     case VC_UNARY_HARD_SWISH:
     case VC_UNARY_LOG:
     case VC_UNARY_ABS:
+    case VC_UNARY_GELU:
+    case VC_UNARY_GELU_TANH:
+    case VC_UNARY_ERF:
+    case VC_UNARY_POWER:
+    case VC_UNARY_SWISH:
         return 1;
     default:
         return VC_SAVES_OUT;
@@ -92,6 +97,65 @@ UNARY(sqrt, VC_UNARY_SQRT, 0, 0)
 UNARY(reciprocal, VC_UNARY_RECIPROCAL, 0, 0)
 UNARY(abs, VC_UNARY_ABS, 0, 0)
 UNARY(neg, VC_UNARY_COPY, -1, 0)
+UNARY(erf, VC_UNARY_ERF, 0, 0)
+
+static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
+{
+    return strcmp(vc_plan_string(vc_plan_node(e, node), "approximate", "none"), "tanh") == 0 ? VC_UNARY_GELU_TANH
+                                                                                             : VC_UNARY_GELU;
+}
+
+unsigned vc_train_saves_gelu(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return unary_saves(VC_UNARY_GELU);
+}
+
+void vc_train_forward_gelu(struct vc_engine *e, uint32_t node)
+{
+    unary_forward(e, node, gelu_kind(e, node), 0, 0);
+}
+
+void vc_train_backward_gelu(struct vc_engine *e, uint32_t node)
+{
+    unary_backward(e, node, gelu_kind(e, node), 0, 0);
+}
+
+/* Its exponent has to be one number. */
+unsigned vc_train_saves_pow(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return unary_saves(VC_UNARY_POWER);
+}
+
+static bool exponent_of(struct vc_engine *e, uint32_t node, double *exponent)
+{
+    if (vc_plan_number(e, node, 1, 1, exponent) && vc_plan_in(e, node, 0)->n == vc_plan_out(e, node, 0)->n) {
+        return true;
+    }
+    vc_plan_fail(e, node, "its exponent is not one constant number");
+    return false;
+}
+
+void vc_train_forward_pow(struct vc_engine *e, uint32_t node)
+{
+    double exponent;
+
+    if (exponent_of(e, node, &exponent)) {
+        unary_forward(e, node, VC_UNARY_POWER, exponent, 0);
+    }
+}
+
+void vc_train_backward_pow(struct vc_engine *e, uint32_t node)
+{
+    double exponent;
+
+    if (exponent_of(e, node, &exponent)) {
+        unary_backward(e, node, VC_UNARY_POWER, exponent, 0);
+    }
+}
 
 /* Its limits are inputs, which have to be constants. */
 static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, double *most)
@@ -179,6 +243,47 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 
         dropout(e, node, from, to, add);
     }
+}
+
+/* ---- x sigmoid(x), which graphs have as two nodes ---- */
+
+/* Whether anything but `node` reads the value, or wants it as it is. */
+static bool read_elsewhere(const struct vc_engine *e, uint32_t v, uint32_t node)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t k = 0; k < g->n_outputs; k++) {
+        if (g->outputs[k] == v) {
+            return true;
+        }
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        if (e->options.kept[k] == v) {
+            return true;
+        }
+    }
+    for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
+        for (unsigned k = 0; n != node && k < g->nodes[n].n_inputs; k++) {
+            if (g->nodes[n].inputs[k] == v) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph *g = e->graph;
+    const struct vc_graph_node *mul = &g->nodes[node];
+    const struct vc_graph_node *sigmoid;
+
+    if (strcmp(mul->op, "Mul") != 0 || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
+        return false;
+    }
+    sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
+    return strcmp(sigmoid->op, "Sigmoid") == 0 && sigmoid->inputs[0] == mul->inputs[0] &&
+           !read_elsewhere(e, mul->inputs[1], node);
 }
 
 /* ---- two inputs that broadcast ---- */
@@ -280,8 +385,31 @@ static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
 
 PAIR(add, PAIR_ADD)
 PAIR(sub, PAIR_SUB)
-PAIR(mul, PAIR_MUL)
 PAIR(div, PAIR_DIV)
+
+unsigned vc_train_saves_mul(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    return vc_plan_is_swish(e, (uint32_t)(node - e->graph->nodes)) ? unary_saves(VC_UNARY_SWISH)
+                                                                   : pair_saves(e, node, PAIR_MUL);
+}
+
+void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
+{
+    if (vc_plan_is_swish(e, node)) {
+        unary_forward(e, node, VC_UNARY_SWISH, 0, 0);
+    } else {
+        pair_forward(e, node, PAIR_MUL);
+    }
+}
+
+void vc_train_backward_mul(struct vc_engine *e, uint32_t node)
+{
+    if (vc_plan_is_swish(e, node)) {
+        unary_backward(e, node, VC_UNARY_SWISH, 0, 0);
+    } else {
+        pair_backward(e, node, PAIR_MUL);
+    }
+}
 
 /* ---- sums and means along axes ---- */
 

@@ -9,6 +9,8 @@
 /* A stack of matrices: that of one operand, with broadcasting. */
 struct stack {
     struct vc_matrix is;
+    int64_t base; /* where the first one begins, of a parameter in its tensor */
+    unsigned k;   /* which input */
     uint64_t rows, columns;
     const struct vc_plan_value *value; /* its leading dimensions count the matrices */
     unsigned n_lead;
@@ -44,13 +46,33 @@ static uint64_t matrix_of(const struct product *p, const struct stack *x, uint64
     return at;
 }
 
+/* A parameter is multiplied where it lies in its tensor, transposed or a part of it: no copy is made. */
+static void lie_in_tensor(const struct vc_engine *e, uint32_t node, struct stack *x)
+{
+    int64_t step[VC_GRAPH_MAX_DIMS];
+
+    if (x->value->n_dims == 2 && vc_plan_tensor_steps(e, node, x->k, step, &x->base)) {
+        x->is = (struct vc_matrix){step[0], step[1]};
+    }
+}
+
+/* The elements of an operand. */
+static struct vc_ref operand(struct vc_engine *e, uint32_t node, const struct stack *x)
+{
+    int64_t step[VC_GRAPH_MAX_DIMS];
+    int64_t base;
+
+    return x->value->n_dims == 2 && vc_plan_tensor_steps(e, node, x->k, step, &base) ? vc_plan_tensor(e, node, x->k)
+                                                                                     : vc_plan_data(e, node, x->k);
+}
+
 /* What MatMul multiplies. A vector on the left is a row, one on the right a column. If b is one matrix, the rows of all
  * matrices of a are rows of one. */
 static struct product of_matmul(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *a = vc_plan_in(e, node, 0);
     const struct vc_plan_value *b = vc_plan_in(e, node, 1);
-    struct product p = {.a = {.value = a}, .b = {.value = b}, .n_stack = 1, .alpha = 1};
+    struct product p = {.a = {.value = a}, .b = {.value = b, .k = 1}, .n_stack = 1, .alpha = 1};
 
     p.k = (uint64_t)a->shape[a->n_dims - 1];
     p.n = b->n_dims > 1 ? (uint64_t)b->shape[b->n_dims - 1] : 1;
@@ -64,11 +86,30 @@ static struct product of_matmul(const struct vc_engine *e, uint32_t node)
         p.a.n_lead = 0;
     }
     p.n_lead = p.a.n_lead > p.b.n_lead ? p.a.n_lead : p.b.n_lead;
+    lie_in_tensor(e, node, &p.a);
+    lie_in_tensor(e, node, &p.b);
     memcpy(p.lead, vc_plan_out(e, node, 0)->shape, p.n_lead * sizeof *p.lead);
     for (unsigned d = 0; d < p.n_lead; d++) {
         p.n_stack *= (uint64_t)p.lead[d];
     }
     return p;
+}
+
+/* The same for operands of Gemm, which it may transpose. */
+static void turn_in_tensor(const struct vc_engine *e, uint32_t node, struct stack *x, bool swap)
+{
+    int64_t was = x->is.row;
+
+    if (swap) {
+        x->is.row = x->is.column;
+        x->is.column = was;
+    }
+    lie_in_tensor(e, node, x);
+    was = x->is.row;
+    if (swap) {
+        x->is.row = x->is.column;
+        x->is.column = was;
+    }
 }
 
 static struct product of_gemm(const struct vc_engine *e, uint32_t node)
@@ -78,13 +119,16 @@ static struct product of_gemm(const struct vc_engine *e, uint32_t node)
     const struct vc_plan_value *b = vc_plan_in(e, node, 1);
     bool swap_a = vc_plan_int(n, "transA", 0) != 0;
     bool swap_b = vc_plan_int(n, "transB", 0) != 0;
-    struct product p = {.a = {.value = a}, .b = {.value = b}, .n_stack = 1, .alpha = vc_plan_float(n, "alpha", 1)};
+    struct product p = {.a = {.value = a}, .b = {.value = b, .k = 1}, .n_stack = 1};
 
+    p.alpha = vc_plan_float(n, "alpha", 1);
     p.m = (uint64_t)a->shape[swap_a];
     p.k = (uint64_t)a->shape[!swap_a];
     p.n = (uint64_t)b->shape[!swap_b];
     p.a.is = swap_a ? (struct vc_matrix){1, (int64_t)p.m} : (struct vc_matrix){(int64_t)p.k, 1};
     p.b.is = swap_b ? (struct vc_matrix){1, (int64_t)p.k} : (struct vc_matrix){(int64_t)p.n, 1};
+    turn_in_tensor(e, node, &p.a, swap_a);
+    turn_in_tensor(e, node, &p.b, swap_b);
     return p;
 }
 
@@ -157,8 +201,8 @@ static void forward(struct vc_engine *e, uint32_t node, struct vc_ref c)
     for (uint64_t s = 0; s < p.n_stack; s++) {
         lists[0][s] = s;
         lists[1][s] = s * p.m * p.n;
-        lists[2][s] = matrix_of(&p, &p.a, s) * p.m * p.k;
-        lists[3][s] = matrix_of(&p, &p.b, s) * p.k * p.n;
+        lists[2][s] = (uint64_t)p.a.base + matrix_of(&p, &p.a, s) * p.m * p.k;
+        lists[3][s] = (uint64_t)p.b.base + matrix_of(&p, &p.b, s) * p.k * p.n;
     }
     lists[0][p.n_stack] = p.n_stack;
     args->m = p.m;
@@ -168,7 +212,11 @@ static void forward(struct vc_engine *e, uint32_t node, struct vc_ref c)
     args->b = p.b.is;
     args->c_row = (int64_t)p.n;
     args->alpha = p.alpha;
-    emit(e, node, args, vc_plan_data(e, node, 0), vc_plan_data(e, node, 1), c, false);
+    {
+        struct vc_ref a = operand(e, node, &p.a);
+
+        emit(e, node, args, a, operand(e, node, &p.b), c, false);
+    }
 }
 
 /* The gradient of operand 0 or 1: for each of its matrices the sum over the results that it is part of. It is laid out
@@ -195,11 +243,12 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     }
     for (uint64_t i = 0; i < n_mine; i++) {
         lists[0][i] = n;
-        lists[1][i] = i * rows * columns;
+        lists[1][i] = (uint64_t)mine->base + i * rows * columns;
         for (uint64_t s = 0; s < p.n_stack; s++) {
             if (matrix_of(&p, mine, s) == i) {
                 lists[dc_left ? 2 : 3][n] = s * p.m * p.n;
-                lists[dc_left ? 3 : 2][n] = matrix_of(&p, other, s) * (which == 0 ? p.k * p.n : p.m * p.k);
+                lists[dc_left ? 3 : 2][n] =
+                    (uint64_t)other->base + matrix_of(&p, other, s) * (which == 0 ? p.k * p.n : p.m * p.k);
                 n++;
             }
         }
@@ -211,12 +260,17 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     /* da = dc b', or da' = b dc';  db = a' dc, or db' = dc' a */
     args->a = which == 0 ? (swapped ? other->is : dc) : (swapped ? (struct vc_matrix){1, (int64_t)p.n} : turned);
     args->b = which == 0 ? (swapped ? (struct vc_matrix){1, (int64_t)p.n} : turned) : (swapped ? other->is : dc);
-    args->c_row = (int64_t)args->n;
+    args->c_row = mine->value->n_dims < 2 ? (int64_t)args->n : swapped ? mine->is.column : mine->is.row;
     args->alpha = p.alpha;
     {
         struct vc_ref dy = vc_plan_grad(e, node, 0);
-        struct vc_ref data = vc_plan_data(e, node, 1 - which);
-        struct vc_ref to = vc_plan_grad_to(e, node, which, false, &add);
+        struct vc_ref data = operand(e, node, other);
+        struct vc_ref to = vc_plan_tensor_grad(e, node, which);
+
+        add = true;
+        if (mine->value->n_dims != 2 || to.kind == VC_REF_NONE) {
+            to = vc_plan_grad_to(e, node, which, false, &add);
+        }
 
         emit(e, node, args, dc_left ? dy : data, dc_left ? data : dy, to, add);
     }

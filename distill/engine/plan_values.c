@@ -241,6 +241,44 @@ static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
     return base;
 }
 
+/* The parameter that input k is; NULL: it is none, or one of integers. */
+static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
+
+    return value->kind == VC_VALUE_PARAMETER && value->dtype == VC_DTYPE_F32 ? &e->graph->params[value->param] : NULL;
+}
+
+bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+
+    if (param != NULL) {
+        *base = param_steps(param, step);
+    }
+    return param != NULL;
+}
+
+struct vc_ref vc_plan_tensor(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+
+    return (struct vc_ref){.kind = VC_REF_WEIGHT, .index = e->weights->of_param[param - e->graph->params]};
+}
+
+struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+    uint32_t weight;
+
+    if (param == NULL) {
+        return (struct vc_ref){0};
+    }
+    weight = e->weights->of_param[param - e->graph->params];
+    e->reached[weight] = true;
+    return (struct vc_ref){.kind = VC_REF_GRAD, .index = weight};
+}
+
 /* to = from, or to += from, one of them with the steps of the parameter in its tensor. */
 static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph_param *param, bool to_tensor,
                        struct vc_ref to, struct vc_ref from)
@@ -403,13 +441,19 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs)
 {
+    vc_plan_emit_run(e, node, e->loops[loop], n_blocks, args, add, refs, n_refs);
+}
+
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, size_t n_blocks, const void *args,
+                      bool add, const struct vc_ref *refs, unsigned n_refs)
+{
     struct vc_instruction *in;
 
     if (e->status != VC_OK || args == NULL || !grow(e)) {
         return;
     }
     in = &e->instructions[e->n++];
-    *in = (struct vc_instruction){.run = e->loops[loop], .node = node, .n_blocks = n_blocks, .n_refs = n_refs};
+    *in = (struct vc_instruction){.run = run, .node = node, .n_blocks = n_blocks, .n_refs = n_refs};
     in->call.args = args;
     in->call.add = add;
     for (unsigned k = 0; k < n_refs; k++) {

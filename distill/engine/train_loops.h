@@ -10,9 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdatomic.h>
+
 #include "distill/engine/engine.h"
 
-#define VC_LOOP_PTRS     8
+#define VC_LOOP_PTRS     12
 #define VC_AT_MOST(a, b) ((a) < (b) ? (a) : (b))
 
 struct vc_train_call {
@@ -23,6 +25,15 @@ struct vc_train_call {
 
 typedef void (*vc_train_loop)(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                               size_t block);
+
+/* What a loop found in the data that ends the pass: the first index, of the first node, that is out of range. */
+struct vc_engine_fault {
+    atomic_flag lock;
+    bool set;
+    uint32_t node;
+    uint64_t at; /* which index */
+    int64_t index, size;
+};
 
 enum vc_train_loop_id {
 #define LOOP(id) VC_LOOP_##id,
@@ -58,7 +69,12 @@ enum vc_unary {
     VC_UNARY_LOG,
     VC_UNARY_SQRT,
     VC_UNARY_RECIPROCAL,
-    VC_UNARY_ABS
+    VC_UNARY_ABS,
+    VC_UNARY_GELU,
+    VC_UNARY_GELU_TANH,
+    VC_UNARY_ERF,
+    VC_UNARY_POWER, /* x to the power of a */
+    VC_UNARY_SWISH  /* x sigmoid(x) */
 };
 
 /* unary           p: x, y                  y = f(x); may be the same array
@@ -232,6 +248,81 @@ struct vc_args_norm {
     double epsilon, momentum;
     bool frozen; /* by its running statistics even in training */
     bool fixed;  /* they are no weights, and stay as they are */
+};
+
+/* ---- normalization of rows ---- */
+
+/* row_norm           p: x, y, scale, bias, saved     scale, bias: n; NULL: 1 and 0
+ * row_norm_backward  p: x, dy, dx, scale, saved, dscale of each block, dbias of each block
+ *
+ * LayerNormalization, or, not `centred`, RMSNormalization. saved: 1 / sqrt(variance + epsilon) of each row, and, if
+ * centred, its mean in front of that; NULL: not wanted. dx may be dy; dx, dscale, dbias: NULL where not wanted. */
+struct vc_args_row_norm {
+    uint64_t rows, n, rows_per_block;
+    double epsilon;
+    bool centred;
+};
+
+/* ---- rows by numbers ---- */
+
+/* gather           p: x, indices (int64_t), y       y[o, i, k] = x[o, index i, k]
+ * gather_backward  p: dy, indices, dx               dx[o, j, k] = sum of dy[o, i, k] over all i whose index is j, in
+ * order
+ *
+ * o is one of `outer`, k of `inner`; negative indices count from the end. Blocks of gather are of `per_block` indices,
+ * of one o; of gather_backward of `rows_per_block` rows of dx, of one o. */
+struct vc_args_gather {
+    uint64_t outer, size, n, inner, per_block, rows_per_block;
+    uint32_t node;
+    struct vc_engine_fault *fault;
+};
+
+/* where           p: condition (int64_t), a, b, y      y = condition ? a : b, with steps for each
+ * where_backward  p: condition, dy, d                  d = condition == which ? dy : 0, of y's shape */
+struct vc_args_where {
+    uint64_t n;
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    int64_t step[3][VC_GRAPH_MAX_DIMS]; /* of condition, a, b */
+    bool which;
+};
+
+/* ---- attention ---- */
+
+enum vc_mask_kind { VC_MASK_NONE, VC_MASK_TRUTH /* int64_t: 0 is not seen */, VC_MASK_ADDED /* reals */ };
+
+/* Rows of queries, keys, values and results, wherever they lie: element i of row r of head h of batch b is at
+ * b * batch + h * head + r * row + i. */
+struct vc_heads {
+    int64_t batch, head, row;
+};
+
+/* attention           p: q, k, v, mask, y, sums or NULL, scratch
+ * attention_backward  p: q, k, v, mask, y, dy, sums, dq, dk, dv, scratch, dmask      dq, dk, dv, dmask: NULL where not
+ *                     wanted; dmask is [batch, heads, queries, keys], whatever the mask broadcasts from
+ *
+ * y = softmax(softcap(scale q k') + mask) v. sums: for each row of scores the logarithm of the sum of its exponentials,
+ * from which the backward pass makes the probabilities again; no array of scores lives between the passes. A block is a
+ * tile of `tile` queries of one head; in the backward pass all that shares one head of keys. */
+struct vc_args_attention {
+    uint64_t batch, heads, kv_heads, queries, keys, size, v_size;
+    struct vc_heads q, k, v, y;
+    enum vc_mask_kind mask;
+    int64_t mask_step[4]; /* of batch, head, query, key */
+    bool causal;
+    bool clear_q, clear_k, clear_v; /* gradients are written, not added to */
+    double scale, softcap;
+    uint64_t tile;
+    uint64_t scratch, scores; /* reals for each worker; where its scores begin, behind what products need */
+};
+
+/* rotary  p: x, cosines, sines, positions (int64_t) or NULL, y      y may be x; `back`: turned the other way round */
+struct vc_args_rotary {
+    uint64_t batch, heads, length, size, half, rows; /* rows of the tables */
+    struct vc_heads x;
+    bool interleaved, back;
+    uint32_t node;
+    struct vc_engine_fault *fault;
 };
 
 #endif

@@ -19,7 +19,7 @@
 #include "distill/engine/train_loops.h"
 #include "graph/builder.h"
 
-#define VC_REFS 8
+#define VC_REFS VC_LOOP_PTRS
 
 enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT };
 
@@ -41,6 +41,7 @@ struct vc_instruction {
 /* A value of the graph while the program is made. */
 struct vc_plan_value {
     bool made;     /* shape and data hold */
+    bool known;    /* it follows from sizes and constants: a constant of the program */
     bool real;     /* floats; else int64_t */
     bool trained;  /* its gradient is needed */
     uint32_t root; /* the value whose elements it shows with another shape; itself */
@@ -90,6 +91,10 @@ struct vc_engine {
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
     size_t n_problems;
     enum vc_status status; /* VC_E_NOMEM, or VC_OK */
+
+    struct vc_ctx define_ctx;     /* of the definitions that instructions run, one at a time */
+    enum vc_status define_status; /* of the last pass */
+    struct vc_engine_fault fault; /* the same */
 
     atomic_size_t *next; /* by instruction: the next block that nobody has taken */
     struct vc_engine_pass pass;
@@ -144,6 +149,12 @@ struct vc_ref vc_plan_reals(struct vc_engine *e, uint64_t n);
 struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n);
 /* The elements of input k in C order: a copy of those of a parameter that lie otherwise. */
 struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k);
+/* Input k is a parameter of reals: the steps along its dimensions in its tensor, and where it begins there. */
+bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base);
+/* That tensor as a whole. */
+struct vc_ref vc_plan_tensor(const struct vc_engine *e, uint32_t node, unsigned k);
+/* Its gradient as a whole, which is added to; kind VC_REF_NONE: input k is none. */
+struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k);
 /* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over);
 /* The gradient of output k; kind VC_REF_NONE: nothing came. */
@@ -168,6 +179,10 @@ void *vc_plan_args(struct vc_engine *e, size_t bytes);
 /* args is from vc_plan_args, or NULL after a failure; then nothing is added. */
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs);
+
+/* The same with a loop that is none of the tables. */
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, size_t n_blocks, const void *args,
+                      bool add, const struct vc_ref *refs, unsigned n_refs);
 
 /* The step of instruction k: the loss comes between forward and backward. */
 static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)
@@ -197,6 +212,23 @@ void vc_plan_steps(const struct vc_plan_value *x, unsigned n_dims, int64_t *step
 
 /* The end of the backward program: gradients of parameters that lie otherwise in their tensors go there. */
 void vc_plan_give_grads(struct vc_engine *e);
+
+/* The node is x times Sigmoid(x), of which nobody else reads the latter: one operator (plan_math.c). */
+bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node);
+
+/* ---- what needs no instructions, and what needs no loops (plan_known.c, plan_define.c) ---- */
+
+/* Marks the values that follow from sizes and constants alone, whose nodes make no instructions. */
+void vc_plan_find_known(struct vc_engine *e);
+/* Computes those of them that are read, into the constants of the engine. */
+enum vc_status vc_plan_compute_known(struct vc_engine *e);
+
+/* An output of it is integers, and it is no view. */
+bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node);
+/* Nobody wants gradients of its outputs, and there are no loops for them; behind find_trained. */
+bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node);
+/* The instruction that runs the node's definition. */
+void vc_plan_define(struct vc_engine *e, uint32_t node);
 
 /* How many blocks n elements make. */
 static inline size_t vc_plan_blocks(uint64_t n, uint64_t per_block)

@@ -24,6 +24,7 @@ struct vc_run {
     unsigned n_in;
     const struct vc_run_value **in; /* NULL: not given */
     struct vc_run_value *out;       /* shapes are set where the graph knows them; data is not there yet */
+    void *const *places; /* where outputs go that have n elements, the caller's; NULL, each too: the pool's */
     size_t real_bytes;
     enum vc_status status; /* the first failure */
 };

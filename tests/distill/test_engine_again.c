@@ -1,4 +1,5 @@
 /* test_engine_again.c - recomputation: the same bits in less memory. */
+#include "decoder_text.h"
 #include "engine_test.h"
 
 #include <stdlib.h>
@@ -151,6 +152,12 @@ static void less_is_kept(void **state)
     check_bits(chain);
 }
 
+static void a_decoder_gives_the_same_bits(void **state)
+{
+    (void)state;
+    check_bits(DECODER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +165,7 @@ int main(void)
         cmocka_unit_test(convolutions_give_the_same_bits),
         cmocka_unit_test(statistics_move_once_and_numbers_repeat),
         cmocka_unit_test(less_is_kept),
+        cmocka_unit_test(a_decoder_gives_the_same_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,6 +30,11 @@
 #include "distill/engine/loops/train_norm.h"
 #include "distill/engine/loops/train_pool.h"
 
+#include "distill/engine/loops/train_gather.h"
+#include "distill/engine/loops/train_row_norm.h"
+
+#include "distill/engine/loops/train_attention.h"
+
 static const vc_train_loop table[VC_TRAIN_LOOPS] = {
 #define LOOP(id) [VC_LOOP_##id] = loop_##id,
 #include "distill/engine/train_loops.inc"

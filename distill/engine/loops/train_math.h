@@ -1,5 +1,58 @@
 /* train_math.h - part of train_all.h: one element at a time, and Softmax. */
 
+#define ROOT_HALF ((REAL)0.70710678118654752440)
+
+/* The error function: that of the C library, here and nowhere else. */
+static inline REAL FN(erf)(REAL x)
+{
+#if REAL_IS_F64
+    return erf(x);
+#else
+    return erff(x);
+#endif
+}
+
+/* d/dx of x / 2 (1 + erf(x / sqrt 2)): the normal distribution, and x times its density. */
+static inline REAL gelu_slope(REAL x)
+{
+    return (REAL)0.5 * (1 + FN(erf)(x * ROOT_HALF)) + x * (REAL)0.39894228040143267794 * FN(vc_exp)((REAL)-0.5 * x * x);
+}
+
+static inline REAL gelu_tanh(REAL x)
+{
+    return (REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x);
+}
+
+static inline REAL gelu_tanh_slope(REAL x)
+{
+    REAL t = FN(vc_tanh)(gelu_tanh(x));
+
+    return (REAL)0.5 * (1 + t) +
+           (REAL)0.5 * x * (1 - t * t) * (REAL)0.79788456080286535588 * (1 + (REAL)0.134145 * x * x);
+}
+
+static inline REAL swish_slope(REAL x)
+{
+    REAL s = FN(vc_sigmoid)(x);
+
+    return s * (1 + x * (1 - s));
+}
+
+/* Whole powers up to 16 are products; others exponentials, so that no C library matters. */
+static inline REAL power(REAL x, REAL a)
+{
+    REAL n = a < 0 ? -a : a;
+    REAL y = 1;
+
+    if (n <= 16 && n == (REAL)(int)n) {
+        for (int k = 0; k < (int)n; k++) {
+            y *= x;
+        }
+        return a < 0 ? 1 / y : y;
+    }
+    return FN(vc_exp)(a * FN(vc_log)(x));
+}
+
 /* f of the elements of a block, from x to y. */
 #define EACH(f)                      \
     for (size_t i = 0; i < n; i++) { \
@@ -48,6 +101,16 @@ LOOP_FN(unary)
         EACH(1 / v);
     case VC_UNARY_ABS:
         EACH(v < 0 ? -v : v);
+    case VC_UNARY_GELU:
+        EACH((REAL)0.5 * v * (1 + FN(erf)(v * ROOT_HALF)));
+    case VC_UNARY_GELU_TANH:
+        EACH((REAL)0.5 * v * (1 + FN(vc_tanh)(gelu_tanh(v))));
+    case VC_UNARY_ERF:
+        EACH(FN(erf)(v));
+    case VC_UNARY_POWER:
+        EACH(power(v, a));
+    case VC_UNARY_SWISH:
+        EACH(v * FN(vc_sigmoid)(v));
     }
 }
 
@@ -103,10 +166,21 @@ LOOP_FN(unary_backward)
         EACH(-v * v * d);
     case VC_UNARY_ABS:
         EACH(v > 0 ? d : v < 0 ? -d : 0);
+    case VC_UNARY_GELU:
+        EACH(d * gelu_slope(v));
+    case VC_UNARY_GELU_TANH:
+        EACH(d * gelu_tanh_slope(v));
+    case VC_UNARY_ERF:
+        EACH(d * (REAL)1.12837916709551257390 * FN(vc_exp)(-v * v));
+    case VC_UNARY_POWER:
+        EACH(d * a * power(v, a - 1));
+    case VC_UNARY_SWISH:
+        EACH(d * swish_slope(v));
     }
 }
 
 #undef EACH
+#undef ROOT_HALF
 
 LOOP_FN(fill)
 {
