@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "distill/derive.h"
 #include "distill/distill_pass.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
@@ -36,6 +37,7 @@ struct result {
     struct vc_distillation report; /* first */
     struct vc_ctx *ctx;
     struct vc_job *job;
+    struct vc_couplings *couplings; /* of a student that is made of its teacher; the job needs them */
 };
 
 /* ---- options ---- */
@@ -300,6 +302,7 @@ static void make_dry(const struct vc_write_options *given, struct vc_write_optio
 static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
 {
     bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0);
+    bool derives = vc_derives(o);
     const struct vc_report *report;
     struct vc_write_options own;
     enum vc_status status;
@@ -308,8 +311,9 @@ static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_option
     if (o->dry_run) {
         make_dry(writes ? o->write : NULL, &own);
     }
-    VC_TRY(vc_job_create(ctx, o->student.weights, &result->job));
-    VC_TRY(vc_job_add_distill(ctx, result->job, o));
+    VC_TRY(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
+    VC_TRY(derives ? vc_derive_add(ctx, o, result->job, &result->couplings) : VC_OK);
+    VC_TRY(vc_distill_add(ctx, result->job, o));
     VC_TRY(vc_job_plan(ctx, result->job, writes && !o->dry_run ? o->write : &own));
     VC_TRY(writes && !o->dry_run && !o->write->dry_run ? vc_job_run(ctx, result->job) : VC_OK);
 out:
@@ -330,8 +334,10 @@ enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *o
     *out = NULL;
     vc_call_begin(ctx);
     VC_TRY(vc_distill_check(ctx, options, &own));
-    if (own.student.weights == NULL) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "there is no student");
+    if (own.student.weights == NULL && (!vc_derives(&own) || own.teacher.weights == NULL)) {
+        status =
+            vc_fail(ctx, VC_E_ARGUMENT,
+                    vc_derives(&own) ? "there is no network to make a student of: a teacher" : "there is no student");
         goto out;
     }
     result = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *result);
@@ -355,6 +361,7 @@ void vc_distillation_free(struct vc_distillation *distillation)
         struct vc_ctx *ctx = result->ctx;
 
         vc_job_free(result->job);
+        vc_couplings_free(result->couplings);
         vc_free(ctx, result);
     }
 }

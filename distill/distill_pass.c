@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/chain/pass.h"
+#include "distill/derive.h"
 #include "distill/student.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
@@ -81,10 +82,25 @@ static const struct vc_pass_ops distill_ops = {
 
 enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
 {
+    struct vc_distill_options own;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_distill_check(ctx, options, &own));
+    if (vc_derives(&own)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
+                       vc_option(ctx, own.width != 0 ? "width" : "keep_layers"));
+    }
+    VC_TRY(vc_distill_add(ctx, job, options));
+out:
+    return status;
+}
+
+enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
+{
     struct distilling *d = NULL;
     enum vc_status status = VC_OK;
 
-    vc_clear_error(ctx);
     d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
     VC_TRY_ALLOC(d);
     VC_TRY(vc_distill_check(ctx, options, &d->options));

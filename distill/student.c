@@ -112,8 +112,7 @@ static bool changes_shapes(const struct vc_plan *plan)
     return false;
 }
 
-/* A text or an ONNX file, with the student's weights. */
-static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student)
+enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student)
 {
     struct vc_graph_options options;
     enum vc_status status;
@@ -158,7 +157,7 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
     student->ctx = ctx;
     VC_TRY(make_weights(ctx, plan, student));
     if (options->graph != NULL) {
-        status = read_graph(ctx, options->graph, student);
+        status = vc_student_read_graph(ctx, options->graph, student);
     } else if (options->student.graph != NULL && student->own == NULL) {
         student->network = options->student;
         return VC_OK;
@@ -166,7 +165,7 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
         status = build_graph(ctx, plan, student);
         if (status == VC_E_UNSUPPORTED && student->graph == NULL && options->teacher.weights != NULL) {
             vc_clear_error(ctx);
-            status = read_graph(ctx, options->teacher.weights->path, student);
+            status = vc_student_read_graph(ctx, options->teacher.weights->path, student);
         }
     }
     VC_TRY(status);

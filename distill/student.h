@@ -27,6 +27,8 @@ struct vc_student {
  * VC_E_UNSUPPORTED: an earlier pass has quantized a tensor. Ended by vc_student_free, also after a failure. */
 enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_distill_options *options,
                                struct vc_student *student);
+/* The graph that a text or an ONNX file says, with student->network.weights. */
+enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student);
 void vc_student_free(struct vc_student *student);
 
 #endif

@@ -1,4 +1,6 @@
 /* distill_json.c - the report of a distillation as JSON, schema vcompress.distill/1 (distill-1.schema.json). */
+#include <math.h>
+
 #include "report/distill_part.h"
 
 static void write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
@@ -38,6 +40,8 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
     vc_json_bool(json, "frozen_norm", o->frozen_norm);
     vc_json_bool(json, "dry_run", o->dry_run);
+    vc_json_real(json, "width", o->width != 0 ? o->width : (double)NAN);
+    vc_json_string(json, "keep_layers", o->keep_layers);
     vc_json_end(json, '}');
 }
 

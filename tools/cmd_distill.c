@@ -28,7 +28,8 @@ struct distill_cli {
     const char *freeze[MAX_FREEZE];
     FILE *log_to;
     struct opened opened;
-    bool own_teacher; /* in a chain: it is the input itself, which is not closed */
+    char derived[128]; /* "digits.npz at width 0.5": a student without a file */
+    bool own_teacher;  /* in a chain: it is the input itself, which is not closed */
 };
 
 static bool take_eval_array(void *group, const char *value)
@@ -70,6 +71,14 @@ static bool take_betas(void *group, const char *value)
 static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
      .help = "the network that learns: a pruned copy of the teacher, or another one (not in a recipe: what the passes before it leave)"},
+    {.name = "width", .value = "SHARE", .kind = OPT_REAL, DISTILL(width),
+     .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
+             "the largest weights; as prune --structured makes it"},
+    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(keep_layers),
+     .help = "in place of --student: the teacher with these layers only, such as 0,2,4; as prune --keep-layers makes it. With "
+             "--width both"},
+    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(layers),
+     .help = "--keep-layers: which layers are meant, by what stands in front of their numbers: decoder.block"},
     {.name = "eval", .value = "FILE", .kind = OPT_TEXT, CLI(eval), .option = "eval",
      .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
              "worse than it began"},
@@ -191,26 +200,48 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
 /* ---- the run ---- */
 
-static int print_json(struct app *app, const struct distill_cli *cli, const struct vc_distillation *d)
+static bool is_derived(const struct distill_cli *cli)
+{
+    return cli->distill.width != 0 || cli->distill.keep_layers != NULL;
+}
+
+/* The student as the report names it. */
+static const char *student_name(struct distill_cli *cli)
+{
+    const struct vc_distill_options *o = &cli->distill;
+    char width[32] = "";
+
+    if (!is_derived(cli)) {
+        return cli->student;
+    }
+    if (o->width != 0) {
+        snprintf(width, sizeof(width), " at width %g", o->width);
+    }
+    snprintf(cli->derived, sizeof(cli->derived), "%.60s%s%s%.20s", cli->nets.teacher, width,
+             o->keep_layers != NULL ? " with layers " : "", o->keep_layers != NULL ? o->keep_layers : "");
+    return cli->derived;
+}
+
+static int print_json(struct app *app, const struct vc_distillation *d)
 {
     char *text = NULL;
-    enum vc_status status = vc_distill_json(app->ctx, &cli->distill, d, &text);
+    enum vc_status status = vc_distill_json(app->ctx, d->options, d, &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);
     return rc;
 }
 
-static int tell(struct app *app, const struct distill_cli *cli, const struct vc_distillation *d)
+static int tell(struct app *app, struct distill_cli *cli, const struct vc_distillation *d)
 {
     int rc = GO_ON;
 
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) &&
-        !print_distillation(app, &cli->distill, cli->nets.teacher, cli->student, d)) {
+        !print_distillation(app, &cli->distill, cli->nets.teacher, student_name(cli), d)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
     if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, cli, d);
+        rc = print_json(app, d);
     }
     app_print_memory(app);
     return rc;
@@ -258,7 +289,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     rc = d != NULL ? tell(app, cli, d) : rc;
     rc = close_log(app, cli, rc);
     if (rc == GO_ON && status == VC_E_GATE) {
-        app->subject = cli->student;
+        app->subject = is_derived(cli) ? cli->nets.teacher : cli->student;
         rc = app_gate(app, d->missed);
     }
     rc = rc != GO_ON ? rc : status == VC_OK ? EXIT_YES : app_fail(app, status);
@@ -292,8 +323,17 @@ static int check(struct app *app, const struct distill_cli *cli)
         return app_usage(app, "distill takes its files by options: --teacher, --student, --data; got '%s'",
                          app->parsed.args[0]);
     }
-    if (cli->student == NULL || cli->nets.data.path == NULL) {
-        return app_usage(app, "distill needs --teacher, --student and --data; see vcompress distill --help");
+    if ((cli->student == NULL && !is_derived(cli)) || cli->nets.data.path == NULL) {
+        return app_usage(app,
+                         "distill needs --teacher, --student (or --width, or --keep-layers) and --data; see vcompress "
+                         "distill --help");
+    }
+    if (is_derived(cli) && (cli->student != NULL || cli->nets.teacher == NULL)) {
+        return app_usage(app, "--width and --keep-layers make the student of --teacher FILE%s",
+                         cli->student != NULL ? ", and --student names another one: choose one" : "");
+    }
+    if (cli->distill.layers != NULL && cli->distill.keep_layers == NULL) {
+        return app_usage(app, "--layers says which layers --keep-layers means");
     }
     if (output == NULL && !cli->distill.dry_run) {
         return app_usage(app, "distill needs -o FILE, or --dry-run");
@@ -337,8 +377,9 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
 static int open_all(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
-    int rc = net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+    int rc = is_derived(cli) ? GO_ON : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
 
+    cli->distill.graph = is_derived(cli) ? cli->nets.graph : NULL;
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc == GO_ON && cli->mask != NULL) {
         enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
@@ -402,6 +443,11 @@ static int ready(struct app *app, void *options, struct conversion *what)
 {
     struct distill_cli *cli = options;
 
+    if (is_derived(cli)) {
+        return app_usage(app,
+                         "--width and --keep-layers: in a chain the student is what the passes before distill leave, "
+                         "such as prune --structured");
+    }
     if (cli->student != NULL) {
         return app_usage(app, "--student: in a chain the student is what the passes before distill leave");
     }
@@ -498,7 +544,7 @@ const struct pass_row pass_distill = {.command = &command_distill,
 
 const struct command command_distill = {
     .name = "distill",
-    .usage = "--teacher FILE --student FILE --data FILE [options] -o OUTPUT",
+    .usage = "--teacher FILE (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
     .summary = "train a network until it answers as another one does",
     .text =
         "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "

@@ -123,8 +123,13 @@ struct vc_distill_options {
     const struct vc_model *const *eval_logits;
     size_t n_eval_logits;
     /* vc_job_add_distill: what the student computes, a text or an ONNX file; NULL: what the source says itself, or else
-     * the file of the teacher. */
+     * the file of the teacher. vc_distill: the same of a student that is made of the teacher. */
     const char *graph;
+    /* vc_distill: the student is made of the teacher, and `student` is not set: every group of neurons, channels or
+     * heads that can be cut (structured.h) keeps that share of them, those of the largest weights; 0: all. */
+    double width;
+    const char *keep_layers; /* ... and only these layers stay, as in vc_depth_options.keep; NULL: all */
+    const char *layers;      /* vc_depth_options.layers */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -248,6 +248,51 @@ static void test_chain_no_memory(void **unused)
     close_run(&run);
 }
 
+/* A student that is made of its teacher: half of the eight neurons, with their weights. */
+static void test_width(void **unused)
+{
+    struct vc_distillation *d = NULL;
+    struct run run;
+    uint64_t n;
+
+    (void)unused;
+    open_run(&run);
+    run.options.student = (struct vc_network){.graph = NULL};
+    run.options.graph = run.layers;
+    run.options.width = 0.5;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && d->options->width == 0.5);
+    assert_true(d->written->removal->groups[0].n_after == 4);
+    vc_distillation_free(d);
+    run.options.width = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "width: 1 is not above 0 and below 1");
+    run.options.width = 0.5;
+    run.options.student = run.student;
+    expect_refused(&run, VC_E_ARGUMENT, "width makes the student of the teacher, and another student is given");
+    run.options.student = (struct vc_network){.graph = NULL};
+    run.options.teacher = run.options.student;
+    expect_refused(&run, VC_E_ARGUMENT, "there is no network to make a student of");
+    run.options.teacher = run.teacher;
+    remove_path("out.npz");
+    run.options.steps = 1;
+    run.options.tell = NULL;
+    for (n = 1; n < 100000; n += 3) { /* some of the allocations, which are many */
+        enum vc_status status;
+
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_distill(ctx, &run.options, &d);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        if (status == VC_OK) {
+            break;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+        assert_true(d == NULL && !exists("out.npz"));
+    }
+    assert_true(n > 100 && n < 100000);
+    vc_distillation_free(d);
+    close_run(&run);
+}
+
 /* Each allocation fails once: a sentence, no output, and nothing is lost. */
 static void test_no_memory(void **unused)
 {
@@ -309,9 +354,9 @@ static void test_cancelled(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),    cmocka_unit_test(test_judged),          cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_chain_gate), cmocka_unit_test(test_chain_no_memory),
+        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_judged),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_width),     cmocka_unit_test(test_chain_gate), cmocka_unit_test(test_chain_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

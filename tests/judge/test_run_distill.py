@@ -177,6 +177,49 @@ class Chains(Judge):
         self.assertEqual(r.code, 1, r.err)
         self.assertEqual(self.read("log"), b"")
 
+    def test_width(self):
+        """A narrower student is what prune --structured makes of the teacher."""
+        extensions = ["npz"] + (["onnx"] if onnx is not None else [])
+        for extension in extensions:
+            if extension == "onnx":
+                self.save_onnx("in.onnx")
+            source = "in." + extension
+            one, two = "one." + extension, "two." + extension
+            for width, share in (("0.5", "0.5"), ("0.3", "0.7")):
+                words = shlex.split(self.graph(DISTILL, extension))
+                self.vc(*words, "-q", "--force", "--teacher", source, "--width", width, "-o", one, cwd=self.dir)
+                self.vc("run", "-q", "--force", "--pass", self.graph("prune --structured " + share, extension), "--pass",
+                        self.graph(DISTILL, extension), source, "-o", two, cwd=self.dir)
+                self.assertEqual(self.read(one), self.read(two), (extension, width))
+        self.refuse(2, *words, "--teacher", source, "--student", source, "--width", "0.5", "-o", one, cwd=self.dir)
+        self.refuse(2, *words, "--width", "0.5", "-o", one, cwd=self.dir)
+        self.refuse(2, *words, "--teacher", source, "--width", "1", "--force", "-o", one, cwd=self.dir)
+        self.refuse(2, "run", "--pass", self.graph(DISTILL, extension) + " --width 0.5", source, cwd=self.dir)
+
+    def test_keep_layers(self):
+        """A student with some of the teacher's layers begins with their weights."""
+        rng = np.random.default_rng(2)
+        weights = {"h.%d.%s" % (k, part): (rng.standard_normal(s) / 3).astype("f4")
+                   for k in range(3) for part, s in (("weight", (9, 9)), ("bias", (9,)))}
+        np.savez(self.path("t.npz"), **weights, **{"g.weight": rng.standard_normal((4, 9)).astype("f4"), "g.bias": np.zeros(4, "f4")})
+        np.savez(self.path("x.npz"), x=rng.standard_normal((64, 9)).astype("f4"))
+        for n in (2, 3):
+            with open(self.path("net%d.txt" % n), "w") as f:
+                f.write("input x [batch, 9]\n" + "".join("linear h.%d 9\nrelu\n" % k for k in range(n)) + "linear g 4\n")
+        words = ["distill", "--teacher", "t.npz", "--teacher-graph", "net3.txt", "--graph", "net2.txt", "--data", "x.npz",
+                 "--steps", "10", "-q"]
+        self.vc(*words, "--keep-layers", "0,2", "-o", "one.npz", cwd=self.dir)
+        self.vc("prune", "-q", "--keep-layers", "0,2", "t.npz", "-o", "s.npz", cwd=self.dir)
+        self.vc(*words, "--student", "s.npz", "-o", "two.npz", cwd=self.dir)
+        self.assertEqual(self.read("one.npz"), self.read("two.npz"))
+        line = "distill --teacher-graph net3.txt --graph net2.txt --data x.npz --steps 10"
+        self.vc("run", "-q", "--pass", "prune --keep-layers 0,2", "--pass", line, "t.npz", "-o", "three.npz", cwd=self.dir)
+        self.assertEqual(self.read("three.npz"), self.read("two.npz"))
+        with np.load(self.path("one.npz")) as z:
+            self.assertIn("h.1.weight", z.files)
+            self.assertNotIn("h.2.weight", z.files)
+            self.assertLess(np.abs(z["h.1.weight"] - weights["h.2.weight"]).max(), 0.02)
+
     @unittest.skipIf(onnx is None, "the package onnx")
     def test_structured_onnx(self):
         """The graph of the result fits its weights, and is that of the student that was trained."""

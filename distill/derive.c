@@ -1,0 +1,77 @@
+/* derive.c - see derive.h. The passes are those of `prune`, through the public headers: layers are left out first, then
+ * each group of neurons, channels and heads keeps the units of the largest weights. */
+#include "distill/derive.h"
+
+#include <stdio.h>
+
+#include <vcompress/depth.h>
+#include <vcompress/structured.h>
+
+#include "distill/student.h"
+
+bool vc_derives(const struct vc_distill_options *options)
+{
+    return options->width != 0 || options->keep_layers != NULL;
+}
+
+static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    if (o->width != 0 && !(o->width > 0 && o->width < 1)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not above 0 and below 1", vc_option(ctx, "width"), o->width);
+    }
+    if (o->student.weights != NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, and another student is given",
+                       vc_option(ctx, o->width != 0 ? "width" : "keep_layers"));
+    }
+    if (o->teacher.weights == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, which has to be a network",
+                       vc_option(ctx, o->width != 0 ? "width" : "keep_layers"));
+    }
+    return VC_OK;
+}
+
+/* What belongs together, where a file of its own says what the teacher computes. */
+static enum vc_status find_couplings(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_couplings **out)
+{
+    struct vc_student teacher = {.ctx = ctx, .network = {.weights = o->teacher.weights}};
+    enum vc_status status = VC_OK;
+
+    if (o->graph == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_student_read_graph(ctx, o->graph, &teacher));
+    VC_TRY(vc_graph_bind_usual(ctx, teacher.graph));
+    VC_TRY(vc_couplings_of_graph(ctx, teacher.graph, out));
+out:
+    vc_student_free(&teacher);
+    return status;
+}
+
+enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_job *job,
+                             struct vc_couplings **couplings)
+{
+    struct vc_structured_options structured;
+    struct vc_depth_options depth;
+    char share[32];
+    enum vc_status status;
+
+    *couplings = NULL;
+    VC_TRY(check(ctx, o));
+    if (o->keep_layers != NULL) {
+        vc_depth_defaults(&depth);
+        depth.keep = o->keep_layers;
+        depth.layers = o->layers;
+        VC_TRY(vc_job_add_depth(ctx, job, &depth));
+    }
+    if (o->width != 0) {
+        VC_TRY(find_couplings(ctx, o, couplings));
+        (void)snprintf(share, sizeof share, "%.9f", 1 - o->width);
+        vc_structured_defaults(&structured);
+        structured.share = share;
+        structured.units = 1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS;
+        structured.couplings = *couplings;
+        VC_TRY(vc_job_add_structured(ctx, job, &structured));
+    }
+out:
+    return status;
+}

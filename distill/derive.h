@@ -1,0 +1,18 @@
+/* derive.h - a student that is made of its teacher: narrower, or with fewer layers, with the teacher's weights. */
+#ifndef VC_DISTILL_DERIVE_H
+#define VC_DISTILL_DERIVE_H
+
+#include <vcompress/couplings.h>
+#include <vcompress/distill.h>
+
+#include "core/base/ctx.h"
+
+/* options->width or options->keep_layers is set. */
+bool vc_derives(const struct vc_distill_options *options);
+
+/* Adds the passes that make the student to a job of the teacher's weights. *couplings are freed behind the job; NULL:
+ * those of the model's own graph. */
+enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_job *job,
+                             struct vc_couplings **couplings);
+
+#endif
