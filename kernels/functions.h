@@ -1,10 +1,11 @@
-/* functions.h - exp, log, tanh and what is made of them, from the operations that IEEE 754 fixes alone, so that every
- * compiler, processor and device gives the same bits. (libm and CUDA's differ in the last one.) Valid as C11, C++ and
- * CUDA; no branch and no table, so loops over them vectorize.
+/* functions.h - exp, log, tanh, erf and what is made of them, from the operations that IEEE 754 fixes alone, so that
+ * every compiler, processor and device gives the same bits. (libm and CUDA's differ in the last one.) Valid as C11, C++
+ * and CUDA; no branch and no table, so loops over them vectorize.
  *
  * Errors, at most, in units in the last place (tests/kernels/test_functions.c), f32 and f64:
- *     exp 1.1      log 1      tanh 2.6
- * NaN gives NaN; beyond the range exp gives 0 and Inf, tanh -1 and 1; the logarithm of 0 is -Inf, below it NaN. */
+ *     exp 1.1      log 1      tanh 2.6      erf 1.5
+ * NaN gives NaN; beyond the range exp gives 0 and Inf, tanh and erf -1 and 1; the logarithm of 0 is
+ * -Inf, below it NaN. */
 #ifndef VC_KERNELS_FUNCTIONS_H
 #define VC_KERNELS_FUNCTIONS_H
 
@@ -173,6 +174,80 @@ VC_HD double vc_tanh_f64(double x)
         vc_expm1_near_0_f64(c - n * 6.93147180369123816490e-01 - n * 1.90821492927058770002e-10) * two + (two - 1.0);
     double y = u / (u + 2.0);
 
+    return x < 0.0 ? -y : x > 0.0 ? y : x;
+}
+
+/* Below 1: x + x p(x^2). From there on 1 - exp(q(x - 1) - x^2), with q for the logarithm of erfc(x) exp(x^2); from 4
+ * (f64: 6) on that rounds to 1. Both polynomials are minimax fits, q weighted by erfc(x), which is what its error is
+ * worth. */
+VC_HD float vc_erf_f32(float x)
+{
+    float a = vc_bits_f32(vc_f32_magnitude(x));
+    float c = a > 4.0f ? 4.0f : a;
+    float z = a > 1.0f ? 1.0f : a * a;
+    float t = c - 1.0f;
+    float p = 7.88880716e-05f;
+    float q = -2.1731832e-05f;
+    float y;
+
+    p = p * z - 0.000802074792f;
+    p = p * z + 0.00518952496f;
+    p = p * z - 0.0268544387f;
+    p = p * z + 0.112836003f;
+    p = p * z - 0.37612626f;
+    p = p * z + 0.128379166f;
+    q = q * t + 0.000289771095f;
+    q = q * t - 0.00201246724f;
+    q = q * t + 0.0100469505f;
+    q = q * t - 0.0415637307f;
+    q = q * t + 0.156892985f;
+    q = q * t - 0.638967514f;
+    q = q * t - 0.849605501f;
+    y = a < 1.0f ? a + a * p : 1.0f - vc_exp_f32(q - c * c);
+    return x < 0.0f ? -y : x > 0.0f ? y : x;
+}
+
+VC_HD double vc_erf_f64(double x)
+{
+    double a = x < 0.0 ? -x : x;
+    double c = a > 6.0 ? 6.0 : a;
+    double z = a > 1.0 ? 1.0 : a * a;
+    double t = c - 1.0;
+    double p = 5.9571761477489113e-11;
+    double q = 1.0390900552161888e-12;
+    double y;
+
+    p = p * z - 1.1372848856791674e-09;
+    p = p * z + 1.4659775274047436e-08;
+    p = p * z - 1.6350312701054695e-07;
+    p = p * z + 1.6461000484121368e-06;
+    p = p * z - 1.4925595266831182e-05;
+    p = p * z + 0.0001205533111164271;
+    p = p * z - 0.000854832698083379;
+    p = p * z + 0.0052239776248180145;
+    p = p * z - 0.026866170645076792;
+    p = p * z + 0.11283791670954879;
+    p = p * z - 0.37612638903183748;
+    p = p * z + 0.12837916709551259;
+    q = q * t - 2.8814682671690755e-11;
+    q = q * t + 3.682324166514045e-10;
+    q = q * t - 2.8639048464819565e-09;
+    q = q * t + 1.4910742989170665e-08;
+    q = q * t - 5.2035411233136552e-08;
+    q = q * t + 9.7541367110847834e-08;
+    q = q * t + 1.4288587257388323e-07;
+    q = q * t - 2.0597852884434469e-06;
+    q = q * t + 9.6089124863121793e-06;
+    q = q * t - 2.7159120331168087e-05;
+    q = q * t + 2.6277879026689687e-05;
+    q = q * t + 0.00023732248008938788;
+    q = q * t - 0.0019779025675840008;
+    q = q * t + 0.010033825374357628;
+    q = q * t - 0.04156109804180376;
+    q = q * t + 0.15689274364132297;
+    q = q * t - 0.63896751423478826;
+    q = q * t - 0.84960550993324824;
+    y = a < 1.0 ? a + a * p : 1.0 - vc_exp_f64(q - c * c);
     return x < 0.0 ? -y : x > 0.0 ? y : x;
 }
 

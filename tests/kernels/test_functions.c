@@ -1,4 +1,4 @@
-/* test_functions.c - exp, log and tanh of kernels/functions.h against those of the C library in a wider type. */
+/* test_functions.c - exp, log, tanh and erf of kernels/functions.h against those of the C library in a wider type. */
 #include "support.h"
 
 #include <math.h>
@@ -45,6 +45,7 @@ static void floats(void **state)
         within("exp", (double)x, units_f32(vc_exp_f32(x), exp((double)x)), 1.1);
         within("log", (double)x, units_f32(vc_log_f32(x), log((double)x)), 1);
         within("tanh", (double)x, units_f32(vc_tanh_f32(x), tanh((double)x)), 2.6);
+        within("erf", (double)x, units_f32(vc_erf_f32(x), erf((double)x)), 1.5);
     }
 }
 
@@ -53,6 +54,7 @@ static void check_f64(double x)
     within("exp", x, units_f64(vc_exp_f64(x), expl((long double)x)), 1.1);
     within("log", x, units_f64(vc_log_f64(x), logl((long double)x)), 1);
     within("tanh", x, units_f64(vc_tanh_f64(x), tanhl((long double)x)), 2.6);
+    within("erf", x, units_f64(vc_erf_f64(x), erfl((long double)x)), 1.5);
 }
 
 static void doubles(void **state)
