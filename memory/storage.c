@@ -242,8 +242,9 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (is_silu(s, node, &x)) {
         return k == x;
     }
-    if (k == node->n_inputs) {
-        return (saves & VC_SAVES_OUTPUT) != 0;
+    if (k == node->n_inputs) { /* the output of attention as products is needed by the product behind it alone */
+        return (saves & VC_SAVES_OUTPUT) != 0 &&
+               (s->options->attention == VC_ATTENTION_FUSED || strcmp(node->op, "Attention") != 0);
     }
     if ((k == 1 || k == 2) && repeats_keys(s, n)) {
         return false;
@@ -394,6 +395,19 @@ static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *nod
     return false;
 }
 
+/* One place along an axis, x[:, 0], is a view; rows that are looked up by numbers are not. */
+static bool is_view(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    const struct vc_graph_value *index;
+
+    if (strcmp(node->op, "Gather") != 0) {
+        return s->ops[n]->view;
+    }
+    index = vc_graph_value(s->graph, node->inputs[1]);
+    return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
+}
+
 static void share_views(struct vc_storages *s)
 {
     for (uint32_t v = 0; v < s->n_values; v++) {
@@ -408,7 +422,7 @@ static void share_views(struct vc_storages *s)
             s->root[node->outputs[0]] = s->root[node->inputs[product]];
             s->grad_root[node->outputs[0]] = s->grad_root[node->inputs[product]];
         }
-        for (unsigned k = 0; s->ops[n]->view && k < node->n_outputs; k++) {
+        for (unsigned k = 0; is_view(s, n) && k < node->n_outputs; k++) {
             if (node->outputs[k] != VC_NO_VALUE) {
                 s->root[node->outputs[k]] = s->root[node->inputs[0]];
                 s->grad_root[node->outputs[k]] = s->grad_root[node->inputs[0]];

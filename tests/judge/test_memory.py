@@ -14,11 +14,17 @@ try:
 except ImportError as missing:
     print("SKIPPED: %s for %s" % (missing, sys.executable))
     sys.exit(77)
-try:
-    import transformers
+def optional(name):
+    try:
+        return __import__(name, fromlist=["x"])
+    except Exception:  # a library that is there for another version of torch fails in its own way
+        return None
+
+
+transformers, peft = optional("transformers"), optional("peft")
+torchvision, bitsandbytes = optional("torchvision"), optional("bitsandbytes.functional")
+if transformers is not None:
     transformers.logging.set_verbosity_error()
-except ImportError:
-    transformers = None
 
 PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "vcompress")
 
@@ -152,6 +158,110 @@ class Memory(unittest.TestCase):
             config._attn_implementation = "eager"
             ours, theirs = self.block(config, transformers.LlamaForCausalLM, 24)
             self.assertEqual(ours, theirs)
+
+    # ---- whole models of the worked examples ----
+
+    def whole(self, model, inputs, compute):
+        model.train(False)
+        theirs, other, loss = saved_bytes(model, inputs, compute)
+        loss.backward()
+        optimizer = torch.optim.Adam(model.parameters())
+        optimizer.step()
+        states = sum(v.numel() * v.element_size() for s in optimizer.state.values() for v in s.values()
+                     if torch.is_tensor(v) and v.dim() > 0)
+        return theirs + sum(other.values()), states, sum(p.grad.numel() * 4 for p in model.parameters())
+
+    @unittest.skipIf(transformers is None, "no transformers")
+    def test_bert_base(self):
+        """The whole of BERT-base, two sentences of 16 words. Beside what is counted there are the numbers of positions,
+        8 bytes each, and the weight of all targets."""
+        config = transformers.BertConfig(num_labels=2, architectures=["BertForSequenceClassification"])
+        config._attn_implementation = "eager"
+        net = transformers.BertForSequenceClassification(config)
+        ids, target = torch.zeros(2, 16, dtype=torch.long), torch.zeros(2, dtype=torch.long)
+        theirs, states, gradients = self.whole(net, [ids, target],
+                                               lambda: nn.functional.cross_entropy(net(ids).logits, target))
+        ours = self.estimate("config.json", json.dumps(config.to_dict()), "--optimizer", "adam", "--batch", "2", "--seq", "16",
+                             "--attention", "eager")["components"]
+        self.assertEqual((ours["optimizer"]["bytes"], ours["gradients"]["bytes"]), (states, gradients))
+        self.assertLessEqual(abs(theirs - ours["activations"]["bytes"]), 2 * 16 * 8 + 16)
+
+    @unittest.skipIf(torchvision is None, "no torchvision")
+    def test_resnet50(self):
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "memory", "cases"))
+        import nets
+        net = torchvision.models.resnet50()
+        x, target = torch.randn(2, 3, 224, 224), torch.zeros(2, dtype=torch.long)
+        net.train()
+        theirs, other, loss = saved_bytes(net, [x, target], lambda: nn.functional.cross_entropy(net(x), target))
+        ours = self.estimate("net.txt", nets.resnet(2, (3, 4, 6, 3), True), "--optimizer", "adam")
+        self.assertEqual(ours["model"]["trained"], sum(p.numel() for p in net.parameters()))
+        self.assertLessEqual(abs(theirs + sum(other.values()) - ours["components"]["activations"]["bytes"]), 16)
+
+    # ---- adapters, schemes ----
+
+    @unittest.skipIf(peft is None or transformers is None, "no peft")
+    def test_lora(self):
+        """The weights of adapters, their states and, by layer, what they keep."""
+        for word, targets in (("qv", ["q_proj", "v_proj"]), ("attention", ["q_proj", "k_proj", "v_proj", "o_proj"]),
+                              ("all", "all-linear")):
+            kept = []
+            for layers in (2, 3):
+                config = transformers.LlamaConfig(vocab_size=100, hidden_size=64, num_hidden_layers=layers, num_attention_heads=4,
+                                                  num_key_value_heads=2, intermediate_size=96, max_position_embeddings=64)
+                config._attn_implementation = "eager"
+                config.architectures = ["LlamaForCausalLM"]
+                net = peft.get_peft_model(transformers.LlamaForCausalLM(config), peft.LoraConfig(
+                    r=4, target_modules=targets, lora_dropout=0.0, task_type="CAUSAL_LM"))
+                trained = [p for p in net.parameters() if p.requires_grad]
+                ids = torch.zeros(2, 24, dtype=torch.long)
+                theirs, other, out = saved_bytes(net, [ids], lambda: net(ids, use_cache=False).logits)
+                theirs += sum(b for b in other.values() if b == 2 * 24 * 4)
+                optimizer = torch.optim.AdamW(trained)
+                out.sum().backward()
+                optimizer.step()
+                states = sum(v.numel() * v.element_size() for s in optimizer.state.values() for v in s.values()
+                             if torch.is_tensor(v) and v.dim() > 0)
+                ours = self.estimate("config.json", json.dumps(config.to_dict()), "--optimizer", "adamw", "--batch", "2", "--seq",
+                                     "24", "--attention", "eager", "--lora", "4", "--lora-targets", word)
+                self.assertEqual(ours["model"]["trained"], sum(p.numel() for p in trained))
+                parts = ours["components"]
+                self.assertEqual(parts["parameters"]["bytes"], sum(p.numel() * 4 for p in net.parameters()))
+                self.assertEqual(parts["gradients"]["bytes"], sum(p.grad.numel() * 4 for p in trained))
+                self.assertEqual(parts["optimizer"]["bytes"], states)
+                kept.append((parts["activations"]["bytes"], theirs))
+            self.assertEqual(kept[1][0] - kept[0][0], kept[1][1] - kept[0][1], word)
+
+    @unittest.skipIf(bitsandbytes is None, "no bitsandbytes")
+    def test_bitsandbytes(self):
+        """States of 8-bit Adam, without its two tables of 256 values, which all weights share; matrices of 4 bits."""
+        from bitsandbytes.optim import Adam8bit
+        for rows, columns in ((64, 128), (70, 100), (10, 10), (4096, 1)):
+            weight = nn.Parameter(torch.randn(rows, columns))
+            weight.grad = torch.zeros_like(weight)
+            optimizer = Adam8bit([weight])
+            optimizer.init_state(optimizer.param_groups[0], weight, 0, 0)
+            states = sum(v.numel() * v.element_size() for k, v in optimizer.state[weight].items()
+                         if torch.is_tensor(v) and not k.startswith("qmap"))
+            ours = self.estimate("net.txt", "input x [batch, %d]\nlinear a %d bias=no\n" % (columns, rows), "--optimizer",
+                                 "adam8bit")
+            self.assertEqual(ours["components"]["optimizer"]["bytes"], states, (rows, columns))
+        for rows, columns in ((64, 128), (512, 384), (1000, 64)):
+            for word, twice in (("nf4", False), ("nf4-dq", True), ("fp4", False)):
+                codes, state = bitsandbytes.quantize_4bit(torch.randn(rows, columns), blocksize=64, quant_type=word[:3],
+                                                          compress_statistics=twice)
+                theirs = codes.numel() * codes.element_size() + state.absmax.numel() * state.absmax.element_size()
+                theirs += (state.state2.absmax.numel() * 4 + state.offset.numel() * 4) if twice else 0
+                self.assertEqual(self.infer("input x [batch, %d]\nlinear a %d bias=no\n" % (columns, rows), "--dtype", word),
+                                 theirs, (word, rows, columns))
+
+    def infer(self, text, *args):
+        """Bytes of the weights."""
+        path = os.path.join(self.dir.name, "net.txt")
+        with open(path, "w") as f:
+            f.write(text)
+        out = subprocess.run([PROGRAM, "estimate", "--json", path] + list(args), stdout=subprocess.PIPE, check=True).stdout
+        return json.loads(out)["components"]["parameters"]["bytes"]
 
 
 if __name__ == "__main__":
