@@ -49,6 +49,16 @@ struct vc_recipes {
     struct vc_recipe *recipes;
 };
 
+/* How several devices share a model. */
+enum vc_spread {
+    VC_SPREAD_NONE,
+    VC_SPREAD_ZERO1,
+    VC_SPREAD_ZERO2,
+    VC_SPREAD_ZERO3,
+    VC_SPREAD_PRODUCTS,
+    VC_SPREAD_STAGES
+};
+
 /* A recipe before it has words. */
 struct vc_choice {
     const struct vc_form *form;
@@ -57,6 +67,7 @@ struct vc_choice {
     struct vc_fit fit;
     uint64_t batch, accumulate;
     double error, time;
+    enum vc_spread spread;
     unsigned rank, less; /* the most harmful levers; how often batch or context were halved */
     size_t number;       /* in the order of trying */
 };

@@ -12,6 +12,7 @@
 #define LEAST_CONTEXT 256
 #define MAX_CHOICES   4096
 #define MAX_PARTS     64
+#define MAX_DEVICES   1024
 
 static const struct vc_recipe_options recipe_defaults = {.without = 0};
 static const struct vc_options_kind recipe_kind = {"vc_recipe_options", "vc_recipe_defaults", &recipe_defaults,
@@ -24,8 +25,8 @@ void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_s
 
 const char *vc_lever_name(enum vc_lever lever)
 {
-    static const char *const names[VC_LEVERS] = {"weights",      "prune",     "cache", "batch",    "context",
-                                                 "accumulation", "recompute", "amp",   "optimizer"};
+    static const char *const names[VC_LEVERS] = {"weights",      "prune",     "cache", "batch",     "context",
+                                                 "accumulation", "recompute", "amp",   "optimizer", "devices"};
 
     for (unsigned k = 0; k < VC_LEVERS; k++) {
         if (1u << k == (unsigned)lever) {
@@ -98,6 +99,40 @@ out:
     return status;
 }
 
+/* ---- several devices ---- */
+
+/* Whether there are devices that can share the model so; what was asked for stays as it is. */
+static bool can_spread(const struct vc_planning *p, enum vc_spread spread)
+{
+    const struct vc_memory_options *m = &p->memory;
+    uint64_t n = p->options.n_devices;
+    bool trains = m->mode != VC_MEMORY_INFER;
+
+    if (spread == VC_SPREAD_NONE) {
+        return true;
+    }
+    return may(p, VC_LEVER_DEVICES) && p->graph != NULL && n > 1 && n <= MAX_DEVICES && m->dp < 2 && m->tp < 2 &&
+           m->pp < 2 && (trains || spread >= VC_SPREAD_PRODUCTS) &&
+           (spread != VC_SPREAD_STAGES || n <= VC_MEMORY_STAGES);
+}
+
+static void put_spread(const struct vc_planning *p, enum vc_spread spread, struct vc_choice *choice)
+{
+    struct vc_memory_options *m = &choice->memory;
+    unsigned n = (unsigned)p->options.n_devices;
+
+    choice->spread = spread;
+    if (spread == VC_SPREAD_PRODUCTS) {
+        m->tp = n;
+    } else if (spread == VC_SPREAD_STAGES) {
+        m->pp = n;
+        m->micro_batches = (unsigned)choice->accumulate;
+    } else if (spread != VC_SPREAD_NONE) {
+        m->dp = n;
+        m->zero = (unsigned)spread;
+    }
+}
+
 /* ---- inference ---- */
 
 static unsigned width_of(enum vc_dtype dtype, unsigned otherwise)
@@ -154,7 +189,14 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
             choice.memory.runtime = form->runtime;
             choice.memory.cache = types[k];
             choice.memory.context_tokens = context;
-            VC_TRY(try_choice(s, choice));
+            for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
+                struct vc_choice one = choice;
+
+                if (can_spread(p, spread) && (spread == VC_SPREAD_NONE || !form->counted)) {
+                    put_spread(p, spread, &one);
+                    VC_TRY(try_choice(s, one));
+                }
+            }
         }
     }
 out:
@@ -216,7 +258,7 @@ static size_t list_parts(const struct vc_planning *p, uint64_t *parts)
 }
 
 /* Each with harm of its own: no change of the result, but of the time; other roundings; states of fewer bits. */
-enum { RANK_PARTS = 1, RANK_RECOMPUTE = 2, RANK_AMP = 4, RANK_OPTIMIZER = 8 };
+enum { RANK_PARTS = 1, RANK_DEVICES = 2, RANK_RECOMPUTE = 4, RANK_AMP = 8, RANK_OPTIMIZER = 16 };
 
 /* Bits of RANK: what this one changes. False: it is not possible. */
 static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice *choice)
@@ -246,7 +288,7 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
     return true;
 }
 
-static enum vc_status try_training(struct search *s, unsigned bits, uint64_t parts)
+static enum vc_status try_training(struct search *s, unsigned bits, uint64_t parts, enum vc_spread spread)
 {
     static const enum vc_recompute kinds[] = {VC_RECOMPUTE_LAYER, VC_RECOMPUTE_SQRT};
     const struct vc_planning *p = s->p;
@@ -258,7 +300,8 @@ static enum vc_status try_training(struct search *s, unsigned bits, uint64_t par
     if (!change(p, bits, &choice)) {
         return VC_OK;
     }
-    choice.rank |= parts > 1 ? RANK_PARTS : 0;
+    put_spread(p, spread, &choice);
+    choice.rank |= (parts > 1 ? RANK_PARTS : 0) | (spread != VC_SPREAD_NONE ? RANK_DEVICES : 0);
     if ((bits & RANK_RECOMPUTE) == 0) {
         return try_choice(s, choice);
     }
@@ -276,9 +319,13 @@ static enum vc_status search_training(struct search *s)
     size_t n = list_parts(s->p, parts);
     enum vc_status status = VC_OK;
 
-    for (unsigned bits = 0; bits < 16; bits += 2) {
+    for (unsigned bits = 0; bits < 2 * RANK_OPTIMIZER; bits += RANK_RECOMPUTE) {
         for (size_t k = 0; k < n; k++) {
-            VC_TRY(try_training(s, bits, parts[k]));
+            for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
+                if (can_spread(s->p, spread)) {
+                    VC_TRY(try_training(s, bits, parts[k], spread));
+                }
+            }
         }
     }
 out:
@@ -302,6 +349,7 @@ static int by_harm(const void *a, const void *b)
                 : x->rank != y->rank             ? order(x->rank, y->rank)
                 : x->time != y->time             ? order(x->time, y->time)
                 : x->accumulate != y->accumulate ? order((double)x->accumulate, (double)y->accumulate)
+                : x->spread != y->spread         ? order(x->spread, y->spread)
                                                  : 0;
 
     return first != 0                               ? first

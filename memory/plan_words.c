@@ -56,6 +56,13 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
     if (m->context_tokens != p->memory.context_tokens) {
         add_number(text, "context of", m->context_tokens);
     }
+    if (choice->spread != VC_SPREAD_NONE) {
+        static const char *const ways[] = {
+            "", "ZeRO 1 over", "ZeRO 2 over", "ZeRO 3 over", "products divided between", "layers divided between"};
+
+        add_number(text, ways[choice->spread], p->options.n_devices);
+        vc_text_add(text, " devices");
+    }
     if (m->recompute != p->memory.recompute) {
         add_part(text, "recomputation of ", m->recompute == VC_RECOMPUTE_LAYER ? "every layer" : "parts");
     }

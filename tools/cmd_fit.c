@@ -6,8 +6,9 @@
 #include "tools/html_pages.h"
 #include "tools/memory_cli.h"
 
-#define MAX_DEVICES 32
-#define MOST        ((uint64_t)1 << 30)
+#define MAX_DEVICES  32
+#define MOST_BUDGETS 12 /* that --recompute auto tries */
+#define MOST         ((uint64_t)1 << 30)
 
 struct fit_cli {
     struct memory_cli memory; /* first */
@@ -85,6 +86,21 @@ static const struct opt_group *const groups[] = {&group_fit,  &group_model, &gro
 
 /* ---- deciding ---- */
 
+/* Its verdict, with what is free of it as the row has it. */
+static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc_fit_row *row)
+{
+    uint64_t given = cli->fit.used_bytes;
+    uint64_t visible = row->fit.visible_bytes;
+    uint64_t rest =
+        row->fit.usable_bytes + cli->fit.margin_bytes; /* at most what is visible, where anything is usable */
+    enum vc_status status;
+
+    cli->fit.used_bytes = row->fit.usable_bytes != 0 ? visible - rest : given;
+    status = vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, visible, &cli->fit, &row->fit);
+    cli->fit.used_bytes = given;
+    return status;
+}
+
 /* A GPU, or (NULL) a memory of that size. */
 static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gpu, unsigned count, uint64_t visible)
 {
@@ -97,6 +113,22 @@ static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gp
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+static uint64_t devices_of(const struct vc_memory_options *o)
+{
+    return (uint64_t)(o->dp > 1 ? o->dp : 1) * (o->tp > 1 ? o->tp : 1) * (o->pp > 1 ? o->pp : 1);
+}
+
+/* A model that is divided between more devices than there are. */
+static int check_count(struct app *app, const struct fit_cli *cli, const char *name, unsigned count)
+{
+    uint64_t n = devices_of(&cli->memory.memory);
+
+    return count < 2 || n <= count
+               ? GO_ON
+               : app_usage(app, "--gpu: '%s' are %u devices, but --dp, --tp and --pp are about %llu", name, count,
+                           (unsigned long long)n);
+}
+
 static int add_named(struct app *app, struct fit_cli *cli, const char *name)
 {
     const struct vc_gpu *gpu = NULL;
@@ -105,6 +137,7 @@ static int add_named(struct app *app, struct fit_cli *cli, const char *name)
     unsigned count = 1;
     int rc = device_find(app, &cli->device, cli->catalogue, name, &gpu, &count, &visible, &cli->fit.used_bytes);
 
+    rc = rc == GO_ON ? check_count(app, cli, name, count) : rc;
     rc = rc == GO_ON ? add_row(app, cli, gpu, count, visible) : rc;
     cli->fit.used_bytes = others;
     return rc;
@@ -213,6 +246,38 @@ static int find_largest(struct app *app, struct fit_cli *cli)
         }
     }
     return rc != GO_ON ? rc : status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+/* ---- --recompute auto ---- */
+
+/* Without --budget, what the smallest device has room for is the budget: less than all devices have until it fits, or
+ * until less makes no difference. The rows are counted anew. */
+static int fit_budget(struct app *app, struct fit_cli *cli)
+{
+    struct vc_memory_options *memory = &cli->memory.memory;
+    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    enum vc_status status = VC_OK;
+
+    if (cli->memory.report.moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
+        memory->budget_bytes = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+    }
+    for (int round = 0; round < MOST_BUDGETS && status == VC_OK; round++) {
+        int64_t left = INT64_MAX;
+        uint64_t peak = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+
+        for (size_t k = 0; k < cli->n_rows; k++) {
+            left = cli->rows[k].fit.headroom_bytes < left ? cli->rows[k].fit.headroom_bytes : left;
+        }
+        if (left >= 0 || cli->n_rows == 0 || peak > memory->budget_bytes || (uint64_t)-left >= peak) {
+            break;
+        }
+        memory->budget_bytes = peak - (uint64_t)-left;
+        status = vc_memory_estimate(app->ctx, cli->memory.source.graph, model, memory, &cli->memory.report);
+        for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+            status = decide_row(app, cli, &cli->rows[k]);
+        }
+    }
+    return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
 /* ---- the one before ---- */
@@ -451,7 +516,8 @@ static int tell(struct app *app, const struct fit_cli *cli)
             fputs("no GPU of the catalogue is large enough\n", app->out.to);
         }
         if (several) {
-            fputs("several devices: each has a memory of its own and holds the whole model\n", app->out.to);
+            fprintf(app->out.to, "several devices: each has a memory of its own%s\n",
+                    devices_of(&cli->memory.memory) > 1 ? "" : " and holds the whole model");
         }
         if (cli->baseline != NULL) {
             print_growth(app, cli);
@@ -465,6 +531,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
 static int run_fit(struct app *app, int n_args, char **args)
 {
     struct fit_cli cli = {.all = false};
+    bool own_budget;
     int rc;
 
     vc_memory_defaults(&cli.memory.memory);
@@ -483,9 +550,14 @@ static int run_fit(struct app *app, int n_args, char **args)
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
+    own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
+    if (own_budget) {
+        cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
+    }
     rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
     cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
     rc = rc == GO_ON ? decide(app, &cli) : rc;
+    rc = rc == GO_ON && own_budget ? fit_budget(app, &cli) : rc;
     rc = rc == GO_ON ? compare(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);

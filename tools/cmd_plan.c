@@ -46,8 +46,8 @@ static bool take_without(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt plan_opts[] = {
-    {.name = "gpu", .value = "NAME", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
-     .help = "as vcompress gpus lists them, or auto, the one at hand (default: $VCOMPRESS_GPU)"},
+    {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
+     .help = "as vcompress gpus lists them, or auto, the one at hand (default: $VCOMPRESS_GPU); several of a kind may share the model"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct plan_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, all),
@@ -55,8 +55,9 @@ static const struct opt plan_opts[] = {
     {.name = "scan", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct plan_cli, options.scan),
      .help = "read the weights and measure the errors; else they are usual ones"},
     {.name = "without", .value = "LIST", .kind = OPT_CALL, .call = take_without,
-     .wanted = "a list of weights, prune, cache, batch, context, accumulation, recompute, amp and optimizer, by commas",
-     .help = "leave as they are: weights, prune, cache, batch, context; in training accumulation, recompute, amp, optimizer"},
+     .wanted = "a list of weights, prune, cache, batch, context, accumulation, recompute, amp, optimizer and devices, by commas",
+     .help = "leave as they are: weights, prune, cache, batch, context; in training accumulation, recompute, amp, optimizer; of several "
+             "devices that they share the model: devices"},
     DEVICE_OPTIONS(struct plan_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, porcelain),
      .help = "the command lines alone"},
@@ -72,6 +73,7 @@ static int find_device(struct app *app, struct plan_cli *cli)
 {
     unsigned count = 1;
     enum vc_status status;
+    int rc;
 
     if (cli->gpu != NULL && cli->size != 0) {
         return app_usage(app, "--gpu and --memory are two devices: a plan is for one");
@@ -93,8 +95,10 @@ static int find_device(struct app *app, struct plan_cli *cli)
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    return device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
-                       &cli->fit.used_bytes);
+    rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
+                     &cli->fit.used_bytes);
+    cli->options.n_devices = count;
+    return rc;
 }
 
 static int make_lines(struct app *app, struct plan_cli *cli)
@@ -335,7 +339,7 @@ const struct command command_plan = {
     .text =
         "Finds the least harmful recipe that fits: weights in half precision or int8, neurons removed (where the model "
         "says what belongs together), keys and values of fewer bits, a smaller batch or context; in training the batch "
-        "in parts, recomputation, autocast, 8-bit Adam. Prints the command lines that make the model, the last of "
+        "in parts, recomputation, autocast, 8-bit Adam; of several GPUs (NAME:COUNT) that they share the model. Prints the command lines that make the model, the last of "
         "which proves it. Only headers are read, and no GPU is needed. The exit status is 0 if there is a recipe, 1 if "
         "there is none; then the nearest one is named, and by how much it misses. Zeros save no memory of a device, so "
         "that pruning single weights is in no recipe.\n"

@@ -137,7 +137,7 @@ static const struct opt memory_opts[] = {
              "their number, of K operators with weights each, every layer; selective: the scores of attention; auto: as little as "
              "lets the peak be within --budget"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
-     .help = "with --recompute auto: what the peak may take"},
+     .help = "with --recompute auto: what the peak may take (default of fit: what the device has room for)"},
     {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores (default fused); softmax: so, with probabilities of the activations' type"},
     {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,

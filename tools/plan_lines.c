@@ -153,6 +153,22 @@ static void put_training(FILE *to, const struct vc_memory_options *m)
     }
 }
 
+/* How devices share the model, where the recipe says it; what was given is there already. */
+static void put_devices(FILE *to, const struct app *app, const struct vc_memory_options *m)
+{
+    const struct {
+        const char *name;
+        unsigned n, without;
+    } counts[] = {
+        {"dp", m->dp, 1}, {"zero", m->zero, 0}, {"tp", m->tp, 1}, {"pp", m->pp, 1}, {"accum", m->micro_batches, 1}};
+
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        if (counts[k].n > counts[k].without && !options_seen(&app->parsed, counts[k].name)) {
+            fprintf(to, " --%s %u", counts[k].name, counts[k].n);
+        }
+    }
+}
+
 /* "vcompress fit --gpu T4 --dtype fp16 --batch 8 in.int8.npz". output: NULL: nothing is written. */
 static void put_question(FILE *to, const struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
                          const char *output)
@@ -177,6 +193,7 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     } else if (m->weights != VC_DTYPE_NONE) {
         fprintf(to, " --dtype %s", type_word(m->weights));
     }
+    put_devices(to, app, m);
     if (recipe->batch > 1) {
         fprintf(to, " --batch %llu", (unsigned long long)recipe->batch);
     }

@@ -24,9 +24,10 @@ enum vc_lever {
     VC_LEVER_ACCUMULATE = 32, /* training: the batch in parts, whose gradients are added */
     VC_LEVER_RECOMPUTE = 64,  /* training: activations are computed again in the backward pass */
     VC_LEVER_AMP = 128,       /* training: autocast */
-    VC_LEVER_OPTIMIZER = 256  /* training: states of 8 bits in place of f32 ones */
+    VC_LEVER_OPTIMIZER = 256, /* training: states of 8 bits in place of f32 ones */
+    VC_LEVER_DEVICES = 512    /* of several devices: ZeRO (training), each product divided, stages of layers */
 };
-#define VC_LEVERS 9
+#define VC_LEVERS 10
 
 struct vc_recipe_options {
     size_t struct_size;     /* set by vc_recipe_defaults */
@@ -35,6 +36,7 @@ struct vc_recipe_options {
     bool runtime_given;     /* vc_memory_options.runtime is what was asked for; else it is what the usual loader of each
                                output does with codes */
     bool scan;              /* reads all weights, and measures the errors of schemes */
+    uint64_t n_devices;     /* of the same kind that there are; 0 and 1: one */
 };
 
 VC_API void vc_recipe_defaults_sized(struct vc_recipe_options *options, size_t struct_size);
@@ -90,7 +92,8 @@ struct vc_recipe_lines {
 VC_API enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu,
                                       const char *path, const struct vc_recipe_lines *lines, char **text);
 
-/* "weights", "prune", "cache", "batch", "context", "accumulation", "recompute", "amp", "optimizer"; NULL for others. */
+/* "weights", "prune", "cache", "batch", "context", "accumulation", "recompute", "amp", "optimizer", "devices"; NULL for
+ * others. */
 VC_API const char *vc_lever_name(enum vc_lever lever);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* test_plan.c - recipes: what they change, their order, and that none is said to fit which does not. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/ctx.h"
 #include "core/base/pool.h"
@@ -68,6 +69,60 @@ static size_t check_order(const struct vc_recipes *recipes)
         assert_true((vc_recipes_best(recipes) <= n) >= (r->fit.verdict == VC_FITS));
     }
     return n;
+}
+
+/* ---- several devices ---- */
+
+/* Four of them: what one has no room for is divided before the weights lose anything, unless that is not wanted;
+ * training that fits in no other way than with ZeRO 3 gets that, and the options say so. */
+static void test_devices(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, NET, 64);
+    bool seen[2] = {false};
+
+    (void)unused;
+    for (int train = 0; train < 2; train++) {
+        for (uint64_t visible = MIB; visible < 24 * MIB; visible += MIB / 4) {
+            struct asked a = ask(visible);
+            struct vc_recipes *recipes;
+            const struct vc_recipe *best;
+
+            a.memory.mode = train ? VC_MEMORY_TRAIN : VC_MEMORY_INFER;
+            a.memory.optimizer = VC_OPTIMIZER_ADAM;
+            a.memory.bucket_elems = 1000;
+            a.options.n_devices = 4;
+            recipes = make(ctx, graph, &a);
+            (void)check_order(recipes);
+            best = vc_recipe(recipes, vc_recipes_best(recipes));
+            for (size_t k = 0; vc_recipe(recipes, k) != NULL; k++) {
+                const struct vc_recipe *r = vc_recipe(recipes, k);
+                struct vc_memory_report again;
+
+                if (r->memory->dp > 1 || r->memory->tp > 1 || r->memory->pp > 1) {
+                    assert_int_equal((r->memory->dp > 1 ? r->memory->dp : 1) * (r->memory->tp > 1 ? r->memory->tp : 1) *
+                                         (r->memory->pp > 1 ? r->memory->pp : 1),
+                                     4);
+                    assert_non_null(strstr(r->what, "4 devices"));
+                    assert_int_equal(vc_graph_bind(ctx, graph, "batch", (int64_t)r->batch), VC_OK);
+                    assert_int_equal(vc_memory_estimate(ctx, graph, NULL, r->memory, &again), VC_OK);
+                    assert_int_equal(again.moments[VC_MOMENT_PEAK].bytes, r->report->moments[VC_MOMENT_PEAK].bytes);
+                    assert_int_equal(vc_graph_bind(ctx, graph, "batch", 64), VC_OK);
+                    seen[train] = seen[train] || r == best;
+                }
+            }
+            vc_recipes_free(recipes);
+            a.options.without = VC_LEVER_DEVICES;
+            recipes = make(ctx, graph, &a);
+            for (size_t k = 0; vc_recipe(recipes, k) != NULL; k++) {
+                assert_null(strstr(vc_recipe(recipes, k)->what, "devices"));
+            }
+            vc_recipes_free(recipes);
+        }
+    }
+    assert_true(seen[0] && seen[1]);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
 }
 
 /* ---- inference ---- */
@@ -424,10 +479,10 @@ static void test_names(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inference),     cmocka_unit_test(test_int8),    cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_training),      cmocka_unit_test(test_context), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_file),          cmocka_unit_test(test_report),  cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_memory_faults),
+        cmocka_unit_test(test_devices), cmocka_unit_test(test_inference),     cmocka_unit_test(test_int8),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_training),      cmocka_unit_test(test_context),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_file),          cmocka_unit_test(test_report),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_memory_faults),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
