@@ -339,7 +339,8 @@ const struct command command_plan = {
     .text =
         "Finds the least harmful recipe that fits: weights in half precision or int8, neurons removed (where the model "
         "says what belongs together), keys and values of fewer bits, a smaller batch or context; in training the batch "
-        "in parts, recomputation, autocast, 8-bit Adam; of several GPUs (NAME:COUNT) that they share the model. Prints the command lines that make the model, the last of "
+        "in parts, recomputation, autocast, 8-bit Adam; of several GPUs (NAME:COUNT) that they share the model. Prints "
+        "the command lines that make the model, the last of "
         "which proves it. Only headers are read, and no GPU is needed. The exit status is 0 if there is a recipe, 1 if "
         "there is none; then the nearest one is named, and by how much it misses. Zeros save no memory of a device, so "
         "that pruning single weights is in no recipe.\n"
