@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "distill/checkpoint.h"
 #include "distill/derive.h"
 #include "distill/distill_pass.h"
 #include "distill/trained.h"
@@ -98,6 +99,10 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                                       : o->order > VC_ORDER_FILE        ? "order"
                                                                         : "precision"));
     }
+    if (o->checkpoint_every != 0 && o->checkpoint == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint_every"),
+                       vc_option(ctx, "checkpoint"));
+    }
     if (o->nesterov && (o->optimizer != VC_OPTIMIZER_MOMENTUM || o->momentum == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
                        vc_option(ctx, "nesterov"), vc_option(ctx, "momentum"));
@@ -151,9 +156,25 @@ static void compare_answers(const struct vc_trainer *t, const struct vc_answers 
     *error = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) / n) : NAN;
 }
 
-/* The same student, rows and steps by labels alone. */
-static enum vc_status run_control(struct vc_trainer *t, struct vc_answers *answers)
+/* A run from the beginning, or from the checkpoint that is resumed, where that is of this run. */
+static enum vc_status run(struct vc_trainer *t)
 {
+    bool loaded;
+    enum vc_status status;
+
+    VC_TRY(vc_checkpoint_load(t, &loaded));
+    t->report->resumed = loaded && !t->control ? t->counts.step : 0;
+    VC_TRY(vc_trainer_run(t));
+    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+out:
+    return status;
+}
+
+/* The same student, rows and steps by labels alone. Its result outlives an interruption of the run behind it. */
+static enum vc_status run_control(struct vc_trainer *t)
+{
+    struct vc_quality *q = &t->report->control;
+    struct vc_trainer_figures *f = &t->figures;
     enum vc_status status = VC_OK;
 
     if (t->data.rows.labels == NULL) {
@@ -164,15 +185,32 @@ static enum vc_status run_control(struct vc_trainer *t, struct vc_answers *answe
         t->report->control_reason = "the run itself learns from labels alone";
         return VC_OK;
     }
+    t->report->has_control = true;
+    if (vc_checkpoint_has_control(t)) {
+        return VC_OK;
+    }
     t->control = true;
     VC_TRY(vc_trainer_begin(t));
-    VC_TRY(vc_trainer_run(t));
-    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
-    VC_TRY(vc_trainer_judge(t, false, &t->report->control, answers));
-    t->report->has_control = true;
+    VC_TRY(run(t));
+    VC_TRY(vc_trainer_judge(t, false, q, &t->control_answers));
+    t->counts.control_done = 1;
+    f->control_accuracy = q->accuracy;
+    f->control_ce = q->ce;
+    f->control_agreement = q->agreement;
+    f->control_kd = q->kd;
 out:
     t->control = false;
     return status;
+}
+
+/* What the control run of a checkpoint came to; its rows are those of the run. */
+static void take_control(struct vc_trainer *t)
+{
+    t->report->control = t->report->before;
+    t->report->control.accuracy = t->figures.control_accuracy;
+    t->report->control.ce = t->figures.control_ce;
+    t->report->control.agreement = t->figures.control_agreement;
+    t->report->control.kd = t->figures.control_kd;
 }
 
 /* ---- judgement ---- */
@@ -250,9 +288,9 @@ out:
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_answers with = {NULL, 0};
-    struct vc_answers without = {NULL, 0};
     enum vc_status status;
 
+    t->texts = arena;
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
         return VC_OK;
@@ -262,26 +300,28 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
         VC_TRY_ALLOC(with.right);
-        without.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
-        VC_TRY_ALLOC(without.right);
+        t->control_answers.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
+        VC_TRY_ALLOC(t->control_answers.right);
+    }
+    VC_TRY(vc_checkpoint_open(t));
+    if (t->eval.open) {
         VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
-        VC_TRY(t->options.control ? run_control(t, &without) : VC_OK);
+        VC_TRY(t->options.control ? run_control(t) : VC_OK);
     }
     VC_TRY(vc_trainer_begin(t));
     VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
-    VC_TRY(vc_trainer_run(t));
-    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(run(t));
     VC_TRY(check_changed(t));
     if (t->eval.open) {
         VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
         if (t->report->has_control) {
-            compare_answers(t, &with, &without, &t->report->gain, &t->report->gain_error);
+            take_control(t);
+            compare_answers(t, &with, &t->control_answers, &t->report->gain, &t->report->gain_error);
         }
         VC_TRY(check_gates(t, arena));
     }
 out:
     vc_free(t->ctx, with.right);
-    vc_free(t->ctx, without.right);
     return status;
 }
 

@@ -133,7 +133,7 @@ void vc_net_close(struct vc_net *net)
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
     const struct vc_engine_options options = {
-        .train = train, .dropout = train, .frozen_norm = net->options.frozen_norm};
+        .train = train, .dropout = train, .seed = net->options.seed, .frozen_norm = net->options.frozen_norm};
     enum vc_status status = VC_OK;
 
     if (net->batch == NULL && net->fixed != (int64_t)rows) {

@@ -15,6 +15,7 @@ struct vc_net_options {
     bool frozen_norm;
     const char *const *freeze; /* globs of tensors that are not trained */
     size_t n_freeze;
+    uint64_t seed; /* of Dropout */
 };
 
 struct vc_net {

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "distill/checkpoint.h"
 #include "distill/masks.h"
 #include "distill/real.h"
 #include "distill/trained.h"
@@ -108,7 +109,8 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                            .train = !t->judge_only,
                                            .frozen_norm = o->frozen_norm,
                                            .freeze = o->freeze,
-                                           .n_freeze = o->n_freeze};
+                                           .n_freeze = o->n_freeze,
+                                           .seed = o->seed};
     const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision};
     enum vc_status status;
 
@@ -311,6 +313,8 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_net_load(&t->student));
+    t->counts.step = 0;
+    t->counts.saved = 0;
     memset(t->state_block, 0, (size_t)t->report->state_bytes);
     t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {
@@ -337,8 +341,10 @@ void vc_trainer_close(struct vc_trainer *t)
     for (size_t k = 0; t->states != NULL && k < t->n_states; k++) {
         vc_free(t->ctx, t->states[k].keep);
     }
+    vc_checkpoint_close(t);
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
+    vc_free(t->ctx, t->control_answers.right);
     vc_free(t->ctx, t->arena);
     vc_free(t->ctx, t->state_block);
     vc_free(t->ctx, t->states);

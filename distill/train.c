@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/checkpoint.h"
 #include "distill/random.h"
 #include "distill/real.h"
 #include "distill/schedule.h"
@@ -276,13 +277,13 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         VC_TRY(vc_trainer_dump(t));
     }
     update(t, &w, lr);
+    t->counts.step = number + 1;
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
         t->report->n_steps = number + 1;
     }
     tell(t, &w, loss, lr);
-    status = vc_check_cancelled(t->ctx);
 out:
     return status;
 }
@@ -298,9 +299,13 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     t->epoch = UINT64_MAX;
-    for (uint64_t k = 0; k < t->n_steps; k++) {
-        VC_TRY(step(t, &rates, k));
+    vc_checkpoint_mark(t);
+    while (t->counts.step < t->n_steps) {
+        VC_TRY(step(t, &rates, t->counts.step));
+        vc_checkpoint_mark(t);
+        VC_TRY(vc_checkpoint_step(t));
+        VC_TRY(vc_check_cancelled(t->ctx));
     }
 out:
-    return status;
+    return status == VC_E_CANCELLED ? vc_checkpoint_interrupted(t) : status;
 }

@@ -21,6 +21,25 @@ struct vc_trainer_rows {
     bool taught;                   /* there is a teacher for them: the network, or files */
 };
 
+/* The answers of one judgement: for each row 1 where it is right: the label's, or, without labels, the teacher's. */
+struct vc_answers {
+    uint8_t *right;
+    uint64_t n;
+};
+
+/* What a run has come to, beside weights and states. Both lie in checkpoints as they are: fields are only added. */
+struct vc_trainer_counts {
+    uint64_t step;         /* steps that are done */
+    uint64_t control;      /* 1: these are steps of the control run */
+    uint64_t control_done; /* 1: the control run is over */
+    uint64_t saved;        /* the step of the last checkpoint */
+};
+
+struct vc_trainer_figures {
+    double first_loss, last_loss, kd_gradient, ce_gradient;
+    double control_accuracy, control_ce, control_agreement, control_kd;
+};
+
 struct vc_trainer {
     struct vc_ctx *ctx;
     struct vc_distill_options options;
@@ -48,12 +67,11 @@ struct vc_trainer {
     uint8_t *mask;        /* of one batch */
     double began;         /* seconds */
     bool control;         /* this run is the control's */
-};
-
-/* The answers of one judgement: for each row 1 where it is right: the label's, or, without labels, the teacher's. */
-struct vc_answers {
-    uint8_t *right;
-    uint64_t n;
+    struct vc_trainer_counts counts;
+    struct vc_trainer_figures figures;
+    struct vc_answers control_answers;
+    struct vc_checkpoint *checkpoint; /* NULL: none is written, none was resumed */
+    struct vc_arena *texts;           /* the report's */
 };
 
 double vc_seconds(void);
@@ -65,7 +83,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
 enum vc_status vc_trainer_open(struct vc_trainer *t);
 /* Takes the memory that vc_trainer_open counted, and reads the weights. */
 enum vc_status vc_trainer_prepare(struct vc_trainer *t);
-/* Reads the student's weights once more; states and masks are new. */
+/* Reads the student's weights once more; states, masks and counts are new. */
 enum vc_status vc_trainer_begin(struct vc_trainer *t);
 void vc_trainer_close(struct vc_trainer *t);
 

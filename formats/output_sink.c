@@ -10,11 +10,12 @@
 static const struct vc_format *output_format(const struct vc_model *model, const char *path, bool divided)
 {
     const struct vc_format *named = path != NULL ? vc_format_find_by_name(path) : NULL;
+    const struct vc_format *own = model->format != NULL ? model->format : &vc_format_npz; /* of tensors in memory */
 
     if (named != NULL && named->create_sink != NULL) {
         return named;
     }
-    return divided && !model->format->divides ? &vc_format_safetensors : model->format;
+    return divided && !own->divides ? &vc_format_safetensors : own;
 }
 
 /* The one that was asked for, which the name must not contradict; else by the name. */

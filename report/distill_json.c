@@ -82,6 +82,8 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_real(json, "kd_gradient", d->kd_gradient);
     vc_json_real(json, "ce_gradient", d->ce_gradient);
     vc_json_real(json, "seconds", d->seconds);
+    vc_json_uint(json, "resumed", d->resumed);
+    vc_json_uint(json, "unsaved_checkpoints", d->n_unsaved);
     vc_json_end(json, '}');
 }
 

@@ -146,9 +146,15 @@ static const struct opt output_opts[] = {
 };
 
 static const struct opt watch_opts[] = {
-    {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file"},
+    {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
     {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors)"},
+    {.name = "checkpoint", .value = "FILE", .kind = OPT_TEXT, DISTILL(checkpoint),
+     .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors)"},
+    {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
+     .help = "... and after every N steps"},
+    {.name = "resume", .value = "FILE", .kind = OPT_TEXT, DISTILL(resume),
+     .help = "go on from this checkpoint, with the same options and files, as if the run had not been interrupted"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(min_accuracy),
      .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
     {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(max_drop),
@@ -262,7 +268,7 @@ static int open_log(struct app *app, struct distill_cli *cli)
     if (cli->log == NULL) {
         return GO_ON;
     }
-    cli->log_to = fopen(cli->log, "w");
+    cli->log_to = fopen(cli->log, cli->distill.resume != NULL ? "a" : "w");
     return cli->log_to != NULL ? GO_ON : app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
 }
 
@@ -286,6 +292,11 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     progress_begin(app);
     status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
+    if (status == VC_E_CANCELLED && cli->distill.checkpoint != NULL) { /* what a signal ends says where it goes on */
+        fprintf(stderr, "vcompress: ");
+        print_clean(stderr, vc_ctx_message(app->ctx));
+        fputc('\n', stderr);
+    }
     rc = d != NULL ? tell(app, cli, d) : rc;
     rc = close_log(app, cli, rc);
     if (rc == GO_ON && status == VC_E_GATE) {

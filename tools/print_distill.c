@@ -67,7 +67,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     } else {
         fputs(" steps of", to);
     }
-    fprintf(to, " %s rows, %.4g epochs\n", fmt_count(buf, d->batch * d->accum), d->epochs);
+    fprintf(to, " %s rows, %.4g epochs", fmt_count(buf, d->batch * d->accum), d->epochs);
+    if (d->resumed != 0) {
+        fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
+    }
+    fputc('\n', to);
     print_memory(app, d);
     if (!o->dry_run) {
         fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
@@ -141,6 +145,12 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
                 100 * d->gain, 100 * d->gain_error);
     } else if (d->control_reason != NULL) {
         fprintf(to, "no control run: %s\n", d->control_reason);
+    }
+    if (d->unsaved != NULL) {
+        fprintf(to, "%s checkpoint%s could not be written; the last: ", fmt_count(buf, d->n_unsaved),
+                d->n_unsaved == 1 ? "" : "s");
+        print_clean(to, d->unsaved);
+        fputc('\n', to);
     }
     if (d->written != NULL) {
         fputs("wrote ", to);

@@ -130,6 +130,11 @@ struct vc_distill_options {
     double width;
     const char *keep_layers; /* ... and only these layers stay, as in vc_depth_options.keep; NULL: all */
     const char *layers;      /* vc_depth_options.layers */
+    /* The state of the run goes to this file (npz or safetensors) after every so many steps, and when the call is
+     * cancelled. 0: only then. A file that is there is replaced where write->force is set, or where it is resumed. */
+    const char *checkpoint;
+    uint64_t checkpoint_every;
+    const char *resume; /* a checkpoint: the run goes on from there, with the bits of one that was never interrupted */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -180,6 +185,10 @@ struct vc_distillation {
      * or no files. */
     double teacher_accuracy;
     const struct vc_distill_options *options; /* of the run, with what was not given as it was taken */
+    /* Checkpoints that could not be written, and why the last of them could not; NULL: all could. */
+    uint64_t n_unsaved;
+    const char *unsaved;
+    uint64_t resumed; /* steps that a checkpoint had behind it */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -443,6 +443,28 @@ class Faults(unittest.TestCase):
             self.left(old)
             subprocess.run(["umount", self.out_dir], check=True)
 
+    def test_full_disk_with_checkpoints(self):
+        """There is room for one checkpoint: the second is told, the first one stays, and the run goes on to its end."""
+        net = self.write_net(100)
+        teacher = os.path.join(self.dir, "teacher.npz")
+        with zipfile.ZipFile(teacher, "w") as z:
+            z.writestr("layer.0.weight.npy", npy(4, 6, 7))
+        self.mount("size=8192,mode=777")
+        with open(os.path.join(self.out_dir, "filler"), "wb") as f:
+            f.write(bytes(8192 - 4096))
+        run = ["distill", *net, "--teacher", teacher, "--student", os.path.join(self.dir, "net.npz"), "--steps", "4"]
+        out = os.path.join(self.dir, "out.npz")
+        state = os.path.join(self.out_dir, "o.npz")
+        p = subprocess.run([PROGRAM, *run, "--checkpoint", state, "--checkpoint-every", "2", "-o", out], capture_output=True, text=True)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("1 checkpoint could not be written; the last: step 4: ", p.stdout)
+        self.assertEqual(sorted(os.listdir(self.out_dir)), ["filler", "o.npz"])
+        for more in [], ["--resume", state]:
+            again = out + "%d.npz" % len(more)
+            self.assertEqual(self.run_it(*run, *more, "-o", again), (0, ""))
+            self.assertEqual(digest(out), digest(again))
+        subprocess.run(["umount", self.out_dir], check=True)
+
     def test_disk_too_full_by_a_little(self):
         """Deflated output is not known beforehand: the space runs out in the middle."""
         self.mount("size=2m,mode=777")

@@ -1,0 +1,494 @@
+/* checkpoint.c - see checkpoint.h. What is written and what is read is one list of arrays in memory. */
+#include "distill/checkpoint.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <vcompress/job.h>
+
+#include "core/base/checked.h"
+#include "core/model/memory_model.h"
+#include "distill/run_options.h"
+
+#define VERSION 1
+
+struct vc_checkpoint {
+    char *text; /* of vc_run_options_text; freed with vc_text_free */
+    struct vc_model *resume;
+    bool of_control, control_done; /* what `resume` says */
+    void *statistics;              /* of batch normalization, at the beginning of a step */
+    uint64_t n_statistics;
+};
+
+/* ---- the arrays ---- */
+
+struct list {
+    struct vc_memory_tensor *items;
+    size_t n, room;
+    uint64_t (*shapes)[1]; /* of arrays of one dimension */
+    struct vc_arena arena;
+};
+
+static void add(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n)
+{
+    if (n != 0 && list->n < list->room && name != NULL) {
+        list->shapes[list->n][0] = n;
+        list->items[list->n] = (struct vc_memory_tensor){
+            .name = name, .dtype = dtype, .n_dims = 1, .shape = list->shapes[list->n], .data = data};
+        list->n++;
+    }
+}
+
+static enum vc_status make_list(struct vc_trainer *t, struct list *list)
+{
+    *list = (struct list){.room = 2 * t->student.weights->n + 16};
+    list->items = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->items);
+    list->shapes = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->shapes);
+    return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+static void free_list(struct vc_trainer *t, struct list *list)
+{
+    vc_free(t->ctx, list->items);
+    vc_free(t->ctx, list->shapes);
+    vc_arena_release(t->ctx, &list->arena);
+}
+
+static void list_counts(struct vc_trainer *t, struct list *list)
+{
+    add(list, "counts", VC_DTYPE_U64, &t->counts, sizeof t->counts / sizeof(uint64_t));
+    add(list, "figures", VC_DTYPE_F64, &t->figures, sizeof t->figures / sizeof(double));
+}
+
+/* An entry of the weights, with its shape. */
+static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_t k)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    const char *name;
+
+    if (!item->trained && !item->statistic) {
+        return VC_OK;
+    }
+    name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name);
+    if (name == NULL) {
+        return VC_E_NOMEM;
+    }
+    add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, item->data, item->n);
+    list->items[list->n - 1].n_dims = item->n_dims;
+    list->items[list->n - 1].shape = item->shape;
+    if (t->states[k].keep != NULL) {
+        name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        add(list, name, VC_DTYPE_U8, t->states[k].keep, item->n);
+    }
+    return VC_OK;
+}
+
+static enum vc_status list_state(struct vc_trainer *t, struct list *list)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        VC_TRY(list_weight(t, list, k));
+    }
+    add(list, "states", VC_DTYPE_U8, t->state_block, t->report->state_bytes);
+    if (t->counts.control_done != 0) {
+        add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n);
+    }
+out:
+    return status;
+}
+
+/* ---- writing ---- */
+
+static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool force, struct vc_model **model,
+                           struct vc_job **job)
+{
+    struct vc_write_options write;
+    enum vc_status status;
+
+    vc_write_defaults(&write);
+    write.path = t->options.checkpoint;
+    write.force = force;
+    VC_TRY(vc_memory_model_create(t->ctx, list->items, list->n, model));
+    VC_TRY(vc_job_create(t->ctx, *model, job));
+    VC_TRY(vc_job_plan(t->ctx, *job, &write));
+out:
+    return status;
+}
+
+static enum vc_status write_file(struct vc_trainer *t)
+{
+    const char *text = t->checkpoint->text;
+    uint64_t before = t->counts.saved;
+    const int64_t version = VERSION;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    struct list list;
+    enum vc_status status;
+
+    VC_TRY(make_list(t, &list));
+    t->counts.saved = t->counts.step;
+    t->counts.control = t->control;
+    add(&list, "version", VC_DTYPE_I64, &version, 1);
+    add(&list, "options", VC_DTYPE_U8, text, strlen(text));
+    list_counts(t, &list);
+    VC_TRY(list_state(t, &list));
+    VC_TRY(plan(t, &list, true, &model, &job));
+    VC_TRY(vc_job_run(t->ctx, job));
+out:
+    t->counts.saved = status == VC_OK ? t->counts.step : before;
+    vc_job_free(job);
+    vc_model_close(model);
+    free_list(t, &list);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* The array of that name has to be there, with this type and these elements. */
+static enum vc_status find(struct vc_trainer *t, const char *name, enum vc_dtype dtype, uint64_t n, size_t *out)
+{
+    const struct vc_model *model = t->checkpoint->resume;
+
+    *out = vc_model_find(model, name);
+    if (*out == VC_NO_TENSOR || model->tensors[*out].dtype != dtype || model->tensors[*out].n_elems != n ||
+        model->tensors[*out].quant != NULL) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s is not %s with %llu elements",
+                       model->path, name, vc_dtype_name(dtype), (unsigned long long)n);
+    }
+    return VC_OK;
+}
+
+static enum vc_status read_list(struct vc_trainer *t, const struct list *list)
+{
+    const struct vc_model *model = t->checkpoint->resume;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < list->n; k++) {
+        const struct vc_memory_tensor *to = &list->items[k];
+        uint64_t n = 1;
+        size_t tensor;
+
+        for (unsigned d = 0; d < to->n_dims; d++) {
+            n *= to->shape[d];
+        }
+        VC_TRY(find(t, to->name, to->dtype, n, &tensor));
+        VC_TRY(vc_model_read(t->ctx, model, tensor, 0, n, (void *)(uintptr_t)to->data,
+                             (size_t)vc_dtype_bytes(to->dtype, n)));
+    }
+out:
+    return status;
+}
+
+/* Its text is that of this run. */
+static enum vc_status compare(struct vc_trainer *t)
+{
+    struct vc_checkpoint *c = t->checkpoint;
+    const struct vc_model *model = c->resume;
+    size_t options = vc_model_find(model, "options");
+    size_t version_at;
+    int64_t version = 0;
+    char *text = NULL;
+    size_t n;
+    enum vc_status status;
+
+    VC_TRY(find(t, "version", VC_DTYPE_I64, 1, &version_at));
+    VC_TRY(vc_model_read(t->ctx, model, version_at, 0, 1, &version, sizeof version));
+    if (version != VERSION) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read", model->path,
+                       (long long)version, VERSION);
+    }
+    VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
+    if (model->tensors[options].n_elems > 1 << 20) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint: options are no text", model->path);
+    }
+    n = (size_t)model->tensors[options].n_elems;
+    text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_model_read(t->ctx, model, options, 0, n, text, n));
+    text[n] = '\0';
+    VC_TRY(vc_run_options_compare(t->ctx, model->path, text, c->text));
+out:
+    vc_free(t->ctx, text);
+    return status;
+}
+
+/* Masks of the file: where it has none, there is none. */
+static enum vc_status make_masks(struct vc_trainer *t)
+{
+    struct vc_arena arena = {NULL, 0, 0};
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        const char *name = vc_arena_printf(t->ctx, &arena, "keep.%s", item->name);
+
+        VC_TRY_ALLOC(name);
+        vc_free(t->ctx, t->states[k].keep);
+        t->states[k].keep = NULL;
+        if (vc_model_find(t->checkpoint->resume, name) != VC_NO_TENSOR) {
+            t->states[k].keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+            VC_TRY_ALLOC(t->states[k].keep);
+        }
+    }
+out:
+    vc_arena_release(t->ctx, &arena);
+    return status;
+}
+
+static void count_masked(struct vc_trainer *t)
+{
+    t->report->n_masked = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_trainer_state *s = &t->states[k];
+
+        s->n_masked = 0;
+        for (uint64_t i = 0; s->keep != NULL && i < t->student.weights->items[k].n; i++) {
+            s->n_masked += s->keep[i] == 0;
+        }
+        t->report->n_masked += s->n_masked;
+    }
+}
+
+/* Counts and figures of the file, into the trainer. */
+static enum vc_status read_counts(struct vc_trainer *t)
+{
+    struct list list;
+    enum vc_status status;
+
+    VC_TRY(make_list(t, &list));
+    list_counts(t, &list);
+    VC_TRY(read_list(t, &list));
+    if (t->counts.step > t->n_steps) {
+        status =
+            vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
+                    t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
+    } else if (t->counts.control_done != 0 && t->control_answers.right == NULL) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has the answers of a control run that this run does not have",
+                         t->checkpoint->resume->path);
+    }
+out:
+    free_list(t, &list);
+    return status;
+}
+
+enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
+{
+    struct list list = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    *loaded = false;
+    if (t->checkpoint == NULL || t->checkpoint->resume == NULL || t->checkpoint->of_control != t->control) {
+        return VC_OK;
+    }
+    VC_TRY(read_counts(t));
+    VC_TRY(make_masks(t));
+    VC_TRY(make_list(t, &list));
+    VC_TRY(list_state(t, &list));
+    VC_TRY(read_list(t, &list));
+    count_masked(t);
+    if (!t->control) {
+        t->report->first_loss = t->figures.first_loss;
+        t->report->last_loss = t->figures.last_loss;
+        t->report->kd_gradient = t->figures.kd_gradient;
+        t->report->ce_gradient = t->figures.ce_gradient;
+        t->report->n_steps = t->counts.step;
+    }
+    *loaded = true;
+out:
+    free_list(t, &list);
+    return status;
+}
+
+bool vc_checkpoint_has_control(const struct vc_trainer *t)
+{
+    return t->checkpoint != NULL && t->checkpoint->control_done;
+}
+
+/* ---- opening ---- */
+
+/* What the checkpoint must not replace: a file that this run reads or writes. */
+static bool is_other_file(const struct vc_trainer *t, const char *path)
+{
+    const struct vc_distill_options *o = &t->options;
+    const char *const others[] = {o->student.weights->path,
+                                  t->runs_teacher ? o->teacher.weights->path : NULL,
+                                  o->data->path,
+                                  o->eval != NULL ? o->eval->path : NULL,
+                                  o->write != NULL ? o->write->path : NULL,
+                                  o->mask != NULL ? o->mask->path : NULL,
+                                  o->gradients};
+
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        if (others[k] != NULL && strcmp(others[k], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Everything that can be refused about the file, before any training. An older one is replaced where the run goes on
+ * from it, or where outputs are replaced. */
+static enum vc_status check_output(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    bool force = (o->write != NULL && o->write->force) || (o->resume != NULL && strcmp(o->resume, o->checkpoint) == 0);
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    struct list list = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    if (is_other_file(t, o->checkpoint)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run", vc_option(t->ctx, "checkpoint"),
+                       o->checkpoint);
+    }
+    VC_TRY(make_list(t, &list));
+    list_counts(t, &list);
+    VC_TRY(plan(t, &list, force, &model, &job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    free_list(t, &list);
+    return status;
+}
+
+static enum vc_status open_resume(struct vc_trainer *t)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_model_open(t->ctx, t->options.resume, NULL, &t->checkpoint->resume));
+    VC_TRY(compare(t));
+    VC_TRY(read_counts(t));
+    t->checkpoint->of_control = t->counts.control != 0;
+    t->checkpoint->control_done = t->counts.control_done != 0;
+out:
+    return status;
+}
+
+static enum vc_status make_statistics(struct vc_trainer *t)
+{
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        t->checkpoint->n_statistics += item->statistic ? item->n : 0;
+    }
+    t->checkpoint->statistics =
+        vc_alloc_array(t->ctx, VC_TAG_TILES, (size_t)t->checkpoint->n_statistics + 1, sizeof(double));
+    return t->checkpoint->statistics != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_checkpoint_open(struct vc_trainer *t)
+{
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, t->ctx);
+    if (t->options.checkpoint == NULL && t->options.resume == NULL) {
+        return VC_OK;
+    }
+    t->checkpoint = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->checkpoint);
+    VC_TRY_ALLOC(t->checkpoint);
+    VC_TRY(vc_run_options_text(t, &text));
+    t->checkpoint->text = vc_text_detach(&text);
+    VC_TRY_ALLOC(t->checkpoint->text);
+    VC_TRY(make_statistics(t));
+    VC_TRY(t->options.resume != NULL ? open_resume(t) : VC_OK);
+    VC_TRY(t->options.checkpoint != NULL ? check_output(t) : VC_OK);
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+void vc_checkpoint_close(struct vc_trainer *t)
+{
+    if (t->checkpoint != NULL) {
+        vc_text_free(t->checkpoint->text);
+        vc_model_close(t->checkpoint->resume);
+        vc_free(t->ctx, t->checkpoint->statistics);
+        vc_free(t->ctx, t->checkpoint);
+    }
+}
+
+/* ---- a run ---- */
+
+/* Statistics, to the block or back. */
+static void copy_statistics(struct vc_trainer *t, bool back)
+{
+    size_t size = vc_real_bytes(t->options.precision);
+    char *at = t->checkpoint->statistics;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_weight *item = &t->student.weights->items[k];
+
+        if (item->statistic) {
+            memcpy(back ? item->data : at, back ? at : item->data, (size_t)item->n * size);
+            at += item->n * size;
+        }
+    }
+}
+
+void vc_checkpoint_mark(struct vc_trainer *t)
+{
+    if (t->checkpoint != NULL) {
+        copy_statistics(t, false);
+    }
+}
+
+static void take_figures(struct vc_trainer *t)
+{
+    if (!t->control) {
+        t->figures.first_loss = t->report->first_loss;
+        t->figures.last_loss = t->report->last_loss;
+        t->figures.kd_gradient = t->report->kd_gradient;
+        t->figures.ce_gradient = t->report->ce_gradient;
+    }
+}
+
+enum vc_status vc_checkpoint_step(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status;
+
+    if (o->checkpoint == NULL || o->checkpoint_every == 0 || t->counts.step % o->checkpoint_every != 0 ||
+        t->counts.step == t->counts.saved) {
+        return VC_OK;
+    }
+    take_figures(t);
+    status = write_file(t);
+    if (status == VC_OK || status == VC_E_CANCELLED) {
+        return status;
+    }
+    /* The last one is still there, and so is the run. */
+    t->report->n_unsaved++;
+    t->report->unsaved =
+        vc_arena_printf(t->ctx, t->texts, "step %llu: %s", (unsigned long long)t->counts.step, vc_ctx_message(t->ctx));
+    vc_clear_error(t->ctx);
+    return t->report->unsaved != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t)
+{
+    const char *path = t->options.checkpoint;
+    enum vc_status status;
+
+    if (path == NULL) {
+        return VC_E_CANCELLED;
+    }
+    copy_statistics(t, true);
+    take_figures(t);
+    atomic_store(&t->ctx->shared->cancelled, 0); /* granted; the file has to be written */
+    vc_clear_error(t->ctx);
+    status = write_file(t);
+    if (status != VC_OK) {
+        return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
+                          (unsigned long long)t->counts.step);
+    }
+    return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
+                   (unsigned long long)t->counts.step, t->control ? " of the control run" : "",
+                   vc_option(t->ctx, "resume"), path);
+}

@@ -1,0 +1,16 @@
+/* run_options.h - what the result of a run depends on, as text: the same text, the same run. */
+#ifndef VC_DISTILL_RUN_OPTIONS_H
+#define VC_DISTILL_RUN_OPTIONS_H
+
+#include "core/base/text.h"
+#include "distill/trainer.h"
+
+/* A line for each option, "lr 0.001", and for each digest, "student 9f86d0...". The student's weights are those of its
+ * file. */
+enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text);
+
+/* Refuses a run whose text is another one than `theirs`, which is that of the file at `path`: names the first option
+ * that differs. */
+enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, const char *theirs, const char *ours);
+
+#endif

@@ -1,0 +1,386 @@
+/* test_checkpoint.c - a run that is interrupted and resumed is the run that was not, to the last bit: every optimizer
+ * in f32 and f64, running statistics, masks, dropout, the control run. What belongs to another run is refused. */
+#include "distill_test.h"
+
+#include <math.h>
+
+#include "graph/builder.h"
+
+#define STOP_AT 5
+
+/* What one test changes, and what a run has told. */
+struct told {
+    uint64_t stop_at; /* steps, after which it is cancelled; 0: never */
+    bool stop_control;
+    double losses[2][STEPS + 1]; /* by number of the step, of run and control */
+};
+
+static void listen(void *user, const struct vc_distill_step *step)
+{
+    struct told *told = user;
+
+    told->losses[step->control][step->step] = step->loss;
+    if (step->step == told->stop_at && step->control == told->stop_control) {
+        vc_ctx_cancel(ctx);
+    }
+}
+
+/* The run to its end, then interrupted and resumed: the same losses, and the same bytes of the output. */
+static void compare_runs(struct run *run, bool stop_control)
+{
+    static char full[256], again[256], file[256];
+    struct told whole = {.stop_at = 0};
+    struct told first = {.stop_at = STOP_AT, .stop_control = stop_control};
+    struct told rest = {.stop_at = 0};
+    struct vc_distillation *d = NULL;
+
+    (void)snprintf(full, sizeof full, "%s", in_folder("full.npz"));
+    (void)snprintf(again, sizeof again, "%s", in_folder("again.npz"));
+    (void)snprintf(file, sizeof file, "%s", in_folder("run.npz"));
+    remove_path("run.npz");
+    run->options.tell = listen;
+    run->options.user = &whole;
+    run->write.path = full;
+    if (vc_distill(ctx, &run->options, &d) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    vc_distillation_free(d);
+
+    run->options.user = &first;
+    run->options.checkpoint = file;
+    run->write.path = again;
+    remove_path("again.npz");
+    assert_int_equal(vc_distill(ctx, &run->options, &d), VC_E_CANCELLED);
+    expect_says(ctx, stop_control ? "interrupted after 5 steps of the control run; resume"
+                                  : "interrupted after 5 steps; resume");
+    assert_false(exists("again.npz"));
+
+    run->options.user = &rest;
+    run->options.resume = file;
+    if (vc_distill(ctx, &run->options, &d) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    assert_int_equal(d->resumed, stop_control ? 0 : STOP_AT);
+    vc_distillation_free(d);
+    for (unsigned c = 0; c < (run->options.control ? 2 : 1); c++) {
+        uint64_t n_before = c == 1 && !stop_control ? STEPS : c == stop_control ? STOP_AT : 0;
+
+        for (uint64_t k = 1; k <= STEPS; k++) {
+            double loss = k <= n_before ? first.losses[c][k] : rest.losses[c][k];
+
+            assert_true(loss == whole.losses[c][k] && loss != 0);
+        }
+        assert_true(n_before == STEPS || rest.losses[c][n_before] == 0); /* nothing was done again */
+    }
+    expect_same("full.npz", "again.npz");
+    run->options.checkpoint = NULL;
+    run->options.resume = NULL;
+}
+
+static void test_optimizers(void **unused)
+{
+    static const enum vc_optimizer optimizers[] = {VC_OPTIMIZER_SGD, VC_OPTIMIZER_MOMENTUM, VC_OPTIMIZER_ADAM,
+                                                   VC_OPTIMIZER_ADAMW};
+
+    (void)unused;
+    for (size_t k = 0; k < 8; k++) {
+        struct run run;
+
+        open_run(&run);
+        run.options.optimizer = optimizers[k % 4];
+        run.options.nesterov = optimizers[k % 4] == VC_OPTIMIZER_MOMENTUM;
+        run.options.precision = k < 4 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        run.options.order = VC_ORDER_SHUFFLED;
+        run.options.seed = 3;
+        run.options.accum = 2;
+        run.options.schedule = VC_SCHEDULE_COSINE;
+        run.options.warmup = 2;
+        run.options.alpha = 0.5;
+        run.options.lr = 0.01;
+        compare_runs(&run, false);
+        close_run(&run);
+    }
+}
+
+/* The run that is interrupted may be the control, or the one behind it. */
+static void test_control(void **unused)
+{
+    (void)unused;
+    for (unsigned k = 0; k < 2; k++) {
+        struct vc_distillation *d = NULL;
+        struct vc_quality control[2];
+        double gain[2];
+        struct run run;
+
+        open_run(&run);
+        run.options.eval = &run.data;
+        run.options.control = true;
+        run.options.alpha = 0.5;
+        run.options.lr = 0.01;
+        compare_runs(&run, k == 1);
+        for (unsigned i = 0; i < 2; i++) { /* the figures of the control come out of the file, too */
+            struct told told = {.stop_at = i == 0 ? 0 : STOP_AT};
+            char file[256];
+
+            (void)snprintf(file, sizeof file, "%s", in_folder("control.npz"));
+            run.options.user = &told;
+            run.options.checkpoint = i == 0 ? NULL : file;
+            if (i == 1) {
+                assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
+                run.options.resume = file;
+                told.stop_at = 0;
+            }
+            assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+            control[i] = d->control;
+            gain[i] = d->gain;
+            vc_distillation_free(d);
+        }
+        assert_memory_equal(&control[0], &control[1], sizeof control[0]);
+        assert_true(gain[0] == gain[1]);
+        remove_path("control.npz");
+        close_run(&run);
+    }
+}
+
+/* Batch normalization's running statistics, and weights that stay 0. */
+static void test_statistics(void **unused)
+{
+    static const uint64_t shape_w[2] = {8, 5}, shape_v[2] = {3, 8}, eight = 8;
+    static const char text[] = "input x [batch, 5]\nlinear a 8 bias=no\nbatchnorm n\nrelu\nlinear b 3 bias=no\n";
+    double w[40], v[24], ones[8], zeros[8] = {0};
+    const struct vc_memory_tensor tensors[] = {
+        {"a.weight", VC_DTYPE_F64, 2, shape_w, w},        {"n.weight", VC_DTYPE_F64, 1, &eight, ones},
+        {"n.bias", VC_DTYPE_F64, 1, &eight, zeros},       {"n.running_mean", VC_DTYPE_F64, 1, &eight, zeros},
+        {"n.running_var", VC_DTYPE_F64, 1, &eight, ones}, {"b.weight", VC_DTYPE_F64, 2, shape_v, v}};
+    struct vc_graph_options graph;
+    struct vc_network net;
+    struct vc_model *model = NULL;
+    double mean[8];
+    struct run run;
+
+    (void)unused;
+    numbers(31, 40, w);
+    numbers(32, 24, v);
+    for (size_t i = 0; i < 8; i++) {
+        ones[i] = 1;
+        w[5 * i] = 0;
+    }
+    write_file("norm.npz", tensors, 6);
+    (void)save_text("norm.txt", text);
+    open_run(&run);
+    assert_int_equal(vc_model_open(ctx, in_folder("norm.npz"), NULL, &model), VC_OK);
+    vc_graph_defaults(&graph);
+    graph.weights = model;
+    assert_int_equal(vc_graph_read_text(ctx, in_folder("norm.txt"), &graph, &net.graph), VC_OK);
+    net.weights = model;
+    net.beside = NULL;
+    run.options.student = net;
+    run.options.keep_sparsity = true;
+    run.options.lr = 0.01;
+    compare_runs(&run, false);
+    read_doubles("again.npz", "n.running_mean", mean, 8);
+    read_doubles("again.npz", "a.weight", w, 40);
+    for (size_t i = 0; i < 8; i++) {
+        assert_true(mean[i] != 0 && w[5 * i] == 0 && w[5 * i + 1] != 0);
+    }
+    close_run(&run);
+    vc_graph_close(net.graph);
+    vc_model_close(model);
+}
+
+/* Dropped elements are a function of the step: graphs of files have none, this one is built by hand. */
+static void test_dropout(void **unused)
+{
+    static const uint64_t shape_w[2] = {5, 3};
+    struct vc_dim shape[2] = {vc_dim_number(4), vc_dim_number(5)};
+    double w[15];
+    const struct vc_memory_tensor tensor = {"w", VC_DTYPE_F64, 2, shape_w, w};
+    const struct vc_param_spec param = {.tensor = "w", .index = 0, .n_dims = 2, .shape = shape_w};
+    struct vc_graph *graph = NULL;
+    struct vc_model *model = NULL;
+    double losses[2];
+    struct run run;
+    uint32_t x, p;
+
+    (void)unused;
+    numbers(41, 15, w);
+    write_file("drop.npz", &tensor, 1);
+    assert_int_equal(vc_model_open(ctx, in_folder("drop.npz"), NULL, &model), VC_OK);
+    assert_int_equal(vc_graph_create(ctx, &graph), VC_OK);
+    x = vc_graph_add_input(graph, "x", VC_DTYPE_F32, shape, 2);
+    p = vc_graph_add_param(graph, "w", &param);
+    x = vc_graph_add(graph, "Dropout", "dropped", (uint32_t[]){x, vc_graph_add_float(graph, 0.5)}, 2);
+    vc_graph_add_output(graph, vc_graph_add(graph, "MatMul", "y", (uint32_t[]){x, p}, 2));
+    assert_int_equal(vc_graph_finish(graph, &graph), VC_OK);
+    open_run(&run);
+    run.options.student = (struct vc_network){.graph = graph, .weights = model};
+    run.options.batch = 4;
+    run.options.lr = 0.01;
+    compare_runs(&run, false);
+    for (unsigned k = 0; k < 2; k++) { /* and of the seed */
+        struct told told = {.stop_at = 0};
+        struct vc_distillation *d = NULL;
+
+        run.options.seed = k;
+        run.options.user = &told;
+        assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+        losses[k] = told.losses[0][1];
+        vc_distillation_free(d);
+    }
+    assert_true(losses[0] != losses[1]);
+    close_run(&run);
+    vc_graph_close(graph);
+    vc_model_close(model);
+}
+
+/* ---- what is refused ---- */
+
+static void interrupt(struct run *run, char *file, size_t room)
+{
+    struct told told = {.stop_at = STOP_AT};
+    struct vc_distillation *d = NULL;
+
+    (void)snprintf(file, room, "%s", in_folder("run.npz"));
+    remove_path("run.npz");
+    run->options.tell = listen;
+    run->options.user = &told;
+    run->options.checkpoint = file;
+    assert_int_equal(vc_distill(ctx, &run->options, &d), VC_E_CANCELLED);
+    run->options.checkpoint = NULL;
+    run->options.tell = NULL;
+    run->options.resume = file;
+}
+
+static void test_other_run(void **unused)
+{
+    const char *freeze[] = {"b.bias"};
+    struct vc_network student;
+    struct run run;
+    char file[256];
+
+    (void)unused;
+    open_run(&run);
+    remove_path("out.npz");
+    interrupt(&run, file, sizeof file);
+    run.options.lr = 0.5;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with lr 0.001; this run has 0.5");
+    run.options.lr = 0.001;
+    run.options.seed = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with seed 0; this run has 1");
+    run.options.seed = 0;
+    run.options.optimizer = VC_OPTIMIZER_ADAM;
+    run.options.weight_decay = 0.01;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another optimizer");
+    run.options.optimizer = VC_OPTIMIZER_ADAMW;
+    run.options.freeze = freeze;
+    run.options.n_freeze = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another freeze");
+    run.options.n_freeze = 0;
+    student = run.options.student;
+    run.options.student = run.options.teacher;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another student");
+    run.options.student = student;
+    run.data.n_rows = 10;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another data");
+    run.data.n_rows = 0;
+    run.options.steps = 3;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: has 5 steps behind it; this run has 3");
+    run.options.steps = STEPS;
+    run.options.checkpoint = run.rows;
+    expect_refused(&run, VC_E_ARGUMENT, "rows.npz: is another file of this run");
+    run.options.checkpoint = NULL;
+    run.options.resume = run.rows;
+    expect_refused(&run, VC_E_FORMAT, "rows.npz: is no checkpoint of this run: version is not i64 with 1 elements");
+    run.options.resume = NULL;
+    run.options.checkpoint_every = 2;
+    expect_refused(&run, VC_E_ARGUMENT, "checkpoint_every needs checkpoint");
+    run.options.checkpoint_every = 0;
+    run.options.checkpoint = file;
+    run.write.force = false;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: exists already");
+    assert_false(exists("out.npz"));
+    close_run(&run);
+}
+
+/* Every byte of the file, changed: a sentence, or the run as it would have been. */
+static void test_damaged(void **unused)
+{
+    struct bytes good;
+    struct run run;
+    char file[256];
+
+    (void)unused;
+    open_run(&run);
+    run.options.write = NULL;
+    run.options.steps = STOP_AT + 1;
+    interrupt(&run, file, sizeof file);
+    good = load("run.npz");
+    for (size_t at = 0; at < good.n; at += 7) {
+        struct vc_distillation *d = NULL;
+        FILE *f = fopen(file, "wb");
+        enum vc_status status;
+
+        assert_non_null(f);
+        good.p[at] ^= 0x41;
+        assert_int_equal(fwrite(good.p, 1, good.n, f), good.n);
+        (void)fclose(f);
+        good.p[at] ^= 0x41;
+        status = vc_distill(ctx, &run.options, &d);
+        if (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED && status != VC_E_ARGUMENT) {
+            fail_msg("byte %zu: %s", at, vc_ctx_message(ctx));
+        }
+        assert_int_equal(d != NULL, status == VC_OK);
+        vc_distillation_free(d);
+    }
+    bytes_release(&good);
+    close_run(&run);
+}
+
+/* Each allocation fails once, of a run that resumes and writes. One that fails while the file is written costs that
+ * file alone. */
+static void test_no_memory(void **unused)
+{
+    struct vc_distillation *d = NULL;
+    enum vc_status status = VC_E_NOMEM;
+    uint64_t unsaved = 0;
+    struct run run;
+    char file[256], next[256];
+    uint64_t n;
+
+    (void)unused;
+    open_run(&run);
+    interrupt(&run, file, sizeof file);
+    (void)snprintf(next, sizeof next, "%s", in_folder("next.npz"));
+    run.options.write = NULL;
+    run.options.checkpoint = next;
+    run.options.checkpoint_every = STEPS;
+    for (n = 1; n < 100000; n++) {
+        remove_path("next.npz");
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        status = vc_distill(ctx, &run.options, &d);
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        if (status == VC_OK && d->n_unsaved == 0) {
+            break;
+        }
+        if (status != VC_E_NOMEM && status != VC_OK) {
+            fail_msg("allocation %llu: %s", (unsigned long long)n, vc_ctx_message(ctx));
+        }
+        unsaved += status == VC_OK;
+        assert_true(status != VC_OK || (d->unsaved != NULL && !exists("next.npz")));
+        vc_distillation_free(d);
+    }
+    assert_true(n > 50 && unsaved > 0 && exists("next.npz"));
+    vc_distillation_free(d);
+    close_run(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),   cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_other_run), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
