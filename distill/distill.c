@@ -110,6 +110,25 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    bool automatic = o->recompute == VC_RECOMPUTE_AUTO;
+
+    if (o->recompute > VC_RECOMPUTE_AUTO || o->recompute == VC_RECOMPUTE_SELECTIVE ||
+        (o->recompute == VC_RECOMPUTE_EVERY && o->recompute_every == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has", vc_option(ctx, "recompute"));
+    }
+    if (automatic && o->recompute_budget == 0 && o->memory_bytes == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s auto needs a budget: %s for the programs, or %s for the whole run",
+                       vc_option(ctx, "recompute"), vc_option(ctx, "recompute_budget"), vc_option(ctx, "max_memory"));
+    }
+    if (!automatic && o->recompute_budget != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto", vc_option(ctx, "recompute_budget"),
+                       vc_option(ctx, "recompute"));
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
                                 struct vc_distill_options *o)
 {
@@ -123,6 +142,7 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     }
     VC_TRY(check_ranges(ctx, o));
     VC_TRY(check_counts(ctx, o));
+    VC_TRY(check_memory(ctx, o));
     if (o->control && o->eval == NULL) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
                          vc_option(ctx, "control"), vc_option(ctx, "eval"));
@@ -311,15 +331,16 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_begin(t));
     VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
     VC_TRY(run(t));
-    VC_TRY(check_changed(t));
     if (t->eval.open) {
         VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
         if (t->report->has_control) {
             take_control(t);
             compare_answers(t, &with, &t->control_answers, &t->report->gain, &t->report->gain_error);
         }
-        VC_TRY(check_gates(t, arena));
     }
+    vc_trainer_release(t); /* what reads and writes tensors has its place */
+    VC_TRY(check_changed(t));
+    VC_TRY(check_gates(t, arena));
 out:
     vc_free(t->ctx, with.right);
     return status;

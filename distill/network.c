@@ -120,11 +120,17 @@ out:
     return status;
 }
 
-void vc_net_close(struct vc_net *net)
+void vc_net_drop_engines(struct vc_net *net)
 {
     for (size_t k = 0; k < net->n_engines; k++) {
         vc_engine_free(net->engines[k].engine);
     }
+    net->n_engines = 0;
+}
+
+void vc_net_close(struct vc_net *net)
+{
+    vc_net_drop_engines(net);
     vc_weights_free(net->weights);
 }
 
@@ -132,8 +138,13 @@ void vc_net_close(struct vc_net *net)
 
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
-    const struct vc_engine_options options = {
-        .train = train, .dropout = train, .seed = net->options.seed, .frozen_norm = net->options.frozen_norm};
+    const struct vc_engine_options options = {.train = train,
+                                              .dropout = train,
+                                              .seed = net->options.seed,
+                                              .frozen_norm = net->options.frozen_norm,
+                                              .recompute = net->options.recompute,
+                                              .recompute_every = net->options.recompute_every,
+                                              .budget_bytes = net->options.budget_bytes};
     enum vc_status status = VC_OK;
 
     if (net->batch == NULL && net->fixed != (int64_t)rows) {
@@ -186,6 +197,40 @@ void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, ui
             *naive = vc_engine_naive_bytes(engine);
         }
     }
+}
+
+void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward)
+{
+    uint64_t most = 0;
+
+    *again = *forward = 0;
+    for (size_t k = 0; k < net->n_engines; k++) {
+        if (net->engines[k].train && net->engines[k].rows > most) {
+            most = net->engines[k].rows;
+            vc_engine_recomputed(net->engines[k].engine, again, forward);
+        }
+    }
+}
+
+uint64_t vc_net_forward_bytes(const struct vc_net *net)
+{
+    uint64_t most = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        most = net->engines[k].train ? most : vc_max_u64(most, vc_engine_bytes(net->engines[k].engine));
+    }
+    return most;
+}
+
+bool vc_net_has_batch_norm(const struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    bool has = false;
+
+    for (uint32_t n = 0; graph != NULL && n < vc_graph_node_count(graph); n++) {
+        has = has || strcmp(vc_graph_node(graph, n)->op, "BatchNormalization") == 0;
+    }
+    return has && !net->options.frozen_norm;
 }
 
 void vc_net_attach(struct vc_net *net, void *memory)

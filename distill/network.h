@@ -16,6 +16,9 @@ struct vc_net_options {
     const char *const *freeze; /* globs of tensors that are not trained */
     size_t n_freeze;
     uint64_t seed; /* of Dropout */
+    enum vc_recompute recompute; /* of programs that train, as in struct vc_engine_options */
+    uint32_t recompute_every;
+    uint64_t budget_bytes;
 };
 
 struct vc_net {
@@ -43,8 +46,17 @@ void vc_net_close(struct vc_net *net);
 
 /* The program for so many rows; made at the first call, without memory. train: it has a backward pass. */
 enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out);
+/* Frees all programs: others are made with net->options as they are then. */
+void vc_net_drop_engines(struct vc_net *net);
+/* Its training takes statistics of batches, which depend on how many rows are in one. */
+bool vc_net_has_batch_norm(const struct vc_net *net);
 /* The most that one of its programs takes, and the least and naive figures of that one. */
 void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive);
+/* Multiply-adds that a backward pass computes again, and those of a forward pass, of its largest program that trains.
+ */
+void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward);
+/* Of the programs without a backward pass alone. */
+uint64_t vc_net_forward_bytes(const struct vc_net *net);
 /* The memory of all of its programs, which take turns. */
 void vc_net_attach(struct vc_net *net, void *memory);
 

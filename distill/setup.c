@@ -110,7 +110,10 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                            .frozen_norm = o->frozen_norm,
                                            .freeze = o->freeze,
                                            .n_freeze = o->n_freeze,
-                                           .seed = o->seed};
+                                           .seed = o->seed,
+                                           .recompute = o->recompute,
+                                           .recompute_every = o->recompute_every,
+                                           .budget_bytes = o->recompute_budget};
     const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision};
     enum vc_status status;
 
@@ -152,65 +155,7 @@ out:
     return status;
 }
 
-/* ---- programs and figures ---- */
-
-/* Every program that a walk over n rows needs. */
-static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uint64_t n, bool train)
-{
-    struct vc_engine *engine;
-    uint64_t tail = n % t->options.batch;
-    enum vc_status status = VC_OK;
-
-    VC_TRY(n >= t->options.batch ? vc_net_engine(net, t->options.batch, train, &engine) : VC_OK);
-    VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
-out:
-    return status;
-}
-
-static enum vc_status make_programs(struct vc_trainer *t)
-{
-    enum vc_status status = VC_OK;
-
-    if (t->data.open) {
-        VC_TRY(make_engines(t, &t->student, t->data.rows.n, true));
-        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
-    }
-    if (t->eval.open) {
-        VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
-        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
-    }
-out:
-    return status;
-}
-
-static unsigned states_of(const struct vc_distill_options *o)
-{
-    return o->optimizer == VC_OPTIMIZER_SGD ? 0 : o->optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2;
-}
-
-static void count(struct vc_trainer *t)
-{
-    struct vc_distillation *r = t->report;
-
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
-
-        r->n_tensors += item->trained;
-        r->n_weights += item->trained ? item->n : 0;
-        r->n_frozen += !item->trained && !item->statistic;
-    }
-    vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
-    vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
-    r->weight_bytes = t->student.weights->data_bytes;
-    r->gradient_bytes = t->student.weights->grad_bytes;
-    r->state_bytes = states_of(&t->options) * r->gradient_bytes;
-    r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
-    r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
-    r->n_rows = t->data.rows.n;
-    r->batch = t->options.batch;
-    r->accum = t->options.accum;
-    r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
-}
+/* ---- steps ---- */
 
 static enum vc_status count_steps(struct vc_trainer *t)
 {
@@ -251,47 +196,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(check_terms(t));
     VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
-    VC_TRY(make_programs(t));
-    count(t);
-out:
-    return status;
-}
-
-/* ---- memory ---- */
-
-enum vc_status vc_trainer_prepare(struct vc_trainer *t)
-{
-    size_t n = t->student.weights->n;
-    size_t batch = (size_t)t->options.batch;
-    size_t n_logits;
-    enum vc_status status = VC_OK;
-
-    if (!vc_mul_size(batch, t->student.n_classes, &n_logits)) {
-        return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
-    }
-    VC_TRY(vc_net_load(&t->student));
-    VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
-    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->arena_bytes);
-    VC_TRY_ALLOC(t->arena);
-    vc_net_attach(&t->student, t->arena); /* programs find the weights, too, so these come first */
-    vc_net_attach(&t->teacher, t->arena);
-    t->order = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->data.rows.n + 1, sizeof *t->order);
-    VC_TRY_ALLOC(t->order);
-    t->row = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, t->student.n_classes, sizeof *t->row);
-    VC_TRY_ALLOC(t->row);
-    t->labels = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, batch, sizeof *t->labels);
-    VC_TRY_ALLOC(t->labels);
-    t->mask = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, batch, sizeof *t->mask);
-    VC_TRY_ALLOC(t->mask);
-    t->states = vc_calloc_array(t->ctx, VC_TAG_MISC, n + 1, sizeof *t->states);
-    VC_TRY_ALLOC(t->states);
-    t->n_states = n;
-    t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
-    VC_TRY_ALLOC(t->state_block);
-    if (t->runs_teacher) {
-        t->teacher_logits = vc_alloc_array(t->ctx, VC_TAG_TILES, n_logits, sizeof(double));
-        VC_TRY_ALLOC(t->teacher_logits);
-    }
+    VC_TRY(vc_trainer_fit(t));
 out:
     return status;
 }
@@ -308,11 +213,12 @@ static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight 
 
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
-    unsigned n_states = states_of(&t->options);
-    char *at = t->state_block;
+    unsigned n_states = vc_trainer_states(&t->options);
+    char *at;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_net_load(&t->student));
+    VC_TRY(vc_trainer_reload(t));
+    at = t->state_block;
     t->counts.step = 0;
     t->counts.saved = 0;
     memset(t->state_block, 0, (size_t)t->report->state_bytes);
@@ -332,6 +238,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         at += n_states > 1 ? bytes : 0;
         VC_TRY(vc_masks_make(t, item, &t->states[k]));
     }
+    vc_pool_trim(t->ctx->shared->pool);
 out:
     return status;
 }
@@ -345,8 +252,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
     vc_free(t->ctx, t->control_answers.right);
-    vc_free(t->ctx, t->arena);
-    vc_free(t->ctx, t->state_block);
+    vc_trainer_release(t);
     vc_free(t->ctx, t->states);
     vc_free(t->ctx, t->order);
     vc_free(t->ctx, t->row);

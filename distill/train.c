@@ -225,8 +225,11 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .lr = lr,
                                    .scale = 1,
                                    .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
-                                   .seconds = vc_seconds() - t->began};
+                                   .seconds = vc_seconds() - t->began,
+                                   .reserved_bytes = vc_pool_reserved(t->ctx->shared->pool),
+                                   .peak_bytes = vc_pool_peak(t->ctx->shared->pool)};
 
+    t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &step);
     }

@@ -1,7 +1,8 @@
 /* trainer.h - one distillation from inside: what vc_distill opens, trains, judges and closes.
  *
  *     distill.c   options, order of the work, gates; distill_pass.c has the pass that does it in a job
- *     setup.c     opens data and networks, checks that they fit, counts memory, takes it
+ *     setup.c     opens data and networks, checks that they fit each other
+ *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
  *     judge.c     answers on rows that are not trained with
  *     logits.c    answers into a file, which teacher_file.c reads */
@@ -81,10 +82,18 @@ double vc_seconds(void);
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
 
 enum vc_status vc_trainer_open(struct vc_trainer *t);
+/* The programs of the run, whose memory is counted: those that fit into options.memory_bytes. */
+enum vc_status vc_trainer_fit(struct vc_trainer *t);
 /* Takes the memory that vc_trainer_open counted, and reads the weights. */
 enum vc_status vc_trainer_prepare(struct vc_trainer *t);
 /* Reads the student's weights once more; states, masks and counts are new. */
 enum vc_status vc_trainer_begin(struct vc_trainer *t);
+/* Reads the student's weights once more; what reading takes has the place of the arena meanwhile. */
+enum vc_status vc_trainer_reload(struct vc_trainer *t);
+/* Frees what only steps and judgements need, so that the output can be written within the same memory. */
+void vc_trainer_release(struct vc_trainer *t);
+/* How many numbers the optimizer keeps for each weight. */
+unsigned vc_trainer_states(const struct vc_distill_options *o);
 void vc_trainer_close(struct vc_trainer *t);
 
 /* Copies the labels and the mask of n rows to those of the trainer. */

@@ -55,6 +55,12 @@ static void write_memory(struct vc_json *json, const struct vc_distillation *d)
     vc_json_uint(json, "gradients", d->gradient_bytes);
     vc_json_uint(json, "states", d->state_bytes);
     vc_json_uint(json, "teacher", d->teacher_bytes);
+    vc_json_line(json);
+    vc_json_uint(json, "planned", d->planned_bytes);
+    vc_json_uint(json, "peak", d->peak_bytes);
+    vc_json_uint(json, "evaluation", d->eval_bytes);
+    vc_json_uint(json, "macs_again", d->macs_again);
+    vc_json_uint(json, "macs_forward", d->macs_forward);
     vc_json_end(json, '}');
 }
 

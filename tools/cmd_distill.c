@@ -8,6 +8,7 @@
 #include "tools/distill_nets.h"
 #include "tools/passes.h"
 #include "tools/print_distill.h"
+#include "tools/recompute_word.h"
 
 #define MAX_FREEZE 64
 
@@ -62,6 +63,13 @@ static bool take_betas(void *group, const char *value)
     char end;
 
     return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
+}
+
+static bool take_recompute(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+
+    return recompute_word(value, &o->recompute, &o->recompute_every) && o->recompute != VC_RECOMPUTE_SELECTIVE;
 }
 
 #define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
@@ -124,6 +132,12 @@ static const struct opt training_opts[] = {
     {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
      .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, DISTILL(precision), .help = "of the arithmetic (default f32)"},
+    {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
+     .option = "recompute", .wanted = "none, sqrt, every:K, layer or auto",
+     .help = "which parts of the forward pass are computed again in the backward pass, as in estimate (default none); the bits are "
+             "the same; auto: as little as lets the programs be within --budget"},
+    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(recompute_budget),
+     .help = "with --recompute auto: what the programs of the networks may take"},
     {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
      .help = "leave tensors whose name matches as they are"},
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
@@ -200,8 +214,10 @@ static void tell_step(void *user, const struct vc_distill_step *step)
     log_number(cli->log_to, "grad_norm", step->grad_norm);
     log_number(cli->log_to, "lr", step->lr);
     log_number(cli->log_to, "scale", step->scale);
-    fprintf(cli->log_to, ", \"host_bytes\": %llu, \"device_bytes\": %llu}\n", (unsigned long long)step->host_bytes,
+    fprintf(cli->log_to, ", \"host_bytes\": %llu, \"device_bytes\": %llu", (unsigned long long)step->host_bytes,
             (unsigned long long)step->device_bytes);
+    fprintf(cli->log_to, ", \"reserved_bytes\": %llu, \"peak_bytes\": %llu}\n",
+            (unsigned long long)step->reserved_bytes, (unsigned long long)step->peak_bytes);
 }
 
 /* ---- the run ---- */
@@ -284,6 +300,10 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     cli->distill.write = &cli->nets.convert.write;
     cli->distill.tell = tell_step;
     cli->distill.user = cli;
+    if (options_seen(&app->parsed, "max-memory")) {
+        cli->distill.memory_bytes = app->common.max_memory;
+        cli->distill.keep_batch = options_seen(&app->parsed, "batch") || options_seen(&app->parsed, "accum");
+    }
     app->subject = NULL; /* sentences name the file that they are about */
     rc = cli->distill.dry_run ? GO_ON : open_log(app, cli);
     if (rc != GO_ON) {

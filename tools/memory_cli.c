@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tools/recompute_word.h"
+
 /* "fp16", as people say, or "f16". */
 static bool dtype_of(const char *word, enum vc_dtype *dtype)
 {
@@ -55,30 +57,11 @@ static bool take_kv_dtype(void *group, const char *value)
     return false;
 }
 
-/* "layer", "every:3". */
 static bool take_recompute(void *group, const char *value)
 {
-    static const char *const words[] = {"none", "sqrt", "every:", "layer", "selective", "auto"};
     struct memory_cli *cli = group;
-    size_t n = strlen(words[VC_RECOMPUTE_EVERY]);
-    uint64_t every;
 
-    if (strncmp(value, words[VC_RECOMPUTE_EVERY], n) == 0) {
-        cli->memory.recompute = VC_RECOMPUTE_EVERY;
-        if (!options_count(value + n, &every) || every == 0 || every > 1000000) {
-            return false;
-        }
-        cli->memory.recompute_every = (unsigned)every;
-        return true;
-    }
-    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
-        if (strcmp(value, words[k]) == 0) {
-            cli->memory.recompute = (enum vc_recompute)k;
-            cli->memory.recompute_every = 0;
-            return true;
-        }
-    }
-    return false;
+    return recompute_word(value, &cli->memory.recompute, &cli->memory.recompute_every);
 }
 
 static bool take_teacher_dtype(void *group, const char *value)

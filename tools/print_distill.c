@@ -36,6 +36,13 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
         print_size(app, ", teacher", d->teacher_bytes);
     }
     fputc('\n', app->out.to);
+    fprintf(app->out.to, "peak      %s while it trains", fmt_size(buf, &app->out, d->planned_bytes));
+    print_size(app, ", with data and models; evaluation alone", d->eval_bytes);
+    if (d->macs_again != 0) {
+        fprintf(app->out.to, "; %.0f %% of the forward pass is computed again",
+                100 * (double)d->macs_again / (double)d->macs_forward);
+    }
+    fputc('\n', app->out.to);
 }
 
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
@@ -67,7 +74,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     } else {
         fputs(" steps of", to);
     }
-    fprintf(to, " %s rows, %.4g epochs", fmt_count(buf, d->batch * d->accum), d->epochs);
+    fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum));
+    if (d->accum != 1) {
+        fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
+    }
+    fprintf(to, ", %.4g epochs", d->epochs);
     if (d->resumed != 0) {
         fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
     }

@@ -211,6 +211,18 @@ uint64_t vc_pool_in_use(const struct vc_pool *pool)
     return pool->total_in_use;
 }
 
+uint64_t vc_pool_reserved(const struct vc_pool *pool)
+{
+    return pool->reserved;
+}
+
+void vc_pool_trim(struct vc_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    release_free_blocks(pool);
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
 uint64_t vc_pool_peak(const struct vc_pool *pool)
 {
     return pool->peak;

@@ -45,6 +45,9 @@ size_t vc_pool_block_bytes(size_t size);
 void vc_pool_set_limit(struct vc_pool *pool, uint64_t bytes);
 uint64_t vc_pool_limit(const struct vc_pool *pool);
 uint64_t vc_pool_in_use(const struct vc_pool *pool);
+uint64_t vc_pool_reserved(const struct vc_pool *pool); /* in use and kept for reuse */
+/* Gives back what is kept for reuse, so that blocks to come take what they are asked for and no more. */
+void vc_pool_trim(struct vc_pool *pool);
 uint64_t vc_pool_peak(const struct vc_pool *pool); /* of bytes in use and kept for reuse together */
 
 /* Memory that is not the pool's own but counts in its summary (device memory): adds or, negative, takes away. */

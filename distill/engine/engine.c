@@ -4,6 +4,7 @@
 
 #include "core/base/checked.h"
 #include "distill/engine/train_program.h"
+#include "graph/parts.h"
 
 /* ---- what is needed ---- */
 
@@ -377,8 +378,11 @@ static enum vc_status allocate(struct vc_engine *e)
     VC_TRY_ALLOC(e->parts);
     e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
     VC_TRY_ALLOC(e->reached);
-    VC_TRY(vc_crew_create(e->ctx, e->options.threads != 0 ? e->options.threads : vc_ctx_threads(e->ctx), &e->crew));
-    e->n_workers = vc_crew_size(e->crew);
+    e->n_workers = e->options.threads != 0 ? e->options.threads : vc_ctx_threads(e->ctx);
+    if (!e->options.plan_only) {
+        VC_TRY(vc_crew_create(e->ctx, e->n_workers, &e->crew));
+        e->n_workers = vc_crew_size(e->crew);
+    }
     e->loops = vc_train_loops(e->ctx, e->weights->precision);
 out:
     return status;
@@ -395,8 +399,8 @@ static void forget(struct vc_engine *e)
     e->parts = NULL;
 }
 
-enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
-                              const struct vc_engine_options *options, struct vc_engine **out)
+static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                           const struct vc_engine_options *options, struct vc_engine **out)
 {
     struct vc_engine *e = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *e);
     enum vc_status status = VC_OK;
@@ -424,6 +428,97 @@ out:
         vc_engine_free(e);
     }
     return status;
+}
+
+/* ---- recomputation within a budget ---- */
+
+struct choice {
+    struct vc_engine_options best;
+    uint64_t bytes, again; /* of it */
+};
+
+/* Tries one plan. Better is one within the budget that computes less again; while none is, one that is smaller. */
+static enum vc_status try_plan(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                               const struct vc_engine_options *options, struct choice *c, bool *fits)
+{
+    struct vc_engine *e = NULL;
+    uint64_t bytes;
+    uint64_t again;
+    uint64_t forward;
+    bool fitted = c->bytes <= options->budget_bytes;
+    enum vc_status status = make(ctx, graph, weights, options, &e);
+
+    *fits = false;
+    if (status == VC_OK) {
+        bytes = vc_engine_bytes(e);
+        vc_engine_recomputed(e, &again, &forward);
+        *fits = bytes <= options->budget_bytes;
+        if (*fits ? !fitted || again < c->again || (again == c->again && bytes < c->bytes)
+                  : !fitted && bytes < c->bytes) {
+            *c = (struct choice){*options, bytes, again};
+        }
+    }
+    vc_engine_free(e);
+    return status;
+}
+
+/* For parts of every size the fewest of them, from the first one on, that have to be computed again. */
+static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                                   const struct vc_engine_options *options, struct vc_engine_options *out)
+{
+    struct vc_engine_options o = *options;
+    struct choice choice = {.bytes = UINT64_MAX};
+    uint32_t n = 0;
+    bool fits;
+    enum vc_status status;
+
+    o.plan_only = true;
+    o.recompute = VC_RECOMPUTE_NONE;
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        n += vc_node_has_weights(graph, &graph->nodes[k]);
+    }
+    VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &fits));
+    o.recompute = VC_RECOMPUTE_EVERY;
+    for (uint32_t every = 1; !fits && every <= n; every += 1 + every / 8) {
+        uint32_t low = 0; /* parts: so few are not enough, so many are */
+        uint32_t high = n / every + 1;
+        bool enough;
+
+        o.recompute_every = every;
+        o.first_parts = 0;
+        VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &enough));
+        while (enough && high - low > 1) {
+            bool middle;
+
+            o.first_parts = low + (high - low) / 2;
+            VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &middle));
+            low = middle ? low : o.first_parts;
+            high = middle ? o.first_parts : high;
+        }
+    }
+    *out = choice.best;
+    out->plan_only = options->plan_only;
+out:
+    return status;
+}
+
+enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                              const struct vc_engine_options *options, struct vc_engine **out)
+{
+    struct vc_engine_options chosen = *options;
+
+    *out = NULL;
+    if (options->recompute == VC_RECOMPUTE_AUTO && options->train) {
+        enum vc_status status = choose_parts(ctx, graph, weights, options, &chosen);
+
+        if (status == VC_E_UNSUPPORTED) { /* made once more for the list of what is wrong */
+            chosen = *options;
+            chosen.recompute = VC_RECOMPUTE_NONE;
+        } else if (status != VC_OK) {
+            return status;
+        }
+    }
+    return make(ctx, graph, weights, &chosen, out);
 }
 
 void vc_engine_free(struct vc_engine *e)

@@ -38,6 +38,8 @@ struct vc_engine_options {
     enum vc_recompute recompute;
     uint32_t recompute_every;
     uint64_t budget_bytes;
+    uint32_t first_parts; /* sqrt, every, layer: only the first so many parts; 0: all */
+    bool plan_only;       /* it can be asked for its figures and nothing else: there are no threads */
 };
 
 /* A value as the loss sees it. */

@@ -35,6 +35,9 @@ enum vc_status vc_plan_divide(struct vc_engine *e)
     for (uint32_t k = n; k-- > 0 && (e->parts[k] == last || e->parts[k] == 0);) {
         e->parts[k] = 0;
     }
+    for (uint32_t k = 0; o->first_parts != 0 && k < n; k++) {
+        e->parts[k] = e->parts[k] <= o->first_parts ? e->parts[k] : 0;
+    }
     return VC_OK;
 }
 

@@ -72,6 +72,8 @@ struct vc_distill_step {
     double scale;                      /* of the loss: 1, f32 and f64 need none */
     uint64_t host_bytes, device_bytes; /* in use */
     double seconds;                    /* since the run began */
+    uint64_t reserved_bytes; /* of the host: in use or kept for reuse; and the most that was reserved so far */
+    uint64_t peak_bytes;
 };
 
 struct vc_distill_options {
@@ -135,6 +137,17 @@ struct vc_distill_options {
     const char *checkpoint;
     uint64_t checkpoint_every;
     const char *resume; /* a checkpoint: the run goes on from there, with the bits of one that was never interrupted */
+    /* What of the forward pass is computed again in the backward pass, so that less is kept: the bits are the same.
+     * None, sqrt, every, layer as in vc_memory_options; auto: as few multiply-adds as let the arena of the programs be
+     * within recompute_budget bytes, or within what memory_bytes leaves it. */
+    enum vc_recompute recompute;
+    unsigned recompute_every;
+    uint64_t recompute_budget;
+    /* The peak of the run has to be within so many bytes; 0: it is as it is. Where it is not, batches become smaller
+     * and accumulate (not with keep_batch, nor with batch normalization, whose statistics would change), then parts are
+     * computed again (where `recompute` is none). */
+    uint64_t memory_bytes;
+    uint64_t keep_batch; /* 1: batch and accum stay as they are */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -189,6 +202,13 @@ struct vc_distillation {
     uint64_t n_unsaved;
     const char *unsaved;
     uint64_t resumed; /* steps that a checkpoint had behind it */
+    /* Of the programs that train the student: multiply-adds that a backward pass computes again, and those of a forward
+     * pass, of one batch. */
+    uint64_t macs_again, macs_forward;
+    /* Bytes that the library has in use while steps are made, as planned, and the most that there were; of both
+     * networks' programs that only answer, which evaluation needs. With masks the plan has a byte for every weight that
+     * may have one. */
+    uint64_t planned_bytes, peak_bytes, eval_bytes;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

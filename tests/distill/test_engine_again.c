@@ -158,6 +158,49 @@ static void a_decoder_gives_the_same_bits(void **state)
     check_bits(DECODER);
 }
 
+static struct outcome plan(const char *text, enum vc_recompute kind, uint32_t every, uint64_t budget)
+{
+    struct vc_engine_options options = {
+        .train = true, .threads = 1, .recompute = kind, .recompute_every = every, .budget_bytes = budget};
+    struct net net = net_begin(text, VC_GRAPH_F32, &options);
+    struct outcome out = {.bytes = vc_engine_bytes(net.engine), .least = vc_engine_least_bytes(net.engine)};
+
+    vc_engine_recomputed(net.engine, &out.again, &out.forward);
+    net_end(&net);
+    return out;
+}
+
+/* Within the budget, with no more multiply-adds than any plan of equal parts that fits; what does not fit is as small
+ * as the smallest of these. */
+static void a_budget_is_met(void **state)
+{
+    uint64_t most = plan(chain, VC_RECOMPUTE_NONE, 0, 0).bytes;
+    uint64_t least = most;
+    uint64_t last = 0;
+
+    (void)state;
+    for (uint32_t every = 1; every <= 16; every++) {
+        uint64_t bytes = plan(chain, VC_RECOMPUTE_EVERY, every, 0).bytes;
+
+        least = bytes < least ? bytes : least;
+    }
+    for (uint64_t budget = most; budget >= least; budget -= (most - least) / 6) {
+        struct outcome chosen = plan(chain, VC_RECOMPUTE_AUTO, 0, budget);
+
+        assert_in_range(chosen.bytes, 1, budget);
+        assert_in_range(chosen.again, last, chosen.forward); /* less memory costs no less */
+        for (uint32_t every = 1; every <= 16; every++) {
+            struct outcome equal = plan(chain, VC_RECOMPUTE_EVERY, every, 0);
+
+            assert_true(equal.bytes > budget || equal.again >= chosen.again);
+        }
+        last = chosen.again;
+    }
+    assert_int_equal(plan(chain, VC_RECOMPUTE_AUTO, 0, most).again, 0);
+    assert_in_range(last, 1, UINT64_MAX);
+    assert_in_range(plan(chain, VC_RECOMPUTE_AUTO, 0, 1).bytes, 1, least);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +209,7 @@ int main(void)
         cmocka_unit_test(statistics_move_once_and_numbers_repeat),
         cmocka_unit_test(less_is_kept),
         cmocka_unit_test(a_decoder_gives_the_same_bits),
+        cmocka_unit_test(a_budget_is_met),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

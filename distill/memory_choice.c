@@ -1,0 +1,277 @@
+/* memory_choice.c - the memory of a run: programs, what they and everything else take, the plan that fits into the
+ * memory that there is, and the blocks themselves.
+ *
+ *     planned peak = what is in use already (data, models, programs) + the blocks of a run, as the pool rounds them up
+ *
+ * Nothing else is allocated for as long as steps are made, so the peak of training is that figure to the byte. Where it
+ * is beyond options.memory_bytes: batches of fewer rows, which accumulate to the same steps, as many rows as fit; then,
+ * with the smallest batches, recomputation, as little as fits. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/trainer.h"
+
+/* ---- programs ---- */
+
+/* Every program that a walk over n rows needs. */
+static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uint64_t n, bool train)
+{
+    struct vc_engine *engine;
+    uint64_t tail = n % t->options.batch;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(n >= t->options.batch ? vc_net_engine(net, t->options.batch, train, &engine) : VC_OK);
+    VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
+out:
+    return status;
+}
+
+static enum vc_status make_programs(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    if (t->data.open) {
+        VC_TRY(make_engines(t, &t->student, t->data.rows.n, true));
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+    }
+    if (t->eval.open) {
+        VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+    }
+out:
+    return status;
+}
+
+unsigned vc_trainer_states(const struct vc_distill_options *o)
+{
+    return o->optimizer == VC_OPTIMIZER_SGD ? 0 : o->optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2;
+}
+
+/* ---- what a run takes ---- */
+
+/* One block of a run. */
+struct block {
+    void **at;
+    enum vc_tag tag;
+    uint64_t bytes;
+};
+
+#define MAX_BLOCKS 12
+
+/* Beside the weights of both networks. UINT64_MAX: the size overflows. */
+static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
+{
+    uint64_t batch = t->options.batch;
+    uint64_t n_logits;
+    size_t n = 0;
+
+    if (!vc_mul_u64(batch, (uint64_t)t->student.n_classes * sizeof(double), &n_logits)) {
+        n_logits = UINT64_MAX;
+    }
+    blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, t->report->arena_bytes};
+    blocks[n++] = (struct block){&t->state_block, VC_TAG_TILES, t->report->state_bytes};
+    blocks[n++] = (struct block){(void **)&t->order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->order};
+    blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, t->student.n_classes * sizeof *t->row};
+    blocks[n++] = (struct block){(void **)&t->labels, VC_TAG_SCRATCH, batch * sizeof *t->labels};
+    blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
+    blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
+    if (t->runs_teacher) {
+        blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
+    }
+    return n;
+}
+
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return bytes > SIZE_MAX / 4 ? UINT64_MAX / 4 : vc_pool_block_bytes((size_t)bytes);
+}
+
+static uint64_t planned(struct vc_trainer *t)
+{
+    const struct vc_net *nets[2] = {&t->student, &t->teacher};
+    struct block blocks[MAX_BLOCKS];
+    size_t n = list_blocks(t, blocks);
+    uint64_t sum = vc_pool_in_use(t->ctx->shared->pool);
+
+    for (size_t k = 0; k < n; k++) {
+        sum += block_bytes(blocks[k].bytes);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        if (nets[k]->weights != NULL) {
+            sum += block_bytes(nets[k]->weights->data_bytes) + block_bytes(nets[k]->weights->grad_bytes);
+        }
+    }
+    for (size_t k = 0; (t->options.keep_sparsity || t->options.mask != NULL) && k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        sum += item->trained ? block_bytes(item->n) : 0; /* a byte for each weight of tensors that have a mask */
+    }
+    for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
+        sum += block_bytes(t->eval.rows.n); /* which answers were right */
+    }
+    return sum;
+}
+
+static void count(struct vc_trainer *t)
+{
+    struct vc_distillation *r = t->report;
+
+    r->n_tensors = r->n_frozen = 0;
+    r->n_weights = r->arena_bytes = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        r->n_tensors += item->trained;
+        r->n_weights += item->trained ? item->n : 0;
+        r->n_frozen += !item->trained && !item->statistic;
+    }
+    vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student), vc_net_forward_bytes(&t->teacher));
+    vc_net_macs(&t->student, &r->macs_again, &r->macs_forward);
+    r->weight_bytes = t->student.weights->data_bytes;
+    r->gradient_bytes = t->student.weights->grad_bytes;
+    r->state_bytes = vc_trainer_states(&t->options) * r->gradient_bytes;
+    r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
+    r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
+    r->n_rows = t->data.rows.n;
+    r->batch = t->options.batch;
+    r->accum = t->options.accum;
+    r->planned_bytes = planned(t);
+    r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
+}
+
+/* ---- the plan that fits ---- */
+
+/* Programs for batches of so many rows, and their figures. */
+static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
+{
+    enum vc_status status;
+
+    vc_net_drop_engines(&t->student);
+    vc_net_drop_engines(&t->teacher);
+    t->options.batch = batch;
+    t->options.accum = t->per_step / batch;
+    status = make_programs(t);
+    if (status == VC_OK) {
+        count(t);
+    }
+    return status;
+}
+
+static bool fits(const struct vc_trainer *t)
+{
+    return t->report->planned_bytes <= t->options.memory_bytes;
+}
+
+/* The next smaller number of rows that divides a step; 0: there is none. */
+static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
+{
+    for (uint64_t b = batch - 1; b > 0; b--) {
+        if (t->per_step % b == 0) {
+            return b;
+        }
+    }
+    return 0;
+}
+
+static enum vc_status refuse(struct vc_trainer *t)
+{
+    const char *why = t->options.keep_batch != 0 ? "with batches of that size, and as much as possible computed again"
+                      : vc_net_has_batch_norm(&t->student)
+                          ? "as much as possible computed again; batch normalization keeps batches from being divided"
+                          : "with the smallest batches, and as much as possible computed again";
+
+    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes at least, %s; %s is %llu",
+                   (unsigned long long)t->report->planned_bytes, why, vc_option(t->ctx, "max_memory"),
+                   (unsigned long long)t->options.memory_bytes);
+}
+
+enum vc_status vc_trainer_fit(struct vc_trainer *t)
+{
+    bool chosen = t->options.recompute == VC_RECOMPUTE_AUTO && t->options.recompute_budget == 0;
+    bool divides = t->options.keep_batch == 0 && t->student.batch != NULL &&
+                   (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student);
+    enum vc_status status = VC_OK;
+
+    if (t->options.memory_bytes == 0 || t->judge_only) {
+        VC_TRY(make_programs(t));
+        count(t);
+        return VC_OK;
+    }
+    if (chosen) { /* first without */
+        t->student.options.recompute = VC_RECOMPUTE_NONE;
+    }
+    for (uint64_t batch = t->options.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
+        VC_TRY(try_batch(t, batch));
+        if (fits(t)) {
+            return VC_OK;
+        }
+    }
+    if (t->options.recompute == VC_RECOMPUTE_NONE || chosen) {
+        uint64_t others = t->report->planned_bytes - block_bytes(t->report->arena_bytes);
+
+        t->student.options.recompute = VC_RECOMPUTE_AUTO;
+        t->student.options.budget_bytes = t->options.memory_bytes - vc_min_u64(t->options.memory_bytes, others);
+        VC_TRY(try_batch(t, t->options.batch));
+    }
+    return fits(t) ? VC_OK : refuse(t);
+out:
+    return status;
+}
+
+/* ---- the memory ---- */
+
+enum vc_status vc_trainer_prepare(struct vc_trainer *t)
+{
+    struct block blocks[MAX_BLOCKS];
+    size_t n = list_blocks(t, blocks);
+    enum vc_status status = VC_OK;
+
+    vc_pool_trim(t->ctx->shared->pool); /* a block of this run is of its own size, not of one that was there before */
+    VC_TRY(vc_net_load(&t->student));
+    vc_pool_trim(t->ctx->shared->pool);
+    VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    vc_pool_trim(t->ctx->shared->pool);
+    for (size_t k = 0; k < n; k++) {
+        if (blocks[k].bytes > SIZE_MAX / 4) {
+            return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
+        }
+        *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
+        VC_TRY_ALLOC(*blocks[k].at);
+    }
+    t->n_states = t->student.weights->n;
+    memset(t->states, 0, (t->student.weights->n + 1) * sizeof *t->states);
+    vc_net_attach(&t->student, t->arena); /* programs find the weights, too, so these come first */
+    vc_net_attach(&t->teacher, t->arena);
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_reload(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    vc_trainer_release(t);
+    vc_pool_trim(t->ctx->shared->pool);
+    VC_TRY(vc_net_load(&t->student));
+    vc_pool_trim(t->ctx->shared->pool);
+    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->arena_bytes);
+    VC_TRY_ALLOC(t->arena);
+    t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
+    VC_TRY_ALLOC(t->state_block);
+    vc_net_attach(&t->student, t->arena);
+    vc_net_attach(&t->teacher, t->arena);
+out:
+    return status;
+}
+
+void vc_trainer_release(struct vc_trainer *t)
+{
+    vc_free(t->ctx, t->arena);
+    vc_free(t->ctx, t->state_block);
+    t->arena = NULL;
+    t->state_block = NULL;
+}
