@@ -42,11 +42,12 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A model that is made of others may have more or fewer names in front: the end counts there. */
+/* A model that is made of others may have more or fewer names in front: the end counts there. ".a" is every module that
+ * ends in it, and "a" itself where it may lie in another one. */
 static bool stands_for(const struct listed *l, const char *name, const char *module)
 {
     if (l->form == VC_NAMES_ENDS) {
-        return vc_listed_means(name, module);
+        return vc_listed_means(name, module) || strcmp(name + (name[0] == '.'), module) == 0;
     }
     return l->family != NULL && l->family->nested && (ends_in(module, name) || ends_in(name, module));
 }
@@ -115,8 +116,9 @@ enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model,
         VC_TRY(see_tensor(ctx, &arena, &l, model->tensors[i].name));
     }
     for (i = 0; i < n; i++) {
-        if (!l.seen[i] && strcmp(names[i], "lm_head") != 0 &&
-            !vc_family_has_head(model->family, names[i], strlen(names[i]))) {
+        const char *name = names[i] + (form == VC_NAMES_ENDS && names[i][0] == '.');
+
+        if (!l.seen[i] && strcmp(name, "lm_head") != 0 && !vc_family_has_head(model->family, name, strlen(name))) {
             VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "config", VC_HF_CONFIG_NAME,
                            "\"%s\" names '%.200s', which is no module of the model", key, names[i]));
         }

@@ -137,6 +137,9 @@ static void test_bitsandbytes(void **state)
                                                {"a.", "warning config a.p.weight|warning config config.json"},
                                                {".p", ""},
                                                {"p", ""},
+                                               {".lm_head", "warning config a.p.weight"},
+                                               {".a.p", "warning config a.p.weight"},
+                                               {".x", "warning config a.p.weight|warning config config.json"},
                                                {"^a\\\\.p$", ""},
                                                {"^a\\\\.q$", "error config a.q.weight|warning config a.p.weight"},
                                                {"^a\\\\.$", "warning config a.p.weight|warning config config.json"}};
