@@ -588,9 +588,11 @@ const struct command command_distill = {
         "stands behind "
         "prune and before quantize, and its student is what is left by then.\n"
         "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
-        "  vcompress distill --teacher digits.npz --student pruned.npz --graph digits.layers.txt --keep-sparsity \\\n"
+        "  vcompress distill --teacher digits.npz --student pruned.npz \\\n"
+        "    --graph digits.layers.txt --keep-sparsity \\\n"
         "    --data images.npz --array test_images=train_images -o recovered.npz\n"
-        "  vcompress run --pass 'prune --sparsity 0.9' --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+        "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
+        "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
         "    --pass 'quantize --int8' net.onnx -o small.onnx",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

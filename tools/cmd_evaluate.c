@@ -112,7 +112,8 @@ const struct command command_evaluate = {
     .summary = "tell how well a network answers",
     .text = "Runs the network on every row of the data, with its weights as they are stored (codes through their "
             "scales), and counts the rows whose largest logit is that of the label, and of the teacher.\n"
-            "  vcompress evaluate --graph digits.layers.txt --data images.npz --array y=test_labels model.int8.npz",
+            "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
+            "    --array y=test_labels model.int8.npz",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -118,7 +118,8 @@ const struct command command_logits = {
     .text = "Runs the network on every row of the data and writes its logits, with SHA-256 of the network and of the "
             "rows. distill takes the file as --teacher, so that no teacher is in memory, and refuses it for other rows "
             "or another order of them.\n"
-            "  vcompress logits --graph digits.layers.txt --data images.npz --array test_images=train_images \\\n"
+            "  vcompress logits --graph digits.layers.txt --data images.npz \\\n"
+            "    --array test_images=train_images \\\n"
             "    digits.npz -o answers.npz",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

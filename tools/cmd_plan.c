@@ -345,7 +345,8 @@ const struct command command_plan = {
         "there is none; then the nearest one is named, and by how much it misses. Zeros save no memory of a device, so "
         "that pruning single weights is in no recipe.\n"
         "  vcompress plan --gpu 'RTX 3060' --ctx 4096 model/\n"
-        "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all bert/config.json",
+        "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all \\\n"
+        "    bert/config.json",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -324,7 +324,8 @@ const struct command command_prune = {
         "shows it.\n"
         "--drop-layers leaves out whole layers: a smaller model of the same kind, which every loader reads.\n"
         "  vcompress prune --sparsity 0.5 model.npz\n"
-        "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate model.npz -o small.npz\n"
+        "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate \\\n"
+        "    model.npz -o small.npz\n"
         "  vcompress prune --pattern 2:4 model.safetensors\n"
         "  vcompress prune --structured 0.3 --round-to 64 model/ -o smaller/\n"
         "  vcompress prune --drop-layers 8-10 model-folder -o smaller",

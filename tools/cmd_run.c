@@ -172,8 +172,10 @@ const struct command command_run = {
         "output and the run stand behind run, not in a pass. Behind prune, distill trains what is left, with the input "
         "as its "
         "teacher: no intermediate file is written.\n"
-        "  vcompress run --pass 'prune --sparsity 0.5' --pass 'quantize --int8' model.npz -o small.npz\n"
-        "  vcompress run --pass 'prune --sparsity 0.9' --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+        "  vcompress run --pass 'prune --sparsity 0.5' --pass 'quantize --int8' \\\n"
+        "    model.npz -o small.npz\n"
+        "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
+        "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
         "    --pass 'quantize --int8' net.onnx -o small.onnx\n"
         "  vcompress run recipe.txt model.npz -o small.npz",
     .groups = groups,
