@@ -97,7 +97,7 @@ static enum vc_status list_state(struct vc_trainer *t, struct list *list)
     }
     add(list, "states", VC_DTYPE_U8, t->state_block, t->report->state_bytes);
     if (t->counts.control_done != 0) {
-        add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n);
+        add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n * t->student.positions);
     }
 out:
     return status;

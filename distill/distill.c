@@ -162,7 +162,7 @@ static void compare_answers(const struct vc_trainer *t, const struct vc_answers 
     double squares = 0;
     double n = 0;
 
-    for (uint64_t i = 0; i < rows->n; i++) {
+    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
         bool counts = rows->mask == NULL || rows->mask[i] != 0;
         double d = (double)with->right[i] - (double)without->right[i];
 
@@ -318,9 +318,9 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_prepare(t));
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
-        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
+        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
         VC_TRY_ALLOC(with.right);
-        t->control_answers.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n);
+        t->control_answers.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
         VC_TRY_ALLOC(t->control_answers.right);
     }
     VC_TRY(vc_checkpoint_open(t));

@@ -91,6 +91,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     struct vc_teacher_rows teacher = {.logits = NULL};
     struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
     const void *logits;
+    size_t positions = t->student.positions;
     enum vc_status status = VC_OK;
 
     vc_trainer_gather(t, &t->eval.rows, numbers, n);
@@ -99,16 +100,17 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     }
     VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
-        sums = vc_loss(t->f64, &spec, n, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row, NULL);
+        sums = vc_loss(t->f64, &spec, n * positions, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row,
+                       NULL);
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n * positions; i++) {
         uint8_t one;
 
         count_row(t, i, logits, &teacher, tally, &one);
         if (right != NULL) {
-            right[numbers[i]] = one;
+            right[numbers[i / positions] * positions + i % positions] = one;
         }
     }
 out:

@@ -291,6 +291,11 @@ static enum vc_status prepare(struct answers *a)
 
     VC_TRY(vc_identity_check(t->ctx));
     VC_TRY(vc_trainer_open(t));
+    if (t->student.positions > 1) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+                       "the network answers for %zu positions of each row; what can be written is one answer for each",
+                       t->student.positions);
+    }
     a->rows = t->eval.rows.n;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.n_classes;
     if (a->options.topk >= t->student.n_classes) {

@@ -63,10 +63,13 @@ struct block {
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
 {
-    uint64_t batch = t->options.batch;
+    uint64_t batch;
     uint64_t n_logits;
     size_t n = 0;
 
+    if (!vc_mul_u64(t->options.batch, t->student.positions, &batch)) {
+        batch = UINT64_MAX / sizeof *t->labels;
+    }
     if (!vc_mul_u64(batch, (uint64_t)t->student.n_classes * sizeof(double), &n_logits)) {
         n_logits = UINT64_MAX;
     }
@@ -109,7 +112,7 @@ static uint64_t planned(struct vc_trainer *t)
         sum += item->trained ? block_bytes(item->n) : 0; /* a byte for each weight of tensors that have a mask */
     }
     for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
-        sum += block_bytes(t->eval.rows.n); /* which answers were right */
+        sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */
     }
     return sum;
 }

@@ -8,6 +8,21 @@
 
 /* ---- the graph ---- */
 
+/* No position sees those behind it. */
+static bool is_causal(const struct vc_graph *graph)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+
+        for (unsigned k = 0; strcmp(node->op, "Attention") == 0 && k < node->n_attrs; k++) {
+            if (strcmp(node->attrs[k].name, "is_causal") == 0 && node->attrs[k].i != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* What the student learns from has to be logits: rows of classes. */
 static enum vc_status check_output(struct vc_net *net)
 {
@@ -26,7 +41,9 @@ static enum vc_status check_output(struct vc_net *net)
                        "out of the graph",
                        net->options.role, output->name);
     }
-    if (output->dtype != VC_DTYPE_F32 || output->n_dims != 2 || vc_graph_dim_value(graph, output->shape[1]) < 2) {
+    if (output->dtype != VC_DTYPE_F32 || output->n_dims < 2 || output->n_dims > 3 ||
+        vc_graph_dim_value(graph, output->shape[output->n_dims - 1]) < 2 ||
+        vc_graph_dim_value(graph, output->shape[1]) < 1) {
         char text[64] = "";
 
         for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
@@ -38,10 +55,12 @@ static enum vc_status check_output(struct vc_net *net)
         }
         return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                        "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
-                       "[batch, classes]",
+                       "[batch, classes], or for each position of it, [batch, sequence, classes]",
                        net->options.role, output->name, text);
     }
-    net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[1]);
+    net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[output->n_dims - 1]);
+    net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(graph, output->shape[1]) : 1;
+    net->next = output->n_dims == 3 && is_causal(graph);
     return VC_OK;
 }
 

@@ -15,7 +15,7 @@ struct vc_net_options {
     bool frozen_norm;
     const char *const *freeze; /* globs of tensors that are not trained */
     size_t n_freeze;
-    uint64_t seed; /* of Dropout */
+    uint64_t seed;               /* of Dropout */
     enum vc_recompute recompute; /* of programs that train, as in struct vc_engine_options */
     uint32_t recompute_every;
     uint64_t budget_bytes;
@@ -29,6 +29,8 @@ struct vc_net {
     const char *batch; /* the symbol for the number of rows; NULL: it is fixed */
     int64_t fixed;
     size_t n_classes;
+    size_t positions; /* of each row, for each of which there are logits: 1, or those of a sequence */
+    bool next;        /* they are about the next position: a decoder */
     size_t n_engines;
     struct vc_net_engine {
         uint64_t rows;
@@ -37,7 +39,8 @@ struct vc_net {
     } engines[VC_NETWORK_SIZES];
 };
 
-/* Weights without memory, and the view of the rows. The first output of the graph has to be rows of logits. */
+/* Weights without memory, and the view of the rows. The first output of the graph has to be rows of logits,
+ * [batch, classes], or logits for each position, [batch, sequence, classes]. */
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
 /* Reads the weights; memory is taken at the first call. */
@@ -60,8 +63,8 @@ uint64_t vc_net_forward_bytes(const struct vc_net *net);
 /* The memory of all of its programs, which take turns. */
 void vc_net_attach(struct vc_net *net, void *memory);
 
-/* Fills the inputs with rows by their numbers and computes. *logits: [n, n_classes], those of the engine, valid until
- * its next pass or that of an engine that has the same memory. */
+/* Fills the inputs with rows by their numbers and computes. *logits: [n, positions, n_classes], those of the engine,
+ * valid until its next pass or that of an engine that has the same memory. */
 enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
                               const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
                               const struct vc_engine_value **logits);

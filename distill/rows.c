@@ -105,12 +105,25 @@ static size_t find_only(const struct vc_rows *rows)
     return found;
 }
 
+/* The graph has no other input that has to be given. */
+static bool is_only_needed(const struct vc_graph *graph, const char *input)
+{
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_input(graph, k));
+
+        if (value->optional == (strcmp(value->name, input) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out)
 {
     enum vc_status status;
 
     VC_TRY(find_array(rows, input, out));
-    if (*out == VC_NO_TENSOR && vc_graph_input_count(graph) == 1) {
+    if (*out == VC_NO_TENSOR && is_only_needed(graph, input)) {
         *out = find_only(rows);
     }
     if (*out == VC_NO_TENSOR) {
@@ -125,21 +138,22 @@ out:
 
 /* ---- labels, mask, means ---- */
 
-/* All integers of a tensor with one for each row; the array may have further dimensions of 1. */
+/* All integers of a tensor: one for each row, or *width of them. */
 static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_model *model, size_t tensor,
-                                   int64_t **out)
+                                   int64_t **out, size_t *width)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
     struct vc_place place = vc_place_whole();
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    if (!vc_is_integer(t->dtype) || t->n_dims == 0 || t->n_elems != t->shape[0]) {
+    if (!vc_is_integer(t->dtype) || t->n_dims == 0 || (t->n_dims > 2 && t->n_elems != t->shape[0])) {
         return vc_fail(rows->ctx, VC_E_ARGUMENT,
                        "%s: %s has %llu elements of type %s; one integer for each row is "
                        "needed",
                        model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
     }
+    *width = (size_t)(t->n_elems / t->shape[0]);
     *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof **out);
     VC_TRY_ALLOC(*out);
     status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
@@ -186,8 +200,8 @@ static enum vc_status read_labels(struct vc_rows *rows)
         return VC_OK;
     }
     VC_TRY(expect_rows(rows, model, tensor));
-    VC_TRY(read_numbers(rows, model, tensor, &rows->labels));
-    for (uint64_t i = 0; i < rows->n; i++) {
+    VC_TRY(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
+    for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
         rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
         some = some || rows->labels[i] != VC_NO_LABEL;
@@ -212,10 +226,10 @@ static enum vc_status read_mask(struct vc_rows *rows)
         return VC_OK;
     }
     VC_TRY(expect_rows(rows, rows->model, tensor));
-    VC_TRY(read_numbers(rows, rows->model, tensor, &numbers));
-    rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n + 1);
+    VC_TRY(read_numbers(rows, rows->model, tensor, &numbers, &rows->mask_width));
+    rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1);
     VC_TRY_ALLOC(rows->mask);
-    for (uint64_t i = 0; i < rows->n; i++) {
+    for (uint64_t i = 0; i < rows->n * rows->mask_width; i++) {
         rows->mask[i] = numbers[i] != 0;
         some = some || numbers[i] != 0;
     }
@@ -283,7 +297,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
 {
     enum vc_status status;
 
-    *rows = (struct vc_rows){.ctx = ctx, .max_label = -1};
+    *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
     VC_TRY(vc_options_read(ctx, &data_kind, options, &rows->options));
     if (rows->options.path == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
@@ -324,10 +338,11 @@ void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n
 {
     *counted = 0;
     *labelled = 0;
-    for (size_t i = 0; i < n; i++) {
-        bool counts = rows->mask == NULL || rows->mask[numbers[i]] != 0;
+    for (size_t i = 0; i < n * rows->positions; i++) {
+        uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
+        bool counts = rows->mask == NULL || rows->mask[at] != 0;
 
         *counted += counts;
-        *labelled += counts && rows->labels != NULL && rows->labels[numbers[i]] != VC_NO_LABEL;
+        *labelled += counts && rows->labels != NULL && rows->labels[at] != VC_NO_LABEL;
     }
 }

@@ -14,8 +14,10 @@ struct vc_rows {
     struct vc_model *model, *labels_model;
     struct vc_arena arena;
     uint64_t n, n_all; /* rows: those that are taken, those of the file */
+    size_t positions;  /* of a row, each of which has a label and counts or not: 1, or those of a sequence */
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
     uint8_t *mask;     /* NULL: all rows count */
+    size_t label_width, mask_width; /* of a row in the file */
     int64_t max_label;
     struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
     size_t n_mean, n_deviation;
@@ -26,7 +28,8 @@ struct vc_rows {
 struct vc_rows_input {
     const char *name; /* the graph's */
     uint32_t value;
-    size_t tensor;
+    size_t tensor; /* VC_NO_TENSOR: there is no array, and all elements are `otherwise` */
+    int64_t otherwise;
     size_t n_elems;  /* of a row */
     size_t channels; /* with a mean of their own: 1, or the second dimension; each has `plane` elements in a row */
     size_t plane;
@@ -59,7 +62,12 @@ void vc_rows_view_release(struct vc_rows_view *view);
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to);
 
-/* Rows that count, and those of them with a label. */
+/* What the network of the view answers for: `positions` of each row. Without a mask, the input attention_mask is it.
+ * next: it answers what stands at the next position, so labels move by one place; without y they are the tokens. */
+enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
+                                      bool next);
+
+/* Rows that count (positions, where a row has several), and those of them with a label. */
 void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
                    uint64_t *labelled);
 

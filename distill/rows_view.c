@@ -102,6 +102,45 @@ static enum vc_status check_type(const struct vc_rows *rows, const struct vc_gra
                    vc_dtype_name(t->dtype), input->name, input->dtype == VC_DTYPE_F32 ? "numbers" : "integers");
 }
 
+/* The input need not be given, and there is no array for it. */
+static bool leave_out(const struct vc_rows *rows, const struct vc_graph *graph, const struct vc_graph_value *input,
+                      struct vc_rows_input *to)
+{
+    size_t tensor;
+
+    if (!input->optional || vc_rows_find(rows, graph, input->name, &tensor) == VC_OK) {
+        return false;
+    }
+    vc_clear_error(rows->ctx);
+    *to = (struct vc_rows_input){.name = input->name,
+                                 .tensor = VC_NO_TENSOR,
+                                 .otherwise = input->otherwise,
+                                 .integers = input->dtype != VC_DTYPE_F32};
+    return true;
+}
+
+/* Inputs that are left out have the sizes that the others tell. */
+static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_graph *graph)
+{
+    for (size_t k = 0; k < view->n; k++) {
+        struct vc_rows_input *to = &view->inputs[k];
+        const struct vc_graph_value *input = vc_graph_value(graph, to->value);
+
+        to->n_elems = to->tensor == VC_NO_TENSOR ? 1 : to->n_elems;
+        for (unsigned d = 1; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
+            int64_t size = vc_graph_dim_value(graph, input->shape[d]);
+
+            if (size < 1) {
+                return vc_fail(view->rows->ctx, VC_E_ARGUMENT,
+                               "%s: there is no array for the input %s, whose size no other one tells",
+                               view->rows->model->path, input->name);
+            }
+            to->n_elems *= (size_t)size;
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k, const char **batch,
                                 int64_t *fixed)
 {
@@ -111,6 +150,11 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     const struct vc_tensor *t;
     enum vc_status status;
 
+    if (leave_out(rows, graph, input, to)) {
+        to->value = vc_graph_input(graph, k);
+        view->n++;
+        return VC_OK;
+    }
     VC_TRY(vc_rows_find(rows, graph, input->name, &to->tensor));
     t = &rows->model->tensors[to->tensor];
     VC_TRY(check_type(rows, input, t));
@@ -154,6 +198,7 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
     for (uint32_t k = 0; k < n; k++) {
         VC_TRY(add_input(view, graph, k, batch, fixed));
     }
+    status = size_left_out(view, graph);
 out:
     return status;
 }
@@ -188,14 +233,33 @@ static void put_row(const struct vc_rows *rows, const struct vc_rows_input *inpu
     }
 }
 
+/* Elements of an input that is left out. */
+static void put_otherwise(const struct vc_rows_input *input, size_t n, bool f64, void *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (input->integers) {
+            ((int64_t *)to)[i] = input->otherwise;
+        } else if (f64) {
+            ((double *)to)[i] = (double)input->otherwise;
+        } else {
+            ((float *)to)[i] = (float)input->otherwise;
+        }
+    }
+}
+
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to)
 {
     const struct vc_rows_input *input = &view->inputs[k];
     const struct vc_rows *rows = view->rows;
-    enum vc_dtype dtype = rows->model->tensors[input->tensor].dtype;
+    enum vc_dtype dtype;
     enum vc_status status = VC_OK;
 
+    if (input->tensor == VC_NO_TENSOR) {
+        put_otherwise(input, n * input->n_elems, f64, to);
+        return VC_OK;
+    }
+    dtype = rows->model->tensors[input->tensor].dtype;
     for (size_t r = 0; r < n; r++) {
         const void *raw;
 

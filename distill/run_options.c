@@ -80,10 +80,10 @@ static enum vc_status add_rows(struct vc_text *text, const char *key, const stru
     }
     vc_sha256_begin(&sha);
     if (rows->rows.labels != NULL) {
-        vc_sha256_add(&sha, rows->rows.labels, (size_t)rows->rows.n * sizeof *rows->rows.labels);
+        vc_sha256_add(&sha, rows->rows.labels, (size_t)rows->rows.n * rows->rows.positions * sizeof *rows->rows.labels);
     }
     if (rows->rows.mask != NULL) {
-        vc_sha256_add(&sha, rows->rows.mask, (size_t)rows->rows.n);
+        vc_sha256_add(&sha, rows->rows.mask, (size_t)rows->rows.n * rows->rows.positions);
     }
     vc_sha256_end(&sha, hex);
     vc_text_add(text, "%s %s\n", key, hex);

@@ -29,11 +29,11 @@ static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *r
     if (rows->max_label < (int64_t)t->student.n_classes) {
         return VC_OK;
     }
-    for (uint64_t i = 0; i < rows->n; i++) {
+    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
         if (rows->labels[i] >= (int64_t)t->student.n_classes) {
             return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
-                           rows->model->path, (unsigned long long)i, (long long)rows->labels[i], t->student.n_classes,
-                           t->student.n_classes - 1);
+                           rows->model->path, (unsigned long long)(i / rows->positions), (long long)rows->labels[i],
+                           t->student.n_classes, t->student.n_classes - 1);
         }
     }
     return VC_OK;
@@ -95,6 +95,7 @@ static enum vc_status view_eval(struct vc_trainer *t)
     VC_TRY(t->runs_teacher
                ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
                : VC_OK);
+    VC_TRY(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.positions, t->student.next));
     VC_TRY(check_labels(t, &t->eval.rows));
 out:
     return status;
@@ -126,6 +127,11 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                            student.role, t->student.n_classes);
         }
     }
+    if (t->runs_teacher && t->teacher.positions != t->student.positions) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",
+                       t->teacher.positions, student.role, t->student.positions);
+    }
+    VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.positions, t->student.next));
     VC_TRY(check_labels(t, &rows->rows));
 out:
     return status;
@@ -145,6 +151,11 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows 
     }
     if (n_files != 0 && t->runs_teacher) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers");
+    }
+    if (n_files != 0 && t->student.positions > 1) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+                       "a teacher in a file answers once for each row; the student answers for %zu positions",
+                       t->student.positions);
     }
     if (n_files != 0) {
         VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, t->student.n_classes, o->temperature,

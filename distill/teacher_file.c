@@ -136,7 +136,10 @@ static enum vc_status check_data(struct vc_ctx *ctx, const struct vc_teacher_fil
             return vc_fail(ctx, VC_E_ARGUMENT,
                            "%s: has answers to other rows than those of %s in %s, or to the same in another order, or "
                            "normalized in another way",
-                           file->model->path, rows->model->tensors[view->inputs[k].tensor].name, rows->model->path);
+                           file->model->path,
+                           view->inputs[k].tensor != VC_NO_TENSOR ? rows->model->tensors[view->inputs[k].tensor].name
+                                                                  : view->inputs[k].name,
+                           rows->model->path);
         }
     }
     if (n == 0) {

@@ -42,9 +42,11 @@ static void choose_rows(struct vc_trainer *t, struct work *w)
 
 void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        t->labels[i] = rows->labels != NULL ? rows->labels[numbers[i]] : VC_NO_LABEL;
-        t->mask[i] = rows->mask == NULL || rows->mask[numbers[i]] != 0;
+    for (size_t i = 0; i < n * rows->positions; i++) {
+        uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
+
+        t->labels[i] = rows->labels != NULL ? rows->labels[at] : VC_NO_LABEL;
+        t->mask[i] = rows->mask == NULL || rows->mask[at] != 0;
     }
 }
 
@@ -77,7 +79,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
                                   const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
 {
     unsigned long long step = (unsigned long long)w->step + 1;
-    size_t n_elems = n * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
+    size_t n_elems = n * t->student.positions * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
     const char *array = NULL;
     size_t bad = find_bad_row(t, numbers, n, &array);
 
@@ -143,12 +145,13 @@ static void compare_terms(struct vc_trainer *t, const struct work *w, size_t n, 
                           const struct vc_teacher_rows *teacher)
 {
     const struct vc_teacher_rows none = {.logits = NULL};
-    size_t n_elems = n * t->student.n_classes;
+    size_t n_rows = n * t->student.positions;
+    size_t n_elems = n_rows * t->student.n_classes;
 
-    (void)vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, teacher, NULL, t->mask, t->row,
+    (void)vc_loss(t->f64, &w->spec, n_rows, t->student.n_classes, logits->data, teacher, NULL, t->mask, t->row,
                   logits->grad);
     t->report->kd_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
-    (void)vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, &none, t->labels, t->mask, t->row,
+    (void)vc_loss(t->f64, &w->spec, n_rows, t->student.n_classes, logits->data, &none, t->labels, t->mask, t->row,
                   logits->grad);
     t->report->ce_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
 }
@@ -171,8 +174,8 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     if (w->step == 0 && first == 0 && !t->control) {
         compare_terms(t, w, n, logits, &teacher);
     }
-    sums = vc_loss(t->f64, &w->spec, n, t->student.n_classes, logits->data, &teacher, t->labels, t->mask, t->row,
-                   logits->grad);
+    sums = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher, t->labels,
+                   t->mask, t->row, logits->grad);
     w->sums.kd += sums.kd;
     w->sums.ce += sums.ce;
     if (!isfinite(sums.kd) || !isfinite(sums.ce)) {

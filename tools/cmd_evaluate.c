@@ -28,7 +28,8 @@ static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
 static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate,
                                                  &group_run,     &group_report, &group_help};
 
-static void print(struct app *app, const struct vc_quality *q)
+/* tokens: the network answers for each position of a sequence. */
+static void print(struct app *app, const struct vc_quality *q, bool tokens)
 {
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
@@ -39,6 +40,9 @@ static void print(struct app *app, const struct vc_quality *q)
         fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
         fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
         fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+        if (tokens) {
+            fprintf(to, ", perplexity %.4f", exp(q->ce));
+        }
     }
     if (!isnan(q->agreement)) {
         fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
@@ -66,7 +70,9 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     }
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
-        print(app, &quality);
+        uint32_t logits = vc_graph_output(o->network.graph, 0);
+
+        print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3);
     }
     app_print_memory(app);
     if (cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy)) {

@@ -70,6 +70,22 @@ def losses(z, t, y, alpha, temperature):
     return alpha * kd + (1 - alpha) * ce, kd, ce
 
 
+def exact(module):
+    """Parts that transformers computes in float32 in every model, as double."""
+    def norm(x):
+        return module.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + module.variance_epsilon)
+
+    def rotary(x, position_ids, *_, **__):
+        size = module.config.hidden_size // module.config.num_attention_heads
+        by = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+        angle = position_ids[..., None].double() * by
+        angle = torch.cat((angle, angle), dim=-1)
+        return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+    name = type(module).__name__
+    module.forward = norm if name == "LlamaRMSNorm" else rotary if name == "LlamaRotaryEmbedding" else module.forward
+
+
 class Distill(Judge):
     def setUp(self):
         super().setUp()
@@ -293,6 +309,126 @@ class Distill(Judge):
         _, kd, ce = losses(z, t, y, 0.5, 2)
         self.assertEqual(said, "%s: 100 rows, accuracy %.2f %% (%d of 100), cross-entropy %.4f, agreement with the teacher "
                          "%.2f %%, divergence %.4f\n" % (self.path("student.npz"), right, right, ce, same, kd))
+
+    # ---- transformers ----
+
+    def tokens(self, kind, rows, length, dtype):
+        """Teacher and student of two layers with random weights in folders, and rows of tokens that end in padding."""
+        try:
+            import transformers
+        except ImportError:
+            self.skipTest("transformers is not installed")
+        if kind == "bert":
+            config = transformers.BertConfig(vocab_size=31, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
+                                             intermediate_size=40, max_position_embeddings=16, num_labels=5,
+                                             hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+            make = transformers.BertForSequenceClassification
+        else:
+            config = transformers.LlamaConfig(vocab_size=31, hidden_size=24, num_hidden_layers=2, num_attention_heads=6,
+                                              num_key_value_heads=2, intermediate_size=40, max_position_embeddings=32,
+                                              tie_word_embeddings=kind == "tied")
+            make = transformers.LlamaForCausalLM
+        config._attn_implementation = "eager"
+        softmax = F.softmax
+        F.softmax = lambda x, dim=None, **_: softmax(x, dim=dim)  # that of eager attention is in float32
+        self.addCleanup(setattr, F, "softmax", softmax)
+        self.teacher, self.student = make(config).to(dtype).eval(), make(config).to(dtype).eval()
+        for module in (*self.teacher.modules(), *self.student.modules()):
+            exact(module)
+        for module, name in ((self.teacher, "teacher"), (self.student, "student")):
+            with torch.no_grad():
+                for p in module.parameters():  # larger than the initializer's, so that answers differ
+                    p.add_(0.1 * torch.randn_like(p))
+            module.save_pretrained(self.path(name), safe_serialization=True)
+        rng = np.random.default_rng(3)
+        self.ids = rng.integers(1, 31, (rows, length))  # 0 is padding, whose embedding PyTorch does not train
+        ends = rng.integers(2, length + 1, rows)
+        self.mask = (np.arange(length) < ends[:, None]).astype("i8")
+        self.types = rng.integers(0, 2, (rows, length))
+        self.y = rng.integers(0, 5, rows)
+        arrays = dict(input_ids=self.ids, attention_mask=self.mask)
+        if kind == "bert":
+            arrays.update(token_type_ids=self.types, y=self.y)
+        np.savez(self.path("data.npz"), **arrays)
+
+    def logits_of(self, module, rows):
+        given = dict(input_ids=torch.from_numpy(self.ids[rows]), attention_mask=torch.from_numpy(self.mask[rows]))
+        if module.config.model_type == "bert":
+            given["token_type_ids"] = torch.from_numpy(self.types[rows])
+        return module(**given).logits
+
+    def terms(self, rows, alpha, temperature):
+        """Loss and its terms; of a decoder over positions that count, and those of them with a next token."""
+        z = self.logits_of(self.student, rows)
+        with torch.no_grad():
+            t = self.logits_of(self.teacher, rows)
+        if z.dim() == 2:
+            return losses(z, t, torch.from_numpy(self.y[rows]), alpha, temperature)
+        ids, mask = torch.from_numpy(self.ids[rows]), torch.from_numpy(self.mask[rows]) != 0
+        _, kd, _ = losses(z[mask], t[mask], None, 1, temperature)
+        has = mask[:, :-1] & mask[:, 1:]
+        ce = F.cross_entropy(z[:, :-1][has], ids[:, 1:][has])
+        return alpha * kd + (1 - alpha) * ce, kd, ce
+
+    def check_transformer(self, kind, dtype, steps, batch=8, rows=40):
+        self.tokens(kind, rows, 9, dtype)
+        f64 = dtype is torch.float64
+        optimizer, wanted, first = torch.optim.Adam(self.student.parameters(), lr=1e-3), [], None
+        for k in range(steps):
+            at = k * batch % rows
+            optimizer.zero_grad()
+            loss, kd, ce = self.terms(slice(at, at + batch), 0.7, 2)
+            loss.backward()
+            first = first or {n: p.grad.numpy().copy() for n, p in self.student.named_parameters()}
+            optimizer.step()
+            wanted.append([float(term.detach()) for term in (loss, kd, ce)])
+        self.vc("distill", "--student", self.path("student"), "--teacher", self.path("teacher"), "--alpha", 0.7,
+                "--temperature", 2, "--data", self.path("data.npz"), "-o", self.path("out"), "--steps", steps, "--batch",
+                batch, "--order", "file", "--optimizer", "adam", "--lr", "1e-3", "--precision", "f64" if f64 else "f32",
+                "--log", self.path("log"), "--dump-gradients", self.path("grad.npz"), "-q", "--force")
+        with open(self.path("log")) as f:
+            found = np.array([[line[k] for k in ("loss", "kd", "ce")] for line in map(json.loads, f)])
+        self.assertLess(np.abs(found - wanted).max(), 1e-10 if f64 else 1e-5)
+        gradients = self.load(self.path("grad.npz"))
+        largest = max(np.abs(g).max() for g in first.values())
+        for n, g in first.items():
+            bound = 1e-5 * (largest if n.endswith("key.bias") else np.abs(g).max())
+            self.assertLess(np.abs(gradients[n] - g).max(), 1e-13 if f64 else bound, n)
+        from safetensors.numpy import load_file
+        return load_file(self.path("out/model.safetensors"))
+
+    def check_final(self, out):
+        for n, p in self.student.named_parameters():
+            if not n.endswith("attention.self.key.bias"):  # moves all scores of a row: its gradient is noise
+                self.assertLess(np.abs(out[n] - p.detach().numpy()).max(), 1e-10, n)
+
+    def test_encoder_f64(self):
+        """100 steps of an encoder of two layers, with padding, token types and labels of sequences."""
+        self.check_final(self.check_transformer("bert", torch.float64, 100))
+
+    def test_encoder_f32(self):
+        self.check_transformer("bert", torch.float32, 10)
+
+    def test_decoder_f64(self):
+        """The same of a decoder with groups of heads; labels are the next tokens."""
+        self.check_final(self.check_transformer("llama", torch.float64, 100))
+
+    def test_decoder_f32(self):
+        self.check_transformer("llama", torch.float32, 10)
+
+    def test_tied_decoder(self):
+        """The table of tokens is the last matrix, too."""
+        self.check_final(self.check_transformer("tied", torch.float64, 20))
+
+    def test_perplexity(self):
+        self.tokens("llama", 10, 9, torch.float64)
+        said = self.vc("evaluate", "--data", self.path("data.npz"), "--teacher", self.path("teacher"), "--precision", "f64",
+                       "--batch", "4", self.path("student")).out.decode()
+        with torch.no_grad():
+            _, kd, ce = self.terms(slice(0, 10), 0.5, 2)
+        self.assertIn("cross-entropy %.4f, perplexity %.4f," % (ce, np.exp(float(ce))), said)
+        self.assertIn("divergence %.4f" % kd, said)
+        self.assertIn(": %d rows" % self.mask.sum(), said)
 
 
 if __name__ == "__main__":
