@@ -201,6 +201,34 @@ static void a_budget_is_met(void **state)
     assert_in_range(plan(chain, VC_RECOMPUTE_AUTO, 0, 1).bytes, 1, least);
 }
 
+/* Each allocation fails once: nothing is left behind. */
+static void no_memory_is_a_sentence(void **state)
+{
+    struct vc_engine_options options = {
+        .train = true, .threads = 1, .recompute = VC_RECOMPUTE_AUTO, .budget_bytes = 300000};
+    struct net net = {.ctx = test_ctx(), .random = 1};
+    uint64_t before;
+    uint64_t n = 0;
+    enum vc_status status;
+
+    (void)state;
+    net_parse(&net, chain);
+    net_weights(&net, VC_GRAPH_F32);
+    before = vc_pool_in_use(net.ctx->shared->pool);
+    do {
+        vc_pool_fail_at(net.ctx->shared->pool, ++n, 0);
+        status = vc_engine_make(net.ctx, net.graph, net.weights, &options, &net.engine);
+        vc_pool_fail_at(net.ctx->shared->pool, 0, 0);
+        if (status != VC_OK) {
+            assert_int_equal(status, VC_E_NOMEM);
+            assert_null(net.engine);
+            assert_int_equal(vc_pool_in_use(net.ctx->shared->pool), before);
+        }
+    } while (status != VC_OK);
+    assert_in_range(n, 100, 100000);
+    net_end(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +238,7 @@ int main(void)
         cmocka_unit_test(less_is_kept),
         cmocka_unit_test(a_decoder_gives_the_same_bits),
         cmocka_unit_test(a_budget_is_met),
+        cmocka_unit_test(no_memory_is_a_sentence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
