@@ -78,7 +78,8 @@ static bool take_recompute(void *group, const char *value)
 /* clang-format off */
 static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
-     .help = "the network that learns: a pruned copy of the teacher, or another one (not in a recipe: what the passes before it leave)"},
+     .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
+             "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
     {.name = "width", .value = "SHARE", .kind = OPT_REAL, DISTILL(width),
      .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
              "the largest weights; as prune --structured makes it"},
@@ -128,7 +129,7 @@ static const struct opt training_opts[] = {
              "labels are needed)"},
     {.name = "loss", .value = "kd|mse", .kind = OPT_CHOICE, DISTILL(loss),
      .help = "the teacher's term: divergence of the answers, or squared error of the logits (default kd)"},
-    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows (default 0)"},
+    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows, and of new weights (default 0)"},
     {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
      .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, DISTILL(precision), .help = "of the arithmetic (default f32)"},
@@ -405,10 +406,24 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
     return rc;
 }
 
+/* The student of a list of layers, which has no weights yet. */
+static int draw_student(struct app *app, struct distill_cli *cli)
+{
+    struct net *net = &cli->opened.student;
+    enum vc_status status = vc_network_draw(app->ctx, cli->student, cli->distill.seed, &net->weights);
+
+    app->subject = cli->student;
+    status = status == VC_OK ? net_build(app->ctx, cli->student, NULL, net) : status;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
 static int open_all(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
-    int rc = is_derived(cli) ? GO_ON : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+    int rc = is_derived(cli) ? GO_ON
+             : vc_graph_is_text(cli->student)
+                 ? draw_student(app, cli)
+                 : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
 
     cli->distill.graph = is_derived(cli) ? cli->nets.graph : NULL;
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;

@@ -7,6 +7,7 @@
 
 struct memory {
     const void **data; /* per tensor */
+    void *block;       /* NULL, or what vc_memory_model_give gave */
 };
 
 static enum vc_status memory_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
@@ -27,6 +28,7 @@ static void memory_close(struct vc_model *model)
 
     if (self != NULL) {
         vc_free(model->ctx, (void *)(uintptr_t)self->data);
+        vc_free(model->ctx, self->block);
     }
     vc_free(model->ctx, self);
     vc_free(model->ctx, model->tensors);
@@ -94,4 +96,9 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
 out:
     vc_model_close(model);
     return status;
+}
+
+void vc_memory_model_give(struct vc_model *model, void *block)
+{
+    ((struct memory *)model->self)->block = block;
 }

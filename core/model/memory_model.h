@@ -17,4 +17,7 @@ struct vc_memory_tensor {
 enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory_tensor *tensors, size_t n,
                                       struct vc_model **out);
 
+/* The block of the pool that has the tensors' names, shapes or data is the model's from now on. */
+void vc_memory_model_give(struct vc_model *model, void *block);
+
 #endif

@@ -229,6 +229,12 @@ VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_opt
                                  struct vc_distillation **out);
 VC_API void vc_distillation_free(struct vc_distillation *distillation); /* accepts NULL */
 
+/* A network that nobody has trained: the tensors of a text (vc_graph_is_text) whose shapes follow from it, as f32. Of
+ * weights with two or more dimensions, and of their biases, numbers are even between -b and b, b = 1 / sqrt(inputs of
+ * one output); norms begin as the identity. The same seed gives the same numbers everywhere. Closed with
+ * vc_model_close; it can be a student: its graph is that of vc_graph_read_text with it as vc_graph_options.weights. */
+VC_API enum vc_status vc_network_draw(struct vc_ctx *ctx, const char *path, uint64_t seed, struct vc_model **out);
+
 /* ---- evaluation ---- */
 
 struct vc_evaluate_options {
