@@ -1,0 +1,79 @@
+#!/bin/sh
+# fashion-recovery.sh [VCOMPRESS [FOLDER [SEEDS]]] - what comes back of a network that was compressed: a convolutional network of 206,922
+# weights learns Fashion-MNIST, is damaged in several ways, and then trained on 1,000 of its images: with their labels, or
+# without labels by the teacher's answers.
+#
+# FOLDER has the four idx files (Debian: apt-get install dataset-fashion-mnist). Prints a table of accuracies on the 10,000 test
+# images: mean over the seeds +- its standard error. Takes some minutes.
+set -eu
+vcompress=${1:-build/vcompress}
+data=${2:-/usr/share/datasets/fashion-mnist}
+seeds=${3:-3}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/cnn.layers.txt" <<'EOF'
+input x [batch, 1, 28, 28]
+conv conv1 16 kernel=3 pad=1
+relu
+maxpool kernel=2
+conv conv2 32 kernel=3 pad=1
+relu
+maxpool kernel=2
+flatten
+linear fc1 128
+relu
+linear fc2 10
+EOF
+images=$data/train-images-idx3-ubyte.gz
+labels=$data/train-labels-idx1-ubyte.gz
+[ -r "$images" ] || { echo "$images: cannot be read; Debian's package dataset-fashion-mnist has it" >&2; exit 1; }
+graph="--graph $dir/cnn.layers.txt --scale 0.00392156862745098"
+
+accuracy() {
+    # shellcheck disable=SC2086
+    "$vcompress" evaluate $graph --data "$data/t10k-images-idx3-ubyte.gz" --labels "$data/t10k-labels-idx1-ubyte.gz" "$1" |
+        sed -nE 's/.*\(([0-9,]+) of ([0-9,]+)\).*/\1 \2/p' | tr -d , | awk '{ printf "%.2f\n", 100 * $1 / $2 }'
+}
+
+# recover STUDENT OPTIONS... - accuracies after training with each seed, as "mean +- standard error"
+recover() {
+    student=$1
+    shift
+    seed=0
+    while [ "$seed" -lt "$seeds" ]; do
+        # shellcheck disable=SC2086
+        "$vcompress" distill $graph --student "$student" --seed "$seed" --steps 300 --rows 1000 --data "$images" -q -f \
+            -o "$dir/recovered.npz" "$@"
+        accuracy "$dir/recovered.npz"
+        seed=$((seed + 1))
+    done | awk '{ s += $1; q += $1 * $1 } END { v = NR > 1 ? (q - s * s / NR) / (NR - 1) / NR : 0; printf "%.2f +- %.2f", s / NR, sqrt(v > 0 ? v : 0) }'
+}
+
+"$vcompress" distill --student "$dir/cnn.layers.txt" --alpha 0 --scale 0.00392156862745098 --data "$images" --labels "$labels" \
+    --epochs 2 --optimizer adam -q -o "$dir/teacher.npz"
+# shellcheck disable=SC2086
+"$vcompress" logits -q $graph --data "$images" --rows 1000 "$dir/teacher.npz" -o "$dir/answers.npz"
+echo "The teacher: $(accuracy "$dir/teacher.npz") % after 2 epochs."
+echo
+echo "| compressed by | untuned % | labels of 1,000 images % | teacher, the same images without labels % |"
+echo "|---|---|---|---|"
+while read -r pass; do
+    # shellcheck disable=SC2086
+    "$vcompress" $pass -q -f "$dir/teacher.npz" -o "$dir/small.npz"
+    printf "| \`%s\` | %s |" "$(echo "$pass" | sed "s, --graph [^ ]*,,")" "$(accuracy "$dir/small.npz")"
+    case $pass in
+    quantize*) # codes are not trained
+        echo " - | - |"
+        continue
+        ;;
+    esac
+    printf " %s |" "$(recover "$dir/small.npz" --keep-sparsity --alpha 0 --labels "$labels")"
+    printf " %s |\n" "$(recover "$dir/small.npz" --keep-sparsity --teacher "$dir/answers.npz" --temperature 1)"
+done <<EOF
+prune --sparsity 0.9
+prune --sparsity 0.97
+prune --pattern 2:4
+prune --structured 0.5 --graph $dir/cnn.layers.txt
+quantize --int8 --granularity tensor
+EOF
