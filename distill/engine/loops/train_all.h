@@ -12,8 +12,10 @@
 #define JOIN(a, b)  JOIN2(a, b)
 #if REAL_IS_F64
 #define FN(name) JOIN(name, _f64)
+#define WORD     int64_t /* as wide as a real */
 #else
 #define FN(name) JOIN(name, _f32)
+#define WORD     int32_t
 #endif
 #define LOOP_FN(id)                                                                                             \
     static void loop_##id(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker, \

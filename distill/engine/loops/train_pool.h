@@ -105,27 +105,75 @@ static bool pool_by_four(const struct vc_args_window *w)
            2 * w->out[1] <= w->in[1] && 2 * w->out[2] <= w->in[2];
 }
 
+/* Windows are taken POOL_FOURS at a time, row after row, into arrays of their first, second, ... elements. Planes are
+ * often narrower than vectors; these arrays are not. */
+#define POOL_FOURS 256
+
+struct pool_fours {
+    REAL of[4][POOL_FOURS];
+    WORD which[POOL_FOURS];
+};
+
+/* n windows. Every choice is one of two numbers of the same width, as vectors have it. */
+static void pool_choose(struct pool_fours *f, size_t n, REAL *restrict y)
+{
+    for (size_t k = 0; k < n; k++) {
+        REAL a = f->of[0][k];
+        REAL b = f->of[1][k];
+        REAL c = f->of[2][k];
+        REAL d = f->of[3][k];
+        REAL m = b > a ? b : a;
+        REAL l = d > c ? d : c;
+        WORD second = b > a ? 1 : 0;
+        WORD fourth = d > c ? 3 : 2;
+
+        m = b != b ? b : m;
+        l = d != d ? d : l;
+        second = b != b ? 1 : second;
+        fourth = d != d ? 3 : fourth;
+        y[k] = l != l ? l : l > m ? l : m;
+        f->which[k] = l != l ? fourth : l > m ? fourth : second;
+    }
+}
+
+/* How many windows come next, from column `column` of a row on: those of whole rows, or a part of one. */
+static size_t pool_next(const struct vc_args_window *w, size_t windows, size_t at, size_t *rows)
+{
+    size_t columns = (size_t)w->out[2];
+    size_t rest = columns - at % columns;
+
+    if (rest != columns || columns > POOL_FOURS) {
+        *rows = 1;
+        return VC_AT_MOST(rest, POOL_FOURS);
+    }
+    *rows = VC_AT_MOST(POOL_FOURS / columns, (windows - at) / columns);
+    return *rows * columns;
+}
+
 static void pool_four(const struct vc_args_window *w, const REAL *x, REAL *y, uint8_t *places)
 {
-    for (int64_t i = 0; i < w->out[1]; i++, y += w->out[2]) {
-        const REAL *above = x + 2 * i * w->in[2];
-        const REAL *below = above + w->in[2];
+    size_t columns = (size_t)w->out[2];
+    size_t windows = (size_t)(w->out[1] * w->out[2]);
+    struct pool_fours f;
+    size_t rows;
+    size_t n;
 
-        for (int64_t j = 0; j < w->out[2]; j++) {
-            REAL a = above[2 * j];
-            REAL b = above[2 * j + 1];
-            REAL c = below[2 * j];
-            REAL d = below[2 * j + 1];
-            bool second = (b > a) | (b != b);
-            bool fourth = (d > c) | (d != d);
-            REAL m = second ? b : a;
-            REAL n = fourth ? d : c;
-            bool lower = (n > m) | (n != n);
+    for (size_t at = 0; at < windows; at += n) {
+        n = pool_next(w, windows, at, &rows);
+        for (size_t r = 0; r < rows; r++) {
+            const REAL *above = x + 2 * (at / columns + r) * (size_t)w->in[2] + 2 * (at % columns);
+            const REAL *below = above + w->in[2];
 
-            y[j] = lower ? n : m;
-            if (places != NULL) {
-                places[i * w->out[2] + j] = (uint8_t)(lower ? 2 + fourth : second);
+            for (size_t k = r * (n / rows); k < (r + 1) * (n / rows); k++, above += 2, below += 2) {
+                f.of[0][k] = above[0];
+                f.of[1][k] = above[1];
+                f.of[2][k] = below[0];
+                f.of[3][k] = below[1];
             }
+        }
+        pool_choose(&f, n, y + at);
+        for (size_t k = 0; places != NULL && k < n; k++) {
+            places[at + k] = (uint8_t)f.which[k];
         }
     }
 }
@@ -180,15 +228,34 @@ static void pool_give(const struct vc_args_window *w, const REAL *dy, const uint
     }
 }
 
-static void pool_give_four(const struct vc_args_window *w, const REAL *dy, const uint8_t *places, REAL *dx)
+/* Elements of dx that are in no window are 0 already. */
+static void pool_give_four(const struct vc_args_window *w, const REAL *dy, const uint8_t *places, bool add, REAL *dx)
 {
-    for (int64_t i = 0; i < w->out[1]; i++, dy += w->out[2], places += w->out[2]) {
-        for (int64_t h = 0; h < 2; h++) {
-            REAL *row = dx + (2 * i + h) * w->in[2];
+    size_t columns = (size_t)w->out[2];
+    size_t windows = (size_t)(w->out[1] * w->out[2]);
+    struct pool_fours f;
+    size_t rows;
+    size_t n;
 
-            for (int64_t j = 0; j < w->out[2]; j++) {
-                row[2 * j] += places[j] == 2 * h ? dy[j] : 0;
-                row[2 * j + 1] += places[j] == 2 * h + 1 ? dy[j] : 0;
+    for (size_t at = 0; at < windows; at += n) {
+        n = pool_next(w, windows, at, &rows);
+        for (size_t k = 0; k < n; k++) {
+            f.which[k] = places[at + k];
+        }
+        for (WORD e = 0; e < 4; e++) {
+            for (size_t k = 0; k < n; k++) {
+                f.of[e][k] = f.which[k] == e ? dy[at + k] : 0;
+            }
+        }
+        for (size_t r = 0; r < rows; r++) {
+            REAL *above = dx + 2 * (at / columns + r) * (size_t)w->in[2] + 2 * (at % columns);
+            REAL *below = above + w->in[2];
+
+            for (size_t k = r * (n / rows); k < (r + 1) * (n / rows); k++, above += 2, below += 2) {
+                above[0] = add ? above[0] + f.of[0][k] : f.of[0][k];
+                above[1] = add ? above[1] + f.of[1][k] : f.of[1][k];
+                below[0] = add ? below[0] + f.of[2][k] : f.of[2][k];
+                below[1] = add ? below[1] + f.of[3][k] : f.of[3][k];
             }
         }
     }
@@ -204,11 +271,11 @@ LOOP_FN(max_pool_backward)
 
     (void)pass;
     (void)worker;
-    if (!call->add) {
+    if (!call->add && !(pool_by_four(w) && pool_volume(w->in) == 4 * pool_volume(w->out))) {
         memset(dx, 0, pool_volume(w->in) * sizeof *dx);
     }
     if (pool_by_four(w)) {
-        pool_give_four(w, dy, bytes, dx);
+        pool_give_four(w, dy, bytes, call->add, dx);
     } else {
         pool_give(w, dy, bytes, bytes == NULL ? (const uint32_t *)call->p[2] + at : NULL, dx);
     }
