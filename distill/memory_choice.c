@@ -80,6 +80,7 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     blocks[n++] = (struct block){(void **)&t->labels, VC_TAG_SCRATCH, batch * sizeof *t->labels};
     blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
     blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
+    blocks[n++] = (struct block){(void **)&t->blocks, VC_TAG_MISC, vc_trainer_cut_bytes(t)};
     if (t->runs_teacher) {
         blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
     }

@@ -266,6 +266,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_trainer_release(t);
     vc_free(t->ctx, t->states);
     vc_free(t->ctx, t->order);
+    vc_free(t->ctx, t->blocks);
     vc_free(t->ctx, t->row);
     vc_free(t->ctx, t->labels);
     vc_free(t->ctx, t->mask);

@@ -186,36 +186,6 @@ out:
     return status;
 }
 
-static void update(struct vc_trainer *t, const struct work *w, double lr)
-{
-    const struct vc_distill_options *o = &t->options;
-    struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM    ? VC_UPDATE_ADAM
-                                  : o->optimizer == VC_OPTIMIZER_ADAMW ? VC_UPDATE_ADAMW
-                                                                       : VC_UPDATE_SGD,
-                          .lr = lr,
-                          .momentum = o->momentum,
-                          .beta1 = o->beta1,
-                          .beta2 = o->beta2,
-                          .eps = o->eps,
-                          .nesterov = o->nesterov,
-                          .t = w->step + 1};
-    double by = o->clip > 0 && w->grad_norm > o->clip ? o->clip / (w->grad_norm + 1e-6) : 1;
-
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_weight *item = &t->student.weights->items[k];
-        struct vc_trainer_state *s = &t->states[k];
-
-        if (!item->trained) {
-            continue;
-        }
-        if (by != 1) {
-            vc_scale(t->f64, item->grad, (size_t)item->n, by);
-        }
-        u.decay = item->n_dims > 1 || o->decay_1d ? o->weight_decay : 0;
-        vc_update(t->f64, &u, (size_t)item->n, item->data, item->grad, s->m, s->v, s->keep);
-    }
-}
-
 static void tell(struct vc_trainer *t, const struct work *w, double loss, double lr)
 {
     struct vc_distill_step step = {.step = w->step + 1,
@@ -238,31 +208,12 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
     }
 }
 
-static void measure_gradients(struct vc_trainer *t, struct work *w)
-{
-    double sum = 0;
-
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_weight *item = &t->student.weights->items[k];
-        const uint8_t *keep = t->states[k].keep;
-
-        for (uint64_t i = 0; item->trained && keep != NULL && i < item->n; i++) {
-            if (keep[i] == 0 && t->f64) {
-                ((double *)item->grad)[i] = 0;
-            } else if (keep[i] == 0) {
-                ((float *)item->grad)[i] = 0;
-            }
-        }
-        sum += item->trained ? vc_square_sum(t->f64, item->grad, (size_t)item->n) : 0;
-    }
-    w->grad_norm = sqrt(sum);
-}
-
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
     struct work w = {.step = number, .spec.mse = t->options.loss == VC_TEACHER_LOSS_MSE};
     double lr = vc_lr_of(rates, number);
     double loss;
+    struct vc_engine *engine;
     enum vc_status status = VC_OK;
 
     choose_rows(t, &w);
@@ -274,7 +225,8 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         VC_TRY(batch(t, &w, first, (size_t)vc_min_u64(t->options.batch, w.n - first)));
     }
     loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
-    measure_gradients(t, &w);
+    VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
+    w.grad_norm = vc_trainer_measure(t, engine);
     if (!isfinite(w.grad_norm)) {
         return refuse_gradient(t, &w);
     }
@@ -282,7 +234,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     if (number == 0 && !t->control && t->options.gradients != NULL) {
         VC_TRY(vc_trainer_dump(t));
     }
-    update(t, &w, lr);
+    vc_trainer_update(t, engine, number, w.grad_norm, lr);
     t->counts.step = number + 1;
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
@@ -305,6 +257,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     t->epoch = UINT64_MAX;
+    vc_trainer_cut(t);
     vc_checkpoint_mark(t);
     while (t->counts.step < t->n_steps) {
         VC_TRY(step(t, &rates, t->counts.step));

@@ -4,6 +4,7 @@
  *     setup.c     opens data and networks, checks that they fit each other
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
+ *     update.c    norms of gradients, the optimizer's step
  *     judge.c     answers on rows that are not trained with
  *     logits.c    answers into a file, which teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
@@ -62,6 +63,8 @@ struct vc_trainer {
         uint64_t n_masked;
     } * states; /* by entry of the student's weights */
     size_t n_states;
+    struct vc_update_block *blocks; /* of weights that are updated together: update.c */
+    size_t n_blocks;
     double *row;          /* n_classes */
     void *teacher_logits; /* of one batch */
     int64_t *labels;      /* of one batch */
@@ -104,6 +107,14 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows
 
 /* Writes the gradients of the student to options.gradients. */
 enum vc_status vc_trainer_dump(struct vc_trainer *t);
+
+/* The bytes of t->blocks, and what is in them: the weights, cut into blocks for both functions below. */
+uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t);
+void vc_trainer_cut(struct vc_trainer *t);
+/* The norm of all gradients; those of masked weights become 0. */
+double vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine);
+/* Clips, then moves the weights: step number `step`, from 0. */
+void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm, double lr);
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);

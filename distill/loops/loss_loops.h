@@ -17,9 +17,9 @@ static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
         s.max = v > s.max || isnan(v) ? v : s.max;
     }
     for (size_t c = 0; c < n; c++) {
-        sum += exp((double)x[c] / t - s.max);
+        sum += vc_exp_f64((double)x[c] / t - s.max);
     }
-    s.log_sum = log(sum);
+    s.log_sum = vc_log_f64(sum);
     return s;
 }
 
@@ -32,7 +32,7 @@ static double NAME(log_p)(const struct NAME(soft) * s, REAL x, double t)
 /* p (log p - log q); 0 where p is 0. */
 static double NAME(divergence)(double log_p, double log_q)
 {
-    double p = exp(log_p);
+    double p = vc_exp_f64(log_p);
 
     return p == 0 ? 0 : p * (log_p - log_q);
 }
@@ -51,7 +51,7 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
         double log_q = NAME(log_p)(&q, z[c], t);
 
         sum += NAME(divergence)(log_p, log_q);
-        gradient[c] += by * t * (exp(log_q) - exp(log_p));
+        gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
     }
     return t * t * sum;
 }
@@ -75,19 +75,20 @@ static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REA
         double log_q = NAME(log_p)(&q, z[classes[i]], t);
 
         sum += NAME(divergence)(log_p, log_q);
-        p_rest -= exp(log_p);
-        q_rest -= exp(log_q);
+        p_rest -= vc_exp_f64(log_p);
+        q_rest -= vc_exp_f64(log_q);
     }
     p_rest = p_rest > 0 && teacher->k < n ? p_rest : 0;
     q_rest = q_rest > 0x1p-1000 ? q_rest : 0x1p-1000;
-    sum += p_rest > 0 ? p_rest * (log(p_rest) - log(q_rest)) : 0;
+    sum += p_rest > 0 ? p_rest * (vc_log_f64(p_rest) - vc_log_f64(q_rest)) : 0;
     for (size_t c = 0; c < n; c++) {
-        gradient[c] += by * t * exp(NAME(log_p)(&q, z[c], t)) * (1 - p_rest / q_rest);
+        gradient[c] += by * t * vc_exp_f64(NAME(log_p)(&q, z[c], t)) * (1 - p_rest / q_rest);
     }
     for (size_t i = 0; i < teacher->k; i++) {
-        double q_c = exp(NAME(log_p)(&q, z[classes[i]], t));
+        double q_c = vc_exp_f64(NAME(log_p)(&q, z[classes[i]], t));
 
-        gradient[classes[i]] += by * t * (q_c * p_rest / q_rest - exp((double)logits[i] / t - teacher->rest[row]));
+        gradient[classes[i]] +=
+            by * t * (q_c * p_rest / q_rest - vc_exp_f64((double)logits[i] / t - teacher->rest[row]));
     }
     return t * t * sum;
 }
@@ -111,7 +112,7 @@ static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, do
     struct NAME(soft) q = NAME(soft_of)(z, n, 1);
 
     for (size_t c = 0; c < n; c++) {
-        gradient[c] += by * exp(NAME(log_p)(&q, z[c], 1));
+        gradient[c] += by * vc_exp_f64(NAME(log_p)(&q, z[c], 1));
     }
     gradient[label] -= by;
     return -NAME(log_p)(&q, z[label], 1);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "distill/step_math.h"
+#include "kernels/functions.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)

@@ -54,15 +54,26 @@ static void NAME(sgd)(const struct vc_update *u, size_t n, REAL *w, const REAL *
     }
 }
 
-/* Powers of the betas, whose t grows, are computed in double. */
+/* beta to the power of t, by squares: pow of the C library has other bits on other machines. */
+static double NAME(power)(double beta, uint64_t t)
+{
+    double power = 1;
+
+    for (; t != 0; t >>= 1, beta *= beta) {
+        power = (t & 1) != 0 ? power * beta : power;
+    }
+    return power;
+}
+
+/* Powers of the betas are computed in double. */
 static void NAME(adam)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m, REAL *v)
 {
     REAL b1 = (REAL)u->beta1;
     REAL b2 = (REAL)u->beta2;
     REAL not_b1 = (REAL)(1 - u->beta1);
     REAL not_b2 = (REAL)(1 - u->beta2);
-    REAL step = (REAL)(u->lr / (1 - pow(u->beta1, (double)u->t)));
-    REAL root = (REAL)sqrt(1 - pow(u->beta2, (double)u->t));
+    REAL step = (REAL)(u->lr / (1 - NAME(power)(u->beta1, u->t)));
+    REAL root = (REAL)sqrt(1 - NAME(power)(u->beta2, u->t));
     REAL eps = (REAL)u->eps;
     REAL decay = u->kind == VC_UPDATE_ADAM ? (REAL)u->decay : 0;
     REAL shrink = u->kind == VC_UPDATE_ADAMW ? (REAL)(1 - u->lr * u->decay) : 1;

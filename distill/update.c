@@ -1,0 +1,120 @@
+/* update.c - the norm of the gradients and the optimizer's step, on all threads, in blocks that the sizes of the
+ * tensors fix. So neither a weight nor the norm depends on the number of threads. */
+#include <math.h>
+
+#include "distill/real.h"
+#include "distill/trainer.h"
+
+#define PER_BLOCK 32768 /* weights */
+
+struct vc_update_block {
+    size_t weight; /* entry of the student's weights */
+    size_t first, n;
+    double squares; /* of its gradients */
+};
+
+/* One call of vc_engine_each. */
+struct task {
+    struct vc_trainer *t;
+    const struct vc_update *update;
+    double by; /* gradients are multiplied by it */
+};
+
+static void *at(const struct vc_trainer *t, void *array, size_t first)
+{
+    return array != NULL ? (char *)array + first * (t->f64 ? sizeof(double) : sizeof(float)) : NULL;
+}
+
+uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        n += t->student.weights->items[k].trained ? t->student.weights->items[k].n / PER_BLOCK + 1 : 0;
+    }
+    return n * sizeof *t->blocks;
+}
+
+void vc_trainer_cut(struct vc_trainer *t)
+{
+    t->n_blocks = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        for (size_t first = 0; item->trained && first < item->n; first += PER_BLOCK) {
+            size_t rest = (size_t)item->n - first;
+
+            t->blocks[t->n_blocks++] =
+                (struct vc_update_block){.weight = k, .first = first, .n = rest < PER_BLOCK ? rest : PER_BLOCK};
+        }
+    }
+}
+
+/* Gradients of masked weights do not count. */
+static void measure(void *user, unsigned worker, size_t block)
+{
+    struct task *task = user;
+    struct vc_update_block *b = &task->t->blocks[block];
+    const uint8_t *keep = task->t->states[b->weight].keep;
+    void *grad = at(task->t, task->t->student.weights->items[b->weight].grad, b->first);
+
+    (void)worker;
+    for (size_t i = 0; keep != NULL && i < b->n; i++) {
+        if (keep[b->first + i] == 0 && task->t->f64) {
+            ((double *)grad)[i] = 0;
+        } else if (keep[b->first + i] == 0) {
+            ((float *)grad)[i] = 0;
+        }
+    }
+    b->squares = vc_square_sum(task->t->f64, grad, b->n);
+}
+
+double vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine)
+{
+    struct task task = {.t = t};
+    double sum = 0;
+
+    vc_engine_each(engine, t->n_blocks, measure, &task);
+    for (size_t k = 0; k < t->n_blocks; k++) {
+        sum += t->blocks[k].squares;
+    }
+    return sqrt(sum);
+}
+
+static void move(void *user, unsigned worker, size_t block)
+{
+    struct task *task = user;
+    const struct vc_trainer *t = task->t;
+    const struct vc_update_block *b = &t->blocks[block];
+    const struct vc_weight *item = &t->student.weights->items[b->weight];
+    const struct vc_trainer_state *s = &t->states[b->weight];
+    struct vc_update u = *task->update;
+    void *grad = at(t, item->grad, b->first);
+
+    (void)worker;
+    if (task->by != 1) {
+        vc_scale(t->f64, grad, b->n, task->by);
+    }
+    u.decay = item->n_dims > 1 || t->options.decay_1d ? t->options.weight_decay : 0;
+    vc_update(t->f64, &u, b->n, at(t, item->data, b->first), grad, at(t, s->m, b->first), at(t, s->v, b->first),
+              s->keep != NULL ? s->keep + b->first : NULL);
+}
+
+void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm, double lr)
+{
+    const struct vc_distill_options *o = &t->options;
+    const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM    ? VC_UPDATE_ADAM
+                                        : o->optimizer == VC_OPTIMIZER_ADAMW ? VC_UPDATE_ADAMW
+                                                                             : VC_UPDATE_SGD,
+                                .lr = lr,
+                                .momentum = o->momentum,
+                                .beta1 = o->beta1,
+                                .beta2 = o->beta2,
+                                .eps = o->eps,
+                                .nesterov = o->nesterov,
+                                .t = step + 1};
+    struct task task = {
+        .t = t, .update = &u, .by = o->clip > 0 && grad_norm > o->clip ? o->clip / (grad_norm + 1e-6) : 1};
+
+    vc_engine_each(engine, t->n_blocks, move, &task);
+}
