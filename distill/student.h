@@ -9,17 +9,15 @@
 #include <vcompress/distill.h>
 
 #include "core/chain/pass.h"
+#include "graph/left.h"
 
 /* Starts as zeros. */
 struct vc_student {
     struct vc_ctx *ctx;
     struct vc_network network;
-    struct vc_change *changes;
-    char *values;           /* of all that changed */
-    struct vc_model *own;   /* network.weights, where something changed */
+    struct vc_left left;
     struct vc_model *other; /* the ONNX file that says what it computes */
-    struct vc_graph *graph; /* network.graph, unless the caller has it */
-    struct vc_arena arena;
+    struct vc_graph *graph; /* that a file said: network.graph then */
 };
 
 /* Takes the values of the plan as they are now. What they compute is said by the file options->graph; by

@@ -163,15 +163,13 @@ static size_t largest_entry(const float *row, size_t n)
     return best;
 }
 
-/* vc_run_feed.take of the others: an output, against that of the first run. */
-static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
+/* Adds what output `v` of the first run has become. */
+static void compare(struct run *run, uint32_t v, const struct vc_run_value *value)
 {
-    struct run *run = user;
     const float *was = run->runs->known[v].data;
     const float *is = value->data;
     size_t length = value->n_dims == 0 ? 1 : (size_t)value->shape[value->n_dims - 1];
 
-    (void)ctx;
     for (size_t i = 0; i < value->n; i++) {
         double e = (double)is[i] - (double)was[i];
 
@@ -181,6 +179,13 @@ static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, cons
         run->n_rows++;
         run->other += largest_entry(is + i, length) != largest_entry(was + i, length);
     }
+}
+
+/* vc_run_feed.take of the others: an output, against that of the first run. */
+static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
+{
+    (void)ctx;
+    compare(user, v, value);
     return VC_OK;
 }
 
@@ -575,5 +580,85 @@ out:
     vc_free(ctx, run.copy);
     vc_free(ctx, given);
     vc_free(ctx, reached);
+    return status;
+}
+
+/* ---- runs of another graph ---- */
+
+struct other_run {
+    struct run run;
+    struct vc_graph *graph;
+    const struct vc_model *weights;
+    uint32_t *outputs; /* by that of the runs */
+    bool reshaped;     /* an output has another shape */
+};
+
+static enum vc_status other_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
+{
+    const struct other_run *other = user;
+    struct vc_place place = vc_place_of_param(param);
+    size_t tensor;
+    enum vc_status status;
+
+    VC_TRY(vc_param_find(ctx, other->weights, param, &tensor));
+    status = vc_graph_value(other->graph, param->value)->dtype == VC_DTYPE_F32
+                 ? vc_place_values(ctx, other->weights, tensor, &place, false, elements)
+                 : vc_place_integers(ctx, other->weights, tensor, &place, elements);
+out:
+    return status;
+}
+
+static enum vc_status other_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
+{
+    const struct other_run *other = user;
+
+    return vc_graph_input_value(ctx, other->graph, other->run.runs->arrays, other->run.runs->n_arrays, k, false, value);
+}
+
+static enum vc_status other_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
+{
+    struct other_run *other = user;
+    const struct vc_output_runs *runs = other->run.runs;
+
+    (void)ctx;
+    for (size_t k = 0; k < runs->n_outputs; k++) {
+        const struct vc_run_value *was = &runs->known[runs->outputs[k]];
+
+        if (other->outputs[k] != v) {
+            continue;
+        }
+        if (was->n != value->n || was->n_dims != value->n_dims ||
+            memcmp(was->shape, value->shape, was->n_dims * sizeof *was->shape) != 0) {
+            other->reshaped = true;
+        } else {
+            compare(&other->run, runs->outputs[k], value);
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_runs *runs, struct vc_graph *graph,
+                                    const struct vc_model *weights, struct vc_output_change *out)
+{
+    struct other_run other = {.run = {.runs = runs}, .graph = graph, .weights = weights};
+    struct vc_run_feed feed = {.user = &other, .param = other_param, .input = other_input, .take = other_take};
+    enum vc_status status = VC_OK;
+
+    other.outputs = vc_alloc_array(ctx, VC_TAG_MISC, runs->n_outputs + 1, sizeof *other.outputs);
+    VC_TRY_ALLOC(other.outputs);
+    for (size_t k = 0; k < runs->n_outputs; k++) {
+        other.outputs[k] = vc_graph_find(graph, vc_graph_value(runs->graph, runs->outputs[k])->name);
+        if (other.outputs[k] == VC_NO_VALUE) {
+            out->reason = "its graph has other outputs";
+            goto out;
+        }
+    }
+    VC_TRY(vc_graph_forward(ctx, graph, VC_PRECISION_F32, &feed, other.outputs, runs->n_outputs));
+    *out = judge(&other.run);
+    if (other.reshaped) {
+        *out = (struct vc_output_change){.reason = "an output has another shape without them"};
+    }
+out:
+    vc_free(ctx, other.outputs);
     return status;
 }

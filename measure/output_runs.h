@@ -58,4 +58,9 @@ uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *
 enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
                                   const bool *goes, uint64_t n, struct vc_output_change *out);
 
+/* What another graph computes from the same inputs with the weights of another model, against the first run. Outputs
+ * have the same names; one of another shape is out->reason. */
+enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_runs *runs, struct vc_graph *graph,
+                                    const struct vc_model *weights, struct vc_output_change *out);
+
 #endif

@@ -12,6 +12,7 @@
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_runs.h"
+#include "measure/removed.h"
 #include "measure/sensitivity_changes.h"
 #include "measure/sensitivity_parts.h"
 #include "measure/sensitivity_units.h"
@@ -36,6 +37,7 @@ struct target {
     const struct vc_coupling *group;   /* NULL: one tensor */
     const double *norms;               /* of the group's units, squared */
     uint32_t scores;                   /* of experts: the value that says which are chosen */
+    bool removed;                      /* its units have to be removed really: no thread does that */
     uint64_t bytes;                    /* of the tensors, for progress */
     size_t n_ways;
     struct vc_output_change *changes; /* one for each way */
@@ -189,8 +191,8 @@ static const char *group_reason(const struct measuring *m, const struct vc_coupl
     const struct vc_model *model = m->owned->result.model;
     bool made = false;
 
-    if (group->fixed != NULL || group->unit == VC_UNIT_HIDDEN) {
-        return group->fixed != NULL ? group->fixed : "a normalization reads all of it";
+    if (group->fixed != NULL) {
+        return group->fixed;
     }
     for (size_t k = 0; k < group->n_members; k++) {
         const struct vc_coupling_member *member = &group->members[k];
@@ -275,6 +277,7 @@ static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const s
     }
     target->group = group;
     target->scores = scores;
+    target->removed = group->unit == VC_UNIT_HIDDEN;
     target->norms = norms;
     g->n_removed = n_removed;
     g->relative = relative;
@@ -320,14 +323,15 @@ static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
     VC_TRY_ALLOC(m->works);
     for (size_t i = 0; i < m->n_targets; i++) {
         for (size_t k = 0; k < m->targets[i].n_ways; k++) {
-            if (m->targets[i].changes[k].reason == NULL) {
+            if (m->targets[i].changes[k].reason == NULL && !m->targets[i].removed) {
                 m->works[m->n_works++] = (struct work){i, k};
                 m->total += m->targets[i].bytes;
             }
         }
-        m->largest = vc_max_u64(m->largest, m->targets[i].bytes);
+        m->largest = vc_max_u64(m->largest, m->targets[i].removed ? 0 : m->targets[i].bytes);
+        m->out->n_runs += m->targets[i].removed ? m->targets[i].n_ways : 0;
     }
-    m->out->n_runs = m->n_works;
+    m->out->n_runs += m->n_works;
 out:
     return status;
 }
@@ -527,6 +531,43 @@ static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
     return VC_OK;
 }
 
+/* ---- units that are really removed ---- */
+
+static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struct target *target)
+{
+    const struct vc_coupling *group = target->group;
+    bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
+    bool known = false;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(goes);
+    for (size_t k = 0; k < target->n_ways; k++) {
+        VC_TRY(vc_units_smallest(ctx, group, target->norms, group->n_units * percents[k] / 100, goes));
+        VC_TRY(vc_removed_run(ctx, &m->owned->arena, &m->runs, group, goes, &target->changes[k]));
+        known |= target->changes[k].reason == NULL;
+    }
+    for (size_t i = 0; !known && i < m->out->n_groups; i++) {
+        if (m->groups[i].changes == target->changes) {
+            m->groups[i].reason = target->changes[0].reason;
+            m->groups[i].changes = NULL;
+        }
+    }
+out:
+    vc_free(ctx, goes);
+    return status;
+}
+
+static enum vc_status do_removed(struct vc_ctx *ctx, struct measuring *m)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < m->n_targets; i++) {
+        VC_TRY(m->targets[i].removed ? run_removed(ctx, m, &m->targets[i]) : VC_OK);
+    }
+out:
+    return status;
+}
+
 /* ---- how well one predicts the other ---- */
 
 struct pair {
@@ -657,6 +698,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     VC_TRY(list_targets(ctx, m));
     VC_TRY(list_works(ctx, m));
     VC_TRY(do_works(ctx, m));
+    VC_TRY(do_removed(ctx, m));
     VC_TRY(compare_orders(ctx, m));
 out:
     return status;

@@ -146,54 +146,77 @@ class Digits(Judge):
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "graph", "goldens")
 
 
-class Experts(Judge):
-    """Experts that are never chosen against experts that are removed: a router's rows and the experts' weights gone."""
+class Removed(Judge):
+    """Units that are not removed by zeros: experts, which are never chosen, and channels of the hidden size, which a
+    normalization counts. Both against models that prune has removed them from."""
 
     def outputs(self, model):
         self.vc("graph", model, "-q", "-f", "--data", self.path("ids.npz"), "--outputs", self.path("y.npz"))
         with np.load(self.path("y.npz")) as z:
             return z["logits"].astype("f8")
 
-    def check(self, model, router, experts):
+    def measure(self, model, unit):
+        np.savez(self.path("ids.npz"), input_ids=np.random.default_rng(7).integers(0, 23, (6, 11)))
+        found = self.vc("sensitivity", model, "--data", self.path("ids.npz"), "--rows", 6, "--json", "-q").json()
+        self.was = self.outputs(model)
+        group, = [g for g in found["data"]["groups"] if g["unit"] == unit]
+        self.assertIsNone(group["reason"])
+        return group
+
+    def check(self, model, removed, line, gone):
+        with open(self.path("remove.txt"), "w") as f:
+            f.write("%s %s\n" % (line, ",".join(str(u) for u in sorted(gone))))
+        self.assertEqual(len(gone), removed["units"])
+        self.vc("prune", "--remove", self.path("remove.txt"), "-q", "-f", model, "-o", self.path("less"))
+        now = self.outputs(self.path("less"))
+        relative = np.linalg.norm(now - self.was) / np.linalg.norm(self.was)
+        self.assertLessEqual(abs(removed["outputs"]["relative"] - relative), 2e-5 * relative, removed)
+        self.assertAlmostEqual(removed["outputs"]["answers"], (now.argmax(-1) != self.was.argmax(-1)).mean())
+
+    def experts(self, model, router, experts):
         """Of the first layer alone, since a config.json has one number of experts for all."""
         one = self.path(model)
         self.vc("prune", "--keep-layers", "0", os.path.join(MODELS, model), "-o", one)
-        np.savez(self.path("ids.npz"), input_ids=np.random.default_rng(7).integers(0, 23, (6, 11)))
-        found = self.vc("sensitivity", one, "--data", self.path("ids.npz"), "--rows", 6, "--json", "-q").json()
-        group = [g for g in found["data"]["groups"] if g["unit"] == "experts"][0]
-        self.assertIsNone(group["reason"])
-        w = {}
         self.vc("convert", one, "-o", self.path(model + ".npz"))
-        with np.load(self.path(model + ".npz")) as z:
-            w = {n: z[n] for n in z.files}
+        group = self.measure(one, "experts")
         score = np.zeros(group["units"])
-        for name, a in w.items():
-            for expert in range(group["units"]):
-                if (experts % expert) in name:
-                    score[expert] += np.square(a.astype("f8")).sum()
-        was = self.outputs(one)
+        with np.load(self.path(model + ".npz")) as z:
+            for name in z.files:
+                for expert in range(group["units"]):
+                    if (experts % expert) in name:
+                        score[expert] += np.square(z[name].astype("f8")).sum()
         done = 0
         for removed in group["removed"]:
             gone = np.argsort(score, kind="stable")[:removed["units"]]
             self.close(removed["weights"], np.sqrt(score[gone].sum() / score.sum()), router)
-            if removed["outputs"]["reason"] is not None:
+            if removed["outputs"]["reason"] is None:
+                self.check(one, removed, router + ":0", gone)
+                done += 1
+            else:
                 self.assertEqual(removed["outputs"]["reason"], "fewer would stay than a token is given to")
-                continue
-            with open(self.path("remove.txt"), "w") as f:
-                f.write("%s:0 %s\n" % (router, ",".join(str(u) for u in sorted(gone))))
-            self.vc("prune", "--remove", self.path("remove.txt"), "-q", "-f", one, "-o", self.path("less"))
-            now = self.outputs(self.path("less"))
-            relative = np.linalg.norm(now - was) / np.linalg.norm(was)
-            self.assertLessEqual(abs(removed["outputs"]["relative"] - relative), 2e-5 * relative, removed)
-            self.assertAlmostEqual(removed["outputs"]["answers"], (now.argmax(-1) != was.argmax(-1)).mean())
-            done += 1
         self.assertGreater(done, 0)
 
+    def test_hidden(self):
+        model = os.path.join(MODELS, "llama")
+        group = self.measure(model, "hidden")
+        score = np.zeros(group["units"])
+        self.vc("convert", model, "-o", self.path("llama.npz"))
+        with np.load(self.path("llama.npz")) as z:
+            for name in z.files:
+                if "embed_tokens" in name:  # what makes the stream: columns of the embedding, rows of what adds to it
+                    score += np.square(z[name].astype("f8")).sum(0)
+                elif "o_proj" in name or "down_proj" in name:
+                    score += np.square(z[name].astype("f8")).sum(1)
+        half = group["removed"][0]
+        gone = np.argsort(score, kind="stable")[:half["units"]]
+        self.close(half["weights"], np.sqrt(score[gone].sum() / score.sum()), "hidden")
+        self.check(model, half, group["name"], gone)
+
     def test_mixtral(self):
-        self.check("mixtral", "model.layers.0.block_sparse_moe.gate.weight", ".experts.%d.")
+        self.experts("mixtral", "model.layers.0.block_sparse_moe.gate.weight", ".experts.%d.")
 
     def test_qwen(self):
-        self.check("qwen3-moe", "model.layers.0.mlp.gate.weight", ".mlp.experts.%d.")
+        self.experts("qwen3-moe", "model.layers.0.mlp.gate.weight", ".mlp.experts.%d.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+/* left.h - the model that the passes of a plan leave, in memory, and what it computes, before anything is written: for
+ * a pass that trains it, and for measuring what its outputs lose.
+ *
+ *     source -- prune --> item->desc and steps -- vc_left_weights --> the source, with what changed in memory
+ *                                                 vc_left_graph   --> the source's graph, with the new shapes */
+#ifndef VC_GRAPH_LEFT_H
+#define VC_GRAPH_LEFT_H
+
+#include <vcompress/graph.h>
+
+#include "core/chain/pass.h"
+
+/* Starts as zeros but for ctx. */
+struct vc_left {
+    struct vc_ctx *ctx;
+    const struct vc_model *weights; /* `own`, or the model of the plan where no pass has changed anything */
+    struct vc_graph *graph;         /* NULL before vc_left_graph */
+    struct vc_change *changes;
+    char *values;         /* of all that changed */
+    struct vc_model *own; /* NULL: nothing changed */
+    struct vc_arena arena;
+};
+
+/* Takes the values of the plan as they are now. VC_E_UNSUPPORTED: a pass has quantized a tensor. Ended by vc_left_free,
+ * also after a failure; the plan outlives it. */
+enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
+/* After vc_left_weights: what the source says that it computes, with what the passes change of that. VC_E_UNSUPPORTED,
+ * graph NULL: it says nothing. */
+enum vc_status vc_left_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
+void vc_left_free(struct vc_left *left);
+
+#endif

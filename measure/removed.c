@@ -1,0 +1,81 @@
+/* removed.c - see removed.h. */
+#include "measure/removed.h"
+
+#include <string.h>
+
+#include <vcompress/structured.h>
+
+#include "core/base/checked.h"
+#include "core/job/job_state.h"
+#include "graph/left.h"
+
+/* The job that removes them, planned; nothing is written. */
+static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
+                                   const struct vc_structured_units *units, struct vc_job **job)
+{
+    struct vc_structured_options options;
+    struct vc_write_options write;
+    enum vc_status status;
+
+    vc_structured_defaults(&options);
+    options.units = 1u << group->unit;
+    options.remove = units;
+    options.n_remove = 1;
+    options.dequantize = true;
+    vc_write_defaults(&write);
+    write.dry_run = true;
+    write.force = true;
+    write.rows_on_request = true;
+    VC_TRY(vc_job_create(ctx, model, job));
+    VC_TRY(vc_job_add_structured(ctx, *job, &options));
+    VC_TRY(vc_job_plan(ctx, *job, &write));
+out:
+    return status;
+}
+
+/* A failure of these says that this model cannot be had without them. */
+static bool is_refusal(enum vc_status status)
+{
+    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_NOMEM;
+}
+
+/* The sentence, without the name of the model, of which the whole report is. */
+static const char *reason_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_model *model)
+{
+    const char *reason = vc_ctx_message(ctx);
+    size_t n = strlen(model->path);
+
+    reason += strncmp(reason, model->path, n) == 0 && strncmp(reason + n, ": ", 2) == 0 ? n + 2 : 0;
+    return vc_arena_printf(ctx, arena, "%s", reason);
+}
+
+enum vc_status vc_removed_run(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_output_runs *runs,
+                              const struct vc_coupling *group, const bool *goes, struct vc_output_change *out)
+{
+    uint64_t *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units + 1, sizeof *units);
+    struct vc_structured_units remove = {
+        .tensor = group->members[0].tensor, .axis = group->members[0].axis, .units = units};
+    struct vc_left left = {.ctx = ctx};
+    struct vc_job *job = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(units);
+    for (uint64_t u = 0; u < group->n_units; u++) {
+        units[remove.n] = u;
+        remove.n += goes[u];
+    }
+    VC_TRY(plan_removal(ctx, runs->model, group, &remove, &job));
+    VC_TRY(vc_left_weights(ctx, &job->plan, &left));
+    VC_TRY(vc_left_graph(ctx, &job->plan, &left));
+    VC_TRY(vc_output_runs_other(ctx, runs, left.graph, left.weights, out));
+out:
+    vc_left_free(&left);
+    vc_job_free(job);
+    vc_free(ctx, units);
+    if (is_refusal(status)) {
+        out->reason = reason_of(ctx, arena, runs->model);
+        vc_clear_error(ctx);
+        status = out->reason == NULL ? VC_E_NOMEM : VC_OK;
+    }
+    return status;
+}
