@@ -592,23 +592,22 @@ const struct command command_distill = {
     .name = "distill",
     .usage = "--teacher FILE (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
     .summary = "train a network until it answers as another one does",
-    .text =
-        "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
-        "pruning "
-        "lost comes back, and small networks learn from large ones. Labels are not needed. The output has the "
-        "student's "
-        "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
-        "losses. "
-        "Operators that cannot be trained are refused before anything is. As a line of a recipe (vcompress run) it "
-        "stands behind "
-        "prune and before quantize, and its student is what is left by then.\n"
-        "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
-        "  vcompress distill --teacher digits.npz --student pruned.npz \\\n"
-        "    --graph digits.layers.txt --keep-sparsity \\\n"
-        "    --data images.npz --array test_images=train_images -o recovered.npz\n"
-        "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
-        "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
-        "    --pass 'quantize --int8' net.onnx -o small.onnx",
+    .text = "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
+            "pruning "
+            "lost comes back, and small networks learn from large ones. Labels are not needed. The output has the "
+            "student's "
+            "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
+            "losses. "
+            "Operators that cannot be trained are refused before anything is. As a line of a recipe (vcompress run) it "
+            "stands behind "
+            "prune and before quantize, and its student is what is left by then.\n"
+            "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
+            "  vcompress distill --teacher digits.npz --student pruned.npz \\\n"
+            "    --graph digits.layers.txt --keep-sparsity \\\n"
+            "    --data images.npz --array test_images=train_images -o recovered.npz\n"
+            "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
+            "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+            "    --pass 'quantize --int8' net.onnx -o small.onnx",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .schema = "vcompress.distill/1",
