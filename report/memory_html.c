@@ -273,6 +273,25 @@ static void add_need(struct memory_page *p, const struct vc_fit_row *row)
     vc_page_add(page, "</ul>\n</div>\n");
 }
 
+/* "The peak is 5.02 GiB, in fit.json 5.00 GiB: +0.4 %" */
+static void add_baseline(struct memory_page *p)
+{
+    const struct vc_page_options *o = &p->page.options;
+    const struct vc_memory_part *peak = &p->report->moments[VC_MOMENT_PEAK];
+    struct vc_page *page = &p->page;
+
+    if (o->baseline == NULL || peak->known == VC_KNOWN_NOT) {
+        return;
+    }
+    vc_page_add(page, "<p>The peak is %s, in ", vc_figure_size(peak->bytes).s);
+    vc_page_name(page, o->baseline);
+    vc_page_add(page, " %s", vc_figure_size(o->baseline_bytes).s);
+    if (o->baseline_bytes != 0) {
+        vc_page_add(page, ": %+.2f %%", 100 * ((double)peak->bytes / (double)o->baseline_bytes - 1));
+    }
+    vc_page_add(page, "</p>\n");
+}
+
 static void add_verdict(struct memory_page *p, const struct vc_fit_row *rows, size_t n_rows)
 {
     const struct vc_fit *fit = n_rows != 0 ? &rows[0].fit : NULL;
@@ -298,6 +317,7 @@ static void add_verdict(struct memory_page *p, const struct vc_fit_row *rows, si
                 more ? "left" : "short");
     add_need(p, &rows[0]);
     vc_page_add(page, "</div>\n");
+    add_baseline(p);
     vc_page_section_end(page);
 }
 

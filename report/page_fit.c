@@ -82,3 +82,45 @@ void vc_page_matrix(struct vc_page *page)
     }
     vc_page_section_end(page);
 }
+
+/* ---- devices that were asked about: --target-gpu ---- */
+
+/* "fits 1.37 GiB left" */
+static void add_answer(struct vc_page *page, const struct vc_fit *fit, bool weights_only)
+{
+    bool more = fit->headroom_bytes >= 0;
+
+    vc_page_add(page, "<td>");
+    vc_page_verdict(page, fit->verdict, weights_only);
+    vc_page_add(page, " %s %s</td>",
+                vc_figure_size(more ? (uint64_t)fit->headroom_bytes : (uint64_t)-fit->headroom_bytes).s,
+                more ? "left" : "short");
+}
+
+void vc_page_targets(struct vc_page *page, const struct vc_report *report)
+{
+    static const struct vc_page_column columns[] = {
+        {"device", false}, {"usable", true}, {"before", false}, {"after", false}};
+
+    vc_page_section(
+        page, "Before and after",
+        "Inference of one input, with what the runtime of a device takes and a margin; codes as the program that "
+        "usually reads such files loads them.");
+    vc_page_table(page, "devices that were asked about", columns, 4);
+    for (size_t k = 0; k < report->n_fits; k++) {
+        const struct vc_fit_change *change = &report->fits[k];
+
+        vc_page_row(page);
+        vc_page_head_cell(page);
+        vc_page_name(page, change->gpu->name);
+        if (change->count > 1) {
+            vc_page_add(page, " &#215; %u, each", change->count);
+        }
+        vc_page_head_cell_end(page);
+        vc_page_figure(page, vc_figure_size(change->before.usable_bytes).s);
+        add_answer(page, &change->before, change->weights_only);
+        add_answer(page, &change->after, change->weights_only);
+    }
+    vc_page_table_end(page);
+    vc_page_section_end(page);
+}

@@ -625,6 +625,9 @@ static void add_all(struct report_page *p)
     if (p->report->removal != NULL) {
         add_removal(p);
     }
+    if (p->report->n_fits != 0) {
+        vc_page_targets(&p->page, p->report);
+    }
     if (p->page.options.matrix != NULL) {
         vc_page_matrix(&p->page);
     }

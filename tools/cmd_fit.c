@@ -525,7 +525,9 @@ static int tell(struct app *app, const struct fit_cli *cli)
         rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
     rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
-    return rc == GO_ON ? page_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows) : rc;
+    return rc == GO_ON ? page_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows, cli->baseline,
+                                  cli->peak_before)
+                       : rc;
 }
 
 static int run_fit(struct app *app, int n_args, char **args)

@@ -235,7 +235,8 @@ int page_estimate(struct app *app, const struct memory_cli *cli)
 }
 
 int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
-             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows)
+             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
+             uint64_t baseline_bytes)
 {
     struct vc_page_options options = options_of(app);
     struct vc_memory_timeline *timeline = NULL;
@@ -248,6 +249,8 @@ int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_
     }
     status = gather(app, cli, fit, catalogue, rows, n_rows, &timeline, &matrix);
     options.matrix = matrix;
+    options.baseline = baseline;
+    options.baseline_bytes = baseline_bytes;
     if (status == VC_OK) {
         status = vc_fit_html(app->ctx, &cli->report, &cli->memory, cli->source.graph, app->subject, rows, n_rows,
                              timeline, &options, &text);

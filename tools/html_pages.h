@@ -17,6 +17,7 @@ int page_verify(struct app *app, const struct vc_verification *v, bool strict);
 int page_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines);
 int page_estimate(struct app *app, const struct memory_cli *cli);
 int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
-             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows);
+             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
+             uint64_t baseline_bytes);
 
 #endif

@@ -71,6 +71,8 @@ struct vc_page_options {
     const char *command;          /* how the program was called: "vcompress quantize --int8 a.npz"; NULL: not told */
     const struct vc_looks *looks; /* NULL: none */
     const struct vc_fit_matrix *matrix; /* NULL: none */
+    const char *baseline;    /* of vc_fit_html: a document of before, with which the peak is compared; NULL: none ... */
+    uint64_t baseline_bytes; /* ... and the peak that it has */
 };
 
 VC_API void vc_page_defaults_sized(struct vc_page_options *options, size_t struct_size);
